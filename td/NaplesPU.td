@@ -1,0 +1,24 @@
+//===- NaplesPU.td - the NaplesPU many-core, described once -------------------===//
+//
+// Everything the compiler, assembler, disassembler and simulator know about the
+// machine that fits in tables stands in this folder. `isa-abi.md` and `microarch.md`
+// are the sources of the facts.
+//
+//===----------------------------------------------------------------------===//
+
+include "Target.td"
+include "NaplesPURegisterInfo.td"
+include "NaplesPUCallingConv.td"
+include "NaplesPUHwOps.td"
+include "NaplesPUInstrFormats.td"
+include "NaplesPUOperands.td"
+include "NaplesPUInstrInfo.td"
+include "NaplesPUInstrMappings.td"
+
+def NaplesPU : Target {
+  let Name = "naplespu";
+  let Triple = "naplespu-unknown-none-elf";
+  let DataLayout = "e-m:e-p:32:32";
+  let PointerBits = 32;
+  let LittleEndian = true;
+}

@@ -1,0 +1,60 @@
+//===- NaplesPUOperands.td - operands that are not registers ----------------===//
+//
+// isa-abi.md 4. Every range is checked: the hardware keeps the low bits of the field
+// and says nothing.
+//
+//===----------------------------------------------------------------------===//
+
+def simm9 : SImmOperand<9> { let Shape = "i"; }
+
+// Both the signed and the unsigned reading of 16 bits are accepted; the disassembler
+// shows the signed one.
+def imm16 : Operand<i32> {
+  let FieldBits = 16;
+  let SignificantBits = 16;
+  let MinValue = -32768;
+  let MaxValue = 65535;
+  let Shape = "w";
+}
+
+// The high and the low half of a symbol's address (relocations R_NPU_ABS_HIGH_LEA,
+// R_NPU_ABS_LOW_LEA) or a number.
+class AbsHalf : Operand<i32> {
+  let OperandType = "OPERAND_ABSOLUTE";
+  let FieldBits = 16;
+  let SignificantBits = 16;
+  let MinValue = -32768;
+  let MaxValue = 65535;
+  let Shape = "w";
+}
+def abs_high : AbsHalf;
+def abs_low  : AbsHalf;
+
+// Signed byte distance from the branch itself; there is no scaling.
+def brtarget18 : SImmOperand<18> {
+  let OperandType = "OPERAND_PCREL";
+  let Shape = "b";
+}
+// The J format has 24 bits for it, of which the hardware reads 18.
+class JumpTarget : SImmOperand<18> {
+  let OperandType = "OPERAND_PCREL";
+  let FieldBits = 24;
+  let Shape = "b";
+}
+def jmptarget18  : JumpTarget;
+def calltarget18 : JumpTarget;
+
+// Signed byte offset of a memory access; not scaled.
+def offset9 : SImmOperand<9>;
+
+class MemOperand<dag sub> : Operand<i32> {
+  let OperandType = "OPERAND_MEMORY";
+  let MIOperandInfo = sub;
+  let AsmFormat = "$off($base)";
+  let Shape = "m";
+}
+def MEMri    : MemOperand<(ops GPR32:$base, offset9:$off)>;
+// One address a lane. No hardware does it (erratum gather_scatter_missing).
+def V16MEMri : MemOperand<(ops VR512W:$base, offset9:$off)> { let Shape = "g"; }
+// An address computed, not accessed.
+def LEAri    : MemOperand<(ops GPR32:$base, offset9:$off)>;
