@@ -14,6 +14,9 @@ include "NaplesPUInstrFormats.td"
 include "NaplesPUOperands.td"
 include "NaplesPUInstrInfo.td"
 include "NaplesPUInstrMappings.td"
+include "NaplesPUErrata.td"
+include "NaplesPURelocs.td"
+include "NaplesPUSystem.td"
 
 def NaplesPU : Target {
   let Name = "naplespu";

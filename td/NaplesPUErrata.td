@@ -1,0 +1,134 @@
+//===- NaplesPUErrata.td - where the machine differs from its own design ----===//
+//
+// One record for every fault that reaches compiled code. Each becomes a setting
+// `erratum_<name>`; on means that the compiler works around it.
+//
+//===----------------------------------------------------------------------===//
+
+class Erratum<string name> {
+  string Name = name;
+  string Summary = "";     // one line
+  string Effect = "";      // what happens to a program that is not prepared
+  string WorkAround = "";  // what the compiler does
+  bit Default = true;
+  string Reference = "";
+}
+
+def ErratumMaskAlwaysApplied : Erratum<"mask_always_applied"> {
+  let Summary = "The lane mask applies to every vector instruction, whatever its mask bit says.";
+  let Effect = "A move, spill or reload of a vector loses the lanes that are disabled in rm.";
+  let WorkAround = "rm is all ones between any two instructions of the compiler; a masked operation sets rm, works and restores it as one unit.";
+  let Reference = "microarch.md 3; isa-abi.md 2.1, 9.4 item 43";
+}
+
+def ErratumVectorWriteTo59 : Erratum<"vector_write_to_59"> {
+  let Summary = "A write to v59 replaces the lane mask.";
+  let Effect = "The low half of lane 0 becomes the mask, at a time no scoreboard tracks.";
+  let WorkAround = "v59 is never allocated.";
+  let Reference = "microarch.md 5.2; isa-abi.md 9.4 item 48";
+}
+
+def ErratumHalfWriteToMask : Erratum<"half_write_to_mask"> {
+  let Summary = "moveih rm clears the lane mask.";
+  let Effect = "The mask takes the low half of the result bus, which is 0, while rm itself keeps its low half.";
+  let WorkAround = "rm is written by move_i32 alone.";
+  let Reference = "microarch.md 4.2; isa-abi.md 9.4 item 48";
+}
+
+def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
+  let Summary = "jmpsr through a register saves the target's address plus 4 as return address.";
+  let Effect = "The callee returns into itself.";
+  let WorkAround = "An indirect call sets ra with addi ra, pc, 8 and jumps with jmp.";
+  let Reference = "microarch.md 4.4; isa-abi.md 4.1, 9.4 item 45";
+}
+
+def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
+  let Summary = "The wait for a slow result is forgotten if a taken branch follows its instruction at once.";
+  let Effect = "An instruction at the branch target reads the register's old value.";
+  let WorkAround = "An instruction of another kind, or a nop, stands between an instruction of long latency and a branch that may be taken.";
+  let Reference = "microarch.md 10 item 1";
+}
+
+def ErratumFloatCompareValue : Erratum<"float_compare_value"> {
+  let Summary = "A scalar float compare gives 0xFFFF for true.";
+  let Effect = "The result is not the 1 of an integer compare.";
+  let WorkAround = "The result is masked with 1 where its value, and not only its being zero, matters.";
+  let Reference = "microarch.md 5.1; isa-abi.md 9.4 item 46";
+}
+
+def ErratumFloatCompareOrder : Erratum<"float_compare_order"> {
+  let Summary = "Float compares order bit patterns: negative numbers the wrong way round, -0 below +0, NaN as a number.";
+  let Effect = "-1 < -2 is true and -0 == +0 is false.";
+  let WorkAround = "Float compares are made from integer compares of transformed operands.";
+  let Reference = "microarch.md 6.6; isa-abi.md 9.4 item 46";
+}
+
+def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
+  let Summary = "ftoi of a number from 128 to 255 gives 0.";
+  let Effect = "Wrong conversions in that range, of either sign.";
+  let WorkAround = "The range is converted through integer operations on the bit pattern.";
+  let Reference = "microarch.md 6.5, 10 item 3";
+}
+
+def ErratumItofCarry : Erratum<"itof_carry"> {
+  let Summary = "itof loses the carry into the exponent when rounding overflows the significand.";
+  let Effect = "33554431, 67108863 and their like become half of what they should.";
+  let WorkAround = "The integer is rounded to 24 significant bits before the conversion.";
+  let Reference = "microarch.md 6.4, 10 item 3";
+}
+
+def ErratumPackedVectorLoads : Erratum<"packed_vector_loads"> {
+  let Summary = "Vector loads of bytes and half-words from main memory read the wrong bytes.";
+  let Effect = "Lane i gets the low byte or half of word i of the cache line instead of element i.";
+  let WorkAround = "load_v16i8, load_v16i16 and their unsigned forms are not used; lanes are assembled from word loads.";
+  let Reference = "microarch.md 4.3; isa-abi.md 4.2";
+}
+
+def ErratumVectorStoreUnmasked : Erratum<"main_memory_vector_store_unmasked"> {
+  let Summary = "Vector stores to main memory ignore the lane mask.";
+  let Effect = "All 16 lanes are written.";
+  let WorkAround = "A masked store loads the old value, merges and stores all lanes.";
+  let Reference = "microarch.md 4.3; isa-abi.md 9.4 item 43";
+}
+
+def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
+  let Summary = "A vector access to the scratchpad with an empty lane mask never completes.";
+  let Effect = "The thread hangs at the next use of the loaded register.";
+  let WorkAround = "A masked scratchpad access is jumped over if its mask is empty.";
+  let Reference = "microarch.md 4.3";
+}
+
+def ErratumGatherScatter : Erratum<"gather_scatter_missing"> {
+  let Summary = "Gather and scatter do not exist.";
+  let Effect = "loadg32 writes 0 to a scalar register, stores32 stores one scalar 16 times.";
+  let WorkAround = "They are expanded to scalar accesses.";
+  let Reference = "microarch.md 4.3, 4.6; isa-abi.md 9.4 item 47";
+}
+
+def ErratumCrossProduct : Erratum<"cross_product_missing"> {
+  let Summary = "The cross product goes to a unit that does not exist.";
+  let Effect = "The destination stays busy for ever; its next use hangs the thread.";
+  let WorkAround = "crp is never emitted.";
+  let Reference = "microarch.md 4.1";
+}
+
+def ErratumShiftAmount : Erratum<"shift_amount_not_modulo"> {
+  let Summary = "Shift amounts are not taken modulo 32.";
+  let Effect = "A shift by 32 or more gives 0 (for ashr from 33 on, zeros shifted into the sign bits).";
+  let WorkAround = "The amount is masked with 31 unless it is known to be below 32.";
+  let Reference = "microarch.md 4.1; isa-abi.md 9.4 item 49";
+}
+
+def ErratumVectorCompareUpperHalf : Erratum<"vector_compare_upper_half"> {
+  let Summary = "An integer compare with a vector operand leaves bits 31:16 of its scalar result undefined.";
+  let Effect = "A test of the whole register sees garbage.";
+  let WorkAround = "The result is masked with 0xFFFF before it is tested or used as a number.";
+  let Reference = "microarch.md 13";
+}
+
+def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
+  let Summary = "A register-register result in v63 is taken for a jump.";
+  let Effect = "The program counter changes.";
+  let WorkAround = "v63 is never allocated.";
+  let Reference = "microarch.md 13";
+}
