@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 include "Target.td"
+include "TargetSelectionDAG.td"
 include "NaplesPURegisterInfo.td"
 include "NaplesPUCallingConv.td"
 include "NaplesPUHwOps.td"
@@ -15,6 +16,7 @@ include "NaplesPUHwLayouts.td"
 include "NaplesPUOperands.td"
 include "NaplesPUInstrInfo.td"
 include "NaplesPUInstrMappings.td"
+include "NaplesPUPatterns.td"
 include "NaplesPUErrata.td"
 include "NaplesPURelocs.td"
 include "NaplesPUSystem.td"

@@ -5,7 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-def simm9 : SImmOperand<9> { let Shape = "i"; }
+def simm9 : SImmOperand<9> {
+  let Shape = "i";
+  let IsleConst = "simm9_const";
+}
 
 // Both the signed and the unsigned reading of 16 bits are accepted; the disassembler
 // shows the signed one.

@@ -36,8 +36,9 @@ class VRegs<int first, int last> {
   list<Register> L = !foreach(n, !range(first, !add(last, 1)), !cast<Register>("V"#n));
 }
 
+// i8 and i16 live here with undefined upper bits.
 // Caller-saved registers stand before callee-saved ones, which cost a save.
-def GPR32 : RegisterClass<"s", [i32, f32], 4, 4,
+def GPR32 : RegisterClass<"s", [i32, f32, i16, i8], 4, 4,
     !listconcat(SRegs<0, 57>.L, [TR_REG, MR_REG, FP_REG, SP_REG, RA_REG, PC_REG])> {
   let Namespace = "NaplesPU";
   let AllocationOrder = !listconcat(SRegs<0, 49>.L, SRegs<50, 57>.L);
