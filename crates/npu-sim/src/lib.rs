@@ -1,1 +1,51 @@
-//! npu-sim
+//! A functional simulator of a NaplesPU core.
+//!
+//! # Contract
+//!
+//! [`Machine`] holds main memory, the hardware threads, the scratchpad, control registers and the console of one core, and
+//! runs threads instruction by instruction with the results of the real hardware, faults included: floats round as the
+//! hardware rounds ([`fp`]), the `m` bit means nothing, packed vector loads take the wrong bytes, misaligned accesses trap
+//! late, and so on (`microarch.md` sections 3 to 7, 10 and 13).
+//!
+//! An instruction word of any value does what the hardware does with it. Whatever would stop a hardware thread for ever stops
+//! the run with [`Stop::Hang`] and a [`HangReason`].
+//!
+//! Errata whose outcome depends on timing, and results that the hardware leaves undefined, are collected as [`Finding`]s; with
+//! [`Config::strict`] the first one stops the run. In their place the model takes the outcome that an unhurried pipeline
+//! gives: no result is lost, a trap takes effect before the next instruction, undriven bits are 0.
+//!
+//! # Limits
+//!
+//! - No timing: the cycle counter counts instructions, cache counters are 0.
+//! - No caches: `flush` and `dcache_inv` only check their alignment, and stores are visible at once.
+//! - One thread runs at a time; a barrier for more than one thread is a hang.
+//! - Memory is zero until written, and bounded by [`Config::memory_limit`].
+//!
+//! # Invariants
+//!
+//! - [`exec`](crate::Machine::run_traced) is the definition of an instruction; the fast interpreter repeats common cases and
+//!   agrees with it (tested on random programs).
+//! - No input panics, and every run ends after at most the given number of instructions.
+
+#![deny(missing_docs)]
+
+mod alu;
+mod exec;
+mod fast;
+pub mod fp;
+mod hazard;
+pub mod image;
+mod machine;
+mod memory;
+mod predecode;
+mod raw;
+mod shared;
+mod thread;
+mod trace;
+
+pub use exec::{Access, Effect, HangReason, Space, TRAP_VECTOR};
+pub use hazard::{Finding, Hazard, LOST_WINDOW};
+pub use machine::{Config, Machine, Stop, THREADS, TraceEvent};
+pub use memory::{Memory, MemoryFull, PAGE_SIZE};
+pub use shared::{IO_FIRST, IO_LAST, SCRATCHPAD_SIZE, control};
+pub use thread::{LANES, Lanes, Status, Thread, TrapReason};

@@ -1,0 +1,821 @@
+//! One instruction, by the book of `microarch.md` sections 3 to 7 and 13.
+//!
+//! This is the definition of the machine: every word goes through here correctly, whatever it is. The fast interpreter
+//! ([`crate::fast`]) repeats the common cases and must agree with it.
+//!
+//! Where the hardware leaves a result undefined, the model takes the value that a two-state simulation of it gives where that
+//! is known, else 0, and reports a [`Hazard`].
+
+use crate::alu::{self, Class};
+use crate::hazard::{Findings, Hazard, is_store, is_vector_access, scalar_name};
+use crate::memory::{Memory, MemoryFull};
+use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use crate::shared::{Shared, is_io};
+use crate::thread::{LANES, Lanes, PC, RA, RM, Thread, TrapReason};
+
+/// Where both traps go (`microarch.md` 2).
+pub const TRAP_VECTOR: u32 = 0x380;
+
+/// Bytes of a cache line; no access leaves the line it starts in.
+const LINE: u32 = 64;
+
+/// Where a memory access went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Main memory.
+    Main,
+    /// The scratchpad of the core.
+    Scratchpad,
+    /// Console and other I/O.
+    Io,
+}
+
+/// A memory access of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The address computed, before any dropping of low bits.
+    pub address: u32,
+    /// Bytes a scalar or one lane takes.
+    pub size: u32,
+    /// Whether all lanes of a vector move.
+    pub vector: bool,
+    /// Store or load.
+    pub store: bool,
+    /// Where to.
+    pub space: Space,
+}
+
+/// What an instruction changed, apart from the PC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// Number of the scalar register written.
+    pub scalar: Option<u8>,
+    /// Number of the vector register written.
+    pub vector: Option<u8>,
+    /// Memory access.
+    pub access: Option<Access>,
+}
+
+/// Why a thread can never go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HangReason {
+    /// The operation goes to a float unit that was not built; the thread waits at issue.
+    MissingUnit {
+        /// Opcode of the R format.
+        op: u8,
+    },
+    /// The register is the destination of an operation that never completes.
+    BusyRegister {
+        /// Name of the register.
+        register: String,
+    },
+    /// A barrier that nobody else will reach.
+    Barrier {
+        /// Barrier id, 9 bits.
+        id: u32,
+        /// Arrivals that are missing.
+        missing: u32,
+    },
+    /// A barrier with operations pending that never complete, so that the arrival is never sent.
+    PendingAtBarrier,
+    /// The I/O queue is blocked by an earlier write to an address that nobody answers.
+    BlockedIo,
+    /// A taken branch to itself, with the status neither ended nor trapped.
+    SelfJump,
+}
+
+impl std::fmt::Display for HangReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HangReason::MissingUnit { op } => {
+                write!(f, "operation {op} goes to a float unit that does not exist")
+            }
+            HangReason::BusyRegister { register } => {
+                write!(f, "{register} waits for an operation that never completes")
+            }
+            HangReason::Barrier { id, missing } => {
+                write!(f, "barrier {id} waits for {missing} more threads")
+            }
+            HangReason::PendingAtBarrier => {
+                f.write_str("a barrier waits for an operation that never completes")
+            }
+            HangReason::BlockedIo => {
+                f.write_str("the I/O queue waits for a write that nobody takes")
+            }
+            HangReason::SelfJump => f.write_str("endless jump to itself"),
+        }
+    }
+}
+
+/// How the thread goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Next,
+    /// A taken branch.
+    Jump(u32),
+    /// To the trap vector.
+    Trap,
+    Hang(HangReason),
+    MemoryFull(MemoryFull),
+}
+
+/// Everything an instruction can touch.
+pub(crate) struct Env<'a> {
+    pub thread: &'a mut Thread,
+    pub id: u32,
+    pub shared: &'a mut Shared,
+    pub memory: &'a mut Memory,
+    pub findings: &'a mut Findings,
+    pub pc: u32,
+    pub effect: Effect,
+}
+
+/// A source operand.
+#[derive(Clone, Copy)]
+enum Source {
+    Scalar(u32),
+    Vector(Lanes),
+}
+
+impl Source {
+    fn lane(&self, lane: usize) -> u32 {
+        match self {
+            Source::Scalar(value) => *value,
+            Source::Vector(lanes) => lanes.0[lane % LANES],
+        }
+    }
+
+    fn is_vector(&self) -> bool {
+        matches!(self, Source::Vector(_))
+    }
+}
+
+impl Env<'_> {
+    /// Executes `inst`, the instruction at `self.pc`. The PC of the thread is left to the caller.
+    pub fn execute(&mut self, inst: &RawInst) -> Flow {
+        match *inst {
+            RawInst::Rr {
+                op,
+                dst,
+                src0,
+                src1,
+                long,
+                dst_v,
+                src0_v,
+                src1_v,
+                ..
+            } => {
+                let a = self.source(src0, src0_v);
+                let b = self.source(src1, src1_v);
+                if dst == PC {
+                    return self.destination_63(op, a.lane(0), b.lane(0));
+                }
+                self.operate(op, dst, dst_v, a, b, long)
+            }
+            RawInst::Ri {
+                op,
+                dst,
+                src0,
+                imm,
+                dst_v,
+                src0_v,
+                ..
+            } => {
+                let a = self.source(src0, src0_v);
+                self.operate(op, dst, dst_v, a, Source::Scalar(imm as u32), false)
+            }
+            RawInst::Mvi {
+                op,
+                dst,
+                imm,
+                dst_v,
+                ..
+            } => {
+                self.move_immediate(op, dst, dst_v, imm as u32);
+                Flow::Next
+            }
+            RawInst::Mem {
+                op,
+                reg,
+                base,
+                offset,
+                shared,
+                ..
+            } => {
+                let address = self.scalar(base).wrapping_add(offset as u32);
+                if shared {
+                    self.scratchpad(op, reg, address)
+                } else if is_io(address) {
+                    self.io(op, reg, address)
+                } else if is_store(op) {
+                    self.store(op, reg, address)
+                } else {
+                    self.load(op, reg, address)
+                }
+            }
+            RawInst::Ctr { op, reg0, reg1 } => self.control(op, reg0, reg1),
+            RawInst::Jba { op, reg, offset } => self.jump_register(op, reg, offset),
+            RawInst::Jra { op, offset } => self.jump_relative(op, offset),
+            RawInst::Undefined => Flow::Next,
+        }
+    }
+
+    pub(crate) fn report(&mut self, hazard: Hazard, detail: impl FnOnce() -> String) {
+        self.findings.report(self.id, self.pc, hazard, detail);
+    }
+
+    fn scalar(&self, number: u8) -> u32 {
+        if number == PC {
+            self.pc
+        } else {
+            self.thread.scalar(number)
+        }
+    }
+
+    fn source(&self, number: u8, vector: bool) -> Source {
+        if vector {
+            Source::Vector(*self.thread.vector(number))
+        } else {
+            Source::Scalar(self.scalar(number))
+        }
+    }
+
+    /// Writes a scalar result. `bus` is the value on the result bus, whose low half becomes the lane mask when the
+    /// destination number is that of `rm`.
+    fn write_scalar(&mut self, dst: u8, value: u32, bus: u32) {
+        self.thread.scalars[usize::from(dst & 63)] = value;
+        if dst == RM {
+            self.thread.mask = bus as u16;
+        }
+        self.effect.scalar = Some(dst);
+    }
+
+    /// Writes the lanes that the mask has on. `bus` is lane 0 of the result bus: a write to `v59` replaces the mask with it.
+    fn write_vector(&mut self, dst: u8, lanes: &Lanes, bus: u32) {
+        let mask = self.thread.mask;
+        let old = &mut self.thread.vectors[usize::from(dst & 63)];
+        for (lane, value) in lanes.0.iter().enumerate() {
+            if mask >> lane & 1 != 0 {
+                old.0[lane] = *value;
+            }
+        }
+        if dst == RM {
+            self.thread.mask = bus as u16;
+            self.report(Hazard::MaskByV59, || {
+                format!("the write to v59 sets the lane mask to {:#06x}", bus as u16)
+            });
+        }
+        self.effect.vector = Some(dst);
+    }
+
+    fn write(&mut self, dst: u8, dst_v: bool, lanes: &Lanes) {
+        if dst_v {
+            self.write_vector(dst, lanes, lanes.0[0]);
+        } else {
+            self.write_scalar(dst, lanes.0[0], lanes.0[0]);
+        }
+    }
+
+    /// RR with destination number 63: the ALU opcode is read as a jump opcode and nothing is written.
+    fn destination_63(&mut self, op: u8, a: u32, b: u32) -> Flow {
+        self.report(Hazard::Destination63, || {
+            format!("operation {op} with destination 63 is taken as a jump")
+        });
+        let taken = |taken: bool, target: u32| {
+            if taken {
+                Flow::Jump(target)
+            } else {
+                Flow::Next
+            }
+        };
+        match JbaOp::from_code(op) {
+            Some(JbaOp::Jmp | JbaOp::Jmpsr | JbaOp::Jret | JbaOp::Jeret) => Flow::Jump(a),
+            Some(JbaOp::Beqz) => taken(a == 0, self.pc.wrapping_add(b)),
+            Some(JbaOp::Bnez) => taken(a != 0, self.pc.wrapping_add(b)),
+            _ => Flow::Next,
+        }
+    }
+
+    fn operate(
+        &mut self,
+        code: u8,
+        dst: u8,
+        dst_v: bool,
+        a: Source,
+        b: Source,
+        long: bool,
+    ) -> Flow {
+        let Some(op) = AluOp::from_code(code) else {
+            return self.undefined_operation(code, dst, dst_v);
+        };
+        let vector = a.is_vector() || b.is_vector();
+        match alu::class(op) {
+            Class::Lanes => {
+                let lanes = per_lane(&a, &b, |a, b| alu::lane(op, a, b));
+                self.write(dst, dst_v, &lanes);
+            }
+            Class::Float => {
+                let lanes = if long && op != AluOp::Ftoi {
+                    self.long_form(code);
+                    Lanes::default()
+                } else {
+                    per_lane(&a, &b, |a, b| alu::lane(op, a, b))
+                };
+                if !dst_v && vector && self.thread.mask & 1 == 0 {
+                    self.report(Hazard::StaleFloat, || {
+                        format!(
+                            "{} gets an earlier result of the float unit: lane 0 is off",
+                            scalar_name(dst)
+                        )
+                    });
+                    self.write_scalar(dst, 0, 0);
+                } else {
+                    self.write(dst, dst_v, &lanes);
+                }
+            }
+            Class::Compare => {
+                let result = if vector {
+                    lane_bits(&a, &b, op)
+                } else {
+                    u32::from(alu::compare(op, a.lane(0), b.lane(0)))
+                };
+                self.write_set(code, dst, dst_v, result);
+                if vector && !dst_v {
+                    self.thread.watch.mark_upper_half(dst);
+                }
+            }
+            Class::FloatCompare => {
+                let result = if long {
+                    self.long_form(code);
+                    0
+                } else if a.is_vector() {
+                    lane_bits(&a, &b, op)
+                } else if alu::compare(op, a.lane(0), b.lane(0)) {
+                    0xffff
+                } else {
+                    0
+                };
+                let mut lanes = Lanes::default();
+                lanes.0[0] = result;
+                self.write(dst, dst_v, &lanes);
+            }
+            Class::Shuffle => {
+                let lanes = Lanes(std::array::from_fn(|k| a.lane(b.lane(k) as usize)));
+                let above = (0..LANES).any(|k| b.lane(k) >= LANES as u32);
+                self.lane_index(above);
+                self.write(dst, dst_v, &lanes);
+            }
+            Class::GetLane => {
+                let index = b.lane(0);
+                self.lane_index(index >= LANES as u32);
+                self.write(dst, dst_v, &Lanes::splat(a.lane(index as usize)));
+            }
+            Class::Mask => {
+                let result = (0..LANES).fold(0, |set, k| set | (a.lane(k) & 1) << k);
+                self.write_set(code, dst, dst_v, result);
+            }
+            Class::NoUnit => self.thread.watch.stick(dst, dst_v),
+            Class::Hang => return Flow::Hang(HangReason::MissingUnit { op: code }),
+        }
+        Flow::Next
+    }
+
+    /// R opcodes without a name: 26 to 31 give 0, the others go to float units that were not built.
+    fn undefined_operation(&mut self, code: u8, dst: u8, dst_v: bool) -> Flow {
+        if code >= 32 {
+            return Flow::Hang(HangReason::MissingUnit { op: code });
+        }
+        self.report(Hazard::UndefinedOperation, || {
+            format!("operation {code} has no defined result")
+        });
+        self.write(dst, dst_v, &Lanes::default());
+        Flow::Next
+    }
+
+    fn long_form(&mut self, code: u8) {
+        self.report(Hazard::UndefinedOperation, || {
+            format!("the 64-bit form of float operation {code} has no unit and no defined result")
+        });
+    }
+
+    fn lane_index(&mut self, above: bool) {
+        if above {
+            self.report(Hazard::LaneIndex, || {
+                "a lane index above 15 selects nothing defined".to_owned()
+            });
+        }
+    }
+
+    /// Writes the bit set of an integer compare or `crt_mask`: to a vector destination it is lane 0, and the other lanes get
+    /// leftovers.
+    fn write_set(&mut self, code: u8, dst: u8, dst_v: bool, result: u32) {
+        let mut lanes = Lanes::default();
+        lanes.0[0] = result;
+        if dst_v {
+            self.report(Hazard::UndefinedOperation, || {
+                format!(
+                    "lanes 1 to 15 of v{dst} get leftovers: operation {code} has a scalar result"
+                )
+            });
+        }
+        self.write(dst, dst_v, &lanes);
+    }
+
+    fn move_immediate(&mut self, op: u8, dst: u8, dst_v: bool, imm: u32) {
+        let (bus, written) = match MviOp::from_code(op) {
+            Some(MviOp::Movei) => (imm, u32::MAX),
+            Some(MviOp::Moveil) => (imm, 0x0000_ffff),
+            Some(MviOp::Moveih) => (imm << 16, 0xffff_0000),
+            _ => return,
+        };
+        if dst_v {
+            let old = *self.thread.vector(dst);
+            let lanes = Lanes(old.0.map(|x| (x & !written) | (bus & written)));
+            self.write_vector(dst, &lanes, bus);
+        } else {
+            let old = self.thread.scalar(dst);
+            self.write_scalar(dst, (old & !written) | (bus & written), bus);
+        }
+    }
+
+    fn access(&mut self, address: u32, size: u32, vector: bool, store: bool, space: Space) {
+        self.effect.access = Some(Access {
+            address,
+            size,
+            vector,
+            store,
+            space,
+        });
+    }
+
+    /// The end of an access: a misaligned one has been performed, and traps.
+    fn finish(&mut self, misaligned: bool, reason: TrapReason) -> Flow {
+        if !misaligned {
+            return Flow::Next;
+        }
+        self.thread.trap = reason;
+        let next = crate::raw::split(self.memory.read_u32(self.pc.wrapping_add(4)));
+        let cannot_slip = match next {
+            RawInst::Undefined => true,
+            RawInst::Mem { shared, .. } => !shared,
+            _ => false,
+        };
+        if !cannot_slip {
+            self.report(Hazard::ImpreciseTrap, || {
+                "misaligned access: the instruction behind it may or may not execute before the trap".to_owned()
+            });
+        }
+        Flow::Trap
+    }
+
+    /// A load from main memory.
+    fn load(&mut self, op: u8, reg: u8, address: u32) -> Flow {
+        let Some(kind) = MemOp::from_code(op) else {
+            self.undefined_access(op);
+            self.write_scalar(reg, 0, 0);
+            return Flow::Next;
+        };
+        let size = access_size(kind);
+        self.access(address, size, is_vector_access(op), false, Space::Main);
+        let misaligned = address % alignment(kind) != 0;
+        match kind {
+            MemOp::LoadV16S8
+            | MemOp::LoadV16U8
+            | MemOp::LoadV16S16
+            | MemOp::LoadV16U16
+            | MemOp::LoadV16S32
+            | MemOp::LoadV16U32
+            | MemOp::LoadV8I64 => {
+                // Every lane takes the low bytes of its own word of the line: the packed forms have a stride of 4.
+                let line: [u8; LINE as usize] = self.memory.load(address);
+                let lanes = Lanes(std::array::from_fn(|k| {
+                    extend(kind, word_of(&line[4 * k..4 * k + 4]))
+                }));
+                self.write_vector(reg, &lanes, lanes.0[0]);
+            }
+            _ => {
+                let word = u32::from_le_bytes(self.memory.load(address));
+                let value = scalar_of(kind, word, address);
+                self.write_scalar(reg, value, value);
+            }
+        }
+        self.finish(misaligned, TrapReason::Memory)
+    }
+
+    /// A store to main memory. The lane mask plays no part.
+    fn store(&mut self, op: u8, reg: u8, address: u32) -> Flow {
+        let Some(kind) = MemOp::from_code(op) else {
+            self.undefined_access(op);
+            return Flow::Next;
+        };
+        let size = access_size(kind);
+        let misaligned = address % alignment(kind) != 0;
+        let mut bytes = [0; LINE as usize];
+        let length = match kind {
+            MemOp::StoreV16I8 | MemOp::StoreV16I16 | MemOp::StoreV16I32 => {
+                let lanes = self.thread.vector(reg);
+                let size = size as usize;
+                for (place, value) in bytes.chunks_exact_mut(size).zip(lanes.0) {
+                    place.copy_from_slice(&value.to_le_bytes()[..size]);
+                }
+                size * LANES
+            }
+            MemOp::Store64 | MemOp::StoreV8I64 => return Flow::Next,
+            _ => {
+                bytes[..4].copy_from_slice(&self.scalar(reg).to_le_bytes());
+                size as usize
+            }
+        };
+        self.access(address, size, is_vector_access(op), true, Space::Main);
+        let written = if misaligned {
+            // The byte at address p takes byte p mod length of the register; nothing is written past the end of the line.
+            let start = address as usize % length;
+            bytes[..length].rotate_left(start);
+            length.min((LINE - address % LINE) as usize)
+        } else {
+            length
+        };
+        if let Err(full) = self.memory.write(address, &bytes[..written]) {
+            return Flow::MemoryFull(full);
+        }
+        self.finish(misaligned, TrapReason::Memory)
+    }
+
+    fn undefined_access(&mut self, op: u8) {
+        self.report(Hazard::UndefinedOperation, || {
+            format!("memory operation {op} does not exist")
+        });
+    }
+
+    /// The I/O space: `store32` writes, every other opcode reads, byte stores included.
+    fn io(&mut self, op: u8, reg: u8, address: u32) -> Flow {
+        if self.shared.console.blocked {
+            return Flow::Hang(HangReason::BlockedIo);
+        }
+        let kind = MemOp::from_code(op);
+        let size = kind.map_or(4, access_size);
+        let misaligned = kind.is_some_and(|kind| address % alignment(kind) != 0);
+        let vector = is_vector_access(op);
+        self.access(address, size, vector, is_store(op), Space::Io);
+        if kind == Some(MemOp::Store32) {
+            let value = self.scalar(reg);
+            self.shared.console.write(address, value);
+        } else {
+            let word = self.shared.console.read(address);
+            match kind {
+                _ if is_store(op) => {}
+                Some(kind) if vector => {
+                    let mut lanes = Lanes::default();
+                    lanes.0[0] = extend(kind, word);
+                    self.write_vector(reg, &lanes, lanes.0[0]);
+                }
+                Some(kind) => {
+                    let value = scalar_of(kind, word, address);
+                    self.write_scalar(reg, value, value);
+                }
+                None => self.write_scalar(reg, 0, 0),
+            }
+        }
+        self.finish(misaligned, TrapReason::Memory)
+    }
+
+    /// Scratchpad loads and stores: lane *i* of a vector is at the address plus 4 *i*, and the mask counts for stores too.
+    fn scratchpad(&mut self, op: u8, reg: u8, address: u32) -> Flow {
+        let vector = is_vector_access(op);
+        let Some(kind) = MemOp::from_code(op) else {
+            self.undefined_access(op);
+            if !is_store(op) {
+                self.thread.watch.stick(reg, false);
+            }
+            return Flow::Next;
+        };
+        let size = access_size(kind).min(4);
+        let wide = matches!(
+            kind,
+            MemOp::Load64 | MemOp::LoadV8I64 | MemOp::Store64 | MemOp::StoreV8I64
+        );
+        if wide {
+            self.report(Hazard::UndefinedOperation, || {
+                format!("memory operation {op} is undefined in the scratchpad")
+            });
+        }
+        if vector && self.thread.mask == 0 {
+            self.report(Hazard::EmptyMask, || {
+                "a scratchpad vector access with an empty mask never completes".to_owned()
+            });
+            if is_store(op) {
+                self.thread.watch.stick_store();
+            } else {
+                self.thread.watch.stick(reg, true);
+            }
+            return Flow::Next;
+        }
+        self.access(address, size, vector, is_store(op), Space::Scratchpad);
+        let misaligned = !wide && !is_gather(kind) && address % size != 0;
+        // A misaligned access moves the whole word that contains the address.
+        let unit = if misaligned { 4 } else { size };
+        let mask = self.thread.mask;
+        match kind {
+            _ if is_gather(kind) => self.write_scalar(reg, 0, 0),
+            MemOp::Store64 | MemOp::StoreV8I64 => {}
+            MemOp::Scatter8 | MemOp::Scatter16 | MemOp::Scatter32 => {
+                let value = self.scalar(reg);
+                for lane in 0..LANES as u32 {
+                    self.scratchpad_write(address.wrapping_add(4 * lane), unit, value);
+                }
+            }
+            MemOp::StoreV16I8 | MemOp::StoreV16I16 | MemOp::StoreV16I32 => {
+                let lanes = *self.thread.vector(reg);
+                for (lane, value) in (0..).zip(lanes.0) {
+                    if mask >> lane & 1 != 0 {
+                        self.scratchpad_write(address.wrapping_add(4 * lane), unit, value);
+                    }
+                }
+            }
+            _ if is_store(op) => {
+                let value = self.scalar(reg);
+                self.scratchpad_write(address, unit, value);
+            }
+            _ if vector => {
+                let lanes = Lanes(std::array::from_fn(|k| {
+                    let at = address.wrapping_add(4 * k as u32);
+                    self.scratchpad_read(kind, at, misaligned)
+                }));
+                self.write_vector(reg, &lanes, lanes.0[0]);
+            }
+            _ => {
+                let value = self.scratchpad_read(kind, address, misaligned);
+                self.write_scalar(reg, value, value);
+            }
+        }
+        self.finish(misaligned, TrapReason::Scratchpad)
+    }
+
+    fn scratchpad_read(&self, kind: MemOp, address: u32, misaligned: bool) -> u32 {
+        let word = u32::from_le_bytes(self.shared.scratchpad_load(address));
+        if misaligned {
+            extend(kind, word)
+        } else {
+            scalar_of(kind, word, address)
+        }
+    }
+
+    fn scratchpad_write(&mut self, address: u32, size: u32, value: u32) {
+        match size {
+            1 => self.shared.scratchpad_store(address, [value as u8]),
+            2 => self
+                .shared
+                .scratchpad_store(address, (value as u16).to_le_bytes()),
+            _ => self.shared.scratchpad_store(address, value.to_le_bytes()),
+        }
+    }
+
+    fn control(&mut self, op: u8, reg0: u8, reg1: u8) -> Flow {
+        match CtrOp::from_code(op) {
+            Some(CtrOp::Barrier) => {
+                let id = self.scalar(reg0) & 0x1ff;
+                let missing = self.scalar(reg1) & 0x7f;
+                if self.thread.watch.anything_stuck() {
+                    Flow::Hang(HangReason::PendingAtBarrier)
+                } else if missing == 0 {
+                    Flow::Next
+                } else {
+                    Flow::Hang(HangReason::Barrier { id, missing })
+                }
+            }
+            Some(CtrOp::ReadCr) => {
+                let register = self.scalar(reg1);
+                self.thread.pc = self.pc;
+                let value = self.shared.read_control(register, self.id, self.thread);
+                if value.is_none() {
+                    self.report(Hazard::ControlRegister, || {
+                        format!(
+                            "control register {} does not exist",
+                            register & crate::shared::control::ID_MASK
+                        )
+                    });
+                }
+                let value = value.unwrap_or(0);
+                self.write_scalar(reg0, value, value);
+                Flow::Next
+            }
+            Some(CtrOp::WriteCr) => {
+                let (register, value) = (self.scalar(reg1), self.scalar(reg0));
+                self.shared.write_control(register, value, self.thread);
+                Flow::Next
+            }
+            // The opcodes alias those of load32 and load_u16, and so do the alignment checks. Nothing else happens without
+            // caches.
+            Some(CtrOp::Flush) => {
+                let misaligned = self.scalar(reg0) % 4 != 0;
+                self.finish(misaligned, TrapReason::Memory)
+            }
+            Some(CtrOp::DcacheInv) => {
+                let misaligned = self.scalar(reg0) % 2 != 0;
+                self.finish(misaligned, TrapReason::Memory)
+            }
+            _ => Flow::Next,
+        }
+    }
+
+    fn jump_register(&mut self, op: u8, reg: u8, offset: i32) -> Flow {
+        let value = self.scalar(reg);
+        let target = self.pc.wrapping_add(offset as u32);
+        match JbaOp::from_code(op) {
+            Some(JbaOp::Jmp | JbaOp::Jeret) => Flow::Jump(value),
+            Some(JbaOp::Jmpsr) => {
+                // The adder takes operand 0, which is the target here.
+                let link = value.wrapping_add(4);
+                self.write_scalar(RA, link, link);
+                Flow::Jump(value)
+            }
+            Some(JbaOp::Jret) => Flow::Jump(self.scalar(RA)),
+            Some(JbaOp::Beqz) if value == 0 => Flow::Jump(target),
+            Some(JbaOp::Bnez) if value != 0 => Flow::Jump(target),
+            _ => Flow::Next,
+        }
+    }
+
+    fn jump_relative(&mut self, op: u8, offset: i32) -> Flow {
+        let target = self.pc.wrapping_add(offset as u32);
+        match JraOp::from_code(op) {
+            Some(JraOp::Jmp | JraOp::Jret | JraOp::Jeret) => Flow::Jump(target),
+            Some(JraOp::Jmpsr) => {
+                let link = self.pc.wrapping_add(4);
+                self.write_scalar(RA, link, link);
+                Flow::Jump(target)
+            }
+            Some(JraOp::Beqz | JraOp::Bnez) => {
+                self.report(Hazard::UndefinedOperation, || {
+                    "a conditional branch in the unconditional format tests nothing defined"
+                        .to_owned()
+                });
+                Flow::Next
+            }
+            _ => Flow::Next,
+        }
+    }
+}
+
+fn per_lane(a: &Source, b: &Source, f: impl Fn(u32, u32) -> u32) -> Lanes {
+    if let (Source::Scalar(a), Source::Scalar(b)) = (a, b) {
+        return Lanes::splat(f(*a, *b));
+    }
+    Lanes(std::array::from_fn(|k| f(a.lane(k), b.lane(k))))
+}
+
+/// Compares all lanes, whatever the mask.
+fn lane_bits(a: &Source, b: &Source, op: AluOp) -> u32 {
+    (0..LANES).fold(0, |set, k| {
+        set | u32::from(alu::compare(op, a.lane(k), b.lane(k))) << k
+    })
+}
+
+fn word_of(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, &byte| word << 8 | u32::from(byte))
+}
+
+/// Bytes of a scalar or a lane.
+fn access_size(kind: MemOp) -> u32 {
+    u32::from(kind.access_bytes())
+}
+
+/// Alignment that is checked in main memory.
+fn alignment(kind: MemOp) -> u32 {
+    u32::from(kind.alignment()).max(1)
+}
+
+fn is_gather(kind: MemOp) -> bool {
+    matches!(
+        kind,
+        MemOp::GatherS8
+            | MemOp::GatherS16
+            | MemOp::Gather32
+            | MemOp::Gather64
+            | MemOp::GatherU8
+            | MemOp::GatherU16
+            | MemOp::GatherU32
+    )
+}
+
+/// Low bytes of a word, extended as the load wants.
+fn extend(kind: MemOp, word: u32) -> u32 {
+    match kind {
+        MemOp::LoadS8 | MemOp::LoadV16S8 => word as i8 as u32,
+        MemOp::LoadS16 | MemOp::LoadV16S16 => word as i16 as u32,
+        MemOp::LoadU8 | MemOp::LoadV16U8 => word & 0xff,
+        MemOp::LoadU16 | MemOp::LoadV16U16 => word & 0xffff,
+        _ if is_gather(kind) => 0,
+        _ => word,
+    }
+}
+
+/// The part of the aligned word at `address` that a scalar load wants; address bits below the size are ignored.
+fn scalar_of(kind: MemOp, word: u32, address: u32) -> u32 {
+    let size = access_size(kind).min(4);
+    let shift = 8 * (address & 3 & !(size - 1));
+    extend(kind, word >> shift)
+}

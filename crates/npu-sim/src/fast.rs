@@ -1,0 +1,465 @@
+//! The fast interpreter: predecoded operations, dispatched by one `match`, until something uncommon comes up.
+//!
+//! Invariant: an operation that is not done completely here is not begun here. [`Exit::Slow`] leaves registers, memory and PC
+//! as they were before it, and [`crate::exec`] does it.
+
+use crate::alu;
+use crate::memory::{Memory, PAGE_SIZE};
+use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
+use crate::raw::AluOp;
+use crate::shared::{IO_FIRST, Shared};
+use crate::thread::{LANES, Lanes, RA, Thread};
+
+/// Why the fast interpreter stopped. The PC of the thread is at the next operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The budget is used up.
+    Budget,
+    /// The next operation is for the definition.
+    Slow,
+    /// The next operation is a stop address.
+    Break,
+    /// The next operation is in a page that is not predecoded.
+    NeedPage,
+}
+
+/// Words of the I/O space and the few ordinary lines above it, which the definition tells apart.
+#[inline(always)]
+fn may_be_io(address: u32) -> bool {
+    address >= IO_FIRST
+}
+
+/// Registers that an operation may touch, scalar and vector in one set. Too many are harmless.
+#[inline(always)]
+fn touched(op: Op) -> u64 {
+    1 << (op.d & 63) | 1 << (op.a & 63) | 1 << (op.b & 63)
+}
+
+/// Writes the lanes that are on.
+#[inline(always)]
+fn blend(old: &mut Lanes, new: &Lanes, mask: u16) {
+    if mask == u16::MAX {
+        *old = *new;
+        return;
+    }
+    for lane in 0..LANES {
+        let keep = u32::from(mask >> lane & 1).wrapping_sub(1);
+        old.0[lane] = (old.0[lane] & keep) | (new.0[lane] & !keep);
+    }
+}
+
+#[inline(always)]
+fn each(a: &Lanes, b: &Lanes, f: impl Fn(u32, u32) -> u32) -> Lanes {
+    Lanes(std::array::from_fn(|k| f(a.0[k], b.0[k])))
+}
+
+/// One vector operation; the match is outside the loop over lanes so that each loop is compiled for vectors of the host.
+#[inline(never)]
+fn vector(op: u8, a: &Lanes, b: &Lanes) -> Lanes {
+    macro_rules! select {
+        ($($name:ident)*) => {
+            match AluOp::from_code(op) {
+                $(Some(AluOp::$name) => each(a, b, |a, b| alu::lane(AluOp::$name, a, b)),)*
+                _ => Lanes::default(),
+            }
+        };
+    }
+    select!(Not Or And Xor Add Sub Mull Mulhs Mulhu Ashr Shr Shl Clz Ctz Move Sext8 Sext16 Sext32
+        Fadd Fsub Fmul Fdiv Itof Ftoi)
+}
+
+/// Runs `thread` from its PC in the page `first` for at most `budget` operations, which is counted down.
+///
+/// With `WATCH`, operations that touch a register of `watched` are left to the definition, and with `memory_watched` loads
+/// and stores too.
+pub(crate) fn run<const WATCH: bool>(
+    code: &CodeCache,
+    first: &PageOps,
+    thread: &mut Thread,
+    shared: &mut Shared,
+    memory: &mut Memory,
+    watched: u64,
+    memory_watched: bool,
+    budget: &mut u64,
+) -> Exit {
+    let mut ops = first;
+    // Address of the first operation of the page; the low bits are those of a misaligned PC, which fetch ignores.
+    let mut base = thread.pc & !(PAGE_SIZE - 4);
+    let mut index = (thread.pc % PAGE_SIZE / 4) as usize;
+    let mut left = *budget;
+
+    macro_rules! pc {
+        () => {
+            base.wrapping_add((index as u32) << 2)
+        };
+    }
+    macro_rules! leave {
+        ($exit:expr) => {{
+            thread.pc = pc!();
+            *budget = left;
+            return $exit;
+        }};
+    }
+    loop {
+        if left == 0 {
+            leave!(Exit::Budget);
+        }
+        let op = ops[index];
+        if WATCH && touched(op) & watched != 0 {
+            leave!(Exit::Slow);
+        }
+        macro_rules! a {
+            () => {
+                thread.scalars[usize::from(op.a)]
+            };
+        }
+        macro_rules! b {
+            () => {
+                thread.scalars[usize::from(op.b)]
+            };
+        }
+        macro_rules! set {
+            ($value:expr) => {{
+                let value = $value;
+                thread.scalars[usize::from(op.d)] = value;
+            }};
+        }
+        macro_rules! binary {
+            ($name:ident) => {
+                set!(alu::lane(AluOp::$name, a!(), b!()))
+            };
+        }
+        macro_rules! compare {
+            ($name:ident) => {
+                set!(u32::from(alu::compare(AluOp::$name, a!(), b!())))
+            };
+        }
+        macro_rules! binary_immediate {
+            ($name:ident) => {
+                set!(alu::lane(AluOp::$name, a!(), op.imm as u32))
+            };
+        }
+        macro_rules! compare_immediate {
+            ($name:ident) => {
+                set!(u32::from(alu::compare(AluOp::$name, a!(), op.imm as u32)))
+            };
+        }
+        macro_rules! unary {
+            ($name:ident) => {
+                set!(alu::lane(AluOp::$name, a!(), 0))
+            };
+        }
+        // The result can be lost to a taken branch directly behind it.
+        macro_rules! long {
+            () => {
+                thread.watch.last_long = pc!()
+            };
+        }
+        // The address of an access, if the fast path can do it.
+        macro_rules! address {
+            ($alignment:expr) => {{
+                let address = a!().wrapping_add(op.imm as u32);
+                if address & ($alignment - 1) != 0
+                    || may_be_io(address)
+                    || (WATCH && memory_watched)
+                {
+                    leave!(Exit::Slow);
+                }
+                address
+            }};
+        }
+        macro_rules! load {
+            ($size:expr, $convert:expr) => {{
+                let address = address!($size);
+                long!();
+                set!($convert(memory.load::<$size>(address)));
+            }};
+        }
+        macro_rules! store {
+            ($size:expr, $convert:expr) => {{
+                let address = address!($size);
+                let bytes: [u8; $size] = $convert(thread.scalars[usize::from(op.d)]);
+                if !memory.store(address, bytes) {
+                    leave!(Exit::Slow);
+                }
+            }};
+        }
+        macro_rules! vector_result {
+            ($value:expr) => {{
+                let value = $value;
+                let mask = thread.mask;
+                blend(&mut thread.vectors[usize::from(op.d & 63)], &value, mask);
+            }};
+        }
+        macro_rules! v {
+            ($field:ident) => {
+                &thread.vectors[usize::from(op.$field & 63)]
+            };
+        }
+        // Goes on at another page.
+        macro_rules! far {
+            ($target:expr) => {{
+                let target = $target;
+                base = target & !(PAGE_SIZE - 4);
+                index = (target % PAGE_SIZE / 4) as usize;
+                let page = memory.page_index(target);
+                // Index 0 is the shared page of unwritten memory, which the caller looks at.
+                match code.page(page) {
+                    Some(found) if page != 0 => ops = found,
+                    _ => leave!(Exit::NeedPage),
+                }
+            }};
+        }
+        // A taken branch directly behind a long operation needs the definition to look at it.
+        macro_rules! check_lost {
+            () => {
+                if thread.watch.last_long.wrapping_add(4) == pc!() {
+                    leave!(Exit::Slow);
+                }
+                thread.watch.forget_long();
+            };
+        }
+        macro_rules! near {
+            () => {{
+                let target = index.wrapping_add_signed(op.imm as isize);
+                left -= 1;
+                if target < PAGE_WORDS {
+                    index = target;
+                } else {
+                    far!(pc!().wrapping_add((op.imm as u32) << 2));
+                }
+                continue;
+            }};
+        }
+        match op.kind {
+            Kind::Slow => leave!(Exit::Slow),
+            Kind::Break => leave!(Exit::Break),
+            Kind::PageEnd => {
+                far!(base.wrapping_add(PAGE_SIZE));
+                continue;
+            }
+            Kind::Nop => {
+                if thread.watch.last_long.wrapping_add(4) == pc!() {
+                    thread.watch.last_long = pc!();
+                }
+            }
+            Kind::Or => binary!(Or),
+            Kind::And => binary!(And),
+            Kind::Xor => binary!(Xor),
+            Kind::Add => binary!(Add),
+            Kind::Sub => binary!(Sub),
+            Kind::Mull => binary!(Mull),
+            Kind::Mulhs => binary!(Mulhs),
+            Kind::Mulhu => binary!(Mulhu),
+            Kind::Ashr => binary!(Ashr),
+            Kind::Shr => binary!(Shr),
+            Kind::Shl => binary!(Shl),
+            Kind::Cmpeq => compare!(Cmpeq),
+            Kind::Cmpne => compare!(Cmpne),
+            Kind::Cmpgt => compare!(Cmpgt),
+            Kind::Cmpge => compare!(Cmpge),
+            Kind::Cmplt => compare!(Cmplt),
+            Kind::Cmple => compare!(Cmple),
+            Kind::Cmpugt => compare!(Cmpugt),
+            Kind::Cmpuge => compare!(Cmpuge),
+            Kind::Cmpult => compare!(Cmpult),
+            Kind::Cmpule => compare!(Cmpule),
+            Kind::OrI => binary_immediate!(Or),
+            Kind::AndI => binary_immediate!(And),
+            Kind::XorI => binary_immediate!(Xor),
+            Kind::AddI => binary_immediate!(Add),
+            Kind::SubI => binary_immediate!(Sub),
+            Kind::MullI => binary_immediate!(Mull),
+            Kind::MulhsI => binary_immediate!(Mulhs),
+            Kind::MulhuI => binary_immediate!(Mulhu),
+            Kind::AshrI => binary_immediate!(Ashr),
+            Kind::ShrI => binary_immediate!(Shr),
+            Kind::ShlI => binary_immediate!(Shl),
+            Kind::CmpeqI => compare_immediate!(Cmpeq),
+            Kind::CmpneI => compare_immediate!(Cmpne),
+            Kind::CmpgtI => compare_immediate!(Cmpgt),
+            Kind::CmpgeI => compare_immediate!(Cmpge),
+            Kind::CmpltI => compare_immediate!(Cmplt),
+            Kind::CmpleI => compare_immediate!(Cmple),
+            Kind::CmpugtI => compare_immediate!(Cmpugt),
+            Kind::CmpugeI => compare_immediate!(Cmpuge),
+            Kind::CmpultI => compare_immediate!(Cmpult),
+            Kind::CmpuleI => compare_immediate!(Cmpule),
+            Kind::Not => unary!(Not),
+            Kind::Clz => unary!(Clz),
+            Kind::Ctz => unary!(Ctz),
+            Kind::Move => unary!(Move),
+            Kind::Sext8 => unary!(Sext8),
+            Kind::Sext16 => unary!(Sext16),
+            Kind::Ftoi => unary!(Ftoi),
+            Kind::Fmul => binary!(Fmul),
+            Kind::Fadd => {
+                long!();
+                binary!(Fadd);
+            }
+            Kind::Fsub => {
+                long!();
+                binary!(Fsub);
+            }
+            Kind::Fdiv => {
+                long!();
+                binary!(Fdiv);
+            }
+            Kind::Itof => {
+                long!();
+                unary!(Itof);
+            }
+            Kind::FloatCompare => {
+                let holds = AluOp::from_code(op.imm as u8)
+                    .is_some_and(|kind| alu::compare(kind, a!(), b!()));
+                set!(if holds { 0xffff } else { 0 });
+            }
+            Kind::Movei => set!(op.imm as u32),
+            Kind::Moveil => {
+                let old = thread.scalars[usize::from(op.d)];
+                set!((old & 0xffff_0000) | op.imm as u32);
+            }
+            Kind::Moveih => {
+                let old = thread.scalars[usize::from(op.d)];
+                set!((old & 0x0000_ffff) | (op.imm as u32) << 16);
+            }
+            Kind::MoveMask => {
+                let value = a!();
+                set!(value);
+                thread.mask = value as u16;
+            }
+            Kind::MoveiMask => {
+                set!(op.imm as u32);
+                thread.mask = op.imm as u16;
+            }
+            Kind::LoadS8 => load!(1, |b: [u8; 1]| b[0] as i8 as u32),
+            Kind::LoadU8 => load!(1, |b: [u8; 1]| u32::from(b[0])),
+            Kind::LoadS16 => load!(2, |b| i16::from_le_bytes(b) as u32),
+            Kind::LoadU16 => load!(2, |b| u32::from(u16::from_le_bytes(b))),
+            Kind::Load32 => load!(4, u32::from_le_bytes),
+            Kind::Store8 => store!(1, |x: u32| [x as u8]),
+            Kind::Store16 => store!(2, |x: u32| (x as u16).to_le_bytes()),
+            Kind::Store32 => store!(4, u32::to_le_bytes),
+            Kind::LoadVector => {
+                let address = address!(64);
+                long!();
+                let line: [u8; 64] = memory.load(address);
+                vector_result!(from_line(&line));
+            }
+            Kind::StoreVector => {
+                let address = address!(64);
+                let line = to_line(v!(d));
+                if !memory.store(address, line) {
+                    leave!(Exit::Slow);
+                }
+            }
+            Kind::LoadScratchpad => {
+                let address = a!().wrapping_add(op.imm as u32);
+                if address & 3 != 0 {
+                    leave!(Exit::Slow);
+                }
+                set!(u32::from_le_bytes(shared.scratchpad_load(address)));
+            }
+            Kind::StoreScratchpad => {
+                let address = a!().wrapping_add(op.imm as u32);
+                if address & 3 != 0 {
+                    leave!(Exit::Slow);
+                }
+                let value = thread.scalars[usize::from(op.d)];
+                shared.scratchpad_store(address, value.to_le_bytes());
+            }
+            Kind::Jump => {
+                check_lost!();
+                near!();
+            }
+            Kind::Call => {
+                check_lost!();
+                thread.scalars[usize::from(RA)] = pc!().wrapping_add(4);
+                near!();
+            }
+            Kind::Beqz => {
+                if a!() == 0 {
+                    check_lost!();
+                    near!();
+                }
+            }
+            Kind::Bnez => {
+                if a!() != 0 {
+                    check_lost!();
+                    near!();
+                }
+            }
+            Kind::JumpRegister => {
+                let target = a!();
+                if target == pc!() {
+                    leave!(Exit::Slow);
+                }
+                check_lost!();
+                left -= 1;
+                far!(target);
+                continue;
+            }
+            Kind::VectorVector => {
+                let kind = op.imm as u8;
+                if is_long(kind) {
+                    long!();
+                }
+                vector_result!(vector(kind, v!(a), v!(b)));
+            }
+            Kind::VectorScalar => {
+                let kind = op.imm as u8;
+                if is_long(kind) {
+                    long!();
+                }
+                vector_result!(vector(kind, v!(a), &Lanes::splat(b!())));
+            }
+            Kind::ScalarVector => {
+                let kind = op.imm as u8;
+                if is_long(kind) {
+                    long!();
+                }
+                vector_result!(vector(kind, &Lanes::splat(a!()), v!(b)));
+            }
+            Kind::VectorImmediate => {
+                if is_long(op.b) {
+                    long!();
+                }
+                vector_result!(vector(op.b, v!(a), &Lanes::splat(op.imm as u32)));
+            }
+            Kind::Splat => vector_result!(Lanes::splat(a!())),
+            Kind::SplatImmediate => vector_result!(Lanes::splat(op.imm as u32)),
+        }
+        left -= 1;
+        index += 1;
+    }
+}
+
+/// Whether a result can be lost (`microarch.md` 10.1), for the operations that are done here.
+#[inline(always)]
+fn is_long(op: u8) -> bool {
+    op == AluOp::Fadd as u8
+        || op == AluOp::Fsub as u8
+        || op == AluOp::Fdiv as u8
+        || op == AluOp::Itof as u8
+}
+
+#[inline(always)]
+fn from_line(line: &[u8; 64]) -> Lanes {
+    let mut lanes = Lanes::default();
+    for (lane, bytes) in lanes.0.iter_mut().zip(line.chunks_exact(4)) {
+        *lane = bytes
+            .iter()
+            .rev()
+            .fold(0, |word, &byte| word << 8 | u32::from(byte));
+    }
+    lanes
+}
+
+#[inline(always)]
+fn to_line(lanes: &Lanes) -> [u8; 64] {
+    let mut line = [0; 64];
+    for (bytes, lane) in line.chunks_exact_mut(4).zip(lanes.0) {
+        bytes.copy_from_slice(&lane.to_le_bytes());
+    }
+    line
+}

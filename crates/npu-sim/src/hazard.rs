@@ -1,0 +1,783 @@
+//! Errata whose outcome depends on timing or on undriven nets: what the simulator watches for, and how it reports.
+//!
+//! Three things are followed through a program, none of which costs anything while it does not occur:
+//!
+//! - **lost results** (`microarch.md` 10.1): a result of latency above 11 issued immediately before a taken branch. After
+//!   such a branch the register is watched for [`LOST_WINDOW`] instructions;
+//! - **undriven bits** (`microarch.md` 13, 5.1): bits 31:16 of an integer compare of vectors. They are followed bit by bit
+//!   through moves, logic, arithmetic, shifts and memory; a use is what can change another bit, an address, a branch or a
+//!   vector lane;
+//! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
+
+use crate::alu::{self, Class};
+use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use crate::thread::{PC, RA, RM};
+use std::collections::HashMap;
+use std::fmt;
+
+/// Instructions after a taken branch in which a lost result can still be missing. Long enough for a load miss with a slow
+/// memory; one instruction is at least one cycle.
+pub const LOST_WINDOW: u32 = 64;
+
+/// Distinct findings kept; the rest is only counted.
+const FINDING_LIMIT: usize = 4096;
+
+/// What a program met. The names are those of the errata records in `td/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hazard {
+    /// A result of long latency before a taken branch was used at the target.
+    LostResult,
+    /// Undriven bits 31:16 of a vector integer compare were used.
+    UndrivenBits,
+    /// `shuffle` or `getlane` with an index above 15.
+    LaneIndex,
+    /// Scalar result of a float operation on vectors while lane 0 is masked off.
+    StaleFloat,
+    /// A vector write to `v59` changed the lane mask at a moment that nothing fixes.
+    MaskByV59,
+    /// The instruction after a misaligned access may or may not have executed.
+    ImpreciseTrap,
+    /// A control register that does not exist was read.
+    ControlRegister,
+    /// An operation that the hardware does not define, or leaves results of earlier ones behind.
+    UndefinedOperation,
+    /// A register-register instruction with destination number 63, taken as a jump.
+    Destination63,
+    /// A scratchpad vector access with an empty mask, which never completes.
+    EmptyMask,
+}
+
+impl Hazard {
+    /// The name of the erratum.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Hazard::LostResult => "lost_result",
+            Hazard::UndrivenBits => "undriven_bits",
+            Hazard::LaneIndex => "lane_index",
+            Hazard::StaleFloat => "stale_float",
+            Hazard::MaskByV59 => "v59_mask",
+            Hazard::ImpreciseTrap => "imprecise_trap",
+            Hazard::ControlRegister => "control_register",
+            Hazard::UndefinedOperation => "undefined_operation",
+            Hazard::Destination63 => "destination_63",
+            Hazard::EmptyMask => "empty_mask",
+        }
+    }
+}
+
+impl fmt::Display for Hazard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An erratum met at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was met.
+    pub hazard: Hazard,
+    /// Address of the instruction that met it.
+    pub pc: u32,
+    /// Number of the thread that met it first.
+    pub thread: u32,
+    /// The registers and addresses involved, for people.
+    pub detail: String,
+    /// How often it was met at this address.
+    pub count: u64,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:#010x}: {}: {} ({} times)",
+            self.pc, self.hazard, self.detail, self.count
+        )
+    }
+}
+
+/// Findings by address and kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+    index: HashMap<(u32, Hazard), usize>,
+    /// All reports, repeated and dropped ones included.
+    pub total: u64,
+    /// The last report, for the strict mode.
+    pub last: Option<Finding>,
+    strict: bool,
+}
+
+impl Findings {
+    pub fn list(&self) -> &[Finding] {
+        &self.list
+    }
+
+    pub fn new(strict: bool) -> Findings {
+        Findings {
+            strict,
+            ..Findings::default()
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Findings::new(self.strict);
+    }
+
+    /// Records a finding; the text is made only when it is a new one.
+    pub fn report(
+        &mut self,
+        thread: u32,
+        pc: u32,
+        hazard: Hazard,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.total += 1;
+        let known = self.index.get(&(pc, hazard)).copied();
+        if let Some(found) = known.and_then(|k| self.list.get_mut(k)) {
+            found.count += 1;
+            if self.strict {
+                self.last = Some(found.clone());
+            }
+            return;
+        }
+        if self.list.len() >= FINDING_LIMIT && !self.strict {
+            return;
+        }
+        let finding = Finding {
+            hazard,
+            pc,
+            thread,
+            detail: detail(),
+            count: 1,
+        };
+        if self.strict {
+            self.last = Some(finding.clone());
+        }
+        if self.list.len() < FINDING_LIMIT {
+            self.index.insert((pc, hazard), self.list.len());
+            self.list.push(finding);
+        }
+    }
+}
+
+/// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Operands {
+    pub scalar_reads: u64,
+    pub scalar_writes: u64,
+    pub vector_reads: u64,
+    pub vector_writes: u64,
+}
+
+impl Operands {
+    fn read(&mut self, number: u8, vector: bool) {
+        if vector {
+            self.vector_reads |= 1 << number;
+        } else if number != PC {
+            self.scalar_reads |= 1 << number;
+        }
+    }
+
+    fn write(&mut self, number: u8, vector: bool) {
+        if vector {
+            self.vector_writes |= 1 << number;
+        } else if number != PC {
+            self.scalar_writes |= 1 << number;
+        }
+    }
+
+    fn masked(&mut self) {
+        self.scalar_reads |= 1 << RM;
+    }
+
+    /// The operands of an instruction.
+    pub fn of(inst: &RawInst) -> Operands {
+        let mut o = Operands::default();
+        match *inst {
+            RawInst::Rr {
+                op,
+                dst,
+                src0,
+                src1,
+                dst_v,
+                src0_v,
+                src1_v,
+                ..
+            } => {
+                o.read(src0, src0_v);
+                if AluOp::from_code(op).is_some_and(|op| !alu::is_unary(op)) {
+                    o.read(src1, src1_v);
+                }
+                o.write(dst, dst_v);
+                if dst_v || src0_v || src1_v {
+                    o.masked();
+                }
+            }
+            RawInst::Ri {
+                dst,
+                src0,
+                dst_v,
+                src0_v,
+                ..
+            } => {
+                o.read(src0, src0_v);
+                o.write(dst, dst_v);
+                if dst_v || src0_v {
+                    o.masked();
+                }
+            }
+            RawInst::Mvi { op, dst, dst_v, .. } => {
+                if MviOp::from_code(op).is_some() {
+                    o.write(dst, dst_v);
+                }
+                if dst_v {
+                    o.masked();
+                }
+            }
+            RawInst::Mem { op, reg, base, .. } => {
+                o.read(base, false);
+                let vector = is_vector_access(op);
+                if is_store(op) {
+                    o.read(reg, vector);
+                } else {
+                    o.write(reg, vector);
+                }
+                if vector {
+                    o.masked();
+                }
+            }
+            RawInst::Ctr { op, reg0, reg1 } => match CtrOp::from_code(op) {
+                Some(CtrOp::Barrier | CtrOp::WriteCr) => {
+                    o.read(reg0, false);
+                    o.read(reg1, false);
+                }
+                Some(CtrOp::ReadCr) => {
+                    o.read(reg1, false);
+                    o.write(reg0, false);
+                }
+                Some(CtrOp::Flush | CtrOp::DcacheInv) => o.read(reg0, false),
+                _ => {}
+            },
+            RawInst::Jba { op, reg, .. } => match JbaOp::from_code(op) {
+                Some(JbaOp::Jret) => o.read(RA, false),
+                Some(JbaOp::Jmpsr) => {
+                    o.read(reg, false);
+                    o.write(RA, false);
+                }
+                Some(JbaOp::Jmp | JbaOp::Jeret | JbaOp::Beqz | JbaOp::Bnez) => o.read(reg, false),
+                _ => {}
+            },
+            RawInst::Jra { op, .. } => {
+                if JraOp::from_code(op) == Some(JraOp::Jmpsr) {
+                    o.write(RA, false);
+                }
+            }
+            RawInst::Undefined => {}
+        }
+        o
+    }
+}
+
+/// Whether a MEM opcode is in the store half of the opcode space.
+pub(crate) const fn is_store(op: u8) -> bool {
+    op >= 32
+}
+
+/// Whether a MEM opcode moves a vector register, and is masked.
+pub(crate) fn is_vector_access(op: u8) -> bool {
+    matches!(
+        MemOp::from_code(op),
+        Some(
+            MemOp::LoadV16S8
+                | MemOp::LoadV16S16
+                | MemOp::LoadV16S32
+                | MemOp::LoadV8I64
+                | MemOp::LoadV16U8
+                | MemOp::LoadV16U16
+                | MemOp::LoadV16U32
+                | MemOp::StoreV16I8
+                | MemOp::StoreV16I16
+                | MemOp::StoreV16I32
+                | MemOp::StoreV8I64
+        )
+    )
+}
+
+/// Whether the result of an instruction can arrive more than 11 cycles after its issue (`microarch.md` 9.2).
+pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
+    match *inst {
+        RawInst::Rr { op, dst, .. } if dst != PC => matches!(
+            AluOp::from_code(op),
+            Some(AluOp::Fadd | AluOp::Fsub | AluOp::Fdiv | AluOp::Itof)
+        ),
+        RawInst::Mem { op, shared, .. } => !shared && !is_store(op),
+        _ => false,
+    }
+}
+
+/// A result that may be missing.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    scalar: u64,
+    vector: u64,
+    producer: u32,
+    left: u32,
+    /// The result can arrive after a write at the target, and replace it.
+    arrives_late: bool,
+}
+
+/// Bits of registers and memory words that hold nothing defined.
+#[derive(Clone, Debug)]
+struct Undriven {
+    registers: [u32; 64],
+    memory: HashMap<u32, u32>,
+}
+
+/// What is followed for one thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    /// Address of the last instruction if that was one of long latency, or undecoded words directly behind one.
+    pub last_long: u32,
+    stuck_scalars: u64,
+    stuck_vectors: u64,
+    stuck_store: bool,
+    lost: Option<Lost>,
+    undriven_scalars: u64,
+    undriven: Option<Box<Undriven>>,
+}
+
+/// Not the address of any aligned instruction.
+const NOWHERE: u32 = u32::MAX;
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch {
+            last_long: NOWHERE,
+            stuck_scalars: 0,
+            stuck_vectors: 0,
+            stuck_store: false,
+            lost: None,
+            undriven_scalars: 0,
+            undriven: None,
+        }
+    }
+}
+
+impl Watch {
+    /// Whether anything is followed.
+    #[inline]
+    pub fn active(&self) -> bool {
+        self.lost.is_some()
+            || self.stuck_scalars | self.stuck_vectors != 0
+            || self.undriven.is_some()
+    }
+
+    /// Scalar registers whose use matters.
+    #[inline]
+    pub fn scalars(&self) -> u64 {
+        self.undriven_scalars | self.stuck_scalars | self.lost.map_or(0, |l| l.scalar)
+    }
+
+    /// Vector registers whose use matters.
+    #[inline]
+    pub fn vectors(&self) -> u64 {
+        self.stuck_vectors | self.lost.map_or(0, |l| l.vector)
+    }
+
+    /// Whether memory words hold undriven bits, so that loads and stores matter.
+    pub fn memory(&self) -> bool {
+        self.undriven.as_ref().is_some_and(|u| !u.memory.is_empty())
+    }
+
+    /// Instructions until the set of watched registers changes by itself.
+    pub fn horizon(&self) -> u64 {
+        self.lost.map_or(u64::MAX, |l| u64::from(l.left))
+    }
+
+    /// Counts executed instructions.
+    pub fn advance(&mut self, instructions: u64) {
+        if let Some(lost) = &mut self.lost {
+            if instructions >= u64::from(lost.left) {
+                self.lost = None;
+            } else {
+                lost.left -= instructions as u32;
+            }
+        }
+    }
+
+    /// The thread was put somewhere else from outside.
+    pub fn restart(&mut self) {
+        self.last_long = NOWHERE;
+        self.lost = None;
+    }
+
+    /// A scalar register was set from outside.
+    pub fn scalar_set(&mut self, number: u8) {
+        self.set_undriven(number, 0);
+        self.stuck_scalars &= !(1 << number);
+    }
+
+    /// A vector register was set from outside.
+    pub fn vector_set(&mut self, number: u8) {
+        self.stuck_vectors &= !(1 << number);
+    }
+
+    /// Notes a taken branch that is not directly behind a long operation.
+    #[inline(always)]
+    pub fn forget_long(&mut self) {
+        self.last_long = NOWHERE;
+    }
+
+    /// Notes that the word at `pc` was executed.
+    #[inline]
+    pub fn note_executed(&mut self, pc: u32, inst: &RawInst) {
+        if matches!(inst, RawInst::Undefined) {
+            if self.last_long.wrapping_add(4) == pc {
+                self.last_long = pc;
+            }
+        } else if has_long_latency(inst) {
+            self.last_long = pc;
+        }
+    }
+
+    /// Notes a taken branch at `pc`; `word` reads the program to find the producer in front of it.
+    pub fn note_taken(&mut self, pc: u32, word: impl Fn(u32) -> RawInst) {
+        let adjacent = self.last_long.wrapping_add(4) == pc;
+        self.last_long = NOWHERE;
+        if !adjacent {
+            return;
+        }
+        let mut at = pc.wrapping_sub(4);
+        while word(at) == RawInst::Undefined && at != pc {
+            at = at.wrapping_sub(4);
+        }
+        let inst = word(at);
+        if !has_long_latency(&inst) {
+            return;
+        }
+        let operands = Operands::of(&inst);
+        self.lost = Some(Lost {
+            scalar: operands.scalar_writes,
+            vector: operands.vector_writes,
+            producer: at,
+            left: LOST_WINDOW,
+            arrives_late: match inst {
+                RawInst::Rr { op, .. } => AluOp::from_code(op) == Some(AluOp::Fdiv),
+                _ => true,
+            },
+        });
+    }
+
+    /// The destination of an operation that never completes.
+    pub fn stick(&mut self, number: u8, vector: bool) {
+        if vector {
+            self.stuck_vectors |= 1 << number;
+        } else if number != PC {
+            self.stuck_scalars |= 1 << number;
+        }
+    }
+
+    /// A stuck register among `operands`, as its name; the thread hangs at issue.
+    pub fn stuck_use(&self, operands: &Operands) -> Option<(u8, bool)> {
+        let scalars = (operands.scalar_reads | operands.scalar_writes) & self.stuck_scalars;
+        let vectors = (operands.vector_reads | operands.vector_writes) & self.stuck_vectors;
+        if scalars != 0 {
+            Some((scalars.trailing_zeros() as u8, false))
+        } else if vectors != 0 {
+            Some((vectors.trailing_zeros() as u8, true))
+        } else {
+            None
+        }
+    }
+
+    /// A store that never completes.
+    pub fn stick_store(&mut self) {
+        self.stuck_store = true;
+    }
+
+    /// Whether something is pending for ever, so that no barrier can be reached.
+    pub fn anything_stuck(&self) -> bool {
+        self.stuck_store || self.stuck_scalars | self.stuck_vectors != 0
+    }
+
+    /// Looks at the operands of the instruction at `pc` before it executes: a use of a lost result is described.
+    pub fn lost_use(&mut self, operands: &Operands) -> Option<String> {
+        let lost = self.lost?;
+        let reads = (operands.scalar_reads & lost.scalar) | (operands.vector_reads & lost.vector);
+        let writes =
+            (operands.scalar_writes & lost.scalar) | (operands.vector_writes & lost.vector);
+        if reads == 0 && writes == 0 {
+            return None;
+        }
+        self.lost = None;
+        let register = if lost.vector != 0 {
+            format!("v{}", lost.vector.trailing_zeros())
+        } else {
+            scalar_name(lost.scalar.trailing_zeros() as u8)
+        };
+        let producer = lost.producer;
+        if reads != 0 {
+            Some(format!(
+                "{register} may still hold its old value: its producer at {producer:#010x} was issued immediately before a taken branch"
+            ))
+        } else if lost.arrives_late {
+            Some(format!(
+                "the result of {producer:#010x}, issued immediately before a taken branch, may arrive in {register} after this write"
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// Marks the upper half of a scalar register as undriven.
+    pub fn mark_upper_half(&mut self, number: u8) {
+        if number != PC {
+            self.set_undriven(number, 0xffff_0000);
+        }
+    }
+
+    fn get_undriven(&self, number: u8) -> u32 {
+        self.undriven
+            .as_ref()
+            .map_or(0, |u| u.registers[usize::from(number & 63)])
+    }
+
+    fn set_undriven(&mut self, number: u8, bits: u32) {
+        if bits == 0 && self.undriven.is_none() {
+            return;
+        }
+        let undriven = self.undriven.get_or_insert_with(|| {
+            Box::new(Undriven {
+                registers: [0; 64],
+                memory: HashMap::new(),
+            })
+        });
+        undriven.registers[usize::from(number & 63)] = bits;
+        let bit = 1 << (number & 63);
+        if bits == 0 {
+            self.undriven_scalars &= !bit;
+            if self.undriven_scalars == 0 && undriven.memory.is_empty() {
+                self.undriven = None;
+            }
+        } else {
+            self.undriven_scalars |= bit;
+        }
+    }
+
+    /// Follows undriven bits through the instruction, whose sources `value` still holds; gives the register whose undriven
+    /// bits are used, if any.
+    pub fn follow_undriven(&mut self, inst: &RawInst, value: impl Fn(u8) -> u32) -> Option<u8> {
+        self.undriven.as_ref()?;
+        let operands = Operands::of(inst);
+        // What a use of the lowest undriven register among `numbers` is reported as.
+        let used = |watch: &Watch, numbers: &[u8]| {
+            numbers
+                .iter()
+                .copied()
+                .find(|&n| n != PC && watch.get_undriven(n) != 0)
+        };
+        match *inst {
+            RawInst::Rr {
+                op,
+                dst,
+                src0,
+                src1,
+                dst_v,
+                src0_v,
+                src1_v,
+                ..
+            } => {
+                let bits = |watch: &Watch, number: u8, vector: bool| {
+                    if vector || number == PC {
+                        0
+                    } else {
+                        watch.get_undriven(number)
+                    }
+                };
+                let a = bits(self, src0, src0_v);
+                let b = bits(self, src1, src1_v);
+                let op = AluOp::from_code(op)?;
+                let b = if alu::is_unary(op) { 0 } else { b };
+                let culprit = if a != 0 { src0 } else { src1 };
+                if dst_v || src0_v || src1_v {
+                    if !dst_v {
+                        self.set_undriven(dst, 0);
+                    }
+                    return (a | b != 0).then_some(culprit);
+                }
+                let (result, is_use) = through(op, value(src0), a, value(src1), b);
+                self.set_undriven(dst, result);
+                is_use.then_some(culprit)
+            }
+            RawInst::Ri {
+                op,
+                dst,
+                src0,
+                imm,
+                dst_v,
+                src0_v,
+                ..
+            } => {
+                let a = if src0_v || src0 == PC {
+                    0
+                } else {
+                    self.get_undriven(src0)
+                };
+                if dst_v || src0_v {
+                    if !dst_v {
+                        self.set_undriven(dst, 0);
+                    }
+                    return (a != 0).then_some(src0);
+                }
+                let op = AluOp::from_code(op)?;
+                let (result, is_use) = through(op, value(src0), a, imm as u32, 0);
+                self.set_undriven(dst, result);
+                is_use.then_some(src0)
+            }
+            RawInst::Mvi { op, dst, dst_v, .. } => {
+                if !dst_v {
+                    let kept = match MviOp::from_code(op) {
+                        Some(MviOp::Moveil) => 0xffff_0000,
+                        Some(MviOp::Moveih) => 0x0000_ffff,
+                        Some(MviOp::Movei) => 0,
+                        _ => u32::MAX,
+                    };
+                    self.set_undriven(dst, self.get_undriven(dst) & kept);
+                }
+                None
+            }
+            RawInst::Mem {
+                op,
+                reg,
+                base,
+                offset,
+                shared,
+                ..
+            } => {
+                if let Some(register) = used(self, &[base]) {
+                    if operands.scalar_writes != 0 {
+                        self.set_undriven(reg, 0);
+                    }
+                    return Some(register);
+                }
+                let address = value(base).wrapping_add(offset as u32);
+                self.follow_memory(op, reg, address, shared, is_vector_access(op));
+                None
+            }
+            RawInst::Jba { op, reg, .. } => {
+                let undriven = self.get_undriven(reg);
+                let decided = value(reg) & !undriven != 0;
+                match JbaOp::from_code(op) {
+                    Some(JbaOp::Beqz | JbaOp::Bnez) if undriven != 0 && !decided => Some(reg),
+                    Some(JbaOp::Jmp | JbaOp::Jeret) => used(self, &[reg]),
+                    Some(JbaOp::Jmpsr) => {
+                        let found = used(self, &[reg]);
+                        self.set_undriven(RA, 0);
+                        found
+                    }
+                    Some(JbaOp::Jret) => used(self, &[RA]),
+                    _ => None,
+                }
+            }
+            _ => {
+                let reads = operands.scalar_reads & self.undriven_scalars;
+                if operands.scalar_writes != 0 {
+                    self.set_undriven(operands.scalar_writes.trailing_zeros() as u8, 0);
+                }
+                (reads != 0).then(|| reads.trailing_zeros() as u8)
+            }
+        }
+    }
+
+    fn follow_memory(&mut self, op: u8, reg: u8, address: u32, shared: bool, vector: bool) {
+        let word = address & !3;
+        let shift = 8 * (address & 3);
+        let Some(kind) = MemOp::from_code(op) else {
+            return;
+        };
+        let size = match kind {
+            MemOp::LoadS8 | MemOp::LoadU8 | MemOp::Store8 => 0xff,
+            MemOp::LoadS16 | MemOp::LoadU16 | MemOp::Store16 => 0xffff,
+            _ => u32::MAX,
+        };
+        if is_store(op) {
+            let bits = if vector { 0 } else { self.get_undriven(reg) };
+            let Some(undriven) = &mut self.undriven else {
+                return;
+            };
+            if shared {
+                // Undriven bits are not followed through the scratchpad.
+                return;
+            }
+            if vector {
+                for lane in 0..16 {
+                    undriven.memory.remove(&word.wrapping_add(4 * lane));
+                }
+            } else {
+                let old = undriven.memory.get(&word).copied().unwrap_or(0);
+                let now = (old & !(size << shift)) | ((bits & size) << shift);
+                if now == 0 {
+                    undriven.memory.remove(&word);
+                } else {
+                    undriven.memory.insert(word, now);
+                }
+            }
+            if undriven.memory.is_empty() && self.undriven_scalars == 0 {
+                self.undriven = None;
+            }
+        } else if !vector {
+            let found = self
+                .undriven
+                .as_ref()
+                .and_then(|u| u.memory.get(&word))
+                .copied()
+                .unwrap_or(0);
+            let mut bits = if shared { 0 } else { (found >> shift) & size };
+            let sign = size ^ (size >> 1);
+            if matches!(kind, MemOp::LoadS8 | MemOp::LoadS16) && bits & sign != 0 {
+                bits |= !size;
+            }
+            self.set_undriven(reg, bits);
+        }
+    }
+}
+
+/// Undriven bits of a scalar result from values and undriven bits of the sources, and whether the operation is a use.
+fn through(op: AluOp, a: u32, a_bits: u32, b: u32, b_bits: u32) -> (u32, bool) {
+    let any = a_bits | b_bits;
+    if any == 0 {
+        return (0, false);
+    }
+    // A carry can reach every bit above the lowest undriven one.
+    let upward = any | any.wrapping_neg();
+    match op {
+        AluOp::Move | AluOp::Sext32 | AluOp::Not => (a_bits, false),
+        AluOp::And => ((a_bits & (b | b_bits)) | (b_bits & (a | a_bits)), false),
+        AluOp::Or => ((a_bits & (!b | b_bits)) | (b_bits & (!a | a_bits)), false),
+        AluOp::Xor => (any, false),
+        AluOp::Add | AluOp::Sub | AluOp::Mull => (upward, false),
+        AluOp::Shl if b_bits == 0 => (alu::shl(a_bits, b), false),
+        AluOp::Shr if b_bits == 0 => (alu::shr(a_bits, b), false),
+        AluOp::Ashr if b_bits == 0 => (alu::ashr(a_bits, b), false),
+        AluOp::Sext8 => (a_bits as i8 as u32, false),
+        AluOp::Sext16 => (a_bits as i16 as u32, false),
+        // A defined 1 below the undriven bits decides the count.
+        AluOp::Ctz if (a & !a_bits).trailing_zeros() < a_bits.trailing_zeros() => (0, false),
+        op if alu::class(op) == Class::NoUnit => (0, false),
+        _ => (0, true),
+    }
+}
+
+/// Name of a scalar register, for messages.
+pub(crate) fn scalar_name(number: u8) -> String {
+    match number {
+        58 => "tr".to_owned(),
+        RM => "rm".to_owned(),
+        60 => "fp".to_owned(),
+        61 => "sp".to_owned(),
+        RA => "ra".to_owned(),
+        PC => "pc".to_owned(),
+        n => format!("s{n}"),
+    }
+}

@@ -1,0 +1,350 @@
+//! Main memory: the whole 32-bit space, sparse, in pages of 4 KiB.
+//!
+//! Invariants:
+//! - Page 0 of the store is all zero and never written; every page that was never written maps to it, so reads need no test.
+//! - A page marked as code ([`Memory::mark_code`]) reports every write to it in a list that the interpreter drains before it
+//!   runs the next instruction; the interpreter keeps predecoded words of such pages only.
+//! - The number of pages is bounded by the limit given at creation; a write beyond it fails with [`MemoryFull`].
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes in a page; also the unit of predecoded code.
+pub const PAGE_SIZE: u32 = 4096;
+
+const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
+const PAGE_COUNT: usize = 1 << (32 - PAGE_SHIFT);
+const OFFSET_MASK: u32 = PAGE_SIZE - 1;
+
+/// Set in a page-table entry when predecoded words of the page exist.
+const CODE: u32 = 1 << 31;
+
+/// Index of the shared zero page.
+const ZERO: u32 = 0;
+
+/// Written words of code pages remembered one by one; beyond this many the whole code cache is dropped.
+const DIRTY_LIMIT: usize = 4096;
+
+/// The memory limit of [`crate::Config`] would be exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryFull {
+    /// Address of the write that needed a new page.
+    pub address: u32,
+}
+
+impl fmt::Display for MemoryFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the write at {:#010x} exceeds the memory limit of the simulation",
+            self.address
+        )
+    }
+}
+
+impl std::error::Error for MemoryFull {}
+
+#[repr(C, align(64))]
+struct Page([u8; PAGE_SIZE as usize]);
+
+/// What happened to predecoded code since the interpreter last looked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CodeWrites {
+    /// Nothing.
+    #[default]
+    None,
+    /// These words (4-aligned addresses) were written.
+    Words(Vec<u32>),
+    /// Too many to list: drop all predecoded code.
+    All,
+}
+
+/// Sparse little-endian memory. Addresses wrap at 2^32.
+pub struct Memory {
+    /// Different for every memory ever made, so that predecoded code of another one is never taken for this one's.
+    identity: u64,
+    /// [`PAGE_COUNT`] entries, zeros straight from the allocator: most of the 4 MiB is never touched.
+    table: Box<[u32]>,
+    pages: Vec<Page>,
+    page_limit: usize,
+    code_writes: CodeWrites,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("pages", &(self.pages.len() - 1))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// Empty memory (all zero) that may grow to `limit` bytes, rounded down to whole pages, at least one.
+    pub fn new(limit: u64) -> Memory {
+        let page_limit = usize::try_from(limit >> PAGE_SHIFT)
+            .unwrap_or(PAGE_COUNT)
+            .clamp(1, PAGE_COUNT);
+        static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+        Memory {
+            identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
+            table: vec![0; PAGE_COUNT].into_boxed_slice(),
+            pages: vec![Page([0; PAGE_SIZE as usize])],
+            page_limit,
+            code_writes: CodeWrites::None,
+        }
+    }
+
+    /// Bytes held by written pages.
+    pub fn resident_bytes(&self) -> u64 {
+        (self.pages.len() as u64 - 1) << PAGE_SHIFT
+    }
+
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Fills `bytes` from `address` on. Memory never written reads as zero.
+    pub fn read(&self, address: u32, bytes: &mut [u8]) {
+        let mut at = address;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let offset = (at & OFFSET_MASK) as usize;
+            let length = rest.len().min(PAGE_SIZE as usize - offset);
+            let (now, later) = rest.split_at_mut(length);
+            now.copy_from_slice(&self.page(at)[offset..offset + length]);
+            at = at.wrapping_add(length as u32);
+            rest = later;
+        }
+    }
+
+    /// Stores `bytes` from `address` on.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit is reached; bytes of earlier pages have then been written.
+    pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
+        let mut at = address;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let offset = (at & OFFSET_MASK) as usize;
+            let length = rest.len().min(PAGE_SIZE as usize - offset);
+            let (now, later) = rest.split_at(length);
+            self.page_mut(at, length as u32)?[offset..offset + length].copy_from_slice(now);
+            at = at.wrapping_add(length as u32);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The byte at `address`.
+    pub fn read_u8(&self, address: u32) -> u8 {
+        self.page(address)[(address & OFFSET_MASK) as usize]
+    }
+
+    /// The little-endian half word at `address`, aligned or not.
+    pub fn read_u16(&self, address: u32) -> u16 {
+        u16::from_le_bytes(self.read_array(address))
+    }
+
+    /// The little-endian word at `address`, aligned or not.
+    pub fn read_u32(&self, address: u32) -> u32 {
+        u32::from_le_bytes(self.read_array(address))
+    }
+
+    /// Stores a byte.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit is reached.
+    pub fn write_u8(&mut self, address: u32, value: u8) -> Result<(), MemoryFull> {
+        self.write(address, &[value])
+    }
+
+    /// Stores a little-endian half word, aligned or not.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit is reached.
+    pub fn write_u16(&mut self, address: u32, value: u16) -> Result<(), MemoryFull> {
+        self.write(address, &value.to_le_bytes())
+    }
+
+    /// Stores a little-endian word, aligned or not.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit is reached.
+    pub fn write_u32(&mut self, address: u32, value: u32) -> Result<(), MemoryFull> {
+        self.write(address, &value.to_le_bytes())
+    }
+
+    fn read_array<const N: usize>(&self, address: u32) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.read(address, &mut bytes);
+        bytes
+    }
+
+    fn entry(&self, address: u32) -> u32 {
+        self.table[(address >> PAGE_SHIFT) as usize]
+    }
+
+    /// Index of the page that holds `address`; 0 while it was never written. Stable once it is not 0.
+    #[inline]
+    pub(crate) fn page_index(&self, address: u32) -> usize {
+        (self.entry(address) & !CODE) as usize
+    }
+
+    fn page(&self, address: u32) -> &[u8; PAGE_SIZE as usize] {
+        &self.pages[self.page_index(address)].0
+    }
+
+    /// The page of `address` for a write of `length` bytes that stays inside it.
+    fn page_mut(
+        &mut self,
+        address: u32,
+        length: u32,
+    ) -> Result<&mut [u8; PAGE_SIZE as usize], MemoryFull> {
+        let slot = (address >> PAGE_SHIFT) as usize;
+        let entry = self.table[slot];
+        if entry & CODE != 0 {
+            self.note_code_write(address, length);
+        }
+        let mut index = entry & !CODE;
+        if index == ZERO {
+            if self.pages.len() > self.page_limit {
+                return Err(MemoryFull { address });
+            }
+            index = self.pages.len() as u32;
+            self.pages.push(Page([0; PAGE_SIZE as usize]));
+            self.table[slot] = index;
+        }
+        Ok(&mut self.pages[index as usize].0)
+    }
+
+    #[cold]
+    fn note_code_write(&mut self, address: u32, length: u32) {
+        let first = address & !3;
+        let words = (address - first + length).div_ceil(4);
+        match &mut self.code_writes {
+            CodeWrites::All => {}
+            CodeWrites::Words(list) if list.len() + words as usize > DIRTY_LIMIT => {
+                self.code_writes = CodeWrites::All;
+            }
+            CodeWrites::Words(list) => list.extend((0..words).map(|k| first + 4 * k)),
+            CodeWrites::None => {
+                self.code_writes = CodeWrites::Words((0..words).map(|k| first + 4 * k).collect());
+            }
+        }
+    }
+
+    /// Makes later writes to the page of `address` show up in [`Memory::take_code_writes`]. A page that was never written is
+    /// given a place of its own first.
+    pub(crate) fn mark_code(&mut self, address: u32) -> Result<usize, MemoryFull> {
+        self.page_mut(address, 0)?;
+        let entry = &mut self.table[(address >> PAGE_SHIFT) as usize];
+        *entry |= CODE;
+        Ok((*entry & !CODE) as usize)
+    }
+
+    /// Forgets all marks; the caller drops its predecoded code.
+    pub(crate) fn unmark_all_code(&mut self) {
+        for entry in self.table.iter_mut() {
+            // Reading first keeps untouched parts of the table untouched.
+            if *entry & CODE != 0 {
+                *entry &= !CODE;
+            }
+        }
+    }
+
+    /// Whether a marked page was written since the last [`Memory::take_code_writes`].
+    #[inline]
+    pub(crate) fn code_written(&self) -> bool {
+        self.code_writes != CodeWrites::None
+    }
+
+    pub(crate) fn take_code_writes(&mut self) -> CodeWrites {
+        std::mem::take(&mut self.code_writes)
+    }
+
+    /// The `N` bytes at `address`, which must be a multiple of `N` (a power of two up to 64): the low bits are dropped.
+    #[inline]
+    pub(crate) fn load<const N: usize>(&self, address: u32) -> [u8; N] {
+        let offset = (address & OFFSET_MASK & !(N as u32 - 1)) as usize;
+        let mut bytes = [0; N];
+        if let Some(found) = self.page(address).get(offset..offset + N) {
+            bytes.copy_from_slice(found);
+        }
+        bytes
+    }
+
+    /// Stores `N` bytes at `address`, a multiple of `N` as in [`Memory::load`], if the page is plain data; gives `false`
+    /// and does nothing when the write needs [`Memory::write`].
+    #[inline]
+    #[must_use]
+    pub(crate) fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
+        let entry = self.entry(address);
+        // One comparison for both exceptions: the zero page is entry 0, code pages have the top bit set.
+        if entry.wrapping_sub(1) >= CODE - 1 {
+            return false;
+        }
+        let offset = (address & OFFSET_MASK & !(N as u32 - 1)) as usize;
+        if let Some(place) = self.pages[entry as usize].0.get_mut(offset..offset + N) {
+            place.copy_from_slice(&bytes);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unwritten_memory_is_zero_and_costs_nothing() {
+        let memory = Memory::new(1 << 20);
+        assert_eq!(memory.read_u32(0xffff_fffe), 0);
+        assert_eq!(memory.resident_bytes(), 0);
+    }
+
+    #[test]
+    fn writes_cross_pages_and_wrap() {
+        let mut memory = Memory::new(1 << 20);
+        let bytes: Vec<u8> = (0..100).collect();
+        memory.write(0xffff_ffd0, &bytes).unwrap();
+        let mut back = [0; 100];
+        memory.read(0xffff_ffd0, &mut back);
+        assert_eq!(&back[..], &bytes[..]);
+        assert_eq!(memory.read_u8(0), 48);
+        assert_eq!(memory.read_u16(0xffff_ffff), 47 | 48 << 8);
+    }
+
+    #[test]
+    fn the_limit_holds() {
+        let mut memory = Memory::new(8192);
+        memory.write_u32(0, 1).unwrap();
+        memory.write_u32(0x10_0000, 2).unwrap();
+        assert_eq!(
+            memory.write_u32(0x20_0000, 3),
+            Err(MemoryFull { address: 0x20_0000 })
+        );
+        assert_eq!(memory.read_u32(0x20_0000), 0);
+    }
+
+    #[test]
+    fn code_pages_report_the_words_written() {
+        let mut memory = Memory::new(1 << 20);
+        memory.write_u32(0x1000, 7).unwrap();
+        memory.mark_code(0x1000).unwrap();
+        assert!(!memory.store(0x1000, [1, 2, 3, 4]));
+        memory.write(0x1003, &[9, 9]).unwrap();
+        assert!(memory.code_written());
+        assert_eq!(
+            memory.take_code_writes(),
+            CodeWrites::Words(vec![0x1000, 0x1004])
+        );
+        assert!(!memory.code_written());
+        memory.unmark_all_code();
+        assert!(memory.store(0x1000, [1, 2, 3, 4]));
+        assert_eq!(memory.read_u32(0x1000), 0x0403_0201);
+    }
+}

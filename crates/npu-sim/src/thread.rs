@@ -1,0 +1,211 @@
+//! The state of one hardware thread.
+
+use crate::hazard::Watch;
+use std::fmt;
+
+/// Lanes of a vector register.
+pub const LANES: usize = 16;
+
+/// Number of the scalar register whose low half shadows the lane mask.
+pub(crate) const RM: u8 = 59;
+/// Number of the return-address register.
+pub(crate) const RA: u8 = 62;
+/// Number that reads as the address of the reading instruction.
+pub(crate) const PC: u8 = 63;
+
+/// A vector register: 16 lanes of 32 bits, lane 0 first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Lanes(pub [u32; LANES]);
+
+impl Lanes {
+    /// The same value in every lane.
+    pub const fn splat(value: u32) -> Lanes {
+        Lanes([value; LANES])
+    }
+}
+
+/// Control register 10: why the thread was sent to the trap vector. Sticky: the hardware never clears it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrapReason {
+    /// No trap so far.
+    #[default]
+    None,
+    /// Misaligned scratchpad access.
+    Scratchpad,
+    /// Misaligned main-memory access.
+    Memory,
+}
+
+impl TrapReason {
+    /// The value that control register 10 reads (`microarch.md` 7.1).
+    pub const fn code(self) -> u32 {
+        match self {
+            TrapReason::None => 0,
+            TrapReason::Scratchpad => 0x40,
+            TrapReason::Memory => 0x80,
+        }
+    }
+}
+
+/// Control register 11, a software flag without effect on execution (`microarch.md` 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Status(u8);
+
+impl Status {
+    /// Nothing was written yet.
+    pub const IDLE: Status = Status(0);
+    /// The program runs.
+    pub const RUNNING: Status = Status(1);
+    /// The program ended.
+    pub const ENDED: Status = Status(2);
+    /// The program gave up: the trap handler, or a compiled trap.
+    pub const TRAPPED: Status = Status(3);
+    /// The thread waits at a barrier.
+    pub const BARRIER: Status = Status(4);
+    /// The start-up code runs.
+    pub const BOOTING: Status = Status(5);
+
+    /// The status that a write of `value` sets: its low three bits.
+    pub const fn new(value: u32) -> Status {
+        Status((value & 7) as u8)
+    }
+
+    /// The number, 0 to 7.
+    pub const fn code(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            0 => "idle",
+            1 => "running",
+            2 => "ended",
+            3 => "trapped",
+            4 => "waiting at a barrier",
+            5 => "booting",
+            6 => "6",
+            _ => "7",
+        })
+    }
+}
+
+/// One hardware thread: registers, lane mask, PC, status.
+///
+/// Registers are named by `npu_mc` newtypes. Register 63 is never read by an instruction: as a source it gives the address of
+/// that instruction.
+#[derive(Clone)]
+pub struct Thread {
+    /// Scalar registers by number. The index space is that of a byte, so that predecoded operands need no range check; only
+    /// the first 64 are registers.
+    pub(crate) scalars: [u32; 256],
+    pub(crate) vectors: [Lanes; 64],
+    pub(crate) mask: u16,
+    pub(crate) pc: u32,
+    pub(crate) status: Status,
+    pub(crate) trap: TrapReason,
+    pub(crate) instructions: u64,
+    pub(crate) watch: Watch,
+}
+
+impl Thread {
+    pub(crate) fn new() -> Thread {
+        Thread {
+            scalars: [0; 256],
+            vectors: [Lanes::default(); 64],
+            mask: 0,
+            pc: 0,
+            status: Status::IDLE,
+            trap: TrapReason::None,
+            instructions: 0,
+            watch: Watch::default(),
+        }
+    }
+
+    /// Address of the next instruction.
+    pub fn pc(&self) -> u32 {
+        self.pc
+    }
+
+    /// Continues at `pc`. Forgets the instructions that came before, as far as errata depend on them.
+    pub fn set_pc(&mut self, pc: u32) {
+        self.pc = pc;
+        self.watch.restart();
+    }
+
+    /// The lane mask in force, bit *i* = lane *i*. It follows the low half of `rm` except after the odd writes of
+    /// `microarch.md` 5.2.
+    pub fn mask(&self) -> u16 {
+        self.mask
+    }
+
+    /// Sets the lane mask without touching `rm`.
+    pub fn set_mask(&mut self, mask: u16) {
+        self.mask = mask;
+    }
+
+    /// Control register 11.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Sets control register 11.
+    pub fn set_status(&mut self, status: Status) {
+        self.status = status;
+    }
+
+    /// Control register 10.
+    pub fn trap_reason(&self) -> TrapReason {
+        self.trap
+    }
+
+    /// Sets control register 10, which hardware only does on a trap.
+    pub fn set_trap_reason(&mut self, reason: TrapReason) {
+        self.trap = reason;
+    }
+
+    /// Instructions executed since creation; undecoded words (`nop`) count.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Scalar register by number; numbers wrap modulo 64.
+    pub fn scalar(&self, number: u8) -> u32 {
+        self.scalars[usize::from(number & 63)]
+    }
+
+    /// Sets a scalar register by number (modulo 64). Number 59 sets the lane mask too, as an instruction would.
+    pub fn set_scalar(&mut self, number: u8, value: u32) {
+        let number = number & 63;
+        self.scalars[usize::from(number)] = value;
+        if number == RM {
+            self.mask = value as u16;
+        }
+        self.watch.scalar_set(number);
+    }
+
+    /// Vector register by number; numbers wrap modulo 64.
+    pub fn vector(&self, number: u8) -> &Lanes {
+        &self.vectors[usize::from(number & 63)]
+    }
+
+    /// Sets all lanes of a vector register by number (modulo 64), whatever the mask; `v59` leaves the mask alone.
+    pub fn set_vector(&mut self, number: u8, value: Lanes) {
+        self.vectors[usize::from(number & 63)] = value;
+        self.watch.vector_set(number & 63);
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Thread")
+            .field("pc", &format_args!("{:#010x}", self.pc))
+            .field("mask", &format_args!("{:#06x}", self.mask))
+            .field("status", &self.status)
+            .field("trap", &self.trap)
+            .field("instructions", &self.instructions)
+            .finish_non_exhaustive()
+    }
+}

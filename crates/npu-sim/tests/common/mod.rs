@@ -1,0 +1,164 @@
+//! Where the goldens are, and the parser of golden-run files.
+#![allow(dead_code, reason = "every test crate uses its own part")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The folder of goldens: the project's own, or the one `NAPLESPU_GOLDENS` names.
+pub fn goldens() -> PathBuf {
+    match std::env::var_os("NAPLESPU_GOLDENS") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens"),
+    }
+}
+
+/// The expected end of one thread.
+#[derive(Debug, Default)]
+pub struct ExpectedThread {
+    pub number: usize,
+    pub status: u32,
+    pub trap: u32,
+    pub mask: u16,
+    pub scalars: BTreeMap<u8, u32>,
+    pub vectors: BTreeMap<u8, [u32; 16]>,
+}
+
+/// A golden-run file.
+#[derive(Debug, Default)]
+pub struct Golden {
+    pub name: String,
+    pub threads: u32,
+    pub pc: u32,
+    pub control: Vec<(u32, u32)>,
+    pub input: Vec<u8>,
+    pub image: Vec<(u32, u32)>,
+    pub console: Vec<u8>,
+    pub expected: Vec<ExpectedThread>,
+    pub memory: Vec<(u32, u32)>,
+    pub scratchpad: Vec<(u32, u32)>,
+}
+
+fn hex(text: &str) -> u32 {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u32::from_str_radix(digits, 16).unwrap_or_else(|_| panic!("`{text}` is not hexadecimal"))
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    text.split_whitespace().map(|b| hex(b) as u8).collect()
+}
+
+impl Golden {
+    pub fn parse(text: &str) -> Golden {
+        #[derive(PartialEq)]
+        enum Part {
+            Head,
+            Image,
+            Memory,
+            Scratchpad,
+        }
+        let mut golden = Golden::default();
+        let mut part = Part::Head;
+        let mut at = 0;
+        let mut lines = text
+            .lines()
+            .filter(|l| !l.is_empty() && !l.starts_with('#'));
+        assert_eq!(lines.next(), Some("npu-golden 1"));
+        for line in lines {
+            if line == "end" {
+                return golden;
+            }
+            if let Some((key, value)) = line.split_once(':') {
+                let value = value.trim();
+                part = Part::Head;
+                match key {
+                    "name" => golden.name = value.to_owned(),
+                    "topic" | "expect" => {}
+                    "threads" => golden.threads = hex(value),
+                    "pc" => golden.pc = hex(value),
+                    "setcr" => {
+                        let (id, word) = value.split_once(' ').expect("setcr: id value");
+                        golden.control.push((id.parse().expect("id"), hex(word)));
+                    }
+                    "stdin" => golden.input = bytes(value),
+                    "image" => part = Part::Image,
+                    "console" => golden.console = bytes(value),
+                    "mem" => part = Part::Memory,
+                    "spm" => part = Part::Scratchpad,
+                    "thread" => golden.expected.push(ExpectedThread {
+                        number: value.parse().expect("thread number"),
+                        ..ExpectedThread::default()
+                    }),
+                    _ => {
+                        let thread = golden.expected.last_mut().expect("a thread block");
+                        match key {
+                            "status" => thread.status = hex(value),
+                            "trap" => thread.trap = hex(value),
+                            "rm" => thread.mask = hex(value) as u16,
+                            _ => {
+                                let number = key[1..].parse().expect("register number");
+                                if key.starts_with('s') {
+                                    thread.scalars.insert(number, hex(value));
+                                } else {
+                                    let lanes: Vec<u32> =
+                                        value.split_whitespace().map(hex).collect();
+                                    let lanes = lanes.try_into().expect("16 lanes");
+                                    thread.vectors.insert(number, lanes);
+                                }
+                            }
+                        }
+                    }
+                }
+            } else if let Some(address) = line.strip_prefix('@') {
+                at = hex(address);
+            } else {
+                let words = match part {
+                    Part::Image => &mut golden.image,
+                    Part::Memory => &mut golden.memory,
+                    Part::Scratchpad => &mut golden.scratchpad,
+                    Part::Head => panic!("`{line}` outside of a part"),
+                };
+                for word in line.split_whitespace() {
+                    words.push((at, hex(word)));
+                    at += 4;
+                }
+            }
+        }
+        panic!("no `end`");
+    }
+
+    /// All golden-run files, sorted by name.
+    pub fn all() -> Vec<Golden> {
+        let folder = goldens().join("golden-run");
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
+            .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+            .map(|entry| entry.expect("entry").path())
+            .filter(|p| p.extension().is_some_and(|e| e == "txt"))
+            .collect();
+        paths.sort();
+        paths
+            .iter()
+            .map(|p| Golden::parse(&std::fs::read_to_string(p).expect("golden file")))
+            .collect()
+    }
+}
+
+/// A small deterministic generator for random tests (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn word(&mut self) -> u32 {
+        (self.next() >> 32) as u32
+    }
+
+    pub fn below(&mut self, bound: u32) -> u32 {
+        ((u64::from(self.word()) * u64::from(bound)) >> 32) as u32
+    }
+}

@@ -1,0 +1,46 @@
+//! All rows of golden-fp.tsv.
+
+mod common;
+
+use npu_sim::fp;
+
+#[test]
+fn every_row_is_bit_exact() {
+    let path = common::goldens().join("golden-fp.tsv");
+    let text = std::fs::read_to_string(&path).expect("golden-fp.tsv");
+    let mut rows = 0;
+    let mut wrong = Vec::new();
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [op, a, b, expected] = fields[..] else {
+            panic!("row `{line}`");
+        };
+        let hex = |s: &str| {
+            if s == "-" {
+                0
+            } else {
+                u32::from_str_radix(s, 16).expect("hexadecimal")
+            }
+        };
+        let (x, y) = (hex(a), hex(b));
+        let got = match op {
+            "fadd" => fp::add(x, y),
+            "fsub" => fp::sub(x, y),
+            "fmul" => fp::mul(x, y),
+            "fdiv" => fp::div(x, y),
+            "itof" => fp::from_int(x),
+            "ftoi" => fp::to_int(x),
+            "cmpfeq" => u32::from(fp::eq(x, y)),
+            "cmpfgt" => u32::from(fp::gt(x, y)),
+            "cmpflt" => u32::from(fp::lt(x, y)),
+            _ => panic!("operation `{op}`"),
+        };
+        if got != hex(expected) {
+            wrong.push(format!("{line}: got {got:08x}"));
+        }
+        rows += 1;
+    }
+    assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
+    assert!(rows > 0);
+    println!("{rows} rows");
+}
