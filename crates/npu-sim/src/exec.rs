@@ -191,7 +191,7 @@ impl Env<'_> {
                 dst_v,
                 ..
             } => {
-                self.move_immediate(op, dst, dst_v, imm as u32);
+                self.move_immediate(op, dst, dst_v, imm);
                 Flow::Next
             }
             RawInst::Mem {
@@ -479,13 +479,13 @@ impl Env<'_> {
         self.access(address, size, is_vector_access(op), false, Space::Main);
         let misaligned = address % alignment(kind) != 0;
         match kind {
-            MemOp::LoadV16S8
-            | MemOp::LoadV16U8
-            | MemOp::LoadV16S16
-            | MemOp::LoadV16U16
-            | MemOp::LoadV16S32
-            | MemOp::LoadV16U32
-            | MemOp::LoadV8I64 => {
+            MemOp::LoadV16i8
+            | MemOp::LoadV16u8
+            | MemOp::LoadV16i16
+            | MemOp::LoadV16u16
+            | MemOp::LoadV16i32
+            | MemOp::LoadV16u32
+            | MemOp::LoadV8i64 => {
                 // Every lane takes the low bytes of its own word of the line: the packed forms have a stride of 4.
                 let line: [u8; LINE as usize] = self.memory.load(address);
                 let lanes = Lanes(std::array::from_fn(|k| {
@@ -512,7 +512,7 @@ impl Env<'_> {
         let misaligned = address % alignment(kind) != 0;
         let mut bytes = [0; LINE as usize];
         let length = match kind {
-            MemOp::StoreV16I8 | MemOp::StoreV16I16 | MemOp::StoreV16I32 => {
+            MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
                 let lanes = self.thread.vector(reg);
                 let size = size as usize;
                 for (place, value) in bytes.chunks_exact_mut(size).zip(lanes.0) {
@@ -520,7 +520,7 @@ impl Env<'_> {
                 }
                 size * LANES
             }
-            MemOp::Store64 | MemOp::StoreV8I64 => return Flow::Next,
+            MemOp::Store64 | MemOp::StoreV8i64 => return Flow::Next,
             _ => {
                 bytes[..4].copy_from_slice(&self.scalar(reg).to_le_bytes());
                 size as usize
@@ -592,7 +592,7 @@ impl Env<'_> {
         let size = access_size(kind).min(4);
         let wide = matches!(
             kind,
-            MemOp::Load64 | MemOp::LoadV8I64 | MemOp::Store64 | MemOp::StoreV8I64
+            MemOp::Load64 | MemOp::LoadV8i64 | MemOp::Store64 | MemOp::StoreV8i64
         );
         if wide {
             self.report(Hazard::UndefinedOperation, || {
@@ -617,14 +617,14 @@ impl Env<'_> {
         let mask = self.thread.mask;
         match kind {
             _ if is_gather(kind) => self.write_scalar(reg, 0, 0),
-            MemOp::Store64 | MemOp::StoreV8I64 => {}
-            MemOp::Scatter8 | MemOp::Scatter16 | MemOp::Scatter32 => {
+            MemOp::Store64 | MemOp::StoreV8i64 => {}
+            MemOp::Stores8 | MemOp::Stores16 | MemOp::Stores32 => {
                 let value = self.scalar(reg);
                 for lane in 0..LANES as u32 {
                     self.scratchpad_write(address.wrapping_add(4 * lane), unit, value);
                 }
             }
-            MemOp::StoreV16I8 | MemOp::StoreV16I16 | MemOp::StoreV16I32 => {
+            MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
                 let lanes = *self.thread.vector(reg);
                 for (lane, value) in (0..).zip(lanes.0) {
                     if mask >> lane & 1 != 0 {
@@ -780,34 +780,34 @@ fn word_of(bytes: &[u8]) -> u32 {
 
 /// Bytes of a scalar or a lane.
 fn access_size(kind: MemOp) -> u32 {
-    u32::from(kind.access_bytes())
+    u32::from(kind.info().access_bytes)
 }
 
 /// Alignment that is checked in main memory.
 fn alignment(kind: MemOp) -> u32 {
-    u32::from(kind.alignment()).max(1)
+    u32::from(kind.info().alignment).max(1)
 }
 
 fn is_gather(kind: MemOp) -> bool {
     matches!(
         kind,
-        MemOp::GatherS8
-            | MemOp::GatherS16
-            | MemOp::Gather32
-            | MemOp::Gather64
-            | MemOp::GatherU8
-            | MemOp::GatherU16
-            | MemOp::GatherU32
+        MemOp::LoadgI8
+            | MemOp::LoadgI16
+            | MemOp::LoadgI32
+            | MemOp::LoadgI64
+            | MemOp::LoadgU8
+            | MemOp::LoadgU16
+            | MemOp::LoadgU32
     )
 }
 
 /// Low bytes of a word, extended as the load wants.
 fn extend(kind: MemOp, word: u32) -> u32 {
     match kind {
-        MemOp::LoadS8 | MemOp::LoadV16S8 => word as i8 as u32,
-        MemOp::LoadS16 | MemOp::LoadV16S16 => word as i16 as u32,
-        MemOp::LoadU8 | MemOp::LoadV16U8 => word & 0xff,
-        MemOp::LoadU16 | MemOp::LoadV16U16 => word & 0xffff,
+        MemOp::Load32S8 | MemOp::LoadV16i8 => word as i8 as u32,
+        MemOp::Load32S16 | MemOp::LoadV16i16 => word as i16 as u32,
+        MemOp::Load32U8 | MemOp::LoadV16u8 => word & 0xff,
+        MemOp::Load32U16 | MemOp::LoadV16u16 => word & 0xffff,
         _ if is_gather(kind) => 0,
         _ => word,
     }

@@ -289,17 +289,17 @@ pub(crate) fn is_vector_access(op: u8) -> bool {
     matches!(
         MemOp::from_code(op),
         Some(
-            MemOp::LoadV16S8
-                | MemOp::LoadV16S16
-                | MemOp::LoadV16S32
-                | MemOp::LoadV8I64
-                | MemOp::LoadV16U8
-                | MemOp::LoadV16U16
-                | MemOp::LoadV16U32
-                | MemOp::StoreV16I8
-                | MemOp::StoreV16I16
-                | MemOp::StoreV16I32
-                | MemOp::StoreV8I64
+            MemOp::LoadV16i8
+                | MemOp::LoadV16i16
+                | MemOp::LoadV16i32
+                | MemOp::LoadV8i64
+                | MemOp::LoadV16u8
+                | MemOp::LoadV16u16
+                | MemOp::LoadV16u32
+                | MemOp::StoreV16i8
+                | MemOp::StoreV16i16
+                | MemOp::StoreV16i32
+                | MemOp::StoreV8i64
         )
     )
 }
@@ -383,6 +383,11 @@ impl Watch {
     #[inline]
     pub fn vectors(&self) -> u64 {
         self.stuck_vectors | self.lost.map_or(0, |l| l.vector)
+    }
+
+    /// Whether reading the lane mask matters. Undriven bits are in its upper half, which no lane takes.
+    pub fn mask_matters(&self) -> bool {
+        (self.stuck_scalars | self.lost.map_or(0, |l| l.scalar)) >> RM & 1 != 0
     }
 
     /// Whether memory words hold undriven bits, so that loads and stores matter.
@@ -697,8 +702,8 @@ impl Watch {
             return;
         };
         let size = match kind {
-            MemOp::LoadS8 | MemOp::LoadU8 | MemOp::Store8 => 0xff,
-            MemOp::LoadS16 | MemOp::LoadU16 | MemOp::Store16 => 0xffff,
+            MemOp::Load32S8 | MemOp::Load32U8 | MemOp::Store328 => 0xff,
+            MemOp::Load32S16 | MemOp::Load32U16 | MemOp::Store3216 => 0xffff,
             _ => u32::MAX,
         };
         if is_store(op) {
@@ -735,7 +740,7 @@ impl Watch {
                 .unwrap_or(0);
             let mut bits = if shared { 0 } else { (found >> shift) & size };
             let sign = size ^ (size >> 1);
-            if matches!(kind, MemOp::LoadS8 | MemOp::LoadS16) && bits & sign != 0 {
+            if matches!(kind, MemOp::Load32S8 | MemOp::Load32S16) && bits & sign != 0 {
                 bits |= !size;
             }
             self.set_undriven(reg, bits);

@@ -366,11 +366,11 @@ impl Machine {
         let budget = (*left).min(thread.watch.horizon());
         let mut rest = budget;
         let exit = if thread.watch.active() {
-            let watched = thread.watch.scalars() | thread.watch.vectors();
-            if watched >> RM & 1 != 0 {
+            if thread.watch.mask_matters() {
                 // Masked operations read `rm` without naming it.
                 return Ok(Exit::Slow);
             }
+            let watched = thread.watch.scalars() | thread.watch.vectors();
             let memory_watched = thread.watch.memory();
             fast::run::<true>(
                 &self.code,
@@ -499,8 +499,9 @@ impl Env<'_> {
         if let Some(detail) = self.thread.watch.lost_use(&operands) {
             self.report(crate::hazard::Hazard::LostResult, || detail);
         }
-        let (pc, scalars) = (self.pc, self.thread.scalars);
-        let used = self.thread.watch.follow_undriven(inst, |number| {
+        let pc = self.pc;
+        let Thread { watch, scalars, .. } = &mut *self.thread;
+        let used = watch.follow_undriven(inst, |number| {
             if number == crate::thread::PC {
                 pc
             } else {

@@ -198,27 +198,30 @@ impl Memory {
         &self.pages[self.page_index(address)].0
     }
 
+    /// Index of the page of `address`, which gets one of its own first if it was never written.
+    fn own_page(&mut self, address: u32) -> Result<usize, MemoryFull> {
+        let entry = &mut self.table[(address >> PAGE_SHIFT) as usize];
+        if *entry == ZERO {
+            if self.pages.len() > self.page_limit {
+                return Err(MemoryFull { address });
+            }
+            *entry = self.pages.len() as u32;
+            self.pages.push(Page([0; PAGE_SIZE as usize]));
+        }
+        Ok((*entry & !CODE) as usize)
+    }
+
     /// The page of `address` for a write of `length` bytes that stays inside it.
     fn page_mut(
         &mut self,
         address: u32,
         length: u32,
     ) -> Result<&mut [u8; PAGE_SIZE as usize], MemoryFull> {
-        let slot = (address >> PAGE_SHIFT) as usize;
-        let entry = self.table[slot];
-        if entry & CODE != 0 {
+        let index = self.own_page(address)?;
+        if self.entry(address) & CODE != 0 {
             self.note_code_write(address, length);
         }
-        let mut index = entry & !CODE;
-        if index == ZERO {
-            if self.pages.len() > self.page_limit {
-                return Err(MemoryFull { address });
-            }
-            index = self.pages.len() as u32;
-            self.pages.push(Page([0; PAGE_SIZE as usize]));
-            self.table[slot] = index;
-        }
-        Ok(&mut self.pages[index as usize].0)
+        Ok(&mut self.pages[index].0)
     }
 
     #[cold]
@@ -240,10 +243,9 @@ impl Memory {
     /// Makes later writes to the page of `address` show up in [`Memory::take_code_writes`]. A page that was never written is
     /// given a place of its own first.
     pub(crate) fn mark_code(&mut self, address: u32) -> Result<usize, MemoryFull> {
-        self.page_mut(address, 0)?;
-        let entry = &mut self.table[(address >> PAGE_SHIFT) as usize];
-        *entry |= CODE;
-        Ok((*entry & !CODE) as usize)
+        let index = self.own_page(address)?;
+        self.table[(address >> PAGE_SHIFT) as usize] |= CODE;
+        Ok(index)
     }
 
     /// Forgets all marks; the caller drops its predecoded code.

@@ -258,8 +258,8 @@ impl Op {
                 ..
             } => {
                 let op = MemOp::from_code(op)?;
-                let vector = matches!(op, MemOp::LoadV16S32 | MemOp::StoreV16I32);
-                if base == PC || (reg == PC && !vector) || (reg == RM && op != MemOp::StoreV16I32) {
+                let vector = matches!(op, MemOp::LoadV16i32 | MemOp::StoreV16i32);
+                if base == PC || (reg == PC && !vector) || (reg == RM && op != MemOp::StoreV16i32) {
                     return None;
                 }
                 let kind = if shared {
@@ -270,16 +270,16 @@ impl Op {
                     }
                 } else {
                     match op {
-                        MemOp::LoadS8 => Kind::LoadS8,
-                        MemOp::LoadS16 => Kind::LoadS16,
-                        MemOp::LoadU8 => Kind::LoadU8,
-                        MemOp::LoadU16 => Kind::LoadU16,
+                        MemOp::Load32S8 => Kind::LoadS8,
+                        MemOp::Load32S16 => Kind::LoadS16,
+                        MemOp::Load32U8 => Kind::LoadU8,
+                        MemOp::Load32U16 => Kind::LoadU16,
                         MemOp::Load32 => Kind::Load32,
-                        MemOp::Store8 => Kind::Store8,
-                        MemOp::Store16 => Kind::Store16,
+                        MemOp::Store328 => Kind::Store8,
+                        MemOp::Store3216 => Kind::Store16,
                         MemOp::Store32 => Kind::Store32,
-                        MemOp::LoadV16S32 => Kind::LoadVector,
-                        MemOp::StoreV16I32 => Kind::StoreVector,
+                        MemOp::LoadV16i32 => Kind::LoadVector,
+                        MemOp::StoreV16i32 => Kind::StoreVector,
                         _ => return None,
                     }
                 };

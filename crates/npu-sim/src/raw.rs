@@ -25,7 +25,7 @@ pub enum RawInst {
     Mvi {
         op: u8,
         dst: u8,
-        imm: i32,
+        imm: u32,
         dst_v: bool,
         m: bool,
     },
@@ -89,7 +89,7 @@ pub fn split(w: u32) -> RawInst {
         0x60..=0x67 => RawInst::Mvi {
             op: f(w, 24, 3) as u8,
             dst: r(18),
-            imm: f(w, 2, 16) as i32,
+            imm: f(w, 2, 16),
             dst_v: b(w, 1),
             m: b(w, 0),
         },
@@ -130,14 +130,17 @@ ops!(AluOp { Not=0, Or=1, And=2, Xor=3, Add=4, Sub=5, Mull=6, Mulhs=7, Mulhu=8, 
   Move=32, Fadd=33, Fsub=34, Fmul=35, Fdiv=36, Cmpfeq=37, Cmpfne=38, Cmpfgt=39, Cmpfge=40, Cmpflt=41, Cmpfle=42,
   Sext8=43, Sext16=44, Sext32=45, F32tof64=46, F64tof32=47, Itof=48, Ftoi=49, CrtMask=50, Crp=63 });
 ops!(MviOp { Moveil=0, Moveih=1, Movei=2 });
-ops!(MemOp { LoadS8=0, LoadS16=1, Load32=2, Load64=3, LoadU8=4, LoadU16=5, LoadU32=6, LoadV16S8=7, LoadV16S16=8, LoadV16S32=9, LoadV8I64=10,
-  LoadV16U8=11, LoadV16U16=12, LoadV16U32=13, GatherS8=14, GatherS16=15, Gather32=16, Gather64=17, GatherU8=18, GatherU16=19, GatherU32=20, Store8=32, Store16=33, Store32=34, Store64=35, StoreV16I8=36, StoreV16I16=37, StoreV16I32=38,
-  StoreV8I64=39, Scatter8=40, Scatter16=41, Scatter32=42 });
+ops!(MemOp { Load32S8=0, Load32S16=1, Load32=2, Load64=3, Load32U8=4, Load32U16=5, Load32U=6, LoadV16i8=7, LoadV16i16=8, LoadV16i32=9, LoadV8i64=10,
+  LoadV16u8=11, LoadV16u16=12, LoadV16u32=13, LoadgI8=14, LoadgI16=15, LoadgI32=16, LoadgI64=17, LoadgU8=18, LoadgU16=19, LoadgU32=20, Store328=32, Store3216=33, Store32=34, Store64=35, StoreV16i8=36, StoreV16i16=37, StoreV16i32=38,
+  StoreV8i64=39, Stores8=40, Stores16=41, Stores32=42 });
 ops!(CtrOp { Barrier=0, BarrierThread=1, Flush=2, ReadCr=3, WriteCr=4, DcacheInv=5 });
 ops!(JbaOp { Jmp=0, Jmpsr=1, Jsys=2, Jret=3, Jeret=4, Beqz=5, Bnez=6 });
 ops!(JraOp { Jmp=0, Jmpsr=1, Jsys=2, Jret=3, Jeret=4, Beqz=5, Bnez=6 });
 
+pub struct Info { pub access_bytes: u8, pub alignment: u8 }
 impl MemOp {
+ pub const fn info(self) -> Info { Info { access_bytes: self.access_bytes(), alignment: self.alignment() } }
+
     pub const fn access_bytes(self) -> u8 {
         match self as u8 {
             0 | 4 | 7 | 11 | 14 | 32 | 36 | 40 => 1,

@@ -1,0 +1,101 @@
+//! Instructions a second of the functional model, on loops made of instruction words.
+//!
+//! Each loop runs for a fixed number of instructions, several times; the best time counts.
+
+use npu_sim::{Config, Machine, Stop};
+use std::time::Instant;
+
+const BASE: u32 = 0x1000;
+const INSTRUCTIONS: u64 = 50_000_000;
+const ROUNDS: u32 = 5;
+
+fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
+    op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
+}
+
+fn ri(op: u32, dst: u32, src0: u32, imm: i32) -> u32 {
+    2 << 29 | op << 24 | dst << 18 | src0 << 12 | (imm as u32 & 0x1ff) << 3
+}
+
+fn mem(op: u32, reg: u32, base: u32, offset: i32) -> u32 {
+    2 << 30 | op << 24 | reg << 18 | base << 12 | (offset as u32 & 0x1ff) << 3
+}
+
+fn bnez(reg: u32, offset: i32) -> u32 {
+    0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
+}
+
+fn measure(name: &str, body: &[u32]) {
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let mut machine = Machine::new(Config::default());
+        let mut words = body.to_vec();
+        // s1 counts; the loop never ends within the limit.
+        words.push(ri(5, 1, 1, 1));
+        words.push(bnez(1, -4 * words.len() as i32));
+        for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+            if machine.memory_mut().write_u32(address, *word).is_err() {
+                return;
+            }
+        }
+        let thread = machine.thread_mut(0);
+        thread.set_scalar(59, 0xffff);
+        thread.set_scalar(40, 0x10_0000);
+        thread.set_scalar(41, 0x20_0000);
+        thread.set_pc(BASE);
+        let start = Instant::now();
+        let stop = machine.run(0, INSTRUCTIONS);
+        let time = start.elapsed().as_secs_f64();
+        assert_eq!(stop, Stop::StepLimit, "{name}");
+        best = best.min(time);
+    }
+    let rate = INSTRUCTIONS as f64 / best / 1e6;
+    println!("{name:<44} {rate:>8.1} million instructions a second");
+}
+
+fn main() {
+    measure("empty loop (subi, bnez)", &[]);
+    let chain: Vec<u32> = (0..14).map(|_| rr(4, 2, 2, 1, 0)).collect();
+    measure("dependent adds", &chain);
+    let mixed = [
+        rr(4, 2, 2, 1, 0),
+        rr(3, 3, 2, 4, 0),
+        ri(11, 4, 3, 5),
+        ri(10, 5, 3, 27),
+        rr(1, 3, 4, 5, 0),
+        rr(6, 6, 3, 2, 0),
+        rr(18, 7, 6, 3, 0),
+        ri(2, 8, 7, 1),
+        bnez(8, 8),
+        ri(4, 9, 9, 1),
+        rr(5, 10, 9, 8, 0),
+        rr(32, 11, 10, 0, 0),
+    ];
+    measure("integer mix with a data-dependent branch", &mixed);
+    let memory = [
+        mem(2, 2, 40, 0),
+        rr(4, 3, 3, 2, 0),
+        mem(34, 3, 41, 4),
+        mem(4, 4, 40, 9),
+        rr(3, 3, 3, 4, 0),
+        mem(32, 3, 41, 11),
+        ri(4, 5, 5, 4),
+        ri(2, 5, 5, 0xff),
+    ];
+    measure("loads and stores", &memory);
+    let float = [rr(33, 2, 2, 3, 0), rr(35, 4, 2, 3, 0), rr(36, 5, 4, 2, 0), rr(40, 6, 5, 4, 0)];
+    measure("scalar floats", &float);
+    let vector = [
+        mem(9, 1, 40, 0),
+        rr(4, 2, 1, 2, 7),
+        rr(6, 3, 2, 1, 7),
+        rr(3, 4, 3, 2, 7),
+        rr(4, 5, 4, 1, 6),
+        mem(38, 5, 41, 64),
+    ];
+    measure("integer vectors of 16 lanes", &vector);
+    let vector_float = [rr(33, 2, 1, 2, 7), rr(35, 3, 2, 1, 7), rr(34, 4, 3, 2, 7)];
+    measure("float vectors of 16 lanes", &vector_float);
+    let compare = [rr(16, 3, 1, 2, 3), rr(32, 59, 3, 0, 0), rr(4, 4, 4, 1, 7)];
+    measure("vector compare, mask, masked add", &compare);
+}
