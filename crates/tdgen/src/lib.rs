@@ -1,1 +1,31 @@
-//! tdgen
+//! Back ends over TableGen records, for build scripts.
+//!
+//! [`tablegen`] reads the target description in `td/` and knows nothing about targets. This crate knows what its
+//! records mean: [`load`](load()) checks them and resolves them into the typed tables of [`model`], and the back
+//! ends turn these into source text:
+//!
+//! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
+//!   relations, hardware view, relocations, errata).
+//!
+//! # Contract
+//!
+//! * A missing or contradictory fact is an error with the td location, never a guess: two instructions with the
+//!   same constant bits, an operand that is encoded twice, in part or not at all, a bit of a word that nothing
+//!   defines, an unknown operand class, a text that names an unknown operand, a relation with two targets.
+//! * All faults of a description are reported, not only the first.
+//! * The same records give the same text.
+//!
+//! # Limits
+//!
+//! Instructions are one 32-bit word. A register file has at most 64 registers, numbered without gaps.
+
+#![deny(missing_docs)]
+
+pub mod build;
+mod emit;
+mod load;
+pub mod model;
+mod tree;
+
+pub use emit::emit_mc;
+pub use load::load;

@@ -1,0 +1,67 @@
+//! Word to instruction.
+
+use crate::generated;
+use crate::inst::{BitRun, Inst, Operand, OperandRange, Operands};
+use crate::reg::{Reg, RegFile};
+use core::fmt;
+
+/// The word is not an instruction of the assembler. The hardware may still do something with it:
+/// [`split`](crate::split()).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DecodeError {
+    /// The word.
+    pub word: u32,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x} is not an instruction", self.word)
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+fn gather(word: u32, runs: &[BitRun]) -> u32 {
+    runs.iter().fold(0, |value, run| {
+        value | ((word >> run.inst_lsb) & run.mask()) << run.value_lsb
+    })
+}
+
+/// The instruction that the word encodes.
+///
+/// Where several records share the encoding, the one that td leaves to the disassembler (`moveil`, not `leal`).
+/// Immediates come out sign-extended where their operand class says so.
+///
+/// # Errors
+///
+/// The word matches no record.
+pub fn decode(word: u32) -> Result<Inst, DecodeError> {
+    let opcode = generated::opcode_of(word).ok_or(DecodeError { word })?;
+    let mut operands = Operands::new();
+    for od in opcode.desc().operands {
+        let bits = gather(word, od.runs);
+        let operand = match od.kind.range() {
+            OperandRange::Register(file) => register(file, bits).ok_or(DecodeError { word })?,
+            OperandRange::Immediate {
+                bits: width,
+                signed,
+                ..
+            } => {
+                let unused = 32 - u32::from(width);
+                let top = bits << unused;
+                Operand::Imm(if signed {
+                    top as i32 >> unused
+                } else {
+                    (top >> unused) as i32
+                })
+            }
+        };
+        operands.push(operand);
+    }
+    Ok(Inst { opcode, operands })
+}
+
+fn register(file: RegFile, bits: u32) -> Option<Operand> {
+    let number = u8::try_from(bits).ok()?;
+    Reg::new(file, number).map(Operand::from)
+}

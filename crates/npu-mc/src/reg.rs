@@ -1,0 +1,176 @@
+//! Registers: two files of 64, scalar (32 bits) and vector (16 lanes of 32 bits), `isa-abi.md` section 1.
+//!
+//! A register number alone does not say its file, so each file has its own type and a mix-up does not compile.
+
+use crate::generated;
+use core::fmt;
+
+/// A scalar register, one of the records of the td class `GPR32`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SReg(pub(crate) u8);
+
+/// A vector register, one of the records of the td class `VR512W`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VReg(pub(crate) u8);
+
+/// The name and numbers of one register as the td record gives them.
+pub(crate) struct RegInfo {
+    pub(crate) name: &'static str,
+    pub(crate) dwarf: u16,
+}
+
+macro_rules! register_file {
+    ($ty:ident, $table:ident, $what:literal) => {
+        impl $ty {
+            #[doc = concat!("How many ", $what, " registers there are; their numbers are `0..COUNT`.")]
+            pub const COUNT: u8 = generated::$table.len() as u8;
+
+            /// The register with this encoding number, or `None` if there is no such register.
+            pub const fn new(number: u8) -> Option<Self> {
+                if number < Self::COUNT {
+                    Some(Self(number))
+                } else {
+                    None
+                }
+            }
+
+            /// The number in the 6-bit register fields of an instruction.
+            pub const fn number(self) -> u8 {
+                self.0
+            }
+
+            /// The assembler's name. There are no aliases (`isa-abi.md` 1.3).
+            pub const fn name(self) -> &'static str {
+                generated::$table[self.0 as usize].name
+            }
+
+            /// The DWARF register number.
+            pub const fn dwarf(self) -> u16 {
+                generated::$table[self.0 as usize].dwarf
+            }
+
+            /// The register of this exact, lower-case name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                let number = generated::$table.iter().position(|r| r.name == name)?;
+                Some(Self(number as u8))
+            }
+
+            /// All registers of the file in encoding order.
+            pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator {
+                (0..Self::COUNT).map(Self)
+            }
+        }
+
+        impl fmt::Display for $ty {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl fmt::Debug for $ty {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+register_file!(SReg, SREGS, "scalar");
+register_file!(VReg, VREGS, "vector");
+
+/// Which of the two register files.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RegFile {
+    /// 64 registers of 32 bits.
+    Scalar,
+    /// 64 registers of 16 lanes of 32 bits.
+    Vector,
+}
+
+/// A register of either file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reg {
+    /// A scalar register.
+    S(SReg),
+    /// A vector register.
+    V(VReg),
+}
+
+impl Reg {
+    /// The register with this number in this file.
+    pub const fn new(file: RegFile, number: u8) -> Option<Reg> {
+        match file {
+            RegFile::Scalar => match SReg::new(number) {
+                Some(r) => Some(Reg::S(r)),
+                None => None,
+            },
+            RegFile::Vector => match VReg::new(number) {
+                Some(r) => Some(Reg::V(r)),
+                None => None,
+            },
+        }
+    }
+
+    /// The file the register belongs to.
+    pub const fn file(self) -> RegFile {
+        match self {
+            Reg::S(_) => RegFile::Scalar,
+            Reg::V(_) => RegFile::Vector,
+        }
+    }
+
+    /// The number in the 6-bit register fields; not unique between the files.
+    pub const fn number(self) -> u8 {
+        match self {
+            Reg::S(r) => r.number(),
+            Reg::V(r) => r.number(),
+        }
+    }
+
+    /// The assembler's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reg::S(r) => r.name(),
+            Reg::V(r) => r.name(),
+        }
+    }
+
+    /// The DWARF register number, unique between the files.
+    pub const fn dwarf(self) -> u16 {
+        match self {
+            Reg::S(r) => r.dwarf(),
+            Reg::V(r) => r.dwarf(),
+        }
+    }
+
+    /// The register of this exact name in either file.
+    pub fn from_name(name: &str) -> Option<Reg> {
+        SReg::from_name(name)
+            .map(Reg::S)
+            .or_else(|| VReg::from_name(name).map(Reg::V))
+    }
+}
+
+impl From<SReg> for Reg {
+    fn from(r: SReg) -> Reg {
+        Reg::S(r)
+    }
+}
+
+impl From<VReg> for Reg {
+    fn from(r: VReg) -> Reg {
+        Reg::V(r)
+    }
+}
+
+impl fmt::Display for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

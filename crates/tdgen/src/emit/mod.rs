@@ -1,0 +1,111 @@
+//! Tables to Rust: the source text of `npu-mc`'s generated module.
+//!
+//! The text holds data and the two decision trees; the code that walks the data is written by hand in `npu-mc`.
+//! It refers to the types of the modules `reg`, `inst`, `cc`, `env`, `errata`, `machine`, `raw` and `reloc` there.
+
+mod abi;
+mod decoder;
+mod hardware;
+mod instructions;
+mod registers;
+mod system;
+
+use crate::model::{Named, Target};
+
+/// Appends a formatted line to a `String`.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => {{
+        $out.push_str(&format!($($arg)*));
+        $out.push('\n');
+    }};
+}
+pub(crate) use line;
+
+/// The generated module of `npu-mc`.
+pub fn emit_mc(target: &Target) -> String {
+    let mut out = String::new();
+    line!(out, "// Made from the target description in td/ by tdgen.");
+    line!(out, "use crate::cc::{{Action, Convention}};");
+    line!(out, "use crate::env::ClassInfo;");
+    line!(out, "use crate::errata::Erratum;");
+    line!(
+        out,
+        "use crate::inst::{{AsmPiece, BitRun, InstDesc, InstFlags, OperandDesc, OperandRange}};"
+    );
+    line!(out, "use crate::machine::ControlRegisterInfo;");
+    line!(out, "use crate::raw::HwOpInfo;");
+    line!(
+        out,
+        "use crate::reg::{{Reg, RegFile, RegInfo, SReg, VReg}};"
+    );
+    line!(out, "use crate::reloc::{{Formula, RelocInfo}};");
+    registers::emit(target, &mut out);
+    instructions::emit(target, &mut out);
+    decoder::emit(target, &mut out);
+    instructions::emit_relations(target, &mut out);
+    hardware::emit(target, &mut out);
+    abi::emit(target, &mut out);
+    system::emit(target, &mut out);
+    out
+}
+
+/// A register as a constant expression.
+fn register(target: &Target, index: usize) -> String {
+    let r = &target.registers[index];
+    match r.file {
+        crate::model::RegFile::Scalar => format!("Reg::S(SReg({}))", r.number),
+        crate::model::RegFile::Vector => format!("Reg::V(VReg({}))", r.number),
+    }
+}
+
+/// A slice of registers as a constant expression.
+fn register_slice(target: &Target, list: &[usize]) -> String {
+    let items: Vec<String> = list.iter().map(|r| register(target, *r)).collect();
+    format!("&[{}]", items.join(", "))
+}
+
+/// An enum of named things with `ALL` and `name`.
+fn named_enum(out: &mut String, doc: &str, name: &str, variants: &[(String, &Named)]) {
+    line!(out, "\n/// {doc}");
+    line!(
+        out,
+        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+    );
+    line!(out, "#[repr(u8)]");
+    line!(out, "pub enum {name} {{");
+    for (variant, named) in variants {
+        let doc = match named.doc.as_str() {
+            "" => format!("The td record `{}`.", named.record),
+            doc => doc.to_owned(),
+        };
+        line!(out, "    /// {doc}");
+        line!(out, "    {variant},");
+    }
+    line!(out, "}}");
+    line!(out, "impl {name} {{");
+    let list: Vec<String> = variants
+        .iter()
+        .map(|(v, _)| format!("{name}::{v}"))
+        .collect();
+    line!(out, "    /// All of them in td's order.");
+    line!(
+        out,
+        "    pub const ALL: &'static [{name}] = &[{}];",
+        list.join(", ")
+    );
+    line!(out, "    /// The name in td.");
+    line!(out, "    pub const fn name(self) -> &'static str {{");
+    line!(out, "        match self {{");
+    for (variant, named) in variants {
+        line!(out, "            {name}::{variant} => {:?},", named.name);
+    }
+    line!(out, "        }}\n    }}\n}}");
+}
+
+/// Formats and the like: the name in upper camel case, `RR` as `Rr`.
+fn variants(named: &[Named]) -> Vec<(String, &Named)> {
+    named
+        .iter()
+        .map(|n| (crate::load::pascal(&n.name.to_lowercase()), n))
+        .collect()
+}

@@ -1,0 +1,244 @@
+//! Relocations, ELF and machine constants, control registers, errata.
+
+use super::line;
+use crate::load::pascal;
+use crate::model::{Constant, RelocFormula, Target};
+
+pub(super) fn emit(target: &Target, out: &mut String) {
+    relocations(target, out);
+    constants(target, out);
+    control_registers(target, out);
+    value_enum(
+        out,
+        "TrapReason",
+        "Why the hardware trapped (`microarch.md` 7.5).",
+        &target.trap_reasons,
+    );
+    value_enum(
+        out,
+        "ThreadStatus",
+        "The state of a hardware thread (`microarch.md` 7).",
+        &target.thread_statuses,
+    );
+    errata(target, out);
+}
+
+fn relocations(target: &Target, out: &mut String) {
+    let variant = |name: &str| pascal(&name.trim_start_matches("R_NPU_").to_lowercase());
+    line!(
+        out,
+        "\n/// The relocation types, from td's `Reloc` records; the discriminant is the number in ELF."
+    );
+    line!(
+        out,
+        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+    );
+    line!(out, "#[repr(u8)]");
+    line!(out, "pub enum Reloc {{");
+    for r in &target.relocations {
+        line!(out, "    /// `{}`", r.name);
+        line!(out, "    {} = {},", variant(&r.name), r.number);
+    }
+    line!(out, "}}");
+    line!(out, "impl Reloc {{");
+    let all: Vec<String> = target
+        .relocations
+        .iter()
+        .map(|r| format!("Reloc::{}", variant(&r.name)))
+        .collect();
+    line!(out, "    /// All types by number.");
+    line!(
+        out,
+        "    pub const ALL: &'static [Reloc] = &[{}];",
+        all.join(", ")
+    );
+    line!(out, "    /// What td says about the type.");
+    line!(out, "    pub const fn info(self) -> &'static RelocInfo {{");
+    line!(out, "        match self {{");
+    for r in &target.relocations {
+        let formula = match r.formula {
+            RelocFormula::None => "None",
+            RelocFormula::Abs => "Abs",
+            RelocFormula::Pc => "Pc",
+            RelocFormula::AbsHigh => "AbsHigh",
+            RelocFormula::AbsLow => "AbsLow",
+        };
+        line!(
+            out,
+            "            Reloc::{} => &RelocInfo {{ name: {:?}, formula: Formula::{formula}, lsb: {}, width: {}, \
+             signed: {} }},",
+            variant(&r.name),
+            r.name,
+            r.lsb,
+            r.width,
+            r.signed
+        );
+    }
+    line!(out, "        }}\n    }}\n}}");
+}
+
+fn constants(target: &Target, out: &mut String) {
+    line!(out, "\n/// Machine constants.");
+    line!(out, "pub(crate) mod constants {{");
+    for c in &target.constants {
+        let doc = if c.doc.is_empty() { &c.name } else { &c.doc };
+        line!(out, "    /// {doc}");
+        line!(out, "    pub const {}: u32 = {:#x};", c.name, c.value);
+    }
+    line!(out, "}}");
+    line!(out, "\n/// ELF constants.");
+    line!(out, "pub mod elf {{");
+    for c in &target.elf {
+        line!(out, "    /// {}", c.doc);
+        line!(out, "    pub const {}: i64 = {};", c.name, c.value);
+    }
+    for t in &target.texts {
+        line!(out, "    /// {}", t.doc);
+        line!(out, "    pub const {}: &str = {:?};", t.name, t.text);
+    }
+    line!(out, "}}");
+}
+
+fn control_registers(target: &Target, out: &mut String) {
+    line!(
+        out,
+        "\n/// The control registers (`microarch.md` 7.1); the discriminant is the number."
+    );
+    line!(
+        out,
+        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+    );
+    line!(out, "#[repr(u8)]");
+    line!(out, "pub enum ControlRegister {{");
+    for r in &target.control_registers {
+        line!(out, "    /// {}", r.doc);
+        line!(out, "    {} = {},", pascal(&r.name), r.number);
+    }
+    line!(out, "}}");
+    line!(out, "impl ControlRegister {{");
+    let all: Vec<String> = target
+        .control_registers
+        .iter()
+        .map(|r| format!("ControlRegister::{}", pascal(&r.name)))
+        .collect();
+    line!(out, "    /// All control registers by number.");
+    line!(
+        out,
+        "    pub const ALL: &'static [ControlRegister] = &[{}];",
+        all.join(", ")
+    );
+    line!(out, "    /// What td says about the register.");
+    line!(
+        out,
+        "    pub const fn info(self) -> &'static ControlRegisterInfo {{"
+    );
+    line!(out, "        match self {{");
+    for r in &target.control_registers {
+        line!(
+            out,
+            "            ControlRegister::{} => &ControlRegisterInfo {{ name: {:?}, readable: {}, writable: {}, \
+             summary: {:?} }},",
+            pascal(&r.name),
+            r.name,
+            r.readable,
+            r.writable,
+            r.doc
+        );
+    }
+    line!(out, "        }}\n    }}");
+    line!(out, "    /// The register with this number.");
+    line!(
+        out,
+        "    pub const fn from_number(number: u8) -> Option<ControlRegister> {{"
+    );
+    line!(out, "        Some(match number {{");
+    for r in &target.control_registers {
+        line!(
+            out,
+            "            {} => ControlRegister::{},",
+            r.number,
+            pascal(&r.name)
+        );
+    }
+    line!(out, "            _ => return None,");
+    line!(out, "        }})\n    }}\n}}");
+}
+
+/// An enum whose discriminants are the machine's values.
+fn value_enum(out: &mut String, name: &str, doc: &str, list: &[Constant]) {
+    line!(out, "\n/// {doc} The discriminant is the machine's number.");
+    line!(
+        out,
+        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+    );
+    line!(out, "#[repr(u32)]");
+    line!(out, "pub enum {name} {{");
+    for c in list {
+        let doc = if c.doc.is_empty() {
+            format!("`{}`", c.name)
+        } else {
+            c.doc.clone()
+        };
+        line!(out, "    /// {doc}");
+        line!(out, "    {} = {:#x},", pascal(&c.name), c.value);
+    }
+    line!(out, "}}");
+    line!(out, "impl {name} {{");
+    line!(out, "    /// The machine's number.");
+    line!(out, "    pub const fn value(self) -> u32 {{ self as u32 }}");
+    line!(out, "    /// The name in td.");
+    line!(out, "    pub const fn name(self) -> &'static str {{");
+    line!(out, "        match self {{");
+    for c in list {
+        line!(
+            out,
+            "            {name}::{} => {:?},",
+            pascal(&c.name),
+            c.name
+        );
+    }
+    line!(out, "        }}\n    }}");
+    line!(out, "    /// The one with this number.");
+    line!(
+        out,
+        "    pub const fn from_value(value: u32) -> Option<{name}> {{"
+    );
+    line!(out, "        Some(match value {{");
+    for c in list {
+        line!(
+            out,
+            "            {:#x} => {name}::{},",
+            c.value,
+            pascal(&c.name)
+        );
+    }
+    line!(out, "            _ => return None,");
+    line!(out, "        }})\n    }}\n}}");
+}
+
+fn errata(target: &Target, out: &mut String) {
+    line!(out, "\npub(crate) static ERRATA: &[Erratum] = &[");
+    for e in &target.errata {
+        line!(out, "    Erratum {{");
+        line!(out, "        name: {:?},", e.name);
+        line!(out, "        summary: {:?},", e.summary);
+        line!(out, "        effect: {:?},", e.effect);
+        line!(out, "        workaround: {:?},", e.workaround);
+        line!(out, "        default: {},", e.default);
+        line!(out, "        reference: {:?},", e.reference);
+        line!(out, "    }},");
+    }
+    line!(out, "];");
+    line!(out, "/// The errata by name.");
+    line!(out, "pub(crate) mod errata_by_name {{");
+    line!(out, "    use super::{{ERRATA, Erratum}};");
+    for (i, e) in target.errata.iter().enumerate() {
+        line!(out, "    /// {}", e.summary);
+        line!(
+            out,
+            "    pub static {}: &Erratum = &ERRATA[{i}];",
+            e.name.to_uppercase()
+        );
+    }
+    line!(out, "}}");
+}

@@ -1,0 +1,79 @@
+//! ISLE from td: the enum of opcodes, a constructor for every machine instruction that the hardware can do, and a
+//! lowering rule for every selection pattern.
+//!
+//! The output names terms that the compiler's prelude declares: the types `Gpr Vec Simm9 Imm16 AMode Unit`, an
+//! emitter for every instruction shape (`emit_s_ss` and so on, see [`constructors`]), the extractors and constructors
+//! that td's `TypeSet`, `ImmLeaf`, `ComplexPattern` and `Operand` records name, `value_type`, `const_i32` and `lower`.
+//!
+//! Every rule follows a comment with the td file and line it was made from. Its priority is four times the
+//! pattern's complexity, less the number of the commuted variant, so that the more specific pattern wins and no two
+//! variants of a pattern have the same one. Two different patterns of equal complexity that overlap are refused by
+//! the ISLE compiler; `AddedComplexity` settles that.
+
+mod constructors;
+mod pattern;
+mod result;
+mod rule;
+mod types;
+
+use tablegen::{Diagnostic, Parsed, Record, Severity, Span};
+
+use constructors::Constructors;
+use rule::Source;
+
+/// The ISLE text for a target.
+///
+/// # Errors
+///
+/// All faults of the patterns found: unknown operators and leaves, types that do not fit or are ambiguous, operands
+/// that are missing, used twice or of the wrong kind, results with the wrong number of operands. Each points into td.
+pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    let constructors = Constructors::collect(&parsed.records, &mut faults);
+    let mut out = String::from(
+        ";; Made from td/ by tdgen. Constructors of machine instructions, and a lowering rule\n\
+         ;; for every selection pattern.\n\n",
+    );
+    constructors.write(&mut out);
+    out.push_str(";;;; Rules made from patterns ;;;;\n\n");
+    for source in rule::sources(&parsed.records, &constructors, &mut faults) {
+        match rule::rules(&source, &constructors) {
+            Ok(rules) => {
+                let place = place(parsed, source.record);
+                for text in rules {
+                    out.push_str(&format!(";; {place}\n{text}\n"));
+                }
+            }
+            Err(fault) => faults.push(in_pattern(fault, &source)),
+        }
+    }
+    if faults.is_empty() {
+        Ok(out)
+    } else {
+        Err(faults)
+    }
+}
+
+/// `td/FILE:LINE` of a record. Only the last part of the path, so that the output does not depend on where the
+/// tree lies.
+fn place(parsed: &Parsed, record: Record<'_>) -> String {
+    let location = parsed.sources.location(record.span());
+    let path = location.file.to_string();
+    let file = path.rsplit(['/', '\\']).next().unwrap_or(&path);
+    format!("td/{file}:{}", location.line)
+}
+
+/// A fault at a place.
+fn fault(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Severity::Error, message).primary(span, ""))
+}
+
+/// Adds the record to a fault found inside its pattern, unless it points there already.
+fn in_pattern(fault: Box<Diagnostic>, source: &Source<'_>) -> Diagnostic {
+    let span = source.record.span();
+    if fault.span() == Some(span) {
+        *fault
+    } else {
+        fault.secondary(span, "in this pattern")
+    }
+}

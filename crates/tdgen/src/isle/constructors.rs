@@ -1,0 +1,300 @@
+//! Constructors: `(ADDSSS_32 a b)` emits one machine instruction.
+//!
+//! The shape of an instruction is the letters of its outputs, an underscore, and the letters of its inputs; it
+//! names the emitter. Letters come from td's `Shape` fields: `s` scalar register, `v` vector register, `i` 9-bit
+//! immediate, `w` 16-bit immediate, `m` address. The old value of a tied destination is `t` and always first.
+//!
+//! There is no constructor for instructions that change control flow, for those whose operands need a symbol, and
+//! for what the hardware does not do at all.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use tablegen::{Diagnostic, Record, RecordKeeper, ValueKind};
+
+use super::fault;
+
+/// A kind of operand, with the name of its ISLE type.
+#[derive(Clone, Copy)]
+pub(super) struct OperandKind<'a> {
+    /// The register class or operand record.
+    pub record: Record<'a>,
+    /// Whether it is a register class.
+    pub is_register: bool,
+    letter: char,
+    pub isle_type: &'static str,
+}
+
+/// An input of an instruction in td's order.
+pub(super) struct Input<'a> {
+    pub name: String,
+    pub kind: OperandKind<'a>,
+    /// The old value of the destination.
+    pub tied: bool,
+}
+
+/// A machine instruction as an ISLE term.
+pub(super) struct Constructor<'a> {
+    pub record: Record<'a>,
+    /// `None` for an instruction without result.
+    pub output: Option<OperandKind<'a>>,
+    pub inputs: Vec<Input<'a>>,
+}
+
+impl Constructor<'_> {
+    /// Inputs in the order of the ISLE term: the tied one first.
+    pub fn term_order(&self) -> impl Iterator<Item = (usize, &Input<'_>)> {
+        let tied = self.inputs.iter().enumerate().filter(|(_, i)| i.tied);
+        let others = self.inputs.iter().enumerate().filter(|(_, i)| !i.tied);
+        tied.chain(others)
+    }
+
+    fn emitter(&self) -> String {
+        let mut name = String::from("emit_");
+        name.extend(self.output.iter().map(|kind| kind.letter));
+        name.push('_');
+        name.extend(
+            self.term_order()
+                .map(|(_, input)| if input.tied { 't' } else { input.kind.letter }),
+        );
+        name
+    }
+
+    fn result_type(&self) -> &'static str {
+        self.output.map_or("Unit", |kind| kind.isle_type)
+    }
+}
+
+/// All instructions.
+pub(super) struct Constructors<'a> {
+    opcodes: Vec<Record<'a>>,
+    list: Vec<Constructor<'a>>,
+    by_name: HashMap<&'a str, usize>,
+}
+
+impl<'a> Constructors<'a> {
+    /// Looks at every instruction record; faults are added to the list.
+    pub fn collect(records: &'a RecordKeeper, faults: &mut Vec<Diagnostic>) -> Self {
+        let mut all = Constructors {
+            opcodes: records.defs_derived_from("Instruction"),
+            list: Vec::new(),
+            by_name: HashMap::new(),
+        };
+        for record in &all.opcodes {
+            match constructor(*record) {
+                Ok(Some(constructor)) => {
+                    all.by_name.insert(record.name(), all.list.len());
+                    all.list.push(constructor);
+                }
+                Ok(None) => {}
+                Err(fault) => faults.push(*fault),
+            }
+        }
+        all
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Constructor<'a>> {
+        self.by_name.get(name).and_then(|index| self.list.get(*index))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Constructor<'a>> {
+        self.list.iter()
+    }
+
+    /// The opcode enum, the signatures the prelude's emitters must have, and the constructors.
+    pub fn write(&self, out: &mut String) {
+        out.push_str(";;;; Opcodes ;;;;\n\n(type Op extern (enum\n");
+        for record in &self.opcodes {
+            let _ = writeln!(out, "  {}", record.name());
+        }
+        out.push_str("))\n\n;;;; One constructor an instruction ;;;;\n;;\n;; Emitters they use:\n");
+        let mut emitters = BTreeMap::new();
+        for constructor in &self.list {
+            let types: Vec<_> = constructor
+                .term_order()
+                .map(|(_, input)| input.kind.isle_type)
+                .collect();
+            emitters.insert(constructor.emitter(), (types, constructor.result_type()));
+        }
+        for (name, (types, result)) in &emitters {
+            let mut arguments = vec!["Op"];
+            arguments.extend(types);
+            let _ = writeln!(out, ";;   (decl {name} ({}) {result})", arguments.join(" "));
+        }
+        out.push('\n');
+        for constructor in &self.list {
+            let name = constructor.record.name();
+            let types: Vec<_> = constructor
+                .term_order()
+                .map(|(_, input)| input.kind.isle_type)
+                .collect();
+            let _ = writeln!(
+                out,
+                "(decl {name} ({}) {})",
+                types.join(" "),
+                constructor.result_type()
+            );
+            let arguments: String = (0..types.len()).map(|i| format!(" x{i}")).collect();
+            let _ = writeln!(
+                out,
+                "(rule ({name}{arguments}) ({} (Op.{name}){arguments}))",
+                constructor.emitter()
+            );
+        }
+        out.push('\n');
+    }
+}
+
+/// The ISLE type of an operand with this shape letter; none if no ISLE term can make it.
+fn isle_type(letter: char) -> Option<&'static str> {
+    match letter {
+        's' => Some("Gpr"),
+        'v' => Some("Vec"),
+        'i' => Some("Simm9"),
+        'w' => Some("Imm16"),
+        'm' => Some("AMode"),
+        _ => None,
+    }
+}
+
+fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Box<Diagnostic>> {
+    for flag in ["isBranch", "isCall", "isReturn", "isTerminator"] {
+        if record.bit(flag).map_err(access)? {
+            return Ok(None);
+        }
+    }
+    if !works(record)? {
+        return Ok(None);
+    }
+    let tied = tied_input(record)?;
+    let mut output = None;
+    for (index, (kind, _)) in operands(record, "OutOperandList")?.into_iter().enumerate() {
+        if index > 0 || kind.is_none() {
+            return Ok(None);
+        }
+        output = kind;
+    }
+    let mut inputs = Vec::new();
+    for (kind, name) in operands(record, "InOperandList")? {
+        let Some(kind) = kind else {
+            return Ok(None);
+        };
+        inputs.push(Input {
+            tied: tied.as_deref() == Some(name.as_str()),
+            kind,
+            name,
+        });
+    }
+    // `nop` has nothing to construct.
+    if output.is_none() && inputs.is_empty() {
+        return Ok(None);
+    }
+    if let Some(name) = &tied
+        && !inputs.iter().any(|input| input.tied)
+    {
+        return Err(fault(
+            record.span(),
+            format!("`Constraints` names `${name}`, which is no input of `{}`", record.name()),
+        ));
+    }
+    Ok(Some(Constructor {
+        record,
+        output,
+        inputs,
+    }))
+}
+
+/// Whether the hardware does anything useful for the instruction. One without a hardware operation counts as done.
+fn works(record: Record<'_>) -> Result<bool, Box<Diagnostic>> {
+    if record.field("Op").is_none() {
+        return Ok(true);
+    }
+    let Some(op) = record.opt_def("Op").map_err(access)? else {
+        return Ok(true);
+    };
+    let scratchpad = record.field("isScratchpad").is_some() && record.bit("isScratchpad").map_err(access)?;
+    let field = if scratchpad { "ScratchpadStatus" } else { "Status" };
+    let status = op.def_field(field).map_err(access)?;
+    let name = status.string("Name").map_err(access)?;
+    // A scatter stores one scalar sixteen times; its vector operand makes it useless.
+    let gather = operand_letters(record)?.contains(&'g');
+    Ok(!gather && !matches!(name, "no" | "hang"))
+}
+
+fn operand_letters(record: Record<'_>) -> Result<Vec<char>, Box<Diagnostic>> {
+    let mut letters = Vec::new();
+    for list in ["OutOperandList", "InOperandList"] {
+        for (value, _) in record.dag(list).map_err(access)?.args() {
+            if let Some(operand) = operand_record(value.kind()) {
+                letters.push(letter(operand)?);
+            }
+        }
+    }
+    Ok(letters)
+}
+
+/// The record of an operand, also of one with named sub-operands.
+fn operand_record(kind: ValueKind<'_>) -> Option<Record<'_>> {
+    match kind {
+        ValueKind::Def(record) => Some(record),
+        ValueKind::Dag(dag) => dag.operator_def(),
+        _ => None,
+    }
+}
+
+fn letter(operand: Record<'_>) -> Result<char, Box<Diagnostic>> {
+    if operand.field("Shape").is_none() {
+        return Ok(' ');
+    }
+    Ok(operand.string("Shape").map_err(access)?.chars().next().unwrap_or(' '))
+}
+
+/// Kind and name of each operand of a list; no kind where ISLE has no type for it.
+fn operands<'a>(
+    record: Record<'a>,
+    list: &str,
+) -> Result<Vec<(Option<OperandKind<'a>>, String)>, Box<Diagnostic>> {
+    let mut found = Vec::new();
+    for (value, name) in record.dag(list).map_err(access)?.args() {
+        let Some(operand) = operand_record(value.kind()) else {
+            return Err(fault(
+                value.span(),
+                format!("operand of `{}` is neither a register class nor an operand", record.name()),
+            ));
+        };
+        let letter = letter(operand)?;
+        let symbolic = operand.field("OperandType").is_some()
+            && operand.string("OperandType").map_err(access)? == "OPERAND_ABSOLUTE";
+        let kind = isle_type(letter).filter(|_| !symbolic).map(|isle_type| OperandKind {
+            record: operand,
+            is_register: operand.is_a("RegisterClass"),
+            letter,
+            isle_type,
+        });
+        found.push((kind, name.unwrap_or_default().to_owned()));
+    }
+    Ok(found)
+}
+
+/// The input that `Constraints` ties to the output.
+fn tied_input(record: Record<'_>) -> Result<Option<String>, Box<Diagnostic>> {
+    let text = record.string("Constraints").map_err(access)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let tied = text
+        .split_once('=')
+        .and_then(|(_, input)| input.trim().strip_prefix('$'));
+    match tied {
+        Some(name) => Ok(Some(name.to_owned())),
+        None => Err(fault(
+            record.span(),
+            format!("`Constraints` of `{}` is not of the form `$output = $input`", record.name()),
+        )),
+    }
+}
+
+/// An error of a typed accessor as a fault.
+pub(super) fn access(error: tablegen::AccessError) -> Box<Diagnostic> {
+    Box::new(Diagnostic::from(error))
+}

@@ -1,0 +1,404 @@
+//! The left side of a pattern: from a td dag to a tree of nodes with their types.
+//!
+//! Fragments are put in where they are used, so the tree has only CLIF nodes and leaves.
+
+use std::collections::HashMap;
+
+use tablegen::{Dag, Diagnostic, Record, RecordKeeper, Span, Value, ValueKind};
+
+use super::constructors::access;
+use super::fault;
+use super::types::{TypeVar, Types};
+
+/// Nodes of a pattern, fragments expanded. Larger ones are refused: a fragment that uses itself has no end.
+const MAX_NODES: usize = 256;
+/// Operators nest this deep at most.
+const MAX_DEPTH: usize = 32;
+
+/// Index of a node in its tree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct NodeId(usize);
+
+/// What a node is.
+#[derive(Clone)]
+pub(super) enum NodeKind<'a> {
+    /// A CLIF instruction.
+    Operation { node: Record<'a>, operands: Vec<NodeId> },
+    /// A value in a register.
+    Register { name: String },
+    /// A constant that an immediate can hold (`ImmLeaf`).
+    Immediate { leaf: Record<'a>, name: String },
+    /// An address (`ComplexPattern`).
+    Address { pattern: Record<'a>, name: String },
+    /// This number and no other.
+    Number(i64),
+    /// ISLE text (`CondCode`).
+    Fixed(&'a str),
+}
+
+/// A node of a pattern.
+#[derive(Clone)]
+pub(super) struct Node<'a> {
+    pub kind: NodeKind<'a>,
+    pub ty: TypeVar,
+    pub span: Span,
+}
+
+/// A pattern with its types inferred.
+#[derive(Clone)]
+pub(super) struct Tree<'a> {
+    nodes: Vec<Node<'a>>,
+    pub root: NodeId,
+    pub types: Types<'a>,
+}
+
+impl<'a> Tree<'a> {
+    /// Reads a pattern. `span` is used where the text has no place of its own.
+    pub fn parse(records: &'a RecordKeeper, dag: Dag<'a>, span: Span) -> Result<Self, Box<Diagnostic>> {
+        let mut reader = Reader {
+            value_types: records.defs_derived_from("ValueType"),
+            nodes: Vec::new(),
+            types: Types::default(),
+            depth: 0,
+        };
+        let root = reader.dag(dag, span, &Arguments::new())?;
+        let tree = Tree {
+            nodes: reader.nodes,
+            root,
+            types: reader.types,
+        };
+        tree.check_root(span)?;
+        tree.check_names(span)?;
+        Ok(tree)
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node<'a> {
+        &self.nodes[id.0]
+    }
+
+    /// All nodes with their numbers.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node<'a>)> {
+        self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i), node))
+    }
+
+    /// The leaf of this name.
+    pub fn named(&self, name: &str) -> Option<&Node<'a>> {
+        self.nodes.iter().find(|node| node.name() == Some(name))
+    }
+
+    /// The same pattern with the operands of a two-operand node exchanged.
+    pub fn swapped(&self, id: NodeId) -> Self {
+        let mut tree = self.clone();
+        if let NodeKind::Operation { operands, .. } = &mut tree.nodes[id.0].kind {
+            operands.reverse();
+        }
+        tree
+    }
+
+    fn check_root(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+        for (id, node) in self.nodes() {
+            match &node.kind {
+                NodeKind::Operation { node: record, .. } => {
+                    if id != self.root && has_property(*record, "SDNPMemOperand")? {
+                        return Err(fault(
+                            node.span,
+                            format!("`{}` accesses memory and can only be the outermost node", record.name()),
+                        ));
+                    }
+                }
+                _ if id == self.root => {
+                    return Err(fault(span, "a pattern must start with a node, not a leaf"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_names(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+        let mut seen = HashMap::new();
+        for (_, node) in self.nodes() {
+            let Some(name) = node.name() else { continue };
+            check_identifier(name, node.span)?;
+            if seen.insert(name, node.span).is_some() {
+                return Err(fault(span, format!("operand `${name}` is used twice in the pattern")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Node<'_> {
+    /// The name of a leaf.
+    pub fn name(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::Register { name }
+            | NodeKind::Immediate { name, .. }
+            | NodeKind::Address { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an SDNode has a property.
+pub(super) fn has_property(node: Record<'_>, property: &str) -> Result<bool, Box<Diagnostic>> {
+    let properties = node.list_of_defs("Properties").map_err(access)?;
+    Ok(properties.iter().any(|p| p.name() == property))
+}
+
+/// Names become ISLE variables.
+fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnostic>> {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let reserved = matches!(name, "flags" | "p" | "offset");
+    if starts_well && !reserved && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        Ok(())
+    } else if name.is_empty() {
+        Err(fault(span, "a leaf of a pattern needs a name"))
+    } else {
+        Err(fault(span, format!("`${name}` cannot be the name of an ISLE variable")))
+    }
+}
+
+/// Operands of the fragment being put in, by their names.
+type Arguments<'a> = HashMap<&'a str, NodeId>;
+
+struct Reader<'a> {
+    value_types: Vec<Record<'a>>,
+    nodes: Vec<Node<'a>>,
+    types: Types<'a>,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn add(&mut self, kind: NodeKind<'a>, span: Span) -> Result<NodeId, Box<Diagnostic>> {
+        if self.nodes.len() >= MAX_NODES {
+            return Err(fault(span, format!("the pattern has more than {MAX_NODES} nodes")));
+        }
+        let ty = self.types.fresh();
+        self.nodes.push(Node { kind, ty, span });
+        Ok(NodeId(self.nodes.len() - 1))
+    }
+
+    fn dag(
+        &mut self,
+        dag: Dag<'a>,
+        span: Span,
+        arguments: &Arguments<'a>,
+    ) -> Result<NodeId, Box<Diagnostic>> {
+        let Some(operator) = dag.operator_def() else {
+            return Err(fault(span, "the operator of a pattern must be a record"));
+        };
+        if self.depth >= MAX_DEPTH {
+            return Err(fault(
+                span,
+                format!("the pattern nests more than {MAX_DEPTH} operators; does a fragment use itself?"),
+            ));
+        }
+        self.depth += 1;
+        let result = if operator.is_a("ValueType") || operator.is_a("TypeSet") {
+            self.annotated(operator, dag, span, arguments)
+        } else if operator.is_a("PatFrag") {
+            self.fragment(operator, dag, span, arguments)
+        } else if operator.is_a("SDNode") {
+            self.operation(operator, dag, span, arguments)
+        } else {
+            Err(fault(
+                span,
+                format!("`{}` is no node, fragment or type, so it cannot be matched", operator.name()),
+            ))
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn value(
+        &mut self,
+        value: Value<'a>,
+        name: Option<&'a str>,
+        outer: Span,
+        arguments: &Arguments<'a>,
+    ) -> Result<NodeId, Box<Diagnostic>> {
+        let span = span_or(value, outer);
+        match value.kind() {
+            ValueKind::Dag(dag) => self.dag(dag, span, arguments),
+            ValueKind::Int(number) => self.add(NodeKind::Number(number), span),
+            ValueKind::Def(record) => self.leaf(record, name, span, arguments),
+            _ => Err(fault(span, "this cannot stand in a pattern")),
+        }
+    }
+
+    fn leaf(
+        &mut self,
+        record: Record<'a>,
+        name: Option<&'a str>,
+        span: Span,
+        arguments: &Arguments<'a>,
+    ) -> Result<NodeId, Box<Diagnostic>> {
+        if record.name() == "node" {
+            let argument = name.and_then(|name| arguments.get(name));
+            return argument.copied().ok_or_else(|| {
+                fault(
+                    span,
+                    format!("`node:${}` is no operand of the fragment", name.unwrap_or_default()),
+                )
+            });
+        }
+        if record.is_a("CondCode") {
+            let text = record.string("IsleName").map_err(access)?;
+            return self.add(NodeKind::Fixed(text), span);
+        }
+        let name = name.unwrap_or_default().to_owned();
+        if record.is_a("RegisterClass") {
+            let id = self.add(NodeKind::Register { name }, span)?;
+            let types = record.list_of_defs("RegTypes").map_err(access)?;
+            self.types.restrict(self.nodes[id.0].ty, &types, span)?;
+            return Ok(id);
+        }
+        if record.is_a("ValueType") || record.is_a("TypeSet") {
+            let id = self.add(NodeKind::Register { name }, span)?;
+            self.types.annotate(self.nodes[id.0].ty, record, span)?;
+            return Ok(id);
+        }
+        if record.is_a("ImmLeaf") {
+            return self.add(NodeKind::Immediate { leaf: record, name }, span);
+        }
+        if record.is_a("ComplexPattern") {
+            return self.add(NodeKind::Address { pattern: record, name }, span);
+        }
+        Err(fault(
+            span,
+            format!(
+                "`{}` is no register class, type, ImmLeaf or ComplexPattern, so it cannot be a leaf",
+                record.name()
+            ),
+        ))
+    }
+
+    /// `(i32 pattern)`.
+    fn annotated(
+        &mut self,
+        ty: Record<'a>,
+        dag: Dag<'a>,
+        span: Span,
+        arguments: &Arguments<'a>,
+    ) -> Result<NodeId, Box<Diagnostic>> {
+        let mut inner = dag.args().into_iter();
+        let (Some((value, name)), None) = (inner.next(), inner.next()) else {
+            return Err(fault(span, format!("`({} ...)` takes one pattern", ty.name())));
+        };
+        let id = self.value(value, name, span, arguments)?;
+        self.types.annotate(self.nodes[id.0].ty, ty, span)?;
+        Ok(id)
+    }
+
+    fn fragment(
+        &mut self,
+        fragment: Record<'a>,
+        dag: Dag<'a>,
+        span: Span,
+        arguments: &Arguments<'a>,
+    ) -> Result<NodeId, Box<Diagnostic>> {
+        let parameters = fragment.dag("Operands").map_err(access)?;
+        let names: Vec<_> = parameters.args().into_iter().map(|(_, name)| name).collect();
+        let given = dag.args();
+        let given: Vec<_> = given.into_iter().collect();
+        if names.len() != given.len() {
+            return Err(wrong_count(fragment, names.len(), given.len(), span));
+        }
+        let mut own = Arguments::new();
+        for (parameter, (value, name)) in names.into_iter().zip(given) {
+            let id = self.value(value, name, span, arguments)?;
+            own.insert(parameter.unwrap_or_default(), id);
+        }
+        let body = fragment.dag("Fragment").map_err(access)?;
+        self.dag(body, span, &own)
+    }
+
+    fn operation(
+        &mut self,
+        node: Record<'a>,
+        dag: Dag<'a>,
+        span: Span,
+        arguments: &Arguments<'a>,
+    ) -> Result<NodeId, Box<Diagnostic>> {
+        let profile = node.def_field("TypeProfile").map_err(access)?;
+        let wanted = profile.int("NumOperands").map_err(access)?;
+        let given: Vec<_> = dag.args().into_iter().collect();
+        if usize::try_from(wanted) != Ok(given.len()) {
+            return Err(wrong_count(node, usize::try_from(wanted).unwrap_or(0), given.len(), span));
+        }
+        let mut operands = Vec::new();
+        for (value, name) in given {
+            operands.push(self.value(value, name, span, arguments)?);
+        }
+        let id = self.add(
+            NodeKind::Operation {
+                node,
+                operands: operands.clone(),
+            },
+            span,
+        )?;
+        // What the constraints number: results, then operands.
+        let mut numbered = Vec::new();
+        if profile.int("NumResults").map_err(access)? > 0 {
+            numbered.push(id);
+        }
+        numbered.extend(operands);
+        for constraint in profile.list_of_defs("Constraints").map_err(access)? {
+            self.constrain(node, constraint, &numbered, span)?;
+        }
+        Ok(id)
+    }
+
+    fn constrain(
+        &mut self,
+        node: Record<'a>,
+        constraint: Record<'a>,
+        numbered: &[NodeId],
+        span: Span,
+    ) -> Result<(), Box<Diagnostic>> {
+        let var = |reader: &Self, field: &str| -> Result<(TypeVar, Span), Box<Diagnostic>> {
+            let number = constraint.int(field).map_err(access)?;
+            let id = usize::try_from(number).ok().and_then(|n| numbered.get(n));
+            let Some(id) = id else {
+                return Err(fault(
+                    constraint.span(),
+                    format!("`{}` has no operand {number}", node.name()),
+                ));
+            };
+            let found = &reader.nodes[id.0];
+            Ok((found.ty, found.span))
+        };
+        let (ty, at) = var(self, "OperandNum")?;
+        if constraint.is_a("SDTCisInt") {
+            let all = std::mem::take(&mut self.value_types);
+            let result = self.types.restrict_to_integers(ty, &all, at);
+            self.value_types = all;
+            result
+        } else if constraint.is_a("SDTCisVT") {
+            let vt = constraint.def_field("VT").map_err(access)?;
+            self.types.restrict(ty, &[vt], at)
+        } else if constraint.is_a("SDTCisSameAs") {
+            let (other, _) = var(self, "OtherOperandNum")?;
+            self.types.unify(ty, other, span)
+        } else {
+            Err(fault(
+                constraint.span(),
+                "this type constraint is not known (SDTCisInt, SDTCisVT, SDTCisSameAs are)",
+            ))
+        }
+    }
+}
+
+/// The place of a value, or of what it is in.
+fn span_or(value: Value<'_>, outer: Span) -> Span {
+    let span = value.span();
+    if span.end > span.start { span } else { outer }
+}
+
+fn wrong_count(operator: Record<'_>, wanted: usize, given: usize, span: Span) -> Box<Diagnostic> {
+    fault(
+        span,
+        format!("`{}` takes {wanted} operands, {given} are given", operator.name()),
+    )
+}

@@ -1,0 +1,379 @@
+//! From a pattern to ISLE rules: commuted variants, priorities, text.
+
+use tablegen::{Dag, Diagnostic, Record, RecordKeeper, Span, ValueKind};
+
+use super::constructors::{Constructor, Constructors, access};
+use super::fault;
+use super::pattern::{NodeId, NodeKind, Tree, has_property};
+use super::result::ResultWriter;
+use super::types::Check;
+
+/// Priorities of generated rules are below; hand-written rules may stand above.
+const PRIORITY_LIMIT: i64 = 100;
+/// One pattern has this many variants at most, so that they fit between two complexities.
+const MAX_VARIANTS: usize = 4;
+
+/// What replaces the matched instructions.
+#[derive(Clone, Copy)]
+enum Replacement<'a> {
+    /// Instructions given in a `Pat`.
+    Instructions(Dag<'a>),
+    /// The instruction whose `Pattern` list the pattern is in.
+    Own,
+}
+
+/// A pattern as it stands in td.
+pub(super) struct Source<'a> {
+    /// The `Pat`, or the instruction.
+    pub record: Record<'a>,
+    records: &'a RecordKeeper,
+    pattern: Dag<'a>,
+    span: Span,
+    replacement: Replacement<'a>,
+    added_complexity: i64,
+}
+
+/// All patterns in order of definition: those of instructions first.
+pub(super) fn sources<'a>(
+    records: &'a RecordKeeper,
+    constructors: &Constructors<'a>,
+    faults: &mut Vec<Diagnostic>,
+) -> Vec<Source<'a>> {
+    let mut found = Vec::new();
+    let mut keep = |result: Result<Vec<Source<'a>>, Box<Diagnostic>>| match result {
+        Ok(sources) => found.extend(sources),
+        Err(fault) => faults.push(*fault),
+    };
+    for constructor in constructors.iter() {
+        keep(instruction_patterns(records, constructor));
+    }
+    for record in records.defs_derived_from("Pat") {
+        keep(pat(records, record).map(|source| vec![source]));
+    }
+    found
+}
+
+fn pat<'a>(records: &'a RecordKeeper, record: Record<'a>) -> Result<Source<'a>, Box<Diagnostic>> {
+    Ok(Source {
+        record,
+        records,
+        pattern: record.dag("PatternToMatch").map_err(access)?,
+        span: field_span(record, "PatternToMatch"),
+        replacement: Replacement::Instructions(record.dag("ResultInstr").map_err(access)?),
+        added_complexity: record.int("AddedComplexity").map_err(access)?,
+    })
+}
+
+/// The patterns in an instruction's own record: `(set GPR32:$dst, pattern)` or, without result, the pattern alone.
+fn instruction_patterns<'a>(
+    records: &'a RecordKeeper,
+    constructor: &Constructor<'a>,
+) -> Result<Vec<Source<'a>>, Box<Diagnostic>> {
+    let record = constructor.record;
+    let span = field_span(record, "Pattern");
+    let mut found = Vec::new();
+    for value in record.list("Pattern").map_err(access)? {
+        let ValueKind::Dag(dag) = value.kind() else {
+            return Err(fault(span, "an element of `Pattern` is no dag"));
+        };
+        let is_set = dag.operator_def().is_some_and(|operator| operator.name() == "set");
+        if is_set != constructor.output.is_some() {
+            return Err(fault(
+                span,
+                format!(
+                    "the pattern of `{}` must be `(set ...)` exactly if it has a result",
+                    record.name()
+                ),
+            ));
+        }
+        let pattern = if is_set {
+            let last = dag.args().into_iter().nth(1).map(|(value, _)| value.kind());
+            let Some(ValueKind::Dag(inner)) = last else {
+                return Err(fault(span, "`set` takes the result and a pattern"));
+            };
+            inner
+        } else {
+            dag
+        };
+        found.push(Source {
+            record,
+            records,
+            pattern,
+            span,
+            replacement: Replacement::Own,
+            added_complexity: 0,
+        });
+    }
+    Ok(found)
+}
+
+fn field_span(record: Record<'_>, field: &str) -> Span {
+    record.field(field).map_or_else(|| record.span(), |f| f.span())
+}
+
+/// The ISLE rules of a pattern, one for every commuted variant.
+pub(super) fn rules(
+    source: &Source<'_>,
+    constructors: &Constructors<'_>,
+) -> Result<Vec<String>, Box<Diagnostic>> {
+    let tree = Tree::parse(source.records, source.pattern, source.span)?;
+    let mut rules = Vec::new();
+    for (variant, tree) in variants(tree, source.span)?.iter().enumerate() {
+        let complexity = complexity(tree, tree.root)? + source.added_complexity;
+        let priority = complexity * 4 - i64::try_from(variant).unwrap_or(0);
+        if !(0..PRIORITY_LIMIT).contains(&priority) {
+            return Err(fault(
+                source.span,
+                format!("the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"),
+            ));
+        }
+        let mut matcher = Matcher {
+            tree,
+            checked: Vec::new(),
+            conditions: Vec::new(),
+        };
+        let pattern = matcher.node(tree.root)?;
+        matcher.everything_checked()?;
+        let result = replacement(source, tree, constructors)?;
+        let mut text = format!("(rule {priority} (lower {pattern})");
+        for condition in &matcher.conditions {
+            text.push_str("\n      ");
+            text.push_str(condition);
+        }
+        if matcher.conditions.is_empty() {
+            text.push(' ');
+        } else {
+            text.push_str("\n      ");
+        }
+        text.push_str(&result);
+        text.push(')');
+        rules.push(text);
+    }
+    Ok(rules)
+}
+
+fn replacement(
+    source: &Source<'_>,
+    tree: &Tree<'_>,
+    constructors: &Constructors<'_>,
+) -> Result<String, Box<Diagnostic>> {
+    let root = tree.node(tree.root);
+    let NodeKind::Operation { node, .. } = &root.kind else {
+        return Err(fault(source.span, "a pattern must start with a node, not a leaf"));
+    };
+    let profile = node.def_field("TypeProfile").map_err(access)?;
+    let has_result = profile.int("NumResults").map_err(access)? > 0;
+    let ty = has_result.then_some(root.ty);
+    let mut writer = ResultWriter::new(tree, constructors);
+    match source.replacement {
+        Replacement::Instructions(dag) => {
+            writer.whole(dag, ty, field_span(source.record, "ResultInstr"))
+        }
+        Replacement::Own => match constructors.get(source.record.name()) {
+            Some(constructor) => writer.own(constructor, ty, source.span),
+            None => Err(fault(source.span, "patterns cannot use this instruction")),
+        },
+    }
+}
+
+/// The pattern, and the forms of it with the operands of commutative nodes exchanged that match something else.
+fn variants<'a>(tree: Tree<'a>, span: Span) -> Result<Vec<Tree<'a>>, Box<Diagnostic>> {
+    let mut swaps: Vec<NodeId> = Vec::new();
+    for (id, node) in tree.nodes() {
+        if let NodeKind::Operation { node, operands } = &node.kind
+            && let [first, second] = operands.as_slice()
+            && has_property(*node, "SDNPCommutative")?
+            && !alike(&tree, *first, *second)
+        {
+            swaps.push(id);
+        }
+    }
+    let mut all = vec![tree];
+    for id in swaps {
+        let swapped: Vec<_> = all.iter().map(|tree| tree.swapped(id)).collect();
+        all.extend(swapped);
+        if all.len() > MAX_VARIANTS {
+            return Err(fault(
+                span,
+                format!("the pattern has more than {MAX_VARIANTS} commuted variants"),
+            ));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether exchanging the two makes no difference to what is matched.
+fn alike(tree: &Tree<'_>, a: NodeId, b: NodeId) -> bool {
+    match (&tree.node(a).kind, &tree.node(b).kind) {
+        (NodeKind::Register { .. }, NodeKind::Register { .. }) => true,
+        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. }) => x.name() == y.name(),
+        (NodeKind::Number(x), NodeKind::Number(y)) => x == y,
+        _ => false,
+    }
+}
+
+/// How much a pattern matches, by LLVM's formula: 3 a node, 5 a number, 4 an immediate leaf (a node with a
+/// predicate), 3 for each operand of an address.
+fn complexity(tree: &Tree<'_>, id: NodeId) -> Result<i64, Box<Diagnostic>> {
+    Ok(match &tree.node(id).kind {
+        NodeKind::Operation { operands, .. } => {
+            let mut sum = 3;
+            for operand in operands {
+                sum += complexity(tree, *operand)?;
+            }
+            sum
+        }
+        NodeKind::Register { .. } | NodeKind::Fixed(_) => 0,
+        NodeKind::Number(_) => 5,
+        NodeKind::Immediate { .. } => 4,
+        NodeKind::Address { pattern, .. } => 3 * pattern.int("NumOperands").map_err(access)?.clamp(0, 8),
+    })
+}
+
+/// Writes the left side of a rule.
+struct Matcher<'t, 'a> {
+    tree: &'t Tree<'a>,
+    /// Type classes the text so far makes sure of.
+    checked: Vec<usize>,
+    /// `if-let` clauses.
+    conditions: Vec<String>,
+}
+
+impl Matcher<'_, '_> {
+    fn node(&mut self, id: NodeId) -> Result<String, Box<Diagnostic>> {
+        let tree = self.tree;
+        let node = tree.node(id);
+        match &node.kind {
+            NodeKind::Operation { node, operands } => self.operation(id, *node, operands),
+            NodeKind::Register { name } => Ok(match self.check_once(id)? {
+                Some(check) => format!("{name} @ (value_type {check})"),
+                None => name.clone(),
+            }),
+            NodeKind::Immediate { leaf, name } => {
+                let extractor = leaf.string("Extractor").map_err(access)?;
+                Ok(format!("({extractor} {name})"))
+            }
+            NodeKind::Number(number) => Ok(format!("(const_i32 {number})")),
+            NodeKind::Fixed(text) => Ok((*text).to_owned()),
+            NodeKind::Address { name, .. } => Err(fault(
+                node.span,
+                format!("`${name}` can only be the last operand of a node that accesses memory"),
+            )),
+        }
+    }
+
+    /// The check of a node's type, unless it is made already or not needed.
+    fn check_once(&mut self, id: NodeId) -> Result<Option<String>, Box<Diagnostic>> {
+        let node = self.tree.node(id);
+        let class = self.tree.types.class(node.ty);
+        if self.checked.contains(&class) {
+            return Ok(None);
+        }
+        self.checked.push(class);
+        Ok(match self.tree.types.check(node.ty, node.span)? {
+            Check::None => None,
+            Check::Pattern(text) => Some(text),
+        })
+    }
+
+    /// The node's form with its type and operands put in.
+    fn operation(
+        &mut self,
+        id: NodeId,
+        node: Record<'_>,
+        operands: &[NodeId],
+    ) -> Result<String, Box<Diagnostic>> {
+        let form = node.string("IsleForm").map_err(access)?;
+        let memory = has_property(node, "SDNPMemOperand")?;
+        if memory {
+            self.address(id, node, operands)?;
+        }
+        let mut used = vec![false; operands.len()];
+        if memory && let Some(last) = used.last_mut() {
+            *last = true;
+        }
+        let mut text = String::new();
+        let mut rest = form;
+        while let Some((before, after)) = rest.split_once('$') {
+            text.push_str(before);
+            let end = after
+                .find(|c: char| !c.is_ascii_alphanumeric())
+                .unwrap_or(after.len());
+            let (name, tail) = after.split_at(end);
+            rest = tail;
+            if name == "ty" {
+                text.push_str(&self.result_type(id, node)?);
+                continue;
+            }
+            let index = name.parse::<usize>().ok().filter(|i| *i < operands.len());
+            let Some((index, operand)) = index.and_then(|i| operands.get(i).map(|o| (i, *o))) else {
+                return Err(bad_form(node, format!("`${name}` is no operand")));
+            };
+            if std::mem::replace(&mut used[index], true) {
+                return Err(bad_form(node, format!("`${name}` stands twice")));
+            }
+            text.push_str(&self.node(operand)?);
+        }
+        text.push_str(rest);
+        if let Some(missing) = used.iter().position(|used| !used) {
+            return Err(bad_form(node, format!("`${missing}` is missing")));
+        }
+        Ok(text)
+    }
+
+    fn result_type(&mut self, id: NodeId, node: Record<'_>) -> Result<String, Box<Diagnostic>> {
+        // A node that always gives the same type needs no check.
+        let profile = node.def_field("TypeProfile").map_err(access)?;
+        for constraint in profile.list_of_defs("Constraints").map_err(access)? {
+            if constraint.is_a("SDTCisVT") && constraint.int("OperandNum").map_err(access)? == 0 {
+                self.checked.push(self.tree.types.class(self.tree.node(id).ty));
+                return Ok("_".to_owned());
+            }
+        }
+        Ok(self.check_once(id)?.unwrap_or_else(|| "_".to_owned()))
+    }
+
+    /// The condition on a memory node's address.
+    fn address(
+        &mut self,
+        id: NodeId,
+        node: Record<'_>,
+        operands: &[NodeId],
+    ) -> Result<(), Box<Diagnostic>> {
+        let last = operands.last().map(|last| &self.tree.node(*last).kind);
+        let Some(NodeKind::Address { pattern, .. }) = last else {
+            return Err(fault(
+                self.tree.node(id).span,
+                format!("the last operand of `{}` must be a ComplexPattern", node.name()),
+            ));
+        };
+        let predicate = pattern.string("Predicate").map_err(access)?;
+        let align = pattern.int("Alignment").map_err(access)?;
+        self.conditions
+            .push(format!("(if-let _ ({predicate} flags p offset {align}))"));
+        Ok(())
+    }
+
+    /// A type that the pattern states must be looked at by the rule.
+    fn everything_checked(&self) -> Result<(), Box<Diagnostic>> {
+        for (_, node) in self.tree.nodes() {
+            let class = self.tree.types.class(node.ty);
+            // Constants of any type match; their extractors look at the type themselves.
+            let matters = matches!(node.kind, NodeKind::Register { .. });
+            if matters
+                && !self.checked.contains(&class)
+                && self.tree.types.check(node.ty, node.span)? != Check::None
+            {
+                return Err(fault(node.span, "nothing in the rule checks the type of this"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad_form(node: Record<'_>, what: String) -> Box<Diagnostic> {
+    fault(
+        field_span(node, "IsleForm"),
+        format!("in the form of `{}`: {what}", node.name()),
+    )
+}

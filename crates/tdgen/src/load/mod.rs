@@ -1,0 +1,215 @@
+//! Records to typed tables, with every fault of the description reported.
+//!
+//! Loading goes on after a fault, so that one build shows all of them; a target is returned only if there was
+//! none. One file a topic: registers, operand classes, encodings, assembly text, instructions, relations,
+//! calling conventions, hardware opcodes, the rest.
+
+mod asm;
+mod calling;
+mod encoding;
+mod hardware;
+mod instructions;
+mod mapping;
+mod operands;
+mod plain;
+mod registers;
+
+use crate::model::Target;
+use std::collections::HashMap;
+use tablegen::{Diagnostic, Label, Parsed, Record, RecordKeeper, Severity, Span};
+
+/// Checks the records and resolves them into tables.
+///
+/// # Errors
+///
+/// All faults found, in the order of the topics. Errors of the parser are not repeated.
+pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
+    let mut loader = Loader {
+        records: &parsed.records,
+        target: Target::default(),
+        faults: Vec::new(),
+        register_index: HashMap::new(),
+        format_index: HashMap::new(),
+        unit_index: HashMap::new(),
+        kind_index: HashMap::new(),
+        instruction_index: HashMap::new(),
+    };
+    loader.registers();
+    loader.register_classes();
+    loader.formats_and_units();
+    loader.hardware();
+    loader.instructions();
+    loader.mappings();
+    loader.calling();
+    loader.plain();
+    if loader.faults.is_empty() {
+        Ok(loader.target)
+    } else {
+        Err(loader.faults)
+    }
+}
+
+/// The state of loading: the tables so far, the faults so far, and record names to table indices.
+struct Loader<'a> {
+    records: &'a RecordKeeper,
+    target: Target,
+    faults: Vec<Diagnostic>,
+    register_index: HashMap<String, usize>,
+    format_index: HashMap<String, usize>,
+    unit_index: HashMap<String, usize>,
+    kind_index: HashMap<String, usize>,
+    instruction_index: HashMap<String, usize>,
+}
+
+/// A fault with its place.
+fn fault(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        message: message.into(),
+        labels: vec![Label {
+            span,
+            message: String::new(),
+            primary: true,
+        }],
+        notes: Vec::new(),
+    }
+}
+
+/// Adds a second place to a fault.
+fn also(mut diagnostic: Diagnostic, span: Span, message: impl Into<String>) -> Diagnostic {
+    diagnostic.labels.push(Label {
+        span,
+        message: message.into(),
+        primary: false,
+    });
+    diagnostic
+}
+
+impl<'a> Loader<'a> {
+    fn fault(&mut self, span: Span, message: impl Into<String>) {
+        self.faults.push(fault(span, message));
+    }
+
+    /// The value, or `None` with the error noted.
+    fn note<T, E: Into<Diagnostic>>(&mut self, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.faults.push(error.into());
+                None
+            }
+        }
+    }
+
+    /// Runs a loader over all records of a class; a record that cannot be read is skipped with its fault noted.
+    fn each(
+        &mut self,
+        class: &str,
+        mut load: impl FnMut(&mut Self, Record<'a>) -> Result<(), Diagnostic>,
+    ) {
+        for record in self.records.defs_derived_from(class) {
+            if let Err(diagnostic) = load(self, record) {
+                self.faults.push(diagnostic);
+            }
+        }
+    }
+
+    /// The index of a record that an earlier topic has loaded. A record missing there has had its own fault, or
+    /// is of a kind that cannot stand here.
+    fn index(
+        index: &HashMap<String, usize>,
+        what: &str,
+        record: Record<'_>,
+        used_at: Span,
+    ) -> Result<usize, Diagnostic> {
+        index.get(record.name()).copied().ok_or_else(|| {
+            fault(
+                used_at,
+                format!("`{}` is not a usable {what}", record.name()),
+            )
+        })
+    }
+
+    /// Register records as indices.
+    fn register_list(
+        &self,
+        registers: &[Record<'_>],
+        used_at: Span,
+    ) -> Result<Vec<usize>, Diagnostic> {
+        registers
+            .iter()
+            .map(|r| Self::index(&self.register_index, "register", *r, used_at))
+            .collect()
+    }
+}
+
+/// The span of a field's value, or of the record if it has no such field.
+fn field_span(record: Record<'_>, field: &str) -> Span {
+    record
+        .field(field)
+        .map_or_else(|| record.span(), |f| f.span())
+}
+
+/// An integer field that has to lie in a range.
+fn int_in(
+    record: Record<'_>,
+    field: &str,
+    range: std::ops::RangeInclusive<i64>,
+) -> Result<i64, Diagnostic> {
+    let value = record.int(field)?;
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(fault(
+            field_span(record, field),
+            format!(
+                "`{field}` of `{}` is {value}, not in {}..={}",
+                record.name(),
+                range.start(),
+                range.end()
+            ),
+        ))
+    }
+}
+
+/// A field of constant bits as a number.
+fn constant_bits(record: Record<'_>, field: &str) -> Result<u32, Diagnostic> {
+    let mut value = 0;
+    for (i, bit) in record.bits(field)?.iter().enumerate() {
+        match bit {
+            tablegen::BitValue::Zero => {}
+            tablegen::BitValue::One if i < 32 => value |= 1 << i,
+            _ => {
+                return Err(fault(
+                    field_span(record, field),
+                    format!("`{field}` of `{}` has to be constant bits", record.name()),
+                ));
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// A string field that may be missing or unset.
+fn text_or_empty(record: Record<'_>, field: &str) -> String {
+    if record.field(field).is_none() {
+        return String::new();
+    }
+    match record.opt_string(field) {
+        Ok(Some(text)) => text.to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// `load32_s8` and `load-word` to `Load32S8` and `LoadWord`.
+pub(crate) fn pascal(name: &str) -> String {
+    let mut out = String::new();
+    for part in name.split(|c: char| !c.is_ascii_alphanumeric()) {
+        let mut chars = part.chars();
+        if let Some(first) = chars.next() {
+            out.extend(first.to_uppercase());
+            out.push_str(chars.as_str());
+        }
+    }
+    out
+}

@@ -1,0 +1,236 @@
+//! Records that are rows of a table and little else: relocations, ELF and machine constants, control registers,
+//! errata.
+
+use super::{Loader, fault, field_span, int_in, text_or_empty};
+use crate::model::{Constant, ControlRegister, Erratum, RelocFormula, Relocation, TextConstant};
+use std::collections::HashSet;
+use tablegen::{Diagnostic, Record, Span, ValueKind};
+
+impl<'a> Loader<'a> {
+    pub(super) fn plain(&mut self) {
+        self.each("Reloc", |loader, record| {
+            let relocation = relocation(record)?;
+            loader.target.relocations.push(relocation);
+            Ok(())
+        });
+        let numbers = self
+            .target
+            .relocations
+            .iter()
+            .map(|r| (i64::from(r.number), r.span));
+        let faults = twice("relocations", numbers);
+        self.faults.extend(faults);
+        self.target.relocations.sort_by_key(|r| r.number);
+
+        self.each("ElfTarget", |loader, record| {
+            loader.elf(record);
+            Ok(())
+        });
+        self.each("Target", |loader, record| {
+            for (field, name, doc) in [
+                ("Name", "TARGET_NAME", "The target's name."),
+                ("Triple", "TRIPLE", "The target triple in full."),
+                ("DataLayout", "DATA_LAYOUT", "LLVM's data layout string."),
+            ] {
+                loader.target.texts.push(TextConstant {
+                    name: name.to_owned(),
+                    text: record.string(field)?.to_owned(),
+                    doc: doc.to_owned(),
+                });
+            }
+            Ok(())
+        });
+        self.each("Constant", |loader, record| {
+            let mut constant = constant(record)?;
+            constant.name = record.name().to_owned();
+            loader.target.constants.push(constant);
+            Ok(())
+        });
+        self.each("TrapReason", |loader, record| {
+            loader.target.trap_reasons.push(constant(record)?);
+            Ok(())
+        });
+        self.each("ThreadStatus", |loader, record| {
+            loader.target.thread_statuses.push(constant(record)?);
+            Ok(())
+        });
+        for (what, list) in [
+            ("trap reasons", &self.target.trap_reasons),
+            ("thread states", &self.target.thread_statuses),
+        ] {
+            let faults = twice(what, list.iter().map(|c| (c.value, c.span)));
+            self.faults.extend(faults);
+        }
+        self.target.trap_reasons.sort_by_key(|c| c.value);
+        self.target.thread_statuses.sort_by_key(|c| c.value);
+
+        self.each("ControlRegister", |loader, record| {
+            loader
+                .target
+                .control_registers
+                .push(control_register(record)?);
+            Ok(())
+        });
+        let numbers = self
+            .target
+            .control_registers
+            .iter()
+            .map(|r| (i64::from(r.number), r.span));
+        let faults = twice("control registers", numbers);
+        self.faults.extend(faults);
+        self.target.control_registers.sort_by_key(|r| r.number);
+
+        self.each("Erratum", |loader, record| {
+            loader.target.errata.push(erratum(record)?);
+            Ok(())
+        });
+    }
+
+    /// Every number and text of the record, whatever its name, so that a new one needs no change here.
+    fn elf(&mut self, record: Record<'a>) {
+        for field in record.fields() {
+            let name = screaming(field.name());
+            match field.value().kind() {
+                ValueKind::Int(value) => self.target.elf.push(Constant {
+                    name,
+                    value,
+                    doc: format!("`{}` of the td record `{}`.", field.name(), record.name()),
+                    span: field.span(),
+                }),
+                ValueKind::String(text) => self.target.texts.push(TextConstant {
+                    name,
+                    text: text.to_owned(),
+                    doc: format!("`{}` of the td record `{}`.", field.name(), record.name()),
+                }),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A fault for each number that comes again.
+fn twice(what: &str, numbers: impl Iterator<Item = (i64, Span)>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    numbers
+        .filter(|(number, _)| !seen.insert(*number))
+        .map(|(number, span)| fault(span, format!("two {what} have the number {number}")))
+        .collect()
+}
+
+fn relocation(record: Record<'_>) -> Result<Relocation, Diagnostic> {
+    let lsb = int_in(record, "FieldLow", 0..=31)? as u8;
+    let width = int_in(record, "FieldWidth", 0..=32)? as u8;
+    if lsb + width > 32 {
+        return Err(fault(
+            field_span(record, "FieldWidth"),
+            format!("the field of `{}` goes beyond bit 31", record.name()),
+        ));
+    }
+    let formula = record.def_field("Formula")?.string("Name")?;
+    let formula = match formula {
+        "none" => RelocFormula::None,
+        "abs" => RelocFormula::Abs,
+        "pc" => RelocFormula::Pc,
+        "abs_high" => RelocFormula::AbsHigh,
+        "abs_low" => RelocFormula::AbsLow,
+        other => {
+            return Err(fault(
+                field_span(record, "Formula"),
+                format!("`{other}` is not a relocation formula"),
+            ));
+        }
+    };
+    let signed = match record.def_field("Check")?.string("Name")? {
+        "none" => false,
+        "signed" => true,
+        other => {
+            return Err(fault(
+                field_span(record, "Check"),
+                format!("`{other}` is not a relocation check"),
+            ));
+        }
+    };
+    Ok(Relocation {
+        name: record.string("Name")?.to_owned(),
+        number: int_in(record, "Number", 0..=255)? as u8,
+        formula,
+        lsb,
+        width,
+        signed,
+        span: record.span(),
+    })
+}
+
+fn constant(record: Record<'_>) -> Result<Constant, Diagnostic> {
+    let named = text_or_empty(record, "Name");
+    Ok(Constant {
+        name: if named.is_empty() {
+            record.name().to_owned()
+        } else {
+            named
+        },
+        value: int_in(record, "Value", 0..=0xFFFF_FFFF)?,
+        doc: text_or_empty(record, "Summary"),
+        span: record.span(),
+    })
+}
+
+fn control_register(record: Record<'_>) -> Result<ControlRegister, Diagnostic> {
+    let (readable, writable) = match record.string("Access")? {
+        "r" => (true, false),
+        "w" => (false, true),
+        "rw" => (true, true),
+        other => {
+            return Err(fault(
+                field_span(record, "Access"),
+                format!(
+                    "access `{other}` of `{}` is not `r`, `w` or `rw`",
+                    record.name()
+                ),
+            ));
+        }
+    };
+    Ok(ControlRegister {
+        name: record.string("Name")?.to_owned(),
+        number: int_in(record, "Number", 0..=63)? as u8,
+        readable,
+        writable,
+        doc: text_or_empty(record, "Summary"),
+        span: record.span(),
+    })
+}
+
+fn erratum(record: Record<'_>) -> Result<Erratum, Diagnostic> {
+    let text = |field: &str| -> Result<String, Diagnostic> {
+        let text = record.string(field)?;
+        if text.is_empty() {
+            return Err(fault(
+                record.span(),
+                format!("erratum `{}` has an empty `{field}`", record.name()),
+            ));
+        }
+        Ok(text.to_owned())
+    };
+    Ok(Erratum {
+        record: record.name().to_owned(),
+        name: text("Name")?,
+        summary: text("Summary")?,
+        effect: text("Effect")?,
+        workaround: text("WorkAround")?,
+        default: record.bit("Default")?,
+        reference: text("Reference")?,
+        span: record.span(),
+    })
+}
+
+/// `TextAlign` to `TEXT_ALIGN`.
+fn screaming(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_uppercase());
+    }
+    out
+}

@@ -1,0 +1,497 @@
+//! The target as typed tables: what [`load`](crate::load()) makes of the records and the back ends read.
+//!
+//! Every table keeps the span of its record, so that a later check can still point into td.
+
+use tablegen::Span;
+
+/// The whole target, checked.
+#[derive(Debug, Default)]
+pub struct Target {
+    /// Registers, scalar file first, each file in encoding order.
+    pub registers: Vec<Register>,
+    /// Register classes in definition order.
+    pub classes: Vec<RegisterClass>,
+    /// Instruction formats in definition order.
+    pub formats: Vec<Named>,
+    /// Execution units in definition order.
+    pub units: Vec<Named>,
+    /// How well the hardware implements an operation, in definition order.
+    pub statuses: Vec<Named>,
+    /// Kinds of encoded operands: register classes and immediate operand classes that some instruction uses.
+    pub operand_kinds: Vec<OperandKind>,
+    /// Encodable instructions in definition order.
+    pub instructions: Vec<Instruction>,
+    /// Instruction relations in definition order.
+    pub mappings: Vec<Mapping>,
+    /// The hardware's opcode tables, one a format.
+    pub hw_ops: Vec<HwOpTable>,
+    /// The hardware's view of the formats.
+    pub hw_formats: Vec<HwFormat>,
+    /// Value types of the calling conventions in definition order.
+    pub value_types: Vec<ValueType>,
+    /// Calling conventions in definition order.
+    pub conventions: Vec<Convention>,
+    /// Callee-saved lists in definition order.
+    pub callee_saved: Vec<CalleeSaved>,
+    /// Relocations in definition order.
+    pub relocations: Vec<Relocation>,
+    /// Hardware errata in definition order.
+    pub errata: Vec<Erratum>,
+    /// Memory map, hardware configuration and frame constants.
+    pub constants: Vec<Constant>,
+    /// Fields of the ELF header and the like.
+    pub elf: Vec<Constant>,
+    /// Texts of the target: triple, data layout, section names.
+    pub texts: Vec<TextConstant>,
+    /// Control registers by number.
+    pub control_registers: Vec<ControlRegister>,
+    /// Trap reasons by value.
+    pub trap_reasons: Vec<Constant>,
+    /// Thread states by value.
+    pub thread_statuses: Vec<Constant>,
+}
+
+/// A record of which only the name counts.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// The name shown.
+    pub name: String,
+    /// The record's name.
+    pub record: String,
+    /// One sentence, empty if td has none.
+    pub doc: String,
+    /// The record.
+    pub span: Span,
+}
+
+/// A register file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RegFile {
+    /// Scalar registers.
+    Scalar,
+    /// Vector registers.
+    Vector,
+}
+
+/// A register.
+#[derive(Debug)]
+pub struct Register {
+    /// Record name.
+    pub record: String,
+    /// The assembler's name.
+    pub asm_name: String,
+    /// The file.
+    pub file: RegFile,
+    /// Encoding.
+    pub number: u8,
+    /// DWARF number.
+    pub dwarf: u16,
+    /// The record.
+    pub span: Span,
+}
+
+/// A register class.
+#[derive(Debug)]
+pub struct RegisterClass {
+    /// Record name.
+    pub record: String,
+    /// The file of its members.
+    pub file: RegFile,
+    /// Members (indices into [`Target::registers`]) in allocation order.
+    pub members: Vec<usize>,
+    /// Members that are never allocated.
+    pub reserved: Vec<usize>,
+    /// Spill slot size in bytes.
+    pub spill_size: u32,
+    /// Spill slot alignment in bytes.
+    pub spill_align: u32,
+    /// The record.
+    pub span: Span,
+}
+
+/// What an encoded operand accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperandRange {
+    /// A register of a class.
+    Register(RegFile),
+    /// An integer.
+    Immediate {
+        /// Smallest.
+        min: i32,
+        /// Largest.
+        max: i32,
+        /// Significant bits.
+        bits: u32,
+        /// Sign-extended by the decoder.
+        signed: bool,
+        /// Width of the field in the word; bits above the significant ones repeat the sign.
+        field_bits: u32,
+    },
+}
+
+/// A kind of encoded operand.
+#[derive(Debug)]
+pub struct OperandKind {
+    /// Name of the Rust variant.
+    pub name: String,
+    /// Record name.
+    pub record: String,
+    /// What it accepts.
+    pub range: OperandRange,
+    /// The record.
+    pub span: Span,
+}
+
+/// A run of consecutive bits of an operand in the instruction word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BitRun {
+    /// Lowest bit in the word.
+    pub inst_lsb: u8,
+    /// Lowest bit in the operand's value.
+    pub value_lsb: u8,
+    /// Number of bits.
+    pub width: u8,
+}
+
+/// An encoded operand.
+#[derive(Debug)]
+pub struct Operand {
+    /// Name in td, without `$`.
+    pub name: String,
+    /// Index into [`Target::operand_kinds`].
+    pub kind: usize,
+    /// It is an output.
+    pub is_def: bool,
+    /// Where its bits are.
+    pub runs: Vec<BitRun>,
+}
+
+/// A piece of assembly text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AsmPiece {
+    /// Literal text.
+    Text(String),
+    /// An operand, by index.
+    Operand(usize),
+    /// An immediate that is left out if it is 0.
+    OperandUnlessZero(usize),
+}
+
+/// The properties of an instruction that are one bit in td.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Flags {
+    /// `isBranch`
+    pub branch: bool,
+    /// `isTerminator`
+    pub terminator: bool,
+    /// `isBarrier`
+    pub barrier: bool,
+    /// `isCall`
+    pub call: bool,
+    /// `isReturn`
+    pub ret: bool,
+    /// `isIndirectBranch`
+    pub indirect: bool,
+    /// `mayLoad`
+    pub load: bool,
+    /// `mayStore`
+    pub store: bool,
+    /// `hasSideEffects`
+    pub side_effects: bool,
+    /// `isCommutable`
+    pub commutable: bool,
+    /// `isCompare`
+    pub compare: bool,
+    /// `isMoveReg`
+    pub move_reg: bool,
+}
+
+/// An encodable instruction.
+#[derive(Debug)]
+pub struct Instruction {
+    /// Record name.
+    pub record: String,
+    /// First word of the text.
+    pub mnemonic: String,
+    /// `AsmString`.
+    pub asm: String,
+    /// Index into [`Target::formats`].
+    pub format: usize,
+    /// Encoded operands in assembly order.
+    pub operands: Vec<Operand>,
+    /// The text in pieces.
+    pub pieces: Vec<AsmPiece>,
+    /// An output is tied to an input.
+    pub reads_dst: bool,
+    /// Registers read (indices into [`Target::registers`]).
+    pub uses: Vec<usize>,
+    /// Registers written.
+    pub defs: Vec<usize>,
+    /// The `.m` form.
+    pub masked: bool,
+    /// Works on the scratchpad.
+    pub scratchpad: bool,
+    /// Index into [`Target::units`].
+    pub unit: usize,
+    /// Cycles to a dependent issue.
+    pub latency: u8,
+    /// Flags.
+    pub flags: Flags,
+    /// Constant bits.
+    pub base: u32,
+    /// Which bits are constant and checked by the decoder.
+    pub fixed: u32,
+    /// Bits nobody looks at.
+    pub ignored: u32,
+    /// Takes part in the decoder.
+    pub decodable: bool,
+    /// The record.
+    pub span: Span,
+    /// The value of `Inst`.
+    pub inst_span: Span,
+}
+
+/// An instruction relation (`InstrMapping`).
+#[derive(Debug)]
+pub struct Mapping {
+    /// Record name.
+    pub record: String,
+    /// Rust function name.
+    pub function: String,
+    /// The columns' values, one text a column field.
+    pub columns: Vec<Vec<String>>,
+    /// For each key instruction with a target in some column its targets in all columns (indices into
+    /// [`Target::instructions`]), by key.
+    pub rows: Vec<(usize, Vec<Option<usize>>)>,
+    /// The record.
+    pub span: Span,
+}
+
+/// The hardware's opcodes of one format.
+#[derive(Debug)]
+pub struct HwOpTable {
+    /// Name of the Rust enum.
+    pub name: String,
+    /// The opcodes.
+    pub ops: Vec<HwOp>,
+}
+
+/// One opcode of the hardware.
+#[derive(Debug)]
+pub struct HwOp {
+    /// Record name.
+    pub record: String,
+    /// Name of the Rust variant.
+    pub variant: String,
+    /// The name shown.
+    pub name: String,
+    /// The number in the format's opcode field.
+    pub code: u8,
+    /// Index into [`Target::units`].
+    pub unit: usize,
+    /// Cycles to a dependent issue.
+    pub latency: u8,
+    /// Write-port slot of the float unit, if it uses one.
+    pub fp_slot: Option<u8>,
+    /// How well the hardware implements it.
+    pub status: usize,
+    /// The same on the scratchpad.
+    pub scratchpad_status: usize,
+    /// Cycles to a dependent issue on the scratchpad.
+    pub scratchpad_latency: u8,
+    /// Bytes accessed, a lane for a vector.
+    pub access_bytes: u8,
+    /// Alignment the hardware checks, in bytes.
+    pub alignment: u8,
+    /// The record.
+    pub span: Span,
+}
+
+/// A format as the hardware splits it.
+#[derive(Debug)]
+pub struct HwFormat {
+    /// Record name.
+    pub record: String,
+    /// Name of the Rust variant.
+    pub variant: String,
+    /// One sentence.
+    pub doc: String,
+    /// Fixed bits.
+    pub base: u32,
+    /// Which bits are fixed.
+    pub fixed: u32,
+    /// Fields, most significant first.
+    pub fields: Vec<HwField>,
+    /// The record.
+    pub span: Span,
+}
+
+/// A field of a hardware format, always one run of bits.
+#[derive(Debug)]
+pub struct HwField {
+    /// Name.
+    pub name: String,
+    /// Lowest bit in the word.
+    pub lsb: u8,
+    /// Number of bits.
+    pub width: u8,
+    /// Sign-extended.
+    pub signed: bool,
+}
+
+/// A value type of the calling conventions.
+#[derive(Debug)]
+pub struct ValueType {
+    /// Record name.
+    pub record: String,
+    /// Name of the Rust variant.
+    pub variant: String,
+    /// Size in bits.
+    pub bits: u32,
+    /// Number of lanes; 1 for a scalar.
+    pub lanes: u32,
+    /// Name in CLIF, empty if it has none.
+    pub clif: String,
+    /// The record.
+    pub span: Span,
+}
+
+/// What an action of a calling convention does.
+#[derive(Debug)]
+pub enum Action {
+    /// Applies the inner action to some value types only.
+    IfType(Vec<usize>, Box<Action>),
+    /// Goes on with another value type.
+    Promote(usize),
+    /// Assigns that many values of a smaller type instead, first the low one.
+    Split {
+        /// The type of a part.
+        part: usize,
+        /// How many parts.
+        count: u32,
+    },
+    /// The first free register of the list.
+    ToReg(Vec<usize>),
+    /// The next stack slot: size and alignment in bytes.
+    ToStack(u32, u32),
+    /// Goes on with another convention.
+    Delegate(usize),
+}
+
+/// A calling convention.
+#[derive(Debug)]
+pub struct Convention {
+    /// Record name.
+    pub record: String,
+    /// The actions in order.
+    pub actions: Vec<Action>,
+    /// The record.
+    pub span: Span,
+}
+
+/// A list of callee-saved registers.
+#[derive(Debug)]
+pub struct CalleeSaved {
+    /// Record name.
+    pub record: String,
+    /// Registers in save order (indices into [`Target::registers`]).
+    pub registers: Vec<usize>,
+    /// The record.
+    pub span: Span,
+}
+
+/// How the value of a relocation is made: S symbol, A addend, P place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelocFormula {
+    /// Nothing is written.
+    None,
+    /// S + A
+    Abs,
+    /// S + A - P
+    Pc,
+    /// Bits 31-16 of S + A
+    AbsHigh,
+    /// Bits 15-0 of S + A
+    AbsLow,
+}
+
+/// A relocation type.
+#[derive(Debug)]
+pub struct Relocation {
+    /// The ELF name.
+    pub name: String,
+    /// The ELF number.
+    pub number: u8,
+    /// How the value is made.
+    pub formula: RelocFormula,
+    /// Lowest bit of the field.
+    pub lsb: u8,
+    /// Width of the field; 0 for no field.
+    pub width: u8,
+    /// The value has to fit the field as a signed number.
+    pub signed: bool,
+    /// The record.
+    pub span: Span,
+}
+
+/// A hardware erratum.
+#[derive(Debug)]
+pub struct Erratum {
+    /// Record name.
+    pub record: String,
+    /// Short name, used in settings.
+    pub name: String,
+    /// What goes wrong, one sentence.
+    pub summary: String,
+    /// Effect on programs.
+    pub effect: String,
+    /// What the compiler does.
+    pub workaround: String,
+    /// The work-around is on by default.
+    pub default: bool,
+    /// Where the fact comes from.
+    pub reference: String,
+    /// The record.
+    pub span: Span,
+}
+
+/// A named number.
+#[derive(Debug)]
+pub struct Constant {
+    /// The name shown.
+    pub name: String,
+    /// The number.
+    pub value: i64,
+    /// One sentence, empty if td has none.
+    pub doc: String,
+    /// The record.
+    pub span: Span,
+}
+
+/// A control register.
+#[derive(Debug)]
+pub struct ControlRegister {
+    /// The name shown.
+    pub name: String,
+    /// The number.
+    pub number: u8,
+    /// A thread can read it.
+    pub readable: bool,
+    /// A thread can write it.
+    pub writable: bool,
+    /// One sentence.
+    pub doc: String,
+    /// The record.
+    pub span: Span,
+}
+
+/// A text with a name.
+#[derive(Debug)]
+pub struct TextConstant {
+    /// The name shown.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// One sentence.
+    pub doc: String,
+}
