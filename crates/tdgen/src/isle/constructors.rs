@@ -41,9 +41,9 @@ pub(super) struct Constructor<'a> {
     pub inputs: Vec<Input<'a>>,
 }
 
-impl Constructor<'_> {
+impl<'a> Constructor<'a> {
     /// Inputs in the order of the ISLE term: the tied one first.
-    pub fn term_order(&self) -> impl Iterator<Item = (usize, &Input<'_>)> {
+    pub fn term_order(&self) -> impl Iterator<Item = (usize, &Input<'a>)> {
         let tied = self.inputs.iter().enumerate().filter(|(_, i)| i.tied);
         let others = self.inputs.iter().enumerate().filter(|(_, i)| !i.tied);
         tied.chain(others)
@@ -94,7 +94,9 @@ impl<'a> Constructors<'a> {
     }
 
     pub fn get(&self, name: &str) -> Option<&Constructor<'a>> {
-        self.by_name.get(name).and_then(|index| self.list.get(*index))
+        self.by_name
+            .get(name)
+            .and_then(|index| self.list.get(*index))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Constructor<'a>> {
@@ -194,7 +196,10 @@ fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Box<Diagno
     {
         return Err(fault(
             record.span(),
-            format!("`Constraints` names `${name}`, which is no input of `{}`", record.name()),
+            format!(
+                "`Constraints` names `${name}`, which is no input of `{}`",
+                record.name()
+            ),
         ));
     }
     Ok(Some(Constructor {
@@ -212,8 +217,13 @@ fn works(record: Record<'_>) -> Result<bool, Box<Diagnostic>> {
     let Some(op) = record.opt_def("Op").map_err(access)? else {
         return Ok(true);
     };
-    let scratchpad = record.field("isScratchpad").is_some() && record.bit("isScratchpad").map_err(access)?;
-    let field = if scratchpad { "ScratchpadStatus" } else { "Status" };
+    let scratchpad =
+        record.field("isScratchpad").is_some() && record.bit("isScratchpad").map_err(access)?;
+    let field = if scratchpad {
+        "ScratchpadStatus"
+    } else {
+        "Status"
+    };
     let status = op.def_field(field).map_err(access)?;
     let name = status.string("Name").map_err(access)?;
     // A scatter stores one scalar sixteen times; its vector operand makes it useless.
@@ -246,7 +256,12 @@ fn letter(operand: Record<'_>) -> Result<char, Box<Diagnostic>> {
     if operand.field("Shape").is_none() {
         return Ok(' ');
     }
-    Ok(operand.string("Shape").map_err(access)?.chars().next().unwrap_or(' '))
+    Ok(operand
+        .string("Shape")
+        .map_err(access)?
+        .chars()
+        .next()
+        .unwrap_or(' '))
 }
 
 /// Kind and name of each operand of a list; no kind where ISLE has no type for it.
@@ -259,18 +274,23 @@ fn operands<'a>(
         let Some(operand) = operand_record(value.kind()) else {
             return Err(fault(
                 value.span(),
-                format!("operand of `{}` is neither a register class nor an operand", record.name()),
+                format!(
+                    "operand of `{}` is neither a register class nor an operand",
+                    record.name()
+                ),
             ));
         };
         let letter = letter(operand)?;
         let symbolic = operand.field("OperandType").is_some()
             && operand.string("OperandType").map_err(access)? == "OPERAND_ABSOLUTE";
-        let kind = isle_type(letter).filter(|_| !symbolic).map(|isle_type| OperandKind {
-            record: operand,
-            is_register: operand.is_a("RegisterClass"),
-            letter,
-            isle_type,
-        });
+        let kind = isle_type(letter)
+            .filter(|_| !symbolic)
+            .map(|isle_type| OperandKind {
+                record: operand,
+                is_register: operand.is_a("RegisterClass"),
+                letter,
+                isle_type,
+            });
         found.push((kind, name.unwrap_or_default().to_owned()));
     }
     Ok(found)
@@ -289,7 +309,10 @@ fn tied_input(record: Record<'_>) -> Result<Option<String>, Box<Diagnostic>> {
         Some(name) => Ok(Some(name.to_owned())),
         None => Err(fault(
             record.span(),
-            format!("`Constraints` of `{}` is not of the form `$output = $input`", record.name()),
+            format!(
+                "`Constraints` of `{}` is not of the form `$output = $input`",
+                record.name()
+            ),
         )),
     }
 }

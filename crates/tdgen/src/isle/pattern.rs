@@ -23,7 +23,10 @@ pub(super) struct NodeId(usize);
 #[derive(Clone)]
 pub(super) enum NodeKind<'a> {
     /// A CLIF instruction.
-    Operation { node: Record<'a>, operands: Vec<NodeId> },
+    Operation {
+        node: Record<'a>,
+        operands: Vec<NodeId>,
+    },
     /// A value in a register.
     Register { name: String },
     /// A constant that an immediate can hold (`ImmLeaf`).
@@ -54,7 +57,11 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Reads a pattern. `span` is used where the text has no place of its own.
-    pub fn parse(records: &'a RecordKeeper, dag: Dag<'a>, span: Span) -> Result<Self, Box<Diagnostic>> {
+    pub fn parse(
+        records: &'a RecordKeeper,
+        dag: Dag<'a>,
+        span: Span,
+    ) -> Result<Self, Box<Diagnostic>> {
         let mut reader = Reader {
             value_types: records.defs_derived_from("ValueType"),
             nodes: Vec::new(),
@@ -78,7 +85,10 @@ impl<'a> Tree<'a> {
 
     /// All nodes with their numbers.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node<'a>)> {
-        self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i), node))
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(i, node)| (NodeId(i), node))
     }
 
     /// The leaf of this name.
@@ -102,7 +112,10 @@ impl<'a> Tree<'a> {
                     if id != self.root && has_property(*record, "SDNPMemOperand")? {
                         return Err(fault(
                             node.span,
-                            format!("`{}` accesses memory and can only be the outermost node", record.name()),
+                            format!(
+                                "`{}` accesses memory and can only be the outermost node",
+                                record.name()
+                            ),
                         ));
                     }
                 }
@@ -121,7 +134,10 @@ impl<'a> Tree<'a> {
             let Some(name) = node.name() else { continue };
             check_identifier(name, node.span)?;
             if seen.insert(name, node.span).is_some() {
-                return Err(fault(span, format!("operand `${name}` is used twice in the pattern")));
+                return Err(fault(
+                    span,
+                    format!("operand `${name}` is used twice in the pattern"),
+                ));
             }
         }
         Ok(())
@@ -155,7 +171,10 @@ fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnostic>> {
     } else if name.is_empty() {
         Err(fault(span, "a leaf of a pattern needs a name"))
     } else {
-        Err(fault(span, format!("`${name}` cannot be the name of an ISLE variable")))
+        Err(fault(
+            span,
+            format!("`${name}` cannot be the name of an ISLE variable"),
+        ))
     }
 }
 
@@ -172,7 +191,10 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn add(&mut self, kind: NodeKind<'a>, span: Span) -> Result<NodeId, Box<Diagnostic>> {
         if self.nodes.len() >= MAX_NODES {
-            return Err(fault(span, format!("the pattern has more than {MAX_NODES} nodes")));
+            return Err(fault(
+                span,
+                format!("the pattern has more than {MAX_NODES} nodes"),
+            ));
         }
         let ty = self.types.fresh();
         self.nodes.push(Node { kind, ty, span });
@@ -191,7 +213,9 @@ impl<'a> Reader<'a> {
         if self.depth >= MAX_DEPTH {
             return Err(fault(
                 span,
-                format!("the pattern nests more than {MAX_DEPTH} operators; does a fragment use itself?"),
+                format!(
+                    "the pattern nests more than {MAX_DEPTH} operators; does a fragment use itself?"
+                ),
             ));
         }
         self.depth += 1;
@@ -204,7 +228,10 @@ impl<'a> Reader<'a> {
         } else {
             Err(fault(
                 span,
-                format!("`{}` is no node, fragment or type, so it cannot be matched", operator.name()),
+                format!(
+                    "`{}` is no node, fragment or type, so it cannot be matched",
+                    operator.name()
+                ),
             ))
         };
         self.depth -= 1;
@@ -239,7 +266,10 @@ impl<'a> Reader<'a> {
             return argument.copied().ok_or_else(|| {
                 fault(
                     span,
-                    format!("`node:${}` is no operand of the fragment", name.unwrap_or_default()),
+                    format!(
+                        "`node:${}` is no operand of the fragment",
+                        name.unwrap_or_default()
+                    ),
                 )
             });
         }
@@ -263,7 +293,13 @@ impl<'a> Reader<'a> {
             return self.add(NodeKind::Immediate { leaf: record, name }, span);
         }
         if record.is_a("ComplexPattern") {
-            return self.add(NodeKind::Address { pattern: record, name }, span);
+            return self.add(
+                NodeKind::Address {
+                    pattern: record,
+                    name,
+                },
+                span,
+            );
         }
         Err(fault(
             span,
@@ -284,7 +320,10 @@ impl<'a> Reader<'a> {
     ) -> Result<NodeId, Box<Diagnostic>> {
         let mut inner = dag.args().into_iter();
         let (Some((value, name)), None) = (inner.next(), inner.next()) else {
-            return Err(fault(span, format!("`({} ...)` takes one pattern", ty.name())));
+            return Err(fault(
+                span,
+                format!("`({} ...)` takes one pattern", ty.name()),
+            ));
         };
         let id = self.value(value, name, span, arguments)?;
         self.types.annotate(self.nodes[id.0].ty, ty, span)?;
@@ -299,7 +338,11 @@ impl<'a> Reader<'a> {
         arguments: &Arguments<'a>,
     ) -> Result<NodeId, Box<Diagnostic>> {
         let parameters = fragment.dag("Operands").map_err(access)?;
-        let names: Vec<_> = parameters.args().into_iter().map(|(_, name)| name).collect();
+        let names: Vec<_> = parameters
+            .args()
+            .into_iter()
+            .map(|(_, name)| name)
+            .collect();
         let given = dag.args();
         let given: Vec<_> = given.into_iter().collect();
         if names.len() != given.len() {
@@ -325,7 +368,12 @@ impl<'a> Reader<'a> {
         let wanted = profile.int("NumOperands").map_err(access)?;
         let given: Vec<_> = dag.args().into_iter().collect();
         if usize::try_from(wanted) != Ok(given.len()) {
-            return Err(wrong_count(node, usize::try_from(wanted).unwrap_or(0), given.len(), span));
+            return Err(wrong_count(
+                node,
+                usize::try_from(wanted).unwrap_or(0),
+                given.len(),
+                span,
+            ));
         }
         let mut operands = Vec::new();
         for (value, name) in given {
@@ -399,6 +447,9 @@ fn span_or(value: Value<'_>, outer: Span) -> Span {
 fn wrong_count(operator: Record<'_>, wanted: usize, given: usize, span: Span) -> Box<Diagnostic> {
     fault(
         span,
-        format!("`{}` takes {wanted} operands, {given} are given", operator.name()),
+        format!(
+            "`{}` takes {wanted} operands, {given} are given",
+            operator.name()
+        ),
     )
 }

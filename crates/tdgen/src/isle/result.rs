@@ -41,13 +41,19 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             (Some(_), None) => {
                 return Err(fault(
                     span,
-                    format!("`{}` has no result, but the pattern computes one", constructor.record.name()),
+                    format!(
+                        "`{}` has no result, but the pattern computes one",
+                        constructor.record.name()
+                    ),
                 ));
             }
             (None, Some(_)) => {
                 return Err(fault(
                     span,
-                    format!("`{}` has a result, but the pattern computes none", constructor.record.name()),
+                    format!(
+                        "`{}` has a result, but the pattern computes none",
+                        constructor.record.name()
+                    ),
                 ));
             }
         }
@@ -71,9 +77,16 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok(term(constructor.record.name(), &arguments))
     }
 
-    fn instruction(&self, dag: Dag<'a>, span: Span) -> Result<&'t Constructor<'a>, Box<Diagnostic>> {
+    fn instruction(
+        &self,
+        dag: Dag<'a>,
+        span: Span,
+    ) -> Result<&'t Constructor<'a>, Box<Diagnostic>> {
         let Some(operator) = dag.operator_def() else {
-            return Err(fault(span, "the operator of a result must be an instruction"));
+            return Err(fault(
+                span,
+                "the operator of a result must be an instruction",
+            ));
         };
         self.constructors.get(operator.name()).ok_or_else(|| {
             let why = if operator.is_a("Instruction") {
@@ -136,7 +149,11 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                 if !fits {
                     return Err(fault(
                         outer,
-                        format!("`{}` does not give a `{}`", inner.record.name(), kind.record.name()),
+                        format!(
+                            "`{}` does not give a `{}`",
+                            inner.record.name(),
+                            kind.record.name()
+                        ),
                     ));
                 }
                 self.call(dag, outer, depth + 1)
@@ -195,7 +212,10 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
     ) -> Result<(), Box<Diagnostic>> {
         let class = kind.record;
         if !kind.is_register {
-            return Err(fault(span, format!("`{}` is no register class", class.name())));
+            return Err(fault(
+                span,
+                format!("`{}` is no register class", class.name()),
+            ));
         }
         let types = class.list_of_defs("RegTypes").map_err(access)?;
         if self.tree.types.fits(ty, &types)? {
@@ -232,7 +252,10 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
     if maker.is_empty() {
         return Err(fault(
             span,
-            format!("a number cannot be an operand of kind `{}` here", operand.name()),
+            format!(
+                "a number cannot be an operand of kind `{}` here",
+                operand.name()
+            ),
         ));
     }
     let least = operand.int("MinValue").map_err(access)?;
@@ -240,7 +263,10 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
     if number < least || number > most {
         return Err(fault(
             span,
-            format!("{number} is not in the range {least} to {most} of `{}`", operand.name()),
+            format!(
+                "{number} is not in the range {least} to {most} of `{}`",
+                operand.name()
+            ),
         ));
     }
     Ok(format!("({maker} {number})"))
@@ -249,7 +275,10 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
 fn wrong_kind(name: &str, kind: &OperandKind<'_>, node: &Node<'_>, span: Span) -> Box<Diagnostic> {
     let diagnostic = fault(
         span,
-        format!("operand `${name}` of the pattern is no `{}`", kind.record.name()),
+        format!(
+            "operand `${name}` of the pattern is no `{}`",
+            kind.record.name()
+        ),
     );
     Box::new(diagnostic.secondary(node.span, "matched here"))
 }

@@ -76,7 +76,9 @@ fn instruction_patterns<'a>(
         let ValueKind::Dag(dag) = value.kind() else {
             return Err(fault(span, "an element of `Pattern` is no dag"));
         };
-        let is_set = dag.operator_def().is_some_and(|operator| operator.name() == "set");
+        let is_set = dag
+            .operator_def()
+            .is_some_and(|operator| operator.name() == "set");
         if is_set != constructor.output.is_some() {
             return Err(fault(
                 span,
@@ -108,7 +110,9 @@ fn instruction_patterns<'a>(
 }
 
 fn field_span(record: Record<'_>, field: &str) -> Span {
-    record.field(field).map_or_else(|| record.span(), |f| f.span())
+    record
+        .field(field)
+        .map_or_else(|| record.span(), |f| f.span())
 }
 
 /// The ISLE rules of a pattern, one for every commuted variant.
@@ -124,7 +128,9 @@ pub(super) fn rules(
         if !(0..PRIORITY_LIMIT).contains(&priority) {
             return Err(fault(
                 source.span,
-                format!("the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"),
+                format!(
+                    "the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"
+                ),
             ));
         }
         let mut matcher = Matcher {
@@ -159,7 +165,10 @@ fn replacement(
 ) -> Result<String, Box<Diagnostic>> {
     let root = tree.node(tree.root);
     let NodeKind::Operation { node, .. } = &root.kind else {
-        return Err(fault(source.span, "a pattern must start with a node, not a leaf"));
+        return Err(fault(
+            source.span,
+            "a pattern must start with a node, not a leaf",
+        ));
     };
     let profile = node.def_field("TypeProfile").map_err(access)?;
     let has_result = profile.int("NumResults").map_err(access)? > 0;
@@ -206,7 +215,9 @@ fn variants<'a>(tree: Tree<'a>, span: Span) -> Result<Vec<Tree<'a>>, Box<Diagnos
 fn alike(tree: &Tree<'_>, a: NodeId, b: NodeId) -> bool {
     match (&tree.node(a).kind, &tree.node(b).kind) {
         (NodeKind::Register { .. }, NodeKind::Register { .. }) => true,
-        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. }) => x.name() == y.name(),
+        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. }) => {
+            x.name() == y.name()
+        }
         (NodeKind::Number(x), NodeKind::Number(y)) => x == y,
         _ => false,
     }
@@ -226,7 +237,9 @@ fn complexity(tree: &Tree<'_>, id: NodeId) -> Result<i64, Box<Diagnostic>> {
         NodeKind::Register { .. } | NodeKind::Fixed(_) => 0,
         NodeKind::Number(_) => 5,
         NodeKind::Immediate { .. } => 4,
-        NodeKind::Address { pattern, .. } => 3 * pattern.int("NumOperands").map_err(access)?.clamp(0, 8),
+        NodeKind::Address { pattern, .. } => {
+            3 * pattern.int("NumOperands").map_err(access)?.clamp(0, 8)
+        }
     })
 }
 
@@ -306,7 +319,8 @@ impl Matcher<'_, '_> {
                 continue;
             }
             let index = name.parse::<usize>().ok().filter(|i| *i < operands.len());
-            let Some((index, operand)) = index.and_then(|i| operands.get(i).map(|o| (i, *o))) else {
+            let Some((index, operand)) = index.and_then(|i| operands.get(i).map(|o| (i, *o)))
+            else {
                 return Err(bad_form(node, format!("`${name}` is no operand")));
             };
             if std::mem::replace(&mut used[index], true) {
@@ -326,7 +340,8 @@ impl Matcher<'_, '_> {
         let profile = node.def_field("TypeProfile").map_err(access)?;
         for constraint in profile.list_of_defs("Constraints").map_err(access)? {
             if constraint.is_a("SDTCisVT") && constraint.int("OperandNum").map_err(access)? == 0 {
-                self.checked.push(self.tree.types.class(self.tree.node(id).ty));
+                self.checked
+                    .push(self.tree.types.class(self.tree.node(id).ty));
                 return Ok("_".to_owned());
             }
         }
@@ -344,7 +359,10 @@ impl Matcher<'_, '_> {
         let Some(NodeKind::Address { pattern, .. }) = last else {
             return Err(fault(
                 self.tree.node(id).span,
-                format!("the last operand of `{}` must be a ComplexPattern", node.name()),
+                format!(
+                    "the last operand of `{}` must be a ComplexPattern",
+                    node.name()
+                ),
             ));
         };
         let predicate = pattern.string("Predicate").map_err(access)?;
@@ -364,7 +382,10 @@ impl Matcher<'_, '_> {
                 && !self.checked.contains(&class)
                 && self.tree.types.check(node.ty, node.span)? != Check::None
             {
-                return Err(fault(node.span, "nothing in the rule checks the type of this"));
+                return Err(fault(
+                    node.span,
+                    "nothing in the rule checks the type of this",
+                ));
             }
         }
         Ok(())
