@@ -83,7 +83,12 @@ fn main() {
         ri(2, 5, 5, 0xff),
     ];
     measure("loads and stores", &memory);
-    let float = [rr(33, 2, 2, 3, 0), rr(35, 4, 2, 3, 0), rr(36, 5, 4, 2, 0), rr(40, 6, 5, 4, 0)];
+    let float = [
+        rr(33, 2, 2, 3, 0),
+        rr(35, 4, 2, 3, 0),
+        rr(36, 5, 4, 2, 0),
+        rr(40, 6, 5, 4, 0),
+    ];
     measure("scalar floats", &float);
     let vector = [
         mem(9, 1, 40, 0),

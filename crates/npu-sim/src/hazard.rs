@@ -103,8 +103,8 @@ pub(crate) struct Findings {
     index: HashMap<(u32, Hazard), usize>,
     /// All reports, repeated and dropped ones included.
     pub total: u64,
-    /// The last report, for the strict mode.
-    pub last: Option<Finding>,
+    /// In the strict mode, the first report that was not yet taken.
+    pub pending: Option<Finding>,
     strict: bool,
 }
 
@@ -136,8 +136,8 @@ impl Findings {
         let known = self.index.get(&(pc, hazard)).copied();
         if let Some(found) = known.and_then(|k| self.list.get_mut(k)) {
             found.count += 1;
-            if self.strict {
-                self.last = Some(found.clone());
+            if self.strict && self.pending.is_none() {
+                self.pending = Some(found.clone());
             }
             return;
         }
@@ -151,8 +151,8 @@ impl Findings {
             detail: detail(),
             count: 1,
         };
-        if self.strict {
-            self.last = Some(finding.clone());
+        if self.strict && self.pending.is_none() {
+            self.pending = Some(finding.clone());
         }
         if self.list.len() < FINDING_LIMIT {
             self.index.insert((pc, hazard), self.list.len());

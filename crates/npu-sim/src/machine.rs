@@ -474,7 +474,7 @@ impl Machine {
         if self.memory.code_written() {
             self.code.update(&mut self.memory);
         }
-        if let Some(finding) = self.findings.last.take() {
+        if let Some(finding) = self.findings.pending.take() {
             return Err(Stop::Erratum(finding));
         }
         match ended {

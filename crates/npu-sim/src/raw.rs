@@ -137,9 +137,17 @@ ops!(CtrOp { Barrier=0, BarrierThread=1, Flush=2, ReadCr=3, WriteCr=4, DcacheInv
 ops!(JbaOp { Jmp=0, Jmpsr=1, Jsys=2, Jret=3, Jeret=4, Beqz=5, Bnez=6 });
 ops!(JraOp { Jmp=0, Jmpsr=1, Jsys=2, Jret=3, Jeret=4, Beqz=5, Bnez=6 });
 
-pub struct Info { pub access_bytes: u8, pub alignment: u8 }
+pub struct Info {
+    pub access_bytes: u8,
+    pub alignment: u8,
+}
 impl MemOp {
- pub const fn info(self) -> Info { Info { access_bytes: self.access_bytes(), alignment: self.alignment() } }
+    pub const fn info(self) -> Info {
+        Info {
+            access_bytes: self.access_bytes(),
+            alignment: self.alignment(),
+        }
+    }
 
     pub const fn access_bytes(self) -> u8 {
         match self as u8 {
