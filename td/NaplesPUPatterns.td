@@ -62,8 +62,7 @@ def imm9neg : ImmLeaf<simm9, "simm9_neg">;
 def imm5    : ImmLeaf<simm9, "uimm5">;
 
 // An aligned access in main memory.
-class MainMemory<int align>
-    : ComplexPattern<MEMri, 2, "main_memory_access", "main_memory_address_of", align>;
+class MainMemory<int align> : ComplexPattern<MEMri, 2, "main_memory_address", align>;
 def mainmem1 : MainMemory<1>;
 def mainmem2 : MainMemory<2>;
 def mainmem4 : MainMemory<4>;

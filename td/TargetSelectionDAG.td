@@ -87,14 +87,12 @@ class ImmLeaf<Operand encodes, string extractor> {
   string Extractor = extractor;
 }
 
-// A leaf that matches an address. `predicate` is an ISLE term of flags, pointer, offset and
-// alignment that fails if the address is not of this kind; `constructor` makes what
-// `encodes` encodes from pointer and offset.
-class ComplexPattern<Operand encodes, int numOperands, string predicate, string constructor, int align> {
+// A leaf that matches an address. `selectFunc` is a partial ISLE constructor of flags, pointer, offset
+// and alignment; it makes what `encodes` encodes, or fails if the address is not of this kind.
+class ComplexPattern<Operand encodes, int numOperands, string selectFunc, int align> {
   Operand Encodes = encodes;
   int NumOperands = numOperands;
-  string Predicate = predicate;
-  string Constructor = constructor;
+  string SelectFunc = selectFunc;
   int Alignment = align; // bytes
 }
 

@@ -1,74 +1,56 @@
-//! The entry for build scripts: reads a target description, reports its faults, writes generated source.
+//! The entries for build scripts: read the target description, report its faults with their places, give the
+//! generated text.
+//!
+//! Each prints `cargo:rerun-if-changed` for every file that was read, also if there are faults.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tablegen::{Diagnostic, Options, Parsed, SourceMap};
 
-/// What to generate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// The tables of `npu-mc`, see [`emit_mc`](crate::emit_mc()).
-    MachineCode,
-}
+/// The file in the td folder that includes all others.
+const ROOT: &str = "NaplesPU.td";
 
-/// Runs a back end from a build script: reads `td_root` with its folder as include path and writes `name` into
-/// `OUT_DIR`. Cargo is told to run the script again when a file that was read changes.
-///
-/// Faults of the description are printed with file, line and column; then the process ends with status 1.
-pub fn run(td_root: &Path, name: &str, backend: Backend) {
-    let out_dir = match std::env::var_os("OUT_DIR") {
-        Some(dir) => PathBuf::from(dir),
-        None => fail("OUT_DIR is not set; this is meant to run in a build script"),
-    };
-    println!("cargo:rerun-if-changed={}", td_root.display());
-    let parsed = parse(td_root);
-    for file in parsed.files() {
-        println!("cargo:rerun-if-changed={}", file.display());
-    }
-    match generate(&parsed, backend) {
-        Ok(text) => {
-            let path = out_dir.join(name);
-            if let Err(error) = std::fs::write(&path, text) {
-                fail(&format!("{}: {error}", path.display()));
-            }
-        }
-        Err(faults) => fail(&render_all(&faults, &parsed.sources)),
-    }
-}
-
-/// Reads a description with its folder as include path.
-pub fn parse(td_root: &Path) -> Parsed {
-    let mut options = Options::default();
-    options
-        .include_dirs
-        .extend(td_root.parent().map(Path::to_owned));
-    tablegen::parse_file(td_root, &options)
-}
-
-/// The generated text.
+/// The generated module of `npu-mc` from the description in this folder, see [`emit_mc`](crate::emit_mc()).
 ///
 /// # Errors
 ///
-/// The parser's errors if there are any, otherwise the loader's.
-pub fn generate(parsed: &Parsed, backend: Backend) -> Result<String, Vec<Diagnostic>> {
-    if parsed.has_errors() {
+/// All faults as text, each with file, line and column.
+pub fn machine_code(td: &Path) -> Result<String, String> {
+    generate(td, |parsed| crate::load(parsed).map(|target| crate::emit_mc(&target)))
+}
+
+/// The lowering rules made from the patterns of the description in this folder, see
+/// [`emit_isle`](crate::emit_isle()).
+///
+/// # Errors
+///
+/// All faults as text, each with file, line and column.
+pub fn isle(td: &Path) -> Result<String, String> {
+    generate(td, crate::emit_isle)
+}
+
+fn generate(
+    td: &Path,
+    back_end: impl Fn(&Parsed) -> Result<String, Vec<Diagnostic>>,
+) -> Result<String, String> {
+    let mut options = Options::default();
+    options.include_dirs.push(td.to_owned());
+    let root = td.join(ROOT);
+    println!("cargo:rerun-if-changed={}", root.display());
+    let parsed = tablegen::parse_file(&root, &options);
+    for file in parsed.files() {
+        println!("cargo:rerun-if-changed={}", file.display());
+    }
+    let result = if parsed.has_errors() {
         let errors = parsed.diagnostics.iter().filter(|d| d.is_error());
-        return Err(errors.cloned().collect());
-    }
-    match backend {
-        Backend::MachineCode => crate::load(parsed).map(|target| crate::emit_mc(&target)),
-    }
+        Err(errors.cloned().collect())
+    } else {
+        back_end(&parsed)
+    };
+    result.map_err(|faults| render_all(&faults, &parsed.sources))
 }
 
-/// All faults as text, with their places.
+/// Faults as text, each with its place.
 pub fn render_all(faults: &[Diagnostic], sources: &SourceMap) -> String {
-    let texts: Vec<String> = faults
-        .iter()
-        .map(|d| tablegen::render(d, sources))
-        .collect();
+    let texts: Vec<String> = faults.iter().map(|d| tablegen::render(d, sources)).collect();
     texts.concat()
-}
-
-fn fail(message: &str) -> ! {
-    eprintln!("{message}");
-    std::process::exit(1);
 }

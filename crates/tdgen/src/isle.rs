@@ -1,9 +1,11 @@
 //! ISLE from td: the enum of opcodes, a constructor for every machine instruction that the hardware can do, and a
 //! lowering rule for every selection pattern.
 //!
-//! The output names terms that the compiler's prelude declares: the types `Gpr Vec Simm9 Imm16 AMode Unit`, an
-//! emitter for every instruction shape (`emit_s_ss` and so on, see [`constructors`]), the extractors and constructors
-//! that td's `TypeSet`, `ImmLeaf`, `ComplexPattern` and `Operand` records name, `value_type`, `const_i32` and `lower`.
+//! The output declares the enum `Op`, an external emitter for every instruction shape (`emit_s_ss` and so on, see
+//! [`constructors`]) and the instructions. It uses terms that the compiler's prelude declares: the types
+//! `Gpr Vec Simm9 Imm16 AMode Unit`, the extractors and constructors that td's `TypeSet`, `ImmLeaf`, `ComplexPattern`
+//! and `Operand` records name, `value_type`, `const_i32`, `lower`, and conversions from values to registers and from
+//! these to the output of an instruction.
 //!
 //! Every rule follows a comment with the td file and line it was made from. Its priority is four times the
 //! pattern's complexity, less the number of the commuted variant, so that the more specific pattern wins and no two
@@ -47,11 +49,7 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
             Err(fault) => faults.push(in_pattern(fault, &source)),
         }
     }
-    if faults.is_empty() {
-        Ok(out)
-    } else {
-        Err(faults)
-    }
+    if faults.is_empty() { Ok(out) } else { Err(faults) }
 }
 
 /// `td/FILE:LINE` of a record. Only the last part of the path, so that the output does not depend on where the

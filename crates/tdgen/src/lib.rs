@@ -5,7 +5,10 @@
 //! ends turn these into source text:
 //!
 //! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
-//!   relations, hardware view, relocations, errata).
+//!   relations, hardware view, relocations, errata);
+//! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns.
+//!
+//! [`build`] has an entry for each that build scripts call.
 //!
 //! # Contract
 //!
@@ -23,9 +26,11 @@
 
 pub mod build;
 mod emit;
+mod isle;
 mod load;
 pub mod model;
 mod tree;
 
 pub use emit::emit_mc;
+pub use isle::emit_isle;
 pub use load::load;

@@ -4,8 +4,9 @@
 //! names the emitter. Letters come from td's `Shape` fields: `s` scalar register, `v` vector register, `i` 9-bit
 //! immediate, `w` 16-bit immediate, `m` address. The old value of a tied destination is `t` and always first.
 //!
-//! There is no constructor for instructions that change control flow, for those whose operands need a symbol, and
-//! for what the hardware does not do at all.
+//! There is no constructor for instructions that change control flow or have side effects, for masked ones (they
+//! come with writes of the mask register, as one unit), for other names of the same bits, for operands that are a
+//! symbol, and for what the hardware does not do at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -94,22 +95,20 @@ impl<'a> Constructors<'a> {
     }
 
     pub fn get(&self, name: &str) -> Option<&Constructor<'a>> {
-        self.by_name
-            .get(name)
-            .and_then(|index| self.list.get(*index))
+        self.by_name.get(name).and_then(|index| self.list.get(*index))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Constructor<'a>> {
         self.list.iter()
     }
 
-    /// The opcode enum, the signatures the prelude's emitters must have, and the constructors.
+    /// The opcode enum, the emitters, and the constructors.
     pub fn write(&self, out: &mut String) {
         out.push_str(";;;; Opcodes ;;;;\n\n(type Op extern (enum\n");
         for record in &self.opcodes {
             let _ = writeln!(out, "  {}", record.name());
         }
-        out.push_str("))\n\n;;;; One constructor an instruction ;;;;\n;;\n;; Emitters they use:\n");
+        out.push_str("))\n\n;;;; Emitters: one a shape, supplied by the compiler ;;;;\n\n");
         let mut emitters = BTreeMap::new();
         for constructor in &self.list {
             let types: Vec<_> = constructor
@@ -121,21 +120,17 @@ impl<'a> Constructors<'a> {
         for (name, (types, result)) in &emitters {
             let mut arguments = vec!["Op"];
             arguments.extend(types);
-            let _ = writeln!(out, ";;   (decl {name} ({}) {result})", arguments.join(" "));
+            let _ = writeln!(out, "(decl {name} ({}) {result})", arguments.join(" "));
+            let _ = writeln!(out, "(extern constructor {name} {name})");
         }
-        out.push('\n');
+        out.push_str("\n;;;; One constructor an instruction ;;;;\n\n");
         for constructor in &self.list {
             let name = constructor.record.name();
             let types: Vec<_> = constructor
                 .term_order()
                 .map(|(_, input)| input.kind.isle_type)
                 .collect();
-            let _ = writeln!(
-                out,
-                "(decl {name} ({}) {})",
-                types.join(" "),
-                constructor.result_type()
-            );
+            let _ = writeln!(out, "(decl {name} ({}) {})", types.join(" "), constructor.result_type());
             let arguments: String = (0..types.len()).map(|i| format!(" x{i}")).collect();
             let _ = writeln!(
                 out,
@@ -160,8 +155,18 @@ fn isle_type(letter: char) -> Option<&'static str> {
 }
 
 fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Box<Diagnostic>> {
-    for flag in ["isBranch", "isCall", "isReturn", "isTerminator"] {
-        if record.bit(flag).map_err(access)? {
+    for flag in [
+        "isBranch",
+        "isCall",
+        "isReturn",
+        "isTerminator",
+        "hasSideEffects",
+        "isAsmParserOnly",
+        "isCodeGenOnly",
+        "isMasked",
+    ] {
+        // A target without masks need not say so.
+        if record.field(flag).is_some() && record.bit(flag).map_err(access)? {
             return Ok(None);
         }
     }
@@ -202,11 +207,7 @@ fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Box<Diagno
             ),
         ));
     }
-    Ok(Some(Constructor {
-        record,
-        output,
-        inputs,
-    }))
+    Ok(Some(Constructor { record, output, inputs }))
 }
 
 /// Whether the hardware does anything useful for the instruction. One without a hardware operation counts as done.
@@ -217,13 +218,8 @@ fn works(record: Record<'_>) -> Result<bool, Box<Diagnostic>> {
     let Some(op) = record.opt_def("Op").map_err(access)? else {
         return Ok(true);
     };
-    let scratchpad =
-        record.field("isScratchpad").is_some() && record.bit("isScratchpad").map_err(access)?;
-    let field = if scratchpad {
-        "ScratchpadStatus"
-    } else {
-        "Status"
-    };
+    let scratchpad = record.field("isScratchpad").is_some() && record.bit("isScratchpad").map_err(access)?;
+    let field = if scratchpad { "ScratchpadStatus" } else { "Status" };
     let status = op.def_field(field).map_err(access)?;
     let name = status.string("Name").map_err(access)?;
     // A scatter stores one scalar sixteen times; its vector operand makes it useless.
@@ -256,19 +252,11 @@ fn letter(operand: Record<'_>) -> Result<char, Box<Diagnostic>> {
     if operand.field("Shape").is_none() {
         return Ok(' ');
     }
-    Ok(operand
-        .string("Shape")
-        .map_err(access)?
-        .chars()
-        .next()
-        .unwrap_or(' '))
+    Ok(operand.string("Shape").map_err(access)?.chars().next().unwrap_or(' '))
 }
 
 /// Kind and name of each operand of a list; no kind where ISLE has no type for it.
-fn operands<'a>(
-    record: Record<'a>,
-    list: &str,
-) -> Result<Vec<(Option<OperandKind<'a>>, String)>, Box<Diagnostic>> {
+fn operands<'a>(record: Record<'a>, list: &str) -> Result<Vec<(Option<OperandKind<'a>>, String)>, Box<Diagnostic>> {
     let mut found = Vec::new();
     for (value, name) in record.dag(list).map_err(access)?.args() {
         let Some(operand) = operand_record(value.kind()) else {
@@ -283,14 +271,12 @@ fn operands<'a>(
         let letter = letter(operand)?;
         let symbolic = operand.field("OperandType").is_some()
             && operand.string("OperandType").map_err(access)? == "OPERAND_ABSOLUTE";
-        let kind = isle_type(letter)
-            .filter(|_| !symbolic)
-            .map(|isle_type| OperandKind {
-                record: operand,
-                is_register: operand.is_a("RegisterClass"),
-                letter,
-                isle_type,
-            });
+        let kind = isle_type(letter).filter(|_| !symbolic).map(|isle_type| OperandKind {
+            record: operand,
+            is_register: operand.is_a("RegisterClass"),
+            letter,
+            isle_type,
+        });
         found.push((kind, name.unwrap_or_default().to_owned()));
     }
     Ok(found)

@@ -23,10 +23,7 @@ pub(super) struct NodeId(usize);
 #[derive(Clone)]
 pub(super) enum NodeKind<'a> {
     /// A CLIF instruction.
-    Operation {
-        node: Record<'a>,
-        operands: Vec<NodeId>,
-    },
+    Operation { node: Record<'a>, operands: Vec<NodeId> },
     /// A value in a register.
     Register { name: String },
     /// A constant that an immediate can hold (`ImmLeaf`).
@@ -57,11 +54,7 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Reads a pattern. `span` is used where the text has no place of its own.
-    pub fn parse(
-        records: &'a RecordKeeper,
-        dag: Dag<'a>,
-        span: Span,
-    ) -> Result<Self, Box<Diagnostic>> {
+    pub fn parse(records: &'a RecordKeeper, dag: Dag<'a>, span: Span) -> Result<Self, Box<Diagnostic>> {
         let mut reader = Reader {
             value_types: records.defs_derived_from("ValueType"),
             nodes: Vec::new(),
@@ -85,10 +78,7 @@ impl<'a> Tree<'a> {
 
     /// All nodes with their numbers.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node<'a>)> {
-        self.nodes
-            .iter()
-            .enumerate()
-            .map(|(i, node)| (NodeId(i), node))
+        self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i), node))
     }
 
     /// The leaf of this name.
@@ -112,10 +102,7 @@ impl<'a> Tree<'a> {
                     if id != self.root && has_property(*record, "SDNPMemOperand")? {
                         return Err(fault(
                             node.span,
-                            format!(
-                                "`{}` accesses memory and can only be the outermost node",
-                                record.name()
-                            ),
+                            format!("`{}` accesses memory and can only be the outermost node", record.name()),
                         ));
                     }
                 }
@@ -134,10 +121,7 @@ impl<'a> Tree<'a> {
             let Some(name) = node.name() else { continue };
             check_identifier(name, node.span)?;
             if seen.insert(name, node.span).is_some() {
-                return Err(fault(
-                    span,
-                    format!("operand `${name}` is used twice in the pattern"),
-                ));
+                return Err(fault(span, format!("operand `${name}` is used twice in the pattern")));
             }
         }
         Ok(())
@@ -148,9 +132,9 @@ impl Node<'_> {
     /// The name of a leaf.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
-            NodeKind::Register { name }
-            | NodeKind::Immediate { name, .. }
-            | NodeKind::Address { name, .. } => Some(name),
+            NodeKind::Register { name } | NodeKind::Immediate { name, .. } | NodeKind::Address { name, .. } => {
+                Some(name)
+            }
             _ => None,
         }
     }
@@ -171,10 +155,7 @@ fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnostic>> {
     } else if name.is_empty() {
         Err(fault(span, "a leaf of a pattern needs a name"))
     } else {
-        Err(fault(
-            span,
-            format!("`${name}` cannot be the name of an ISLE variable"),
-        ))
+        Err(fault(span, format!("`${name}` cannot be the name of an ISLE variable")))
     }
 }
 
@@ -191,31 +172,21 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn add(&mut self, kind: NodeKind<'a>, span: Span) -> Result<NodeId, Box<Diagnostic>> {
         if self.nodes.len() >= MAX_NODES {
-            return Err(fault(
-                span,
-                format!("the pattern has more than {MAX_NODES} nodes"),
-            ));
+            return Err(fault(span, format!("the pattern has more than {MAX_NODES} nodes")));
         }
         let ty = self.types.fresh();
         self.nodes.push(Node { kind, ty, span });
         Ok(NodeId(self.nodes.len() - 1))
     }
 
-    fn dag(
-        &mut self,
-        dag: Dag<'a>,
-        span: Span,
-        arguments: &Arguments<'a>,
-    ) -> Result<NodeId, Box<Diagnostic>> {
+    fn dag(&mut self, dag: Dag<'a>, span: Span, arguments: &Arguments<'a>) -> Result<NodeId, Box<Diagnostic>> {
         let Some(operator) = dag.operator_def() else {
             return Err(fault(span, "the operator of a pattern must be a record"));
         };
         if self.depth >= MAX_DEPTH {
             return Err(fault(
                 span,
-                format!(
-                    "the pattern nests more than {MAX_DEPTH} operators; does a fragment use itself?"
-                ),
+                format!("the pattern nests more than {MAX_DEPTH} operators; does a fragment use itself?"),
             ));
         }
         self.depth += 1;
@@ -266,10 +237,7 @@ impl<'a> Reader<'a> {
             return argument.copied().ok_or_else(|| {
                 fault(
                     span,
-                    format!(
-                        "`node:${}` is no operand of the fragment",
-                        name.unwrap_or_default()
-                    ),
+                    format!("`node:${}` is no operand of the fragment", name.unwrap_or_default()),
                 )
             });
         }
@@ -293,13 +261,7 @@ impl<'a> Reader<'a> {
             return self.add(NodeKind::Immediate { leaf: record, name }, span);
         }
         if record.is_a("ComplexPattern") {
-            return self.add(
-                NodeKind::Address {
-                    pattern: record,
-                    name,
-                },
-                span,
-            );
+            return self.add(NodeKind::Address { pattern: record, name }, span);
         }
         Err(fault(
             span,
@@ -320,10 +282,7 @@ impl<'a> Reader<'a> {
     ) -> Result<NodeId, Box<Diagnostic>> {
         let mut inner = dag.args().into_iter();
         let (Some((value, name)), None) = (inner.next(), inner.next()) else {
-            return Err(fault(
-                span,
-                format!("`({} ...)` takes one pattern", ty.name()),
-            ));
+            return Err(fault(span, format!("`({} ...)` takes one pattern", ty.name())));
         };
         let id = self.value(value, name, span, arguments)?;
         self.types.annotate(self.nodes[id.0].ty, ty, span)?;
@@ -338,11 +297,7 @@ impl<'a> Reader<'a> {
         arguments: &Arguments<'a>,
     ) -> Result<NodeId, Box<Diagnostic>> {
         let parameters = fragment.dag("Operands").map_err(access)?;
-        let names: Vec<_> = parameters
-            .args()
-            .into_iter()
-            .map(|(_, name)| name)
-            .collect();
+        let names: Vec<_> = parameters.args().into_iter().map(|(_, name)| name).collect();
         let given = dag.args();
         let given: Vec<_> = given.into_iter().collect();
         if names.len() != given.len() {
@@ -447,9 +402,6 @@ fn span_or(value: Value<'_>, outer: Span) -> Span {
 fn wrong_count(operator: Record<'_>, wanted: usize, given: usize, span: Span) -> Box<Diagnostic> {
     fault(
         span,
-        format!(
-            "`{}` takes {wanted} operands, {given} are given",
-            operator.name()
-        ),
+        format!("`{}` takes {wanted} operands, {given} are given", operator.name()),
     )
 }

@@ -14,26 +14,15 @@ const MAX_DEPTH: usize = 32;
 pub(super) struct ResultWriter<'t, 'a> {
     pub tree: &'t Tree<'a>,
     pub constructors: &'t Constructors<'a>,
-    /// Addresses used so far; each is computed where it stands, so it may stand only once.
-    addresses: Vec<String>,
 }
 
 impl<'t, 'a> ResultWriter<'t, 'a> {
     pub fn new(tree: &'t Tree<'a>, constructors: &'t Constructors<'a>) -> Self {
-        ResultWriter {
-            tree,
-            constructors,
-            addresses: Vec::new(),
-        }
+        ResultWriter { tree, constructors }
     }
 
     /// The whole result. `root` is the type the pattern computes, if it computes one.
-    pub fn whole(
-        &mut self,
-        dag: Dag<'a>,
-        root: Option<TypeVar>,
-        span: Span,
-    ) -> Result<String, Box<Diagnostic>> {
+    pub fn whole(&self, dag: Dag<'a>, root: Option<TypeVar>, span: Span) -> Result<String, Box<Diagnostic>> {
         let constructor = self.instruction(dag, span)?;
         match (root, &constructor.output) {
             (None, None) => {}
@@ -62,7 +51,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
 
     /// The result of a pattern in an instruction's own record: the instruction on its operands.
     pub fn own(
-        &mut self,
+        &self,
         constructor: &Constructor<'a>,
         root: Option<TypeVar>,
         span: Span,
@@ -77,16 +66,9 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok(term(constructor.record.name(), &arguments))
     }
 
-    fn instruction(
-        &self,
-        dag: Dag<'a>,
-        span: Span,
-    ) -> Result<&'t Constructor<'a>, Box<Diagnostic>> {
+    fn instruction(&self, dag: Dag<'a>, span: Span) -> Result<&'t Constructor<'a>, Box<Diagnostic>> {
         let Some(operator) = dag.operator_def() else {
-            return Err(fault(
-                span,
-                "the operator of a result must be an instruction",
-            ));
+            return Err(fault(span, "the operator of a result must be an instruction"));
         };
         self.constructors.get(operator.name()).ok_or_else(|| {
             let why = if operator.is_a("Instruction") {
@@ -98,7 +80,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         })
     }
 
-    fn call(&mut self, dag: Dag<'a>, span: Span, depth: usize) -> Result<String, Box<Diagnostic>> {
+    fn call(&self, dag: Dag<'a>, span: Span, depth: usize) -> Result<String, Box<Diagnostic>> {
         if depth >= MAX_DEPTH {
             return Err(fault(
                 span,
@@ -129,7 +111,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
     }
 
     fn argument(
-        &mut self,
+        &self,
         value: Value<'a>,
         name: Option<&str>,
         kind: &OperandKind<'a>,
@@ -149,11 +131,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                 if !fits {
                     return Err(fault(
                         outer,
-                        format!(
-                            "`{}` does not give a `{}`",
-                            inner.record.name(),
-                            kind.record.name()
-                        ),
+                        format!("`{}` does not give a `{}`", inner.record.name(), kind.record.name()),
                     ));
                 }
                 self.call(dag, outer, depth + 1)
@@ -162,12 +140,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         }
     }
 
-    fn named(
-        &mut self,
-        name: &str,
-        kind: &OperandKind<'a>,
-        span: Span,
-    ) -> Result<String, Box<Diagnostic>> {
+    fn named(&self, name: &str, kind: &OperandKind<'a>, span: Span) -> Result<String, Box<Diagnostic>> {
         let Some(node) = self.tree.named(name) else {
             return Err(fault(span, format!("the pattern has no operand `${name}`")));
         };
@@ -191,12 +164,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                 if encodes.name() != kind.record.name() {
                     return Err(wrong_kind(name, kind, node, span));
                 }
-                if self.addresses.iter().any(|used| used == name) {
-                    return Err(fault(span, format!("the address `${name}` is used twice")));
-                }
-                self.addresses.push(name.to_owned());
-                let constructor = pattern.string("Constructor").map_err(access)?;
-                Ok(format!("({constructor} p offset)"))
+                Ok(name.to_owned())
             }
             NodeKind::Operation { .. } | NodeKind::Number(_) | NodeKind::Fixed(_) => {
                 Err(wrong_kind(name, kind, node, span))
@@ -204,18 +172,10 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         }
     }
 
-    fn check_type(
-        &self,
-        ty: TypeVar,
-        kind: &OperandKind<'a>,
-        span: Span,
-    ) -> Result<(), Box<Diagnostic>> {
+    fn check_type(&self, ty: TypeVar, kind: &OperandKind<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
         let class = kind.record;
         if !kind.is_register {
-            return Err(fault(
-                span,
-                format!("`{}` is no register class", class.name()),
-            ));
+            return Err(fault(span, format!("`{}` is no register class", class.name())));
         }
         let types = class.list_of_defs("RegTypes").map_err(access)?;
         if self.tree.types.fits(ty, &types)? {
@@ -252,10 +212,7 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
     if maker.is_empty() {
         return Err(fault(
             span,
-            format!(
-                "a number cannot be an operand of kind `{}` here",
-                operand.name()
-            ),
+            format!("a number cannot be an operand of kind `{}` here", operand.name()),
         ));
     }
     let least = operand.int("MinValue").map_err(access)?;
@@ -263,10 +220,7 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
     if number < least || number > most {
         return Err(fault(
             span,
-            format!(
-                "{number} is not in the range {least} to {most} of `{}`",
-                operand.name()
-            ),
+            format!("{number} is not in the range {least} to {most} of `{}`", operand.name()),
         ));
     }
     Ok(format!("({maker} {number})"))
@@ -275,10 +229,7 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
 fn wrong_kind(name: &str, kind: &OperandKind<'_>, node: &Node<'_>, span: Span) -> Box<Diagnostic> {
     let diagnostic = fault(
         span,
-        format!(
-            "operand `${name}` of the pattern is no `{}`",
-            kind.record.name()
-        ),
+        format!("operand `${name}` of the pattern is no `{}`", kind.record.name()),
     );
     Box::new(diagnostic.secondary(node.span, "matched here"))
 }

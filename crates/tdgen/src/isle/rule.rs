@@ -76,9 +76,7 @@ fn instruction_patterns<'a>(
         let ValueKind::Dag(dag) = value.kind() else {
             return Err(fault(span, "an element of `Pattern` is no dag"));
         };
-        let is_set = dag
-            .operator_def()
-            .is_some_and(|operator| operator.name() == "set");
+        let is_set = dag.operator_def().is_some_and(|operator| operator.name() == "set");
         if is_set != constructor.output.is_some() {
             return Err(fault(
                 span,
@@ -110,16 +108,11 @@ fn instruction_patterns<'a>(
 }
 
 fn field_span(record: Record<'_>, field: &str) -> Span {
-    record
-        .field(field)
-        .map_or_else(|| record.span(), |f| f.span())
+    record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
 /// The ISLE rules of a pattern, one for every commuted variant.
-pub(super) fn rules(
-    source: &Source<'_>,
-    constructors: &Constructors<'_>,
-) -> Result<Vec<String>, Box<Diagnostic>> {
+pub(super) fn rules(source: &Source<'_>, constructors: &Constructors<'_>) -> Result<Vec<String>, Box<Diagnostic>> {
     let tree = Tree::parse(source.records, source.pattern, source.span)?;
     let mut rules = Vec::new();
     for (variant, tree) in variants(tree, source.span)?.iter().enumerate() {
@@ -128,9 +121,7 @@ pub(super) fn rules(
         if !(0..PRIORITY_LIMIT).contains(&priority) {
             return Err(fault(
                 source.span,
-                format!(
-                    "the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"
-                ),
+                format!("the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"),
             ));
         }
         let mut matcher = Matcher {
@@ -165,19 +156,14 @@ fn replacement(
 ) -> Result<String, Box<Diagnostic>> {
     let root = tree.node(tree.root);
     let NodeKind::Operation { node, .. } = &root.kind else {
-        return Err(fault(
-            source.span,
-            "a pattern must start with a node, not a leaf",
-        ));
+        return Err(fault(source.span, "a pattern must start with a node, not a leaf"));
     };
     let profile = node.def_field("TypeProfile").map_err(access)?;
     let has_result = profile.int("NumResults").map_err(access)? > 0;
     let ty = has_result.then_some(root.ty);
-    let mut writer = ResultWriter::new(tree, constructors);
+    let writer = ResultWriter::new(tree, constructors);
     match source.replacement {
-        Replacement::Instructions(dag) => {
-            writer.whole(dag, ty, field_span(source.record, "ResultInstr"))
-        }
+        Replacement::Instructions(dag) => writer.whole(dag, ty, field_span(source.record, "ResultInstr")),
         Replacement::Own => match constructors.get(source.record.name()) {
             Some(constructor) => writer.own(constructor, ty, source.span),
             None => Err(fault(source.span, "patterns cannot use this instruction")),
@@ -215,9 +201,7 @@ fn variants<'a>(tree: Tree<'a>, span: Span) -> Result<Vec<Tree<'a>>, Box<Diagnos
 fn alike(tree: &Tree<'_>, a: NodeId, b: NodeId) -> bool {
     match (&tree.node(a).kind, &tree.node(b).kind) {
         (NodeKind::Register { .. }, NodeKind::Register { .. }) => true,
-        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. }) => {
-            x.name() == y.name()
-        }
+        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. }) => x.name() == y.name(),
         (NodeKind::Number(x), NodeKind::Number(y)) => x == y,
         _ => false,
     }
@@ -237,9 +221,7 @@ fn complexity(tree: &Tree<'_>, id: NodeId) -> Result<i64, Box<Diagnostic>> {
         NodeKind::Register { .. } | NodeKind::Fixed(_) => 0,
         NodeKind::Number(_) => 5,
         NodeKind::Immediate { .. } => 4,
-        NodeKind::Address { pattern, .. } => {
-            3 * pattern.int("NumOperands").map_err(access)?.clamp(0, 8)
-        }
+        NodeKind::Address { pattern, .. } => 3 * pattern.int("NumOperands").map_err(access)?.clamp(0, 8),
     })
 }
 
@@ -290,12 +272,7 @@ impl Matcher<'_, '_> {
     }
 
     /// The node's form with its type and operands put in.
-    fn operation(
-        &mut self,
-        id: NodeId,
-        node: Record<'_>,
-        operands: &[NodeId],
-    ) -> Result<String, Box<Diagnostic>> {
+    fn operation(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<String, Box<Diagnostic>> {
         let form = node.string("IsleForm").map_err(access)?;
         let memory = has_property(node, "SDNPMemOperand")?;
         if memory {
@@ -309,9 +286,7 @@ impl Matcher<'_, '_> {
         let mut rest = form;
         while let Some((before, after)) = rest.split_once('$') {
             text.push_str(before);
-            let end = after
-                .find(|c: char| !c.is_ascii_alphanumeric())
-                .unwrap_or(after.len());
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(after.len());
             let (name, tail) = after.split_at(end);
             rest = tail;
             if name == "ty" {
@@ -319,8 +294,7 @@ impl Matcher<'_, '_> {
                 continue;
             }
             let index = name.parse::<usize>().ok().filter(|i| *i < operands.len());
-            let Some((index, operand)) = index.and_then(|i| operands.get(i).map(|o| (i, *o)))
-            else {
+            let Some((index, operand)) = index.and_then(|i| operands.get(i).map(|o| (i, *o))) else {
                 return Err(bad_form(node, format!("`${name}` is no operand")));
             };
             if std::mem::replace(&mut used[index], true) {
@@ -340,8 +314,7 @@ impl Matcher<'_, '_> {
         let profile = node.def_field("TypeProfile").map_err(access)?;
         for constraint in profile.list_of_defs("Constraints").map_err(access)? {
             if constraint.is_a("SDTCisVT") && constraint.int("OperandNum").map_err(access)? == 0 {
-                self.checked
-                    .push(self.tree.types.class(self.tree.node(id).ty));
+                self.checked.push(self.tree.types.class(self.tree.node(id).ty));
                 return Ok("_".to_owned());
             }
         }
@@ -349,26 +322,18 @@ impl Matcher<'_, '_> {
     }
 
     /// The condition on a memory node's address.
-    fn address(
-        &mut self,
-        id: NodeId,
-        node: Record<'_>,
-        operands: &[NodeId],
-    ) -> Result<(), Box<Diagnostic>> {
+    fn address(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<(), Box<Diagnostic>> {
         let last = operands.last().map(|last| &self.tree.node(*last).kind);
-        let Some(NodeKind::Address { pattern, .. }) = last else {
+        let Some(NodeKind::Address { pattern, name }) = last else {
             return Err(fault(
                 self.tree.node(id).span,
-                format!(
-                    "the last operand of `{}` must be a ComplexPattern",
-                    node.name()
-                ),
+                format!("the last operand of `{}` must be a ComplexPattern", node.name()),
             ));
         };
-        let predicate = pattern.string("Predicate").map_err(access)?;
+        let select = pattern.string("SelectFunc").map_err(access)?;
         let align = pattern.int("Alignment").map_err(access)?;
         self.conditions
-            .push(format!("(if-let _ ({predicate} flags p offset {align}))"));
+            .push(format!("(if-let {name} ({select} flags p offset {align}))"));
         Ok(())
     }
 
@@ -378,14 +343,8 @@ impl Matcher<'_, '_> {
             let class = self.tree.types.class(node.ty);
             // Constants of any type match; their extractors look at the type themselves.
             let matters = matches!(node.kind, NodeKind::Register { .. });
-            if matters
-                && !self.checked.contains(&class)
-                && self.tree.types.check(node.ty, node.span)? != Check::None
-            {
-                return Err(fault(
-                    node.span,
-                    "nothing in the rule checks the type of this",
-                ));
+            if matters && !self.checked.contains(&class) && self.tree.types.check(node.ty, node.span)? != Check::None {
+                return Err(fault(node.span, "nothing in the rule checks the type of this"));
             }
         }
         Ok(())

@@ -74,12 +74,7 @@ impl<'a> Types<'a> {
     }
 
     /// The type is one of these.
-    pub fn restrict(
-        &mut self,
-        var: TypeVar,
-        allowed: &[Record<'a>],
-        span: Span,
-    ) -> Result<(), Box<Diagnostic>> {
+    pub fn restrict(&mut self, var: TypeVar, allowed: &[Record<'a>], span: Span) -> Result<(), Box<Diagnostic>> {
         let class = self.class(var);
         let before = self.known[class].types.take();
         let after: Vec<_> = match &before {
@@ -103,12 +98,7 @@ impl<'a> Types<'a> {
     }
 
     /// An explicit type: a `ValueType` or a `TypeSet`.
-    pub fn annotate(
-        &mut self,
-        var: TypeVar,
-        annotation: Record<'a>,
-        span: Span,
-    ) -> Result<(), Box<Diagnostic>> {
+    pub fn annotate(&mut self, var: TypeVar, annotation: Record<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
         if annotation.is_a("TypeSet") {
             let types = annotation.list_of_defs("Types").map_err(access)?;
             self.restrict(var, &types, span)?;
@@ -162,12 +152,11 @@ impl<'a> Types<'a> {
                 }
                 Ok(Check::Pattern(format!("${name}")))
             }
-            several => Err(fault(
-                span,
-                format!("the type is ambiguous: {} are possible", names(several)),
-            )
-            .note("write the type as an operator: `(i32 ...)`, or a TypeSet")
-            .into()),
+            several => Err(
+                fault(span, format!("the type is ambiguous: {} are possible", names(several)))
+                    .note("write the type as an operator: `(i32 ...)`, or a TypeSet")
+                    .into(),
+            ),
         }
     }
 
@@ -179,11 +168,10 @@ impl<'a> Types<'a> {
                 return Ok(true);
             }
         }
-        Ok(known.types.as_ref().is_some_and(|types| {
-            types
-                .iter()
-                .all(|ty| class_types.iter().any(|c| c.name() == ty.name()))
-        }))
+        Ok(known
+            .types
+            .as_ref()
+            .is_some_and(|types| types.iter().all(|ty| class_types.iter().any(|c| c.name() == ty.name()))))
     }
 
     /// The possible types as text.
@@ -196,9 +184,7 @@ impl<'a> Types<'a> {
 }
 
 fn same(a: &[Record<'_>], b: &[Record<'_>]) -> bool {
-    let set = |list: &[Record<'_>]| -> BTreeSet<String> {
-        list.iter().map(|ty| ty.name().to_owned()).collect()
-    };
+    let set = |list: &[Record<'_>]| -> BTreeSet<String> { list.iter().map(|ty| ty.name().to_owned()).collect() };
     set(a) == set(b)
 }
 
