@@ -35,10 +35,7 @@ pub(crate) enum Action {
     /// The next stack slot.
     ToStack { size: u32, align: u32 },
     /// Goes on with the actions of another convention.
-    #[expect(
-        dead_code,
-        reason = "td offers it, the present conventions do not use it"
-    )]
+    #[expect(dead_code, reason = "td offers it, the present conventions do not use it")]
     Delegate(&'static [Action]),
 }
 
@@ -77,11 +74,7 @@ pub struct NoPlace {
 
 impl core::fmt::Display for NoPlace {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(
-            f,
-            "no register is left for a value of type {}",
-            self.ty.name()
-        )
+        write!(f, "no register is left for a value of type {}", self.ty.name())
     }
 }
 
@@ -125,12 +118,7 @@ impl State {
     /// # Errors
     ///
     /// The convention has no place left. Then neither `self` nor `places` is changed.
-    pub fn assign(
-        &mut self,
-        convention: &Convention,
-        ty: ValueType,
-        places: &mut Vec<Place>,
-    ) -> Result<(), NoPlace> {
+    pub fn assign(&mut self, convention: &Convention, ty: ValueType, places: &mut Vec<Place>) -> Result<(), NoPlace> {
         let mut next = *self;
         let before = places.len();
         if next.walk(convention.actions, convention.actions, ty, places, 0) {
@@ -161,8 +149,7 @@ impl State {
             match action {
                 Action::Promote(to) => ty = *to,
                 Action::Split { part, count } => {
-                    return depth < MAX_DEPTH
-                        && (0..*count).all(|_| self.walk(all, all, *part, places, depth + 1));
+                    return depth < MAX_DEPTH && (0..*count).all(|_| self.walk(all, all, *part, places, depth + 1));
                 }
                 Action::ToReg(list) => {
                     if let Some(reg) = self.take(list) {

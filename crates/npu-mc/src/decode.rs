@@ -43,9 +43,7 @@ pub fn decode(word: u32) -> Result<Inst, DecodeError> {
         let operand = match od.kind.range() {
             OperandRange::Register(file) => register(file, bits).ok_or(DecodeError { word })?,
             OperandRange::Immediate {
-                bits: width,
-                signed,
-                ..
+                bits: width, signed, ..
             } => {
                 let unused = 32 - u32::from(width);
                 let top = bits << unused;

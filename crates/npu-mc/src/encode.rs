@@ -54,12 +54,9 @@ impl fmt::Display for EncodeError {
         let desc = self.opcode().desc();
         let name = |index: usize| desc.operands.get(index).map_or("?", |o| o.name);
         match *self {
-            EncodeError::Count { found, .. } => write!(
-                f,
-                "`{}` takes {} operands, not {found}",
-                desc.asm,
-                desc.operands.len()
-            ),
+            EncodeError::Count { found, .. } => {
+                write!(f, "`{}` takes {} operands, not {found}", desc.asm, desc.operands.len())
+            }
             EncodeError::Kind { index, found, .. } => {
                 write!(f, "`{}`: `${}` cannot be ", desc.asm, name(index))?;
                 match found {
@@ -69,11 +66,7 @@ impl fmt::Display for EncodeError {
                 }
             }
             EncodeError::Range {
-                index,
-                value,
-                min,
-                max,
-                ..
+                index, value, min, max, ..
             } => write!(
                 f,
                 "`{}`: `${}` = {value} is not in {min}..={max}",

@@ -329,9 +329,7 @@ impl Operands {
     /// The operands of a slice, or `None` if it is longer than [`MAX_OPERANDS`].
     pub fn from_slice(operands: &[Operand]) -> Option<Operands> {
         let mut list = Operands::new();
-        list.items
-            .get_mut(..operands.len())?
-            .copy_from_slice(operands);
+        list.items.get_mut(..operands.len())?.copy_from_slice(operands);
         list.len = operands.len() as u8;
         Some(list)
     }
@@ -402,10 +400,7 @@ impl Inst {
         let mut list = Operands::new();
         list.items[..N].copy_from_slice(&operands);
         list.len = N as u8;
-        Inst {
-            opcode,
-            operands: list,
-        }
+        Inst { opcode, operands: list }
     }
 
     /// The opcode's descriptor.
@@ -437,8 +432,6 @@ impl Inst {
             let is_tied = d.is_def && desc.reads_dst;
             operands.get(i).filter(|_| is_tied)?.reg()
         });
-        sources
-            .chain(tied)
-            .chain(desc.implicit_uses.iter().copied())
+        sources.chain(tied).chain(desc.implicit_uses.iter().copied())
     }
 }

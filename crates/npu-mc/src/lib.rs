@@ -11,11 +11,11 @@
 //! | [`inst`] | [`Opcode`], its descriptors, [`Inst`] and its operands |
 //! | [`encode`](mod@encode) | [`Inst`] to word, every operand checked for kind and range |
 //! | [`decode`](mod@decode) | word to [`Inst`], strict as the assembler's own tables |
-//! | [`print`] | the assembler's text of an [`Inst`] |
+//! | [`print`](mod@print) | the assembler's text of an [`Inst`] |
 //! | [`raw`] | the hardware's laxer view of a word, for simulators |
 //! | [`relation`] | opcode to related opcode (register to immediate form, unmasked to masked, ...) |
 //! | [`cc`] | where arguments and results live, which registers a callee saves |
-//! | [`env`] | which registers an allocator may use |
+//! | [`env`](mod@env) | which registers an allocator may use |
 //! | [`reloc`] | relocations and ELF constants |
 //! | [`machine`] | control registers, memory map, trap reasons |
 //! | [`errata`] | the hardware's bugs |
@@ -57,8 +57,6 @@ mod generated {
 
 pub use decode::{DecodeError, decode};
 pub use encode::{EncodeError, encode};
-pub use inst::{
-    Format, Inst, InstDesc, InstFlags, Opcode, Operand, OperandDesc, OperandKind, Operands, Unit,
-};
+pub use inst::{Format, Inst, InstDesc, InstFlags, Opcode, Operand, OperandDesc, OperandKind, Operands, Unit};
 pub use raw::{RawInst, split};
 pub use reg::{Reg, RegFile, SReg, VReg};

@@ -61,12 +61,9 @@ pub enum RelocError {
 impl fmt::Display for RelocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            RelocError::Range {
-                reloc,
-                value,
-                min,
-                max,
-            } => write!(f, "{}: {value} is not in {min}..={max}", reloc.info().name),
+            RelocError::Range { reloc, value, min, max } => {
+                write!(f, "{}: {value} is not in {min}..={max}", reloc.info().name)
+            }
             RelocError::Short { reloc, len } => {
                 write!(
                     f,
@@ -93,10 +90,7 @@ impl Reloc {
 
     /// The type with this number.
     pub fn from_number(number: u32) -> Option<Reloc> {
-        Reloc::ALL
-            .iter()
-            .copied()
-            .find(|r| u32::from(r.number()) == number)
+        Reloc::ALL.iter().copied().find(|r| u32::from(r.number()) == number)
     }
 
     /// The type of this name.
@@ -122,13 +116,7 @@ impl Reloc {
 /// # Errors
 ///
 /// The value does not fit, or `place` is shorter than a word. `place` is unchanged then.
-pub fn apply(
-    reloc: Reloc,
-    place: &mut [u8],
-    symbol: u32,
-    addend: i32,
-    address: u32,
-) -> Result<(), RelocError> {
+pub fn apply(reloc: Reloc, place: &mut [u8], symbol: u32, addend: i32, address: u32) -> Result<(), RelocError> {
     let info = reloc.info();
     let target = symbol.wrapping_add_signed(addend);
     let value = match info.formula {
@@ -146,12 +134,7 @@ pub fn apply(
         let value = i64::from(value as i32);
         let (min, max) = reloc.range();
         if !(min..=max).contains(&value) {
-            return Err(RelocError::Range {
-                reloc,
-                value,
-                min,
-                max,
-            });
+            return Err(RelocError::Range { reloc, value, min, max });
         }
     }
     let ones = if info.width >= 32 {

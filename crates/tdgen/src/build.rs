@@ -28,10 +28,7 @@ pub fn isle(td: &Path) -> Result<String, String> {
     generate(td, crate::emit_isle)
 }
 
-fn generate(
-    td: &Path,
-    back_end: impl Fn(&Parsed) -> Result<String, Vec<Diagnostic>>,
-) -> Result<String, String> {
+fn generate(td: &Path, back_end: impl Fn(&Parsed) -> Result<String, Vec<Diagnostic>>) -> Result<String, String> {
     let mut options = Options::default();
     options.include_dirs.push(td.to_owned());
     let root = td.join(ROOT);

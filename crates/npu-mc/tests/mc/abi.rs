@@ -43,10 +43,7 @@ fn arguments_go_to_registers_then_to_the_stack() {
     use ValueType::*;
     let (places, state) = place(&[I8, V16I32, F32, I64, V16I8, I128]);
     let locs: Vec<Loc> = places.iter().map(|p| p.loc).collect();
-    assert_eq!(
-        locs,
-        [s(0), v(0), s(1), s(2), s(3), v(1), s(4), s(5), s(6), s(7)]
-    );
+    assert_eq!(locs, [s(0), v(0), s(1), s(2), s(3), v(1), s(4), s(5), s(6), s(7)]);
     assert_eq!(places[0].ty, I32);
     assert_eq!(places[1].ty, V16I32);
     assert_eq!(places[3].ty, I32);
@@ -64,8 +61,7 @@ fn arguments_go_to_registers_then_to_the_stack() {
     assert_eq!(locs, [s(7), stack(0, 4), stack(4, 4)]);
     assert_eq!((state.stack_size(), state.stack_align()), (8, 4));
 
-    let (places, state) =
-        place(&[[V16I32; 8].as_slice(), &[V16F32, I32], &[I32; 8], &[V16I16]].concat());
+    let (places, state) = place(&[[V16I32; 8].as_slice(), &[V16F32, I32], &[I32; 8], &[V16I16]].concat());
     assert_eq!(places[8].loc, stack(0, 64));
     assert_eq!(places[17].loc, stack(64, 4));
     assert_eq!(places[18].loc, stack(128, 64));
@@ -77,25 +73,15 @@ fn results_that_do_not_fit_are_refused_without_a_trace() {
     let mut state = State::new();
     let mut places = Vec::new();
     for _ in 0..5 {
-        state
-            .assign(&cc::RETURNS, ValueType::I32, &mut places)
-            .unwrap();
+        state.assign(&cc::RETURNS, ValueType::I32, &mut places).unwrap();
     }
     let before = state;
-    let error = state
-        .assign(&cc::RETURNS, ValueType::I64, &mut places)
-        .unwrap_err();
+    let error = state.assign(&cc::RETURNS, ValueType::I64, &mut places).unwrap_err();
     assert_eq!(error.ty, ValueType::I64);
     assert_eq!((state, places.len()), (before, 5));
-    state
-        .assign(&cc::RETURNS, ValueType::F32, &mut places)
-        .unwrap();
+    state.assign(&cc::RETURNS, ValueType::F32, &mut places).unwrap();
     assert_eq!(places[5].loc, s(5));
-    assert!(
-        state
-            .assign(&cc::RETURNS, ValueType::I1, &mut places)
-            .is_err()
-    );
+    assert!(state.assign(&cc::RETURNS, ValueType::I1, &mut places).is_err());
 }
 
 #[test]
@@ -120,14 +106,8 @@ fn relocations_change_their_field_alone_and_check_it() {
         reloc::apply(reloc, &mut bytes, s, a, p).map(|()| u32::from_le_bytes(bytes))
     };
     assert_eq!(apply(Reloc::Abs32, 0xDEAD_BEEF, 0x1000, -4, 0), Ok(0xFFC));
-    assert_eq!(
-        apply(Reloc::Branch, 0x7800_0000, 0x400, 0, 0x404),
-        Ok(0x7803_FFFC)
-    );
-    assert_eq!(
-        apply(Reloc::Branch, 0x7504_0000, 0x20400, -4, 0x400),
-        Ok(0x7505_FFFC)
-    );
+    assert_eq!(apply(Reloc::Branch, 0x7800_0000, 0x400, 0, 0x404), Ok(0x7803_FFFC));
+    assert_eq!(apply(Reloc::Branch, 0x7504_0000, 0x20400, -4, 0x400), Ok(0x7505_FFFC));
     assert_eq!(
         apply(Reloc::Branch, 0x7800_0000, 0x20400, 0, 0x400),
         Err(RelocError::Range {
@@ -210,13 +190,7 @@ fn the_hardware_splits_words_by_format() {
             offset: -4
         }
     );
-    assert_eq!(
-        split(0x78FD_911B),
-        RawInst::Jra {
-            op: 0,
-            offset: 102683
-        }
-    );
+    assert_eq!(split(0x78FD_911B), RawInst::Jra { op: 0, offset: 102683 });
     assert_eq!(
         split(0x75D6_69D2),
         RawInst::Jba {
@@ -235,10 +209,7 @@ fn the_hardware_splits_words_by_format() {
     );
     assert_eq!(split(u32::MAX), RawInst::Undefined);
     assert_eq!(split(0xC000_0000), RawInst::Undefined);
-    let RawInst::Mem {
-        op, offset, shared, ..
-    } = split(0xA21C_7802)
-    else {
+    let RawInst::Mem { op, offset, shared, .. } = split(0xA21C_7802) else {
         panic!("not a memory operation");
     };
     assert_eq!(

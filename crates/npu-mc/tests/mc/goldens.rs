@@ -6,9 +6,9 @@ use npu_mc::{Inst, Opcode, decode, encode};
 /// The words the old assembler gets wrong, with the right ones. `isa-abi.md` 9.2 lists the faults.
 fn wrong_in_the_old_assembler(text: &str, record: &str) -> Option<&'static str> {
     match record {
-        "JUMPREG" | "JMPSR_REG" => Some(
-            "the old assembler writes the register number into bits 17-0 as well; nothing reads them there",
-        ),
+        "JUMPREG" | "JMPSR_REG" => {
+            Some("the old assembler writes the register number into bits 17-0 as well; nothing reads them there")
+        }
         "LOAD_EFFECTIVE_ADDR" if text.contains(" -") || text.contains(",-") => {
             Some("a negative offset of `_lea` spoils the base register in the old assembler")
         }
@@ -79,26 +79,14 @@ fn every_assembled_row_has_its_word_and_texts() {
             faults.push(format!("{asm}: disassembles as `{shown}`, not `{disasm}`"));
         }
         if let Ok(back) = back {
-            assert_eq!(
-                back.opcode == inst.opcode,
-                !shown_as_another(inst.opcode),
-                "{asm}"
-            );
+            assert_eq!(back.opcode == inst.opcode, !shown_as_another(inst.opcode), "{asm}");
         }
         // Our own disassembly assembles back.
         let again = assemble(&decode(word).unwrap().to_string(), None).unwrap();
         assert_eq!(encode(&again), Ok(word), "{asm}");
     }
-    assert!(
-        faults.is_empty(),
-        "{} faults:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
-    println!(
-        "{} rows, {listed} of them where the old assembler is wrong",
-        rows.len()
-    );
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    println!("{} rows, {listed} of them where the old assembler is wrong", rows.len());
 }
 
 #[test]
@@ -119,12 +107,7 @@ fn every_disassembled_row_decodes_or_is_refused_alike() {
             faults.push(format!("{word:08x}: `{shown}`, not `{expected}`"));
         }
     }
-    assert!(
-        faults.is_empty(),
-        "{} faults:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 #[test]
@@ -158,18 +141,9 @@ fn every_record_has_its_template() {
             faults.push(format!("{name}: masked is {}", desc.masked));
         }
     }
-    assert_eq!(
-        seen,
-        Opcode::ALL.len(),
-        "instructions that the table does not have"
-    );
+    assert_eq!(seen, Opcode::ALL.len(), "instructions that the table does not have");
     assert_eq!(seen, 282);
-    assert!(
-        faults.is_empty(),
-        "{} faults:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 /// Constant bits and their mask.

@@ -18,10 +18,7 @@ fn spot_values() {
     assert_eq!(relation::swapped_compare(SGTSISSS_32), Some(SLTSISSS_32));
     assert_eq!(relation::swapped_compare(SEQSISSS_32), Some(SEQSISSS_32));
     assert_eq!(relation::to_scratchpad(L32W_Mainmem), Some(L32W_Scratchpad));
-    assert_eq!(
-        relation::to_main_memory(SV32WScratchpad_M),
-        Some(SV32WMainmem_M)
-    );
+    assert_eq!(relation::to_main_memory(SV32WScratchpad_M), Some(SV32WMainmem_M));
     assert_eq!(relation::to_main_memory(GLV32WScratchpad_U), None);
     assert_eq!(relation::to_masked(ADDVVV_U_32), Some(ADDVVV_M_32));
     assert_eq!(relation::to_masked(MOVE_VS_32), Some(MOVE_VS_M_32));
@@ -73,10 +70,7 @@ fn related_instructions_take_the_same_operands() {
             assert!(to.desc().masked && !op.desc().masked, "{op} to {to}");
         }
         if let Some(to) = relation::to_scratchpad(op) {
-            assert!(
-                to.desc().scratchpad && !op.desc().scratchpad,
-                "{op} to {to}"
-            );
+            assert!(to.desc().scratchpad && !op.desc().scratchpad, "{op} to {to}");
         }
         if let Some(to) = relation::to_immediate(op) {
             let (mut register, immediate) = (kinds(op), kinds(to));

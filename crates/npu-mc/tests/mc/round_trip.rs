@@ -2,9 +2,7 @@
 
 use crate::common::{Random, assemble};
 use npu_mc::inst::OperandRange;
-use npu_mc::{
-    EncodeError, Inst, InstDesc, Opcode, Operand, Operands, Reg, RegFile, SReg, decode, encode,
-};
+use npu_mc::{EncodeError, Inst, InstDesc, Opcode, Operand, Operands, Reg, RegFile, SReg, decode, encode};
 
 const WORDS: usize = 1_000_000;
 
@@ -29,11 +27,7 @@ fn canonical(word: u32, desc: &InstDesc) -> u32 {
 fn check(word: u32) -> bool {
     let Ok(inst) = decode(word) else { return false };
     let desc = inst.desc();
-    assert_eq!(
-        word & desc.fixed,
-        desc.base & desc.fixed,
-        "{word:08x} {inst}"
-    );
+    assert_eq!(word & desc.fixed, desc.base & desc.fixed, "{word:08x} {inst}");
     let again = encode(&inst).unwrap_or_else(|e| panic!("{word:08x} `{inst}`: {e}"));
     assert_eq!(again, canonical(word, desc), "{word:08x} `{inst}`");
     assert_eq!(decode(again), Ok(inst), "{word:08x} `{inst}`");

@@ -20,11 +20,7 @@ pub(super) fn emit(target: &Target, out: &mut String) {
         );
     }
     for saved in &target.callee_saved {
-        line!(
-            out,
-            "\n/// The td record `{}`, in save order.",
-            saved.record
-        );
+        line!(out, "\n/// The td record `{}`, in save order.", saved.record);
         line!(
             out,
             "pub static {}: &[Reg] = {};",
@@ -50,16 +46,9 @@ fn value_types(target: &Target, out: &mut String) {
     }
     line!(out, "}}");
     line!(out, "impl ValueType {{");
-    let all: Vec<String> = types
-        .iter()
-        .map(|t| format!("ValueType::{}", t.variant))
-        .collect();
+    let all: Vec<String> = types.iter().map(|t| format!("ValueType::{}", t.variant)).collect();
     line!(out, "    /// All value types in td's order.");
-    line!(
-        out,
-        "    pub const ALL: &'static [ValueType] = &[{}];",
-        all.join(", ")
-    );
+    line!(out, "    pub const ALL: &'static [ValueType] = &[{}];", all.join(", "));
     for (doc, function, ty, value) in [
         ("The td record name.", "name", "&'static str", 0),
         ("Size in bits.", "bits", "u32", 1),
@@ -110,10 +99,7 @@ fn action_text(target: &Target, action: &Action) -> String {
 
 fn classes(target: &Target, out: &mut String) {
     let numbers = |list: &[usize]| {
-        let numbers: Vec<String> = list
-            .iter()
-            .map(|r| target.registers[*r].number.to_string())
-            .collect();
+        let numbers: Vec<String> = list.iter().map(|r| target.registers[*r].number.to_string()).collect();
         format!("&[{}]", numbers.join(", "))
     };
     for class in &target.classes {

@@ -16,49 +16,51 @@ pub(super) fn emit(target: &Target, out: &mut String) {
             id,
         })
         .collect();
-    line!(
-        out,
-        "\n/// The opcode of a word, all constant bits checked."
-    );
-    line!(
-        out,
-        "pub(crate) fn opcode_of(word: u32) -> Option<Opcode> {{"
-    );
+    line!(out, "\n/// The opcode of a word, all constant bits checked.");
+    line!(out, "pub(crate) fn opcode_of(word: u32) -> Option<Opcode> {{");
     let leaf = |id: usize| format!("Some(Opcode::{})", target.instructions[id].record);
     node(out, &tree::build(&candidates), 1, &leaf, "None");
     line!(out, "}}");
 }
 
-/// Writes a node as an expression.
-pub(super) fn node(
-    out: &mut String,
-    tree: &Tree,
-    depth: usize,
-    leaf: &dyn Fn(usize) -> String,
-    fail: &str,
-) {
+/// Writes a node as an expression on lines of its own.
+pub(super) fn node(out: &mut String, tree: &Tree, depth: usize, leaf: &dyn Fn(usize) -> String, fail: &str) {
     let pad = "    ".repeat(depth);
-    match tree {
-        Tree::Fail => line!(out, "{pad}{fail}"),
-        Tree::Leaf { mask: 0, id, .. } => line!(out, "{pad}{}", leaf(*id)),
-        Tree::Leaf { mask, value, id } => line!(
-            out,
-            "{pad}if word & {mask:#010x} == {value:#010x} {{ {} }} else {{ {fail} }}",
-            leaf(*id)
-        ),
-        Tree::Switch { lsb, width, arms } => {
-            line!(
-                out,
-                "{pad}match word >> {lsb} & {:#x} {{",
-                tree::low_mask(*width)
-            );
-            for (value, arm) in arms {
-                line!(out, "{pad}    {value:#x} => {{");
-                node(out, arm, depth + 2, leaf, fail);
-                line!(out, "{pad}    }}");
-            }
-            line!(out, "{pad}    _ => {fail},");
-            line!(out, "{pad}}}");
+    let Tree::Switch { lsb, width, arms } = tree else {
+        line!(out, "{pad}{}", flat(tree, leaf, fail));
+        return;
+    };
+    line!(out, "{pad}match {} {{", field(*lsb, *width));
+    for (value, arm) in arms {
+        if let Tree::Switch { .. } = arm {
+            line!(out, "{pad}    {value:#x} => {{");
+            node(out, arm, depth + 2, leaf, fail);
+            line!(out, "{pad}    }}");
+        } else {
+            line!(out, "{pad}    {value:#x} => {},", flat(arm, leaf, fail));
         }
     }
+    line!(out, "{pad}    _ => {fail},");
+    line!(out, "{pad}}}");
+}
+
+/// A node without arms as an expression on one line.
+fn flat(tree: &Tree, leaf: &dyn Fn(usize) -> String, fail: &str) -> String {
+    match tree {
+        Tree::Leaf { mask: 0, id, .. } => leaf(*id),
+        Tree::Leaf { mask, value, id } => format!(
+            "if word & {mask:#010x} == {value:#010x} {{ {} }} else {{ {fail} }}",
+            leaf(*id)
+        ),
+        Tree::Fail | Tree::Switch { .. } => fail.to_owned(),
+    }
+}
+
+/// The unsigned value of a field of `word`, as an expression.
+pub(super) fn field(lsb: u32, width: u32) -> String {
+    let shifted = match lsb {
+        0 => "word".to_owned(),
+        _ => format!("(word >> {lsb})"),
+    };
+    format!("{shifted} & {:#x}", tree::low_mask(width))
 }

@@ -66,10 +66,7 @@ fn op_enum(target: &Target, table: &HwOpTable, out: &mut String) {
         out,
         "    /// The operation with this number, or `None` where the hardware has none."
     );
-    line!(
-        out,
-        "    pub const fn from_code(code: u8) -> Option<{name}> {{"
-    );
+    line!(out, "    pub const fn from_code(code: u8) -> Option<{name}> {{");
     line!(out, "        Some(match code {{");
     for op in &table.ops {
         line!(out, "            {} => {name}::{},", op.code, op.variant);
@@ -94,18 +91,12 @@ fn op_enum(target: &Target, table: &HwOpTable, out: &mut String) {
         out,
         "    /// The execution unit; for a memory operation that of main memory."
     );
-    line!(
-        out,
-        "    pub const fn unit(self) -> Unit {{ self.info().unit }}"
-    );
+    line!(out, "    pub const fn unit(self) -> Unit {{ self.info().unit }}");
     line!(
         out,
         "    /// Cycles from issue to the issue of a dependent instruction; 0 without a result."
     );
-    line!(
-        out,
-        "    pub const fn latency(self) -> u8 {{ self.info().latency }}"
-    );
+    line!(out, "    pub const fn latency(self) -> u8 {{ self.info().latency }}");
     line!(out, "}}");
 }
 
@@ -131,10 +122,7 @@ fn layouts(target: &Target, out: &mut String) {
         }
         line!(out, "    }},");
     }
-    line!(
-        out,
-        "    /// No layout: the hardware drops the word at decode."
-    );
+    line!(out, "    /// No layout: the hardware drops the word at decode.");
     line!(out, "    Undefined,");
     line!(out, "}}");
     let candidates: Vec<Candidate> = target
@@ -147,10 +135,7 @@ fn layouts(target: &Target, out: &mut String) {
             id,
         })
         .collect();
-    line!(
-        out,
-        "\n/// Splits a word as the hardware does. Never fails."
-    );
+    line!(out, "\n/// Splits a word as the hardware does. Never fails.");
     line!(out, "#[inline]");
     line!(out, "pub const fn split(word: u32) -> RawInst {{");
     let leaf = |id: usize| {
@@ -162,13 +147,7 @@ fn layouts(target: &Target, out: &mut String) {
             .collect();
         format!("RawInst::{} {{ {} }}", layout.variant, fields.join(", "))
     };
-    decoder::node(
-        out,
-        &tree::build(&candidates),
-        1,
-        &leaf,
-        "RawInst::Undefined",
-    );
+    decoder::node(out, &tree::build(&candidates), 1, &leaf, "RawInst::Undefined");
     line!(out, "}}");
 }
 
@@ -183,12 +162,15 @@ fn field_type(f: &HwField) -> &'static str {
 
 fn field_value(f: &HwField) -> String {
     let (lsb, width) = (u32::from(f.lsb), u32::from(f.width));
-    let mask = tree::low_mask(width);
     if f.signed {
         // Through a signed shift: the field's top bit to bit 31 and back.
-        return format!("((word << {}) as i32) >> {}", 32 - lsb - width, 32 - width);
+        let up = match 32 - lsb - width {
+            0 => "word".to_owned(),
+            up => format!("(word << {up})"),
+        };
+        return format!("({up} as i32) >> {}", 32 - width);
     }
-    let value = format!("word >> {lsb} & {mask:#x}");
+    let value = decoder::field(lsb, width);
     match field_type(f) {
         "bool" => format!("{value} != 0"),
         "u8" => format!("({value}) as u8"),

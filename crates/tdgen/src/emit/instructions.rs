@@ -14,24 +14,12 @@ pub(super) fn emit(target: &Target, out: &mut String) {
         &formats,
     );
     let units = variants(&target.units);
-    named_enum(
-        out,
-        "The execution units (`microarch.md` section 9).",
-        "Unit",
-        &units,
-    );
+    named_enum(out, "The execution units (`microarch.md` section 9).", "Unit", &units);
     operand_kinds(target, out);
     opcodes(target, out);
     let most = target.instructions.iter().map(|i| i.operands.len()).max();
-    line!(
-        out,
-        "\n/// The largest number of encoded operands of an instruction."
-    );
-    line!(
-        out,
-        "pub const MAX_OPERANDS: usize = {};",
-        most.unwrap_or(0)
-    );
+    line!(out, "\n/// The largest number of encoded operands of an instruction.");
+    line!(out, "pub const MAX_OPERANDS: usize = {};", most.unwrap_or(0));
     descriptors(target, out);
 }
 
@@ -66,11 +54,7 @@ fn operand_kinds(target: &Target, out: &mut String) {
                 line!(out, "    OperandRange::Register(RegFile::Vector),");
             }
             OperandRange::Immediate {
-                min,
-                max,
-                bits,
-                signed,
-                ..
+                min, max, bits, signed, ..
             } => line!(
                 out,
                 "    OperandRange::Immediate {{ min: {min}, max: {max}, bits: {bits}, signed: {signed} }},"
@@ -81,10 +65,7 @@ fn operand_kinds(target: &Target, out: &mut String) {
 }
 
 fn opcodes(target: &Target, out: &mut String) {
-    line!(
-        out,
-        "\n/// The encodable instructions under their td record names."
-    );
+    line!(out, "\n/// The encodable instructions under their td record names.");
     line!(
         out,
         "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
@@ -107,17 +88,9 @@ fn opcodes(target: &Target, out: &mut String) {
         line!(out, "        Opcode::{},", i.record);
     }
     line!(out, "    ];\n}}");
-    let mut names: Vec<&str> = target
-        .instructions
-        .iter()
-        .map(|i| i.record.as_str())
-        .collect();
+    let mut names: Vec<&str> = target.instructions.iter().map(|i| i.record.as_str()).collect();
     names.sort_unstable();
-    line!(
-        out,
-        "pub(crate) static OPCODES_BY_NAME: [Opcode; {}] = [",
-        names.len()
-    );
+    line!(out, "pub(crate) static OPCODES_BY_NAME: [Opcode; {}] = [", names.len());
     for name in names {
         line!(out, "    Opcode::{name},");
     }
@@ -263,12 +236,7 @@ pub(super) fn emit_relations(target: &Target, out: &mut String) {
     for m in &target.mappings {
         let opcode = |index: usize| format!("Opcode::{}", target.instructions[index].record);
         let columns: Vec<String> = m.columns.iter().map(|c| c.join("_")).collect();
-        line!(
-            out,
-            "\n    /// td `{}`: to {}.",
-            m.record,
-            columns.join(" or ")
-        );
+        line!(out, "\n    /// td `{}`: to {}.", m.record, columns.join(" or "));
         if let [_] = m.columns.as_slice() {
             line!(
                 out,
@@ -306,11 +274,7 @@ pub(super) fn emit_relations(target: &Target, out: &mut String) {
         line!(out, "            _ => return None,");
         line!(out, "        }})\n    }}");
         if m.columns.len() > 1 {
-            line!(
-                out,
-                "\n    /// The columns of the relation [`{}`].",
-                m.function
-            );
+            line!(out, "\n    /// The columns of the relation [`{}`].", m.function);
             line!(out, "    #[derive(Clone, Copy, PartialEq, Eq, Debug)]");
             line!(out, "    pub enum {} {{", pascal(&m.function));
             for column in &columns {

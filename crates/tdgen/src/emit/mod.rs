@@ -34,10 +34,7 @@ pub fn emit_mc(target: &Target) -> String {
     );
     line!(out, "use crate::machine::ControlRegisterInfo;");
     line!(out, "use crate::raw::HwOpInfo;");
-    line!(
-        out,
-        "use crate::reg::{{Reg, RegFile, RegInfo, SReg, VReg}};"
-    );
+    line!(out, "use crate::reg::{{Reg, RegFile, RegInfo, SReg, VReg}};");
     line!(out, "use crate::reloc::{{Formula, RelocInfo}};");
     registers::emit(target, &mut out);
     instructions::emit(target, &mut out);
@@ -83,16 +80,9 @@ fn named_enum(out: &mut String, doc: &str, name: &str, variants: &[(String, &Nam
     }
     line!(out, "}}");
     line!(out, "impl {name} {{");
-    let list: Vec<String> = variants
-        .iter()
-        .map(|(v, _)| format!("{name}::{v}"))
-        .collect();
+    let list: Vec<String> = variants.iter().map(|(v, _)| format!("{name}::{v}")).collect();
     line!(out, "    /// All of them in td's order.");
-    line!(
-        out,
-        "    pub const ALL: &'static [{name}] = &[{}];",
-        list.join(", ")
-    );
+    line!(out, "    pub const ALL: &'static [{name}] = &[{}];", list.join(", "));
     line!(out, "    /// The name in td.");
     line!(out, "    pub const fn name(self) -> &'static str {{");
     line!(out, "        match self {{");

@@ -47,11 +47,7 @@ fn relocations(target: &Target, out: &mut String) {
         .map(|r| format!("Reloc::{}", variant(&r.name)))
         .collect();
     line!(out, "    /// All types by number.");
-    line!(
-        out,
-        "    pub const ALL: &'static [Reloc] = &[{}];",
-        all.join(", ")
-    );
+    line!(out, "    pub const ALL: &'static [Reloc] = &[{}];", all.join(", "));
     line!(out, "    /// What td says about the type.");
     line!(out, "    pub const fn info(self) -> &'static RelocInfo {{");
     line!(out, "        match self {{");
@@ -128,10 +124,7 @@ fn control_registers(target: &Target, out: &mut String) {
         all.join(", ")
     );
     line!(out, "    /// What td says about the register.");
-    line!(
-        out,
-        "    pub const fn info(self) -> &'static ControlRegisterInfo {{"
-    );
+    line!(out, "    pub const fn info(self) -> &'static ControlRegisterInfo {{");
     line!(out, "        match self {{");
     for r in &target.control_registers {
         line!(
@@ -153,12 +146,7 @@ fn control_registers(target: &Target, out: &mut String) {
     );
     line!(out, "        Some(match number {{");
     for r in &target.control_registers {
-        line!(
-            out,
-            "            {} => ControlRegister::{},",
-            r.number,
-            pascal(&r.name)
-        );
+        line!(out, "            {} => ControlRegister::{},", r.number, pascal(&r.name));
     }
     line!(out, "            _ => return None,");
     line!(out, "        }})\n    }}\n}}");
@@ -190,27 +178,14 @@ fn value_enum(out: &mut String, name: &str, doc: &str, list: &[Constant]) {
     line!(out, "    pub const fn name(self) -> &'static str {{");
     line!(out, "        match self {{");
     for c in list {
-        line!(
-            out,
-            "            {name}::{} => {:?},",
-            pascal(&c.name),
-            c.name
-        );
+        line!(out, "            {name}::{} => {:?},", pascal(&c.name), c.name);
     }
     line!(out, "        }}\n    }}");
     line!(out, "    /// The one with this number.");
-    line!(
-        out,
-        "    pub const fn from_value(value: u32) -> Option<{name}> {{"
-    );
+    line!(out, "    pub const fn from_value(value: u32) -> Option<{name}> {{");
     line!(out, "        Some(match value {{");
     for c in list {
-        line!(
-            out,
-            "            {:#x} => {name}::{},",
-            c.value,
-            pascal(&c.name)
-        );
+        line!(out, "            {:#x} => {name}::{},", c.value, pascal(&c.name));
     }
     line!(out, "            _ => return None,");
     line!(out, "        }})\n    }}\n}}");

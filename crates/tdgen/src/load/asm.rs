@@ -48,12 +48,7 @@ pub(super) fn pieces(
     Ok(pieces)
 }
 
-fn part_named(
-    record: Record<'_>,
-    name: &str,
-    parts: &[Part],
-    span: Span,
-) -> Result<usize, Diagnostic> {
+fn part_named(record: Record<'_>, name: &str, parts: &[Part], span: Span) -> Result<usize, Diagnostic> {
     parts.iter().position(|p| p.name == name).ok_or_else(|| {
         fault(
             span,
@@ -66,12 +61,7 @@ fn part_named(
 }
 
 /// Adds the text of a compound operand. An immediate in front of a parenthesis is not printed if it is zero.
-fn expand(
-    compound: &Compound,
-    parts: &[Part],
-    span: Span,
-    pieces: &mut Vec<AsmPiece>,
-) -> Result<(), Diagnostic> {
+fn expand(compound: &Compound, parts: &[Part], span: Span, pieces: &mut Vec<AsmPiece>) -> Result<(), Diagnostic> {
     let tokens = tokens(&compound.format, span)?;
     for (i, token) in tokens.iter().enumerate() {
         let name = match token {
@@ -92,8 +82,7 @@ fn expand(
                 ),
             ));
         };
-        let before_parenthesis =
-            matches!(tokens.get(i + 1), Some(Token::Text(text)) if text.starts_with('('));
+        let before_parenthesis = matches!(tokens.get(i + 1), Some(Token::Text(text)) if text.starts_with('('));
         pieces.push(if before_parenthesis {
             AsmPiece::OperandUnlessZero(index)
         } else {
@@ -130,10 +119,7 @@ fn tokens(text: &str, span: Span) -> Result<Vec<Token>, Diagnostic> {
             None => rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len())),
         };
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(fault(
-                span,
-                format!("`{text}`: `$` is not followed by an operand name"),
-            ));
+            return Err(fault(span, format!("`{text}`: `$` is not followed by an operand name")));
         }
         out.push(Token::Name(name.to_owned()));
         rest = after;

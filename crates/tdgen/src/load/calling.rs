@@ -22,18 +22,11 @@ impl<'a> Loader<'a> {
         };
         self.each("ValueType", |loader, record| {
             let ty = value_type(record)?;
-            names
-                .types
-                .insert(ty.record.clone(), loader.target.value_types.len());
+            names.types.insert(ty.record.clone(), loader.target.value_types.len());
             loader.target.value_types.push(ty);
             Ok(())
         });
-        for (i, record) in self
-            .records
-            .defs_derived_from("CallingConv")
-            .into_iter()
-            .enumerate()
-        {
+        for (i, record) in self.records.defs_derived_from("CallingConv").into_iter().enumerate() {
             names.conventions.insert(record.name().to_owned(), i);
         }
         self.each("CallingConv", |loader, record| {
@@ -47,10 +40,7 @@ impl<'a> Loader<'a> {
         });
         self.check_delegation();
         self.each("CalleeSavedRegs", |loader, record| {
-            let registers = loader.register_list(
-                &record.list_of_defs("SaveList")?,
-                field_span(record, "SaveList"),
-            )?;
+            let registers = loader.register_list(&record.list_of_defs("SaveList")?, field_span(record, "SaveList"))?;
             loader.target.callee_saved.push(CalleeSaved {
                 record: record.name().to_owned(),
                 registers,
@@ -75,18 +65,9 @@ impl<'a> Loader<'a> {
             .collect()
     }
 
-    fn action(
-        &self,
-        record: Record<'a>,
-        used_at: Span,
-        names: &Names,
-        depth: u32,
-    ) -> Result<Action, Diagnostic> {
+    fn action(&self, record: Record<'a>, used_at: Span, names: &Names, depth: u32) -> Result<Action, Diagnostic> {
         if depth > MAX_DEPTH {
-            return Err(fault(
-                used_at,
-                "the actions of the calling convention nest too deeply",
-            ));
+            return Err(fault(used_at, "the actions of the calling convention nest too deeply"));
         }
         let ty = |record: Record<'a>| -> Result<usize, Diagnostic> {
             Self::index(&names.types, "value type", record, used_at)
@@ -113,20 +94,12 @@ impl<'a> Loader<'a> {
             let size = int_in(record, "Size", 1..=4096)? as u32;
             let align = int_in(record, "Align", 1..=4096)? as u32;
             if !align.is_power_of_two() {
-                return Err(fault(
-                    used_at,
-                    format!("stack alignment {align} is not a power of two"),
-                ));
+                return Err(fault(used_at, format!("stack alignment {align} is not a power of two")));
             }
             Action::ToStack(size, align)
         } else if is("CCDelegateTo") {
             let to = record.def_field("CC")?;
-            Action::Delegate(Self::index(
-                &names.conventions,
-                "calling convention",
-                to,
-                used_at,
-            )?)
+            Action::Delegate(Self::index(&names.conventions, "calling convention", to, used_at)?)
         } else {
             return Err(fault(
                 used_at,
@@ -154,10 +127,7 @@ impl<'a> Loader<'a> {
                     if to == start {
                         faults.push(fault(
                             convention.span,
-                            format!(
-                                "calling convention `{}` delegates to itself",
-                                convention.record
-                            ),
+                            format!("calling convention `{}` delegates to itself", convention.record),
                         ));
                     } else if !seen.contains(&to) {
                         seen.push(to);

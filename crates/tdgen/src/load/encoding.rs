@@ -6,6 +6,7 @@
 use super::operands::Part;
 use super::{constant_bits, fault, field_span};
 use crate::model::{BitRun, OperandKind, OperandRange};
+use std::collections::BTreeMap;
 use tablegen::{BitValue, Diagnostic, Record};
 
 /// What `Inst` says.
@@ -27,11 +28,7 @@ const REGISTER_FIELD: u32 = 6;
 const WORD: usize = 32;
 
 /// Reads `Inst` of an instruction with these operand parts.
-pub(super) fn encoding(
-    record: Record<'_>,
-    parts: &[Part],
-    kinds: &[OperandKind],
-) -> Result<Encoding, Vec<Diagnostic>> {
+pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]) -> Result<Encoding, Vec<Diagnostic>> {
     let one = |diagnostic: Diagnostic| vec![diagnostic];
     let bits = record.bits("Inst").map_err(|e| one(e.into()))?;
     let span = field_span(record, "Inst");
@@ -50,6 +47,11 @@ pub(super) fn encoding(
     let mut base = 0;
     let mut constant = 0;
     let mut uncovered = 0u32;
+    // Bits of `Inst` from a field that is no operand, bits of operands that come a second time, and bits of
+    // operands beyond their field.
+    let mut strays: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut twice: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    let mut beyond: BTreeMap<&str, u32> = BTreeMap::new();
     // For each part, where each bit of its value goes.
     let mut places: Vec<Vec<Option<u8>>> = Vec::new();
     for part in parts {
@@ -68,32 +70,53 @@ pub(super) fn encoding(
             }
             BitValue::Unset => uncovered |= 1 << i,
             BitValue::Field { field, index } => {
+                let here = 1u32 << i;
+                let value_bit = 1u32.checked_shl(*index).unwrap_or(0);
                 let Some(p) = parts.iter().position(|part| part.name == *field) else {
-                    faults.push(fault(
-                        span,
-                        format!(
-                            "bit {i} of `Inst` of `{name}` comes from `{field}`, which is no operand of the \
-                             instruction"
-                        ),
-                    ));
+                    *strays.entry(field).or_default() |= here;
                     continue;
                 };
                 match places[p].get_mut(*index as usize) {
                     Some(place @ None) => *place = Some(i as u8),
-                    Some(Some(first)) => faults.push(fault(
-                        span,
-                        format!(
-                            "bit {index} of operand `${field}` of `{name}` is encoded twice, in bits {first} \
-                             and {i} of `Inst`"
-                        ),
-                    )),
-                    None => faults.push(fault(
-                        span,
-                        format!("`{name}` has no bit {index} in `{field}`"),
-                    )),
+                    Some(Some(first)) => {
+                        let (value, inst) = twice.entry(field).or_default();
+                        *value |= value_bit;
+                        *inst |= here | 1 << *first;
+                    }
+                    None => *beyond.entry(field).or_default() |= here,
                 }
             }
         }
+    }
+    for (field, inst) in strays {
+        faults.push(fault(
+            span,
+            format!(
+                "{} of `Inst` of `{name}` {} from `{field}`, which is no operand of the instruction",
+                bit_list(inst),
+                if inst.count_ones() == 1 { "comes" } else { "come" }
+            ),
+        ));
+    }
+    for (field, (value, inst)) in twice {
+        faults.push(fault(
+            span,
+            format!(
+                "{} of operand `${field}` of `{name}` {} encoded twice, in {} of `Inst`",
+                bit_list(value),
+                if value.count_ones() == 1 { "is" } else { "are" },
+                bit_list(inst)
+            ),
+        ));
+    }
+    for (field, inst) in beyond {
+        faults.push(fault(
+            span,
+            format!(
+                "{} of `Inst` of `{name}` come from beyond the end of `{field}`",
+                bit_list(inst)
+            ),
+        ));
     }
     // A bit that is ignored needs no value.
     let gaps = uncovered & !ignored;
@@ -130,20 +153,13 @@ pub(super) fn encoding(
 }
 
 /// Faults of one operand: its field is missing, has a width that does not fit, or is encoded in part only.
-fn check_part(
-    record: Record<'_>,
-    part: &Part,
-    places: &[Option<u8>],
-    kind: &OperandKind,
-) -> Option<Diagnostic> {
+fn check_part(record: Record<'_>, part: &Part, places: &[Option<u8>], kind: &OperandKind) -> Option<Diagnostic> {
     let name = record.name();
     let operand = &part.name;
     if places.is_empty() {
         return Some(fault(
             part.span,
-            format!(
-                "operand `${operand}` of `{name}` has no field `bits<n> {operand}`, so it is not encoded"
-            ),
+            format!("operand `${operand}` of `{name}` has no field `bits<n> {operand}`, so it is not encoded"),
         ));
     }
     let missing: Vec<usize> = (0..places.len()).filter(|i| places[*i].is_none()).collect();
@@ -210,10 +226,6 @@ pub(super) fn bit_list(mask: u32) -> String {
             _ => format!("{}-{lsb}", lsb + width - 1),
         })
         .collect();
-    let word = if mask.count_ones() == 1 {
-        "bit"
-    } else {
-        "bits"
-    };
+    let word = if mask.count_ones() == 1 { "bit" } else { "bits" };
     format!("{word} {}", texts.join(", "))
 }

@@ -42,16 +42,9 @@ impl<'a> Loader<'a> {
             let format = record.def_field("Format")?;
             let op_name = record.string("OpName")?;
             if !op_name.is_empty() {
-                let width = layout
-                    .fields
-                    .iter()
-                    .find(|f| f.name == "op")
-                    .map_or(0, |f| f.width);
+                let width = layout.fields.iter().find(|f| f.name == "op").map_or(0, |f| f.width);
                 let largest = ((1u16 << width.min(8)) - 1) as u8;
-                table_of.insert(
-                    format.name().to_owned(),
-                    (loader.target.hw_ops.len(), largest),
-                );
+                table_of.insert(format.name().to_owned(), (loader.target.hw_ops.len(), largest));
                 loader.target.hw_ops.push(HwOpTable {
                     name: op_name.to_owned(),
                     ops: Vec::new(),
@@ -74,19 +67,12 @@ impl<'a> Loader<'a> {
             };
             let op = hw_op(record, &loader.unit_index, &statuses, largest)?;
             let ops = &mut loader.target.hw_ops[table].ops;
-            if let Some(other) = ops
-                .iter()
-                .find(|o| o.code == op.code || o.variant == op.variant)
-            {
+            if let Some(other) = ops.iter().find(|o| o.code == op.code || o.variant == op.variant) {
                 let message = format!(
                     "`{}` has the code or the name of `{}` in the same format",
                     op.record, other.record
                 );
-                return Err(super::also(
-                    fault(op.span, message),
-                    other.span,
-                    "the other one",
-                ));
+                return Err(super::also(fault(op.span, message), other.span, "the other one"));
             }
             ops.push(op);
             Ok(())
@@ -98,11 +84,7 @@ impl<'a> Loader<'a> {
 }
 
 fn index(named: &[Named]) -> HashMap<String, usize> {
-    named
-        .iter()
-        .enumerate()
-        .map(|(i, n)| (n.record.clone(), i))
-        .collect()
+    named.iter().enumerate().map(|(i, n)| (n.record.clone(), i)).collect()
 }
 
 fn hw_op(
@@ -126,8 +108,7 @@ fn hw_op(
         let value = record.def_field(field)?;
         Loader::index(index, what, value, field_span(record, field))
     };
-    let byte =
-        |field: &str| -> Result<u8, Diagnostic> { Ok(int_in(record, field, 0..=255)? as u8) };
+    let byte = |field: &str| -> Result<u8, Diagnostic> { Ok(int_in(record, field, 0..=255)? as u8) };
     Ok(HwOp {
         record: record.name().to_owned(),
         variant: pascal(&name),
@@ -160,10 +141,7 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
     };
     let bits = record.bits("Inst")?;
     if bits.len() != 32 {
-        return Err(fault(
-            span,
-            format!("`Inst` has {} bits, not 32", bits.len()),
-        ));
+        return Err(fault(span, format!("`Inst` has {} bits, not 32", bits.len())));
     }
     for (i, bit) in bits.iter().enumerate() {
         match bit {
@@ -173,37 +151,30 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
                 format.base |= 1 << i;
             }
             BitValue::Unset => {}
-            BitValue::Field { field, index } => {
-                match format.fields.iter_mut().find(|f| f.name == *field) {
-                    Some(f)
-                        if *index == u32::from(f.width) && i == usize::from(f.lsb + f.width) =>
-                    {
-                        f.width += 1;
-                    }
-                    None if *index == 0 => format.fields.push(HwField {
-                        name: (*field).to_owned(),
-                        lsb: i as u8,
-                        width: 1,
-                        signed: signed.iter().any(|s| s == field),
-                    }),
-                    _ => {
-                        return Err(fault(
-                            span,
-                            format!(
-                                "field `{field}` of `{}` is not one run of bits of `Inst` in order",
-                                record.name()
-                            ),
-                        ));
-                    }
+            BitValue::Field { field, index } => match format.fields.iter_mut().find(|f| f.name == *field) {
+                Some(f) if *index == u32::from(f.width) && i == usize::from(f.lsb + f.width) => {
+                    f.width += 1;
                 }
-            }
+                None if *index == 0 => format.fields.push(HwField {
+                    name: (*field).to_owned(),
+                    lsb: i as u8,
+                    width: 1,
+                    signed: signed.iter().any(|s| s == field),
+                }),
+                _ => {
+                    return Err(fault(
+                        span,
+                        format!(
+                            "field `{field}` of `{}` is not one run of bits of `Inst` in order",
+                            record.name()
+                        ),
+                    ));
+                }
+            },
         }
     }
     format.fields.reverse();
-    if let Some(name) = signed
-        .iter()
-        .find(|s| !format.fields.iter().any(|f| f.name == **s))
-    {
+    if let Some(name) = signed.iter().find(|s| !format.fields.iter().any(|f| f.name == **s)) {
         return Err(fault(
             field_span(record, "SignedFields"),
             format!("`{}` has no field `{name}`", record.name()),

@@ -44,11 +44,7 @@ impl<'a> Loader<'a> {
                 if parts.iter().any(|p| p.name == part.name) {
                     return Err(one(fault(
                         part.span,
-                        format!(
-                            "`{}` has two operands named `${}`",
-                            record.name(),
-                            part.name
-                        ),
+                        format!("`{}` has two operands named `${}`", record.name(), part.name),
                     )));
                 }
                 parts.push(part);
@@ -74,10 +70,7 @@ impl<'a> Loader<'a> {
         if mnemonic.is_empty() || mnemonic.contains('$') {
             return Err(fault(
                 field_span(record, "AsmString"),
-                format!(
-                    "`AsmString` of `{}` does not begin with a mnemonic",
-                    record.name()
-                ),
+                format!("`AsmString` of `{}` does not begin with a mnemonic", record.name()),
             ));
         }
         let registers = |field: &str| -> Result<Vec<usize>, Diagnostic> {
@@ -127,12 +120,7 @@ impl<'a> Loader<'a> {
 
     /// Two decodable instructions must differ in a bit that is constant in both.
     fn check_overlaps(&mut self) {
-        let decodable: Vec<&Instruction> = self
-            .target
-            .instructions
-            .iter()
-            .filter(|i| i.decodable)
-            .collect();
+        let decodable: Vec<&Instruction> = self.target.instructions.iter().filter(|i| i.decodable).collect();
         let candidate = |i: &Instruction| Candidate {
             base: i.base & i.fixed,
             fixed: i.fixed,
@@ -152,10 +140,7 @@ impl<'a> Loader<'a> {
                 let word = (a.base & a.fixed) | (b.base & b.fixed);
                 let mut d = fault(
                     b.span,
-                    format!(
-                        "`{}` and `{}` {what}, for example {word:08x}",
-                        a.record, b.record
-                    ),
+                    format!("`{}` and `{}` {what}, for example {word:08x}", a.record, b.record),
                 );
                 d = also(d, a.span, format!("`{}` is defined here", a.record));
                 d.notes.push(
@@ -175,13 +160,7 @@ fn tied_inputs(record: Record<'_>, listed: &[Listed<'_>]) -> Result<HashSet<Stri
     let span = field_span(record, "Constraints");
     let mut tied = HashSet::new();
     for constraint in text.split(',').map(str::trim).filter(|c| !c.is_empty()) {
-        let operand = |text: &str| {
-            let name = text.trim().strip_prefix('$')?;
-            listed.iter().find(|o| o.name == name)
-        };
-        let pair = constraint.split_once('=');
-        let pair = pair.map(|(a, b)| (operand(a), operand(b)));
-        let (Some(a), Some(b)) = pair.unwrap_or((None, None)) else {
+        let Some((left, right)) = constraint.split_once('=') else {
             return Err(fault(
                 span,
                 format!(
@@ -190,6 +169,21 @@ fn tied_inputs(record: Record<'_>, listed: &[Listed<'_>]) -> Result<HashSet<Stri
                 ),
             ));
         };
+        let operand = |text: &str| {
+            let name = text.trim().strip_prefix('$');
+            let found = name.and_then(|name| listed.iter().find(|o| o.name == name));
+            found.ok_or_else(|| {
+                fault(
+                    span,
+                    format!(
+                        "constraint `{constraint}` of `{}`: `{}` is no operand of the instruction",
+                        record.name(),
+                        text.trim()
+                    ),
+                )
+            })
+        };
+        let (a, b) = (operand(left)?, operand(right)?);
         let input = match (a.is_def, b.is_def) {
             (true, false) => b,
             (false, true) => a,

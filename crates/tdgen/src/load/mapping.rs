@@ -37,23 +37,23 @@ impl<'a> Loader<'a> {
             self.target.mappings.push(mapping);
             return;
         };
-        let mut problem = None;
-        if known.columns.len() != mapping.columns.len() {
-            problem = Some(format!(
-                "`{}` and `{}` are one relation, but have different numbers of `ValueCols`",
-                known.record, mapping.record
-            ));
-        }
         let twice = mapping
             .rows
             .iter()
             .find(|(key, _)| known.rows.iter().any(|(k, _)| k == key));
-        if let Some((key, _)) = twice {
-            problem = Some(format!(
-                "`{}` and `{}` are one relation, and both map `{}`",
-                known.record, mapping.record, self.target.instructions[*key].record
-            ));
-        }
+        let problem = if known.columns.len() != mapping.columns.len() {
+            Some(format!(
+                "`{}` and `{}` are one relation, but have different numbers of `ValueCols`",
+                known.record, mapping.record
+            ))
+        } else {
+            twice.map(|(key, _)| {
+                format!(
+                    "`{}` and `{}` are one relation, and both map `{}`",
+                    known.record, mapping.record, self.target.instructions[*key].record
+                )
+            })
+        };
         match problem {
             Some(message) => {
                 let d = also(fault(mapping.span, message), known.span, "the other record");
@@ -112,9 +112,7 @@ impl<'a> Loader<'a> {
                 ));
                 continue;
             };
-            let members = by_row
-                .get(key.row.as_slice())
-                .map_or(&[][..], Vec::as_slice);
+            let members = by_row.get(key.row.as_slice()).map_or(&[][..], Vec::as_slice);
             let mut targets = Vec::new();
             for column in &shape.values {
                 let mut matching = members.iter().filter(|c| c.column == *column);
@@ -131,9 +129,7 @@ impl<'a> Loader<'a> {
                     let d = also(d, first.record.span(), first.record.name());
                     faults.push(also(d, second.record.span(), second.record.name()));
                 }
-                targets.push(
-                    target.and_then(|t| self.instruction_index.get(t.record.name()).copied()),
-                );
+                targets.push(target.and_then(|t| self.instruction_index.get(t.record.name()).copied()));
             }
             if targets.iter().any(Option::is_some) {
                 rows.push((key_index, targets));
@@ -156,15 +152,8 @@ impl<'a> Loader<'a> {
     }
 
     /// A key or column value that no candidate has is a misspelling.
-    fn unused(
-        &self,
-        map: Record<'a>,
-        shape: &Shape,
-        candidates: &[Candidate<'a>],
-        faults: &mut Vec<Diagnostic>,
-    ) {
-        let named = std::iter::once(("KeyCol", &shape.key))
-            .chain(shape.values.iter().map(|v| ("ValueCols", v)));
+    fn unused(&self, map: Record<'a>, shape: &Shape, candidates: &[Candidate<'a>], faults: &mut Vec<Diagnostic>) {
+        let named = std::iter::once(("KeyCol", &shape.key)).chain(shape.values.iter().map(|v| ("ValueCols", v)));
         for (field, column) in named {
             if !candidates.iter().any(|c| c.column == *column) {
                 faults.push(fault(
@@ -255,11 +244,7 @@ impl Shape {
 }
 
 /// Reads the row and column of a candidate; a field it does not have is a fault at the candidate.
-fn candidate<'a>(
-    map: Record<'a>,
-    record: Record<'a>,
-    shape: &Shape,
-) -> Result<Candidate<'a>, Vec<Diagnostic>> {
+fn candidate<'a>(map: Record<'a>, record: Record<'a>, shape: &Shape) -> Result<Candidate<'a>, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let mut values = |fields: &[String], role: &str, typed: bool| -> Vec<String> {
         let mut out = Vec::new();
@@ -286,11 +271,7 @@ fn candidate<'a>(
     let row = values(&shape.row_fields, "RowFields", true);
     let column = values(&shape.col_fields, "ColFields", false);
     if faults.is_empty() {
-        Ok(Candidate {
-            record,
-            row,
-            column,
-        })
+        Ok(Candidate { record, row, column })
     } else {
         Err(faults)
     }

@@ -102,11 +102,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Runs a loader over all records of a class; a record that cannot be read is skipped with its fault noted.
-    fn each(
-        &mut self,
-        class: &str,
-        mut load: impl FnMut(&mut Self, Record<'a>) -> Result<(), Diagnostic>,
-    ) {
+    fn each(&mut self, class: &str, mut load: impl FnMut(&mut Self, Record<'a>) -> Result<(), Diagnostic>) {
         for record in self.records.defs_derived_from(class) {
             if let Err(diagnostic) = load(self, record) {
                 self.faults.push(diagnostic);
@@ -122,20 +118,14 @@ impl<'a> Loader<'a> {
         record: Record<'_>,
         used_at: Span,
     ) -> Result<usize, Diagnostic> {
-        index.get(record.name()).copied().ok_or_else(|| {
-            fault(
-                used_at,
-                format!("`{}` is not a usable {what}", record.name()),
-            )
-        })
+        index
+            .get(record.name())
+            .copied()
+            .ok_or_else(|| fault(used_at, format!("`{}` is not a usable {what}", record.name())))
     }
 
     /// Register records as indices.
-    fn register_list(
-        &self,
-        registers: &[Record<'_>],
-        used_at: Span,
-    ) -> Result<Vec<usize>, Diagnostic> {
+    fn register_list(&self, registers: &[Record<'_>], used_at: Span) -> Result<Vec<usize>, Diagnostic> {
         registers
             .iter()
             .map(|r| Self::index(&self.register_index, "register", *r, used_at))
@@ -145,17 +135,11 @@ impl<'a> Loader<'a> {
 
 /// The span of a field's value, or of the record if it has no such field.
 fn field_span(record: Record<'_>, field: &str) -> Span {
-    record
-        .field(field)
-        .map_or_else(|| record.span(), |f| f.span())
+    record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
 /// An integer field that has to lie in a range.
-fn int_in(
-    record: Record<'_>,
-    field: &str,
-    range: std::ops::RangeInclusive<i64>,
-) -> Result<i64, Diagnostic> {
+fn int_in(record: Record<'_>, field: &str, range: std::ops::RangeInclusive<i64>) -> Result<i64, Diagnostic> {
     let value = record.int(field)?;
     if range.contains(&value) {
         Ok(value)

@@ -44,12 +44,7 @@ pub(super) struct Compound {
 
 impl<'a> Loader<'a> {
     /// The operands of a `(outs ...)` or `(ins ...)` dag.
-    pub(super) fn listed(
-        &self,
-        record: Record<'a>,
-        field: &str,
-        is_def: bool,
-    ) -> Result<Vec<Listed<'a>>, Diagnostic> {
+    pub(super) fn listed(&self, record: Record<'a>, field: &str, is_def: bool) -> Result<Vec<Listed<'a>>, Diagnostic> {
         let dag = record.dag(field)?;
         let span = field_span(record, field);
         let mut operands = Vec::new();
@@ -66,10 +61,7 @@ impl<'a> Loader<'a> {
             let class = class.ok_or_else(|| {
                 fault(
                     span,
-                    format!(
-                        "`{field}` of `{}`: an operand class is expected",
-                        record.name()
-                    ),
+                    format!("`{field}` of `{}`: an operand class is expected", record.name()),
                 )
             })?;
             if class.name() == "variable_ops" {
@@ -97,10 +89,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The encoded parts of an operand, and how it is written if it has several.
-    pub(super) fn parts(
-        &mut self,
-        operand: &Listed<'a>,
-    ) -> Result<(Vec<Part>, Option<Compound>), Diagnostic> {
+    pub(super) fn parts(&mut self, operand: &Listed<'a>) -> Result<(Vec<Part>, Option<Compound>), Diagnostic> {
         let class = operand.class;
         if !class.is_a("Operand") {
             let kind = self.operand_kind(class, operand.span)?;
@@ -137,11 +126,7 @@ impl<'a> Loader<'a> {
                 ));
             };
             let kind = self.operand_kind(sub, span)?;
-            let own = given
-                .get(i)
-                .cloned()
-                .flatten()
-                .unwrap_or_else(|| name.to_owned());
+            let own = given.get(i).cloned().flatten().unwrap_or_else(|| name.to_owned());
             renamed.push((name.to_owned(), own.clone()));
             // The registers of an address are read, whichever list it stands in.
             parts.push(Part {

@@ -13,11 +13,7 @@ impl<'a> Loader<'a> {
             loader.target.relocations.push(relocation);
             Ok(())
         });
-        let numbers = self
-            .target
-            .relocations
-            .iter()
-            .map(|r| (i64::from(r.number), r.span));
+        let numbers = self.target.relocations.iter().map(|r| (i64::from(r.number), r.span));
         let faults = twice("relocations", numbers);
         self.faults.extend(faults);
         self.target.relocations.sort_by_key(|r| r.number);
@@ -65,10 +61,7 @@ impl<'a> Loader<'a> {
         self.target.thread_statuses.sort_by_key(|c| c.value);
 
         self.each("ControlRegister", |loader, record| {
-            loader
-                .target
-                .control_registers
-                .push(control_register(record)?);
+            loader.target.control_registers.push(control_register(record)?);
             Ok(())
         });
         let numbers = self
@@ -183,10 +176,7 @@ fn control_register(record: Record<'_>) -> Result<ControlRegister, Diagnostic> {
         other => {
             return Err(fault(
                 field_span(record, "Access"),
-                format!(
-                    "access `{other}` of `{}` is not `r`, `w` or `rw`",
-                    record.name()
-                ),
+                format!("access `{other}` of `{}` is not `r`, `w` or `rw`", record.name()),
             ));
         }
     };

@@ -22,9 +22,7 @@ impl<'a> Loader<'a> {
                 }
                 match register(record, file) {
                     Ok(register) => {
-                        if let Some(other) =
-                            dwarf_of.insert(register.dwarf, register.record.clone())
-                        {
+                        if let Some(other) = dwarf_of.insert(register.dwarf, register.record.clone()) {
                             self.fault(
                                 register.span,
                                 format!(
@@ -34,8 +32,7 @@ impl<'a> Loader<'a> {
                             );
                         }
                         self.target.registers.push(register);
-                        self.register_index
-                            .insert(record.name().to_owned(), usize::MAX);
+                        self.register_index.insert(record.name().to_owned(), usize::MAX);
                     }
                     Err(diagnostic) => self.faults.push(diagnostic),
                 }
@@ -75,10 +72,7 @@ impl<'a> Loader<'a> {
                     break;
                 }
                 if !names.insert(r.asm_name.as_str()) {
-                    faults.push(fault(
-                        r.span,
-                        format!("two registers have the name `{}`", r.asm_name),
-                    ));
+                    faults.push(fault(r.span, format!("two registers have the name `{}`", r.asm_name)));
                 }
             }
         }
