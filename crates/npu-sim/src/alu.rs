@@ -38,15 +38,10 @@ pub(crate) const fn class(op: AluOp) -> Class {
         | AluOp::Cmpuge
         | AluOp::Cmpult
         | AluOp::Cmpule => Class::Compare,
-        AluOp::Fadd | AluOp::Fsub | AluOp::Fmul | AluOp::Fdiv | AluOp::Itof | AluOp::Ftoi => {
-            Class::Float
+        AluOp::Fadd | AluOp::Fsub | AluOp::Fmul | AluOp::Fdiv | AluOp::Itof | AluOp::Ftoi => Class::Float,
+        AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => {
+            Class::FloatCompare
         }
-        AluOp::Cmpfeq
-        | AluOp::Cmpfne
-        | AluOp::Cmpfgt
-        | AluOp::Cmpfge
-        | AluOp::Cmpflt
-        | AluOp::Cmpfle => Class::FloatCompare,
         AluOp::Shuffle => Class::Shuffle,
         AluOp::Getlane => Class::GetLane,
         AluOp::CrtMask => Class::Mask,

@@ -7,8 +7,9 @@
 //! is known, else 0, and reports a [`Hazard`].
 
 use crate::alu::{self, Class};
-use crate::hazard::{Findings, Hazard, is_store, is_vector_access, scalar_name};
+use crate::findings::{Findings, Hazard};
 use crate::memory::{Memory, MemoryFull};
+use crate::operands::{is_store, is_vector_access, scalar_name};
 use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use crate::shared::{Shared, is_io};
 use crate::thread::{LANES, Lanes, PC, RA, RM, Thread, TrapReason};
@@ -96,12 +97,8 @@ impl std::fmt::Display for HangReason {
             HangReason::Barrier { id, missing } => {
                 write!(f, "barrier {id} waits for {missing} more threads")
             }
-            HangReason::PendingAtBarrier => {
-                f.write_str("a barrier waits for an operation that never completes")
-            }
-            HangReason::BlockedIo => {
-                f.write_str("the I/O queue waits for a write that nobody takes")
-            }
+            HangReason::PendingAtBarrier => f.write_str("a barrier waits for an operation that never completes"),
+            HangReason::BlockedIo => f.write_str("the I/O queue waits for a write that nobody takes"),
             HangReason::SelfJump => f.write_str("endless jump to itself"),
         }
     }
@@ -185,11 +182,7 @@ impl Env<'_> {
                 self.operate(op, dst, dst_v, a, Source::Scalar(imm as u32), false)
             }
             RawInst::Mvi {
-                op,
-                dst,
-                imm,
-                dst_v,
-                ..
+                op, dst, imm, dst_v, ..
             } => {
                 self.move_immediate(op, dst, dst_v, imm);
                 Flow::Next
@@ -282,11 +275,7 @@ impl Env<'_> {
             format!("operation {op} with destination 63 is taken as a jump")
         });
         let taken = |taken: bool, target: u32| {
-            if taken {
-                Flow::Jump(target)
-            } else {
-                Flow::Next
-            }
+            if taken { Flow::Jump(target) } else { Flow::Next }
         };
         match JbaOp::from_code(op) {
             Some(JbaOp::Jmp | JbaOp::Jmpsr | JbaOp::Jret | JbaOp::Jeret) => Flow::Jump(a),
@@ -296,15 +285,7 @@ impl Env<'_> {
         }
     }
 
-    fn operate(
-        &mut self,
-        code: u8,
-        dst: u8,
-        dst_v: bool,
-        a: Source,
-        b: Source,
-        long: bool,
-    ) -> Flow {
+    fn operate(&mut self, code: u8, dst: u8, dst_v: bool, a: Source, b: Source, long: bool) -> Flow {
         let Some(op) = AluOp::from_code(code) else {
             return self.undefined_operation(code, dst, dst_v);
         };
@@ -413,9 +394,7 @@ impl Env<'_> {
         lanes.0[0] = result;
         if dst_v {
             self.report(Hazard::UndefinedOperation, || {
-                format!(
-                    "lanes 1 to 15 of v{dst} get leftovers: operation {code} has a scalar result"
-                )
+                format!("lanes 1 to 15 of v{dst} get leftovers: operation {code} has a scalar result")
             });
         }
         self.write(dst, dst_v, &lanes);
@@ -477,7 +456,7 @@ impl Env<'_> {
         };
         let size = access_size(kind);
         self.access(address, size, is_vector_access(op), false, Space::Main);
-        let misaligned = address % alignment(kind) != 0;
+        let misaligned = !address.is_multiple_of(alignment(kind));
         match kind {
             MemOp::LoadV16i8
             | MemOp::LoadV16u8
@@ -488,9 +467,7 @@ impl Env<'_> {
             | MemOp::LoadV8i64 => {
                 // Every lane takes the low bytes of its own word of the line: the packed forms have a stride of 4.
                 let line: [u8; LINE as usize] = self.memory.load(address);
-                let lanes = Lanes(std::array::from_fn(|k| {
-                    extend(kind, word_of(&line[4 * k..4 * k + 4]))
-                }));
+                let lanes = Lanes(std::array::from_fn(|k| extend(kind, word_of(&line[4 * k..4 * k + 4]))));
                 self.write_vector(reg, &lanes, lanes.0[0]);
             }
             _ => {
@@ -509,7 +486,7 @@ impl Env<'_> {
             return Flow::Next;
         };
         let size = access_size(kind);
-        let misaligned = address % alignment(kind) != 0;
+        let misaligned = !address.is_multiple_of(alignment(kind));
         let mut bytes = [0; LINE as usize];
         let length = match kind {
             MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
@@ -554,7 +531,7 @@ impl Env<'_> {
         }
         let kind = MemOp::from_code(op);
         let size = kind.map_or(4, access_size);
-        let misaligned = kind.is_some_and(|kind| address % alignment(kind) != 0);
+        let misaligned = kind.is_some_and(|kind| !address.is_multiple_of(alignment(kind)));
         let vector = is_vector_access(op);
         self.access(address, size, vector, is_store(op), Space::Io);
         if kind == Some(MemOp::Store32) {
@@ -611,7 +588,7 @@ impl Env<'_> {
             return Flow::Next;
         }
         self.access(address, size, vector, is_store(op), Space::Scratchpad);
-        let misaligned = !wide && !is_gather(kind) && address % size != 0;
+        let misaligned = !wide && !is_gather(kind) && !address.is_multiple_of(size);
         // A misaligned access moves the whole word that contains the address.
         let unit = if misaligned { 4 } else { size };
         let mask = self.thread.mask;
@@ -663,9 +640,7 @@ impl Env<'_> {
     fn scratchpad_write(&mut self, address: u32, size: u32, value: u32) {
         match size {
             1 => self.shared.scratchpad_store(address, [value as u8]),
-            2 => self
-                .shared
-                .scratchpad_store(address, (value as u16).to_le_bytes()),
+            2 => self.shared.scratchpad_store(address, (value as u16).to_le_bytes()),
             _ => self.shared.scratchpad_store(address, value.to_le_bytes()),
         }
     }
@@ -707,11 +682,11 @@ impl Env<'_> {
             // The opcodes alias those of load32 and load_u16, and so do the alignment checks. Nothing else happens without
             // caches.
             Some(CtrOp::Flush) => {
-                let misaligned = self.scalar(reg0) % 4 != 0;
+                let misaligned = !self.scalar(reg0).is_multiple_of(4);
                 self.finish(misaligned, TrapReason::Memory)
             }
             Some(CtrOp::DcacheInv) => {
-                let misaligned = self.scalar(reg0) % 2 != 0;
+                let misaligned = !self.scalar(reg0).is_multiple_of(2);
                 self.finish(misaligned, TrapReason::Memory)
             }
             _ => Flow::Next,
@@ -747,8 +722,7 @@ impl Env<'_> {
             }
             Some(JraOp::Beqz | JraOp::Bnez) => {
                 self.report(Hazard::UndefinedOperation, || {
-                    "a conditional branch in the unconditional format tests nothing defined"
-                        .to_owned()
+                    "a conditional branch in the unconditional format tests nothing defined".to_owned()
                 });
                 Flow::Next
             }
@@ -766,16 +740,11 @@ fn per_lane(a: &Source, b: &Source, f: impl Fn(u32, u32) -> u32) -> Lanes {
 
 /// Compares all lanes, whatever the mask.
 fn lane_bits(a: &Source, b: &Source, op: AluOp) -> u32 {
-    (0..LANES).fold(0, |set, k| {
-        set | u32::from(alu::compare(op, a.lane(k), b.lane(k))) << k
-    })
+    (0..LANES).fold(0, |set, k| set | u32::from(alu::compare(op, a.lane(k), b.lane(k))) << k)
 }
 
 fn word_of(bytes: &[u8]) -> u32 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |word, &byte| word << 8 | u32::from(byte))
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }
 
 /// Bytes of a scalar or a lane.

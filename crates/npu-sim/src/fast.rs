@@ -23,6 +23,15 @@ pub(crate) enum Exit {
     NeedPage,
 }
 
+/// What the definition has to look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watched {
+    /// Operations that touch one of these registers, scalar and vector in one set.
+    pub registers: u64,
+    /// Loads and stores.
+    pub memory: bool,
+}
+
 /// Words of the I/O space and the few ordinary lines above it, which the definition tells apart.
 #[inline(always)]
 fn may_be_io(address: u32) -> bool {
@@ -70,16 +79,14 @@ fn vector(op: u8, a: &Lanes, b: &Lanes) -> Lanes {
 
 /// Runs `thread` from its PC in the page `first` for at most `budget` operations, which is counted down.
 ///
-/// With `WATCH`, operations that touch a register of `watched` are left to the definition, and with `memory_watched` loads
-/// and stores too.
+/// With `WATCH`, what touches `watched` is left to the definition.
 pub(crate) fn run<const WATCH: bool>(
     code: &CodeCache,
     first: &PageOps,
     thread: &mut Thread,
     shared: &mut Shared,
     memory: &mut Memory,
-    watched: u64,
-    memory_watched: bool,
+    watched: Watched,
     budget: &mut u64,
 ) -> Exit {
     let mut ops = first;
@@ -105,7 +112,7 @@ pub(crate) fn run<const WATCH: bool>(
             leave!(Exit::Budget);
         }
         let op = ops[index];
-        if WATCH && touched(op) & watched != 0 {
+        if WATCH && touched(op) & watched.registers != 0 {
             leave!(Exit::Slow);
         }
         macro_rules! a {
@@ -159,10 +166,7 @@ pub(crate) fn run<const WATCH: bool>(
         macro_rules! address {
             ($alignment:expr) => {{
                 let address = a!().wrapping_add(op.imm as u32);
-                if address & ($alignment - 1) != 0
-                    || may_be_io(address)
-                    || (WATCH && memory_watched)
-                {
+                if !address.is_multiple_of($alignment) || may_be_io(address) || (WATCH && watched.memory) {
                     leave!(Exit::Slow);
                 }
                 address
@@ -310,8 +314,7 @@ pub(crate) fn run<const WATCH: bool>(
                 unary!(Itof);
             }
             Kind::FloatCompare => {
-                let holds = AluOp::from_code(op.imm as u8)
-                    .is_some_and(|kind| alu::compare(kind, a!(), b!()));
+                let holds = AluOp::from_code(op.imm as u8).is_some_and(|kind| alu::compare(kind, a!(), b!()));
                 set!(if holds { 0xffff } else { 0 });
             }
             Kind::Movei => set!(op.imm as u32),
@@ -437,20 +440,14 @@ pub(crate) fn run<const WATCH: bool>(
 /// Whether a result can be lost (`microarch.md` 10.1), for the operations that are done here.
 #[inline(always)]
 fn is_long(op: u8) -> bool {
-    op == AluOp::Fadd as u8
-        || op == AluOp::Fsub as u8
-        || op == AluOp::Fdiv as u8
-        || op == AluOp::Itof as u8
+    op == AluOp::Fadd as u8 || op == AluOp::Fsub as u8 || op == AluOp::Fdiv as u8 || op == AluOp::Itof as u8
 }
 
 #[inline(always)]
 fn from_line(line: &[u8; 64]) -> Lanes {
     let mut lanes = Lanes::default();
     for (lane, bytes) in lanes.0.iter_mut().zip(line.chunks_exact(4)) {
-        *lane = bytes
-            .iter()
-            .rev()
-            .fold(0, |word, &byte| word << 8 | u32::from(byte));
+        *lane = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
     }
     lanes
 }

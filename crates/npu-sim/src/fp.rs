@@ -44,11 +44,7 @@ fn faulty_shift_right(value: u32, by: u32) -> u32 {
 
 /// `fadd`: sum with seven guard bits, rounded half up in magnitude before normalisation.
 pub fn add(a: u32, b: u32) -> u32 {
-    let (big, small) = if a & MAGNITUDE >= b & MAGNITUDE {
-        (a, b)
-    } else {
-        (b, a)
-    };
+    let (big, small) = if a & MAGNITUDE >= b & MAGNITUDE { (a, b) } else { (b, a) };
     // Only the larger operand is tested for zero; a zero as the smaller one keeps its hidden bit and counts as 2^-127.
     let (big_sign, big_exponent, big_significand) = if is_zero(big) {
         (0, 0, 0)

@@ -10,311 +10,14 @@
 //! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
 
 use crate::alu::{self, Class};
-use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use crate::operands::{Operands, has_long_latency, is_store, is_vector_access, scalar_name};
+use crate::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
 use crate::thread::{PC, RA, RM};
 use std::collections::HashMap;
-use std::fmt;
 
 /// Instructions after a taken branch in which a lost result can still be missing. Long enough for a load miss with a slow
 /// memory; one instruction is at least one cycle.
 pub const LOST_WINDOW: u32 = 64;
-
-/// Distinct findings kept; the rest is only counted.
-const FINDING_LIMIT: usize = 4096;
-
-/// What a program met. The names are those of the errata records in `td/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Hazard {
-    /// A result of long latency before a taken branch was used at the target.
-    LostResult,
-    /// Undriven bits 31:16 of a vector integer compare were used.
-    UndrivenBits,
-    /// `shuffle` or `getlane` with an index above 15.
-    LaneIndex,
-    /// Scalar result of a float operation on vectors while lane 0 is masked off.
-    StaleFloat,
-    /// A vector write to `v59` changed the lane mask at a moment that nothing fixes.
-    MaskByV59,
-    /// The instruction after a misaligned access may or may not have executed.
-    ImpreciseTrap,
-    /// A control register that does not exist was read.
-    ControlRegister,
-    /// An operation that the hardware does not define, or leaves results of earlier ones behind.
-    UndefinedOperation,
-    /// A register-register instruction with destination number 63, taken as a jump.
-    Destination63,
-    /// A scratchpad vector access with an empty mask, which never completes.
-    EmptyMask,
-}
-
-impl Hazard {
-    /// The name of the erratum.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Hazard::LostResult => "lost_result",
-            Hazard::UndrivenBits => "undriven_bits",
-            Hazard::LaneIndex => "lane_index",
-            Hazard::StaleFloat => "stale_float",
-            Hazard::MaskByV59 => "v59_mask",
-            Hazard::ImpreciseTrap => "imprecise_trap",
-            Hazard::ControlRegister => "control_register",
-            Hazard::UndefinedOperation => "undefined_operation",
-            Hazard::Destination63 => "destination_63",
-            Hazard::EmptyMask => "empty_mask",
-        }
-    }
-}
-
-impl fmt::Display for Hazard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// An erratum met at an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What was met.
-    pub hazard: Hazard,
-    /// Address of the instruction that met it.
-    pub pc: u32,
-    /// Number of the thread that met it first.
-    pub thread: u32,
-    /// The registers and addresses involved, for people.
-    pub detail: String,
-    /// How often it was met at this address.
-    pub count: u64,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:#010x}: {}: {} ({} times)",
-            self.pc, self.hazard, self.detail, self.count
-        )
-    }
-}
-
-/// Findings by address and kind.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Findings {
-    list: Vec<Finding>,
-    index: HashMap<(u32, Hazard), usize>,
-    /// All reports, repeated and dropped ones included.
-    pub total: u64,
-    /// In the strict mode, the first report that was not yet taken.
-    pub pending: Option<Finding>,
-    strict: bool,
-}
-
-impl Findings {
-    pub fn list(&self) -> &[Finding] {
-        &self.list
-    }
-
-    pub fn new(strict: bool) -> Findings {
-        Findings {
-            strict,
-            ..Findings::default()
-        }
-    }
-
-    pub fn clear(&mut self) {
-        *self = Findings::new(self.strict);
-    }
-
-    /// Records a finding; the text is made only when it is a new one.
-    pub fn report(
-        &mut self,
-        thread: u32,
-        pc: u32,
-        hazard: Hazard,
-        detail: impl FnOnce() -> String,
-    ) {
-        self.total += 1;
-        let known = self.index.get(&(pc, hazard)).copied();
-        if let Some(found) = known.and_then(|k| self.list.get_mut(k)) {
-            found.count += 1;
-            if self.strict && self.pending.is_none() {
-                self.pending = Some(found.clone());
-            }
-            return;
-        }
-        if self.list.len() >= FINDING_LIMIT && !self.strict {
-            return;
-        }
-        let finding = Finding {
-            hazard,
-            pc,
-            thread,
-            detail: detail(),
-            count: 1,
-        };
-        if self.strict && self.pending.is_none() {
-            self.pending = Some(finding.clone());
-        }
-        if self.list.len() < FINDING_LIMIT {
-            self.index.insert((pc, hazard), self.list.len());
-            self.list.push(finding);
-        }
-    }
-}
-
-/// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Operands {
-    pub scalar_reads: u64,
-    pub scalar_writes: u64,
-    pub vector_reads: u64,
-    pub vector_writes: u64,
-}
-
-impl Operands {
-    fn read(&mut self, number: u8, vector: bool) {
-        if vector {
-            self.vector_reads |= 1 << number;
-        } else if number != PC {
-            self.scalar_reads |= 1 << number;
-        }
-    }
-
-    fn write(&mut self, number: u8, vector: bool) {
-        if vector {
-            self.vector_writes |= 1 << number;
-        } else if number != PC {
-            self.scalar_writes |= 1 << number;
-        }
-    }
-
-    fn masked(&mut self) {
-        self.scalar_reads |= 1 << RM;
-    }
-
-    /// The operands of an instruction.
-    pub fn of(inst: &RawInst) -> Operands {
-        let mut o = Operands::default();
-        match *inst {
-            RawInst::Rr {
-                op,
-                dst,
-                src0,
-                src1,
-                dst_v,
-                src0_v,
-                src1_v,
-                ..
-            } => {
-                o.read(src0, src0_v);
-                if AluOp::from_code(op).is_some_and(|op| !alu::is_unary(op)) {
-                    o.read(src1, src1_v);
-                }
-                o.write(dst, dst_v);
-                if dst_v || src0_v || src1_v {
-                    o.masked();
-                }
-            }
-            RawInst::Ri {
-                dst,
-                src0,
-                dst_v,
-                src0_v,
-                ..
-            } => {
-                o.read(src0, src0_v);
-                o.write(dst, dst_v);
-                if dst_v || src0_v {
-                    o.masked();
-                }
-            }
-            RawInst::Mvi { op, dst, dst_v, .. } => {
-                if MviOp::from_code(op).is_some() {
-                    o.write(dst, dst_v);
-                }
-                if dst_v {
-                    o.masked();
-                }
-            }
-            RawInst::Mem { op, reg, base, .. } => {
-                o.read(base, false);
-                let vector = is_vector_access(op);
-                if is_store(op) {
-                    o.read(reg, vector);
-                } else {
-                    o.write(reg, vector);
-                }
-                if vector {
-                    o.masked();
-                }
-            }
-            RawInst::Ctr { op, reg0, reg1 } => match CtrOp::from_code(op) {
-                Some(CtrOp::Barrier | CtrOp::WriteCr) => {
-                    o.read(reg0, false);
-                    o.read(reg1, false);
-                }
-                Some(CtrOp::ReadCr) => {
-                    o.read(reg1, false);
-                    o.write(reg0, false);
-                }
-                Some(CtrOp::Flush | CtrOp::DcacheInv) => o.read(reg0, false),
-                _ => {}
-            },
-            RawInst::Jba { op, reg, .. } => match JbaOp::from_code(op) {
-                Some(JbaOp::Jret) => o.read(RA, false),
-                Some(JbaOp::Jmpsr) => {
-                    o.read(reg, false);
-                    o.write(RA, false);
-                }
-                Some(JbaOp::Jmp | JbaOp::Jeret | JbaOp::Beqz | JbaOp::Bnez) => o.read(reg, false),
-                _ => {}
-            },
-            RawInst::Jra { op, .. } => {
-                if JraOp::from_code(op) == Some(JraOp::Jmpsr) {
-                    o.write(RA, false);
-                }
-            }
-            RawInst::Undefined => {}
-        }
-        o
-    }
-}
-
-/// Whether a MEM opcode is in the store half of the opcode space.
-pub(crate) const fn is_store(op: u8) -> bool {
-    op >= 32
-}
-
-/// Whether a MEM opcode moves a vector register, and is masked.
-pub(crate) fn is_vector_access(op: u8) -> bool {
-    matches!(
-        MemOp::from_code(op),
-        Some(
-            MemOp::LoadV16i8
-                | MemOp::LoadV16i16
-                | MemOp::LoadV16i32
-                | MemOp::LoadV8i64
-                | MemOp::LoadV16u8
-                | MemOp::LoadV16u16
-                | MemOp::LoadV16u32
-                | MemOp::StoreV16i8
-                | MemOp::StoreV16i16
-                | MemOp::StoreV16i32
-                | MemOp::StoreV8i64
-        )
-    )
-}
-
-/// Whether the result of an instruction can arrive more than 11 cycles after its issue (`microarch.md` 9.2).
-pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
-    match *inst {
-        RawInst::Rr { op, dst, .. } if dst != PC => matches!(
-            AluOp::from_code(op),
-            Some(AluOp::Fadd | AluOp::Fsub | AluOp::Fdiv | AluOp::Itof)
-        ),
-        RawInst::Mem { op, shared, .. } => !shared && !is_store(op),
-        _ => false,
-    }
-}
 
 /// A result that may be missing.
 #[derive(Clone, Copy, Debug)]
@@ -368,9 +71,7 @@ impl Watch {
     /// Whether anything is followed.
     #[inline]
     pub fn active(&self) -> bool {
-        self.lost.is_some()
-            || self.stuck_scalars | self.stuck_vectors != 0
-            || self.undriven.is_some()
+        self.lost.is_some() || self.stuck_scalars | self.stuck_vectors != 0 || self.undriven.is_some()
     }
 
     /// Scalar registers whose use matters.
@@ -510,8 +211,7 @@ impl Watch {
     pub fn lost_use(&mut self, operands: &Operands) -> Option<String> {
         let lost = self.lost?;
         let reads = (operands.scalar_reads & lost.scalar) | (operands.vector_reads & lost.vector);
-        let writes =
-            (operands.scalar_writes & lost.scalar) | (operands.vector_writes & lost.vector);
+        let writes = (operands.scalar_writes & lost.scalar) | (operands.vector_writes & lost.vector);
         if reads == 0 && writes == 0 {
             return None;
         }
@@ -576,12 +276,8 @@ impl Watch {
         self.undriven.as_ref()?;
         let operands = Operands::of(inst);
         // What a use of the lowest undriven register among `numbers` is reported as.
-        let used = |watch: &Watch, numbers: &[u8]| {
-            numbers
-                .iter()
-                .copied()
-                .find(|&n| n != PC && watch.get_undriven(n) != 0)
-        };
+        let used =
+            |watch: &Watch, numbers: &[u8]| numbers.iter().copied().find(|&n| n != PC && watch.get_undriven(n) != 0);
         match *inst {
             RawInst::Rr {
                 op,
@@ -771,18 +467,5 @@ fn through(op: AluOp, a: u32, a_bits: u32, b: u32, b_bits: u32) -> (u32, bool) {
         AluOp::Ctz if (a & !a_bits).trailing_zeros() < a_bits.trailing_zeros() => (0, false),
         op if alu::class(op) == Class::NoUnit => (0, false),
         _ => (0, true),
-    }
-}
-
-/// Name of a scalar register, for messages.
-pub(crate) fn scalar_name(number: u8) -> String {
-    match number {
-        58 => "tr".to_owned(),
-        RM => "rm".to_owned(),
-        60 => "fp".to_owned(),
-        61 => "sp".to_owned(),
-        RA => "ra".to_owned(),
-        PC => "pc".to_owned(),
-        n => format!("s{n}"),
     }
 }

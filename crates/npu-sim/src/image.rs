@@ -31,8 +31,7 @@ impl Format {
         };
         let is_hex = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_hexdigit());
         if let Some((address, data)) = first.split_once(',')
-            && let (Some(address), Some(data)) =
-                (address.strip_prefix("0x"), data.strip_prefix("0x"))
+            && let (Some(address), Some(data)) = (address.strip_prefix("0x"), data.strip_prefix("0x"))
             && is_hex(address)
             && is_hex(data)
             && data.len() == 2 * BLOCK
@@ -198,11 +197,7 @@ impl Reader {
                         self.put(at, &value.to_le_bytes());
                         at = at.wrapping_add(4);
                     }
-                    None => self.error(
-                        number,
-                        column,
-                        format!("`{word}` is not a 32-bit hexadecimal number"),
-                    ),
+                    None => self.error(number, column, format!("`{word}` is not a 32-bit hexadecimal number")),
                 }
             }
         }

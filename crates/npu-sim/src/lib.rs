@@ -32,11 +32,13 @@
 mod alu;
 mod exec;
 mod fast;
+mod findings;
 pub mod fp;
 mod hazard;
 pub mod image;
 mod machine;
 mod memory;
+mod operands;
 mod predecode;
 mod raw;
 mod shared;
@@ -44,7 +46,8 @@ mod thread;
 mod trace;
 
 pub use exec::{Access, Effect, HangReason, Space, TRAP_VECTOR};
-pub use hazard::{Finding, Hazard, LOST_WINDOW};
+pub use findings::{Finding, Hazard};
+pub use hazard::LOST_WINDOW;
 pub use machine::{Config, Machine, Stop, THREADS, TraceEvent};
 pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use shared::{IO_FIRST, IO_LAST, SCRATCHPAD_SIZE, control};

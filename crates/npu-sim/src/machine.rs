@@ -1,13 +1,14 @@
 //! A core with its memory: what an embedder holds.
 
 use crate::exec::{Effect, Env, Flow, HangReason, TRAP_VECTOR};
-use crate::fast::{self, Exit};
-use crate::hazard::{Finding, Findings, Operands, scalar_name};
+use crate::fast::{self, Exit, Watched};
+use crate::findings::{Finding, Findings, Hazard};
 use crate::image::Image;
 use crate::memory::{Memory, MemoryFull};
+use crate::operands::{Operands, scalar_name};
 use crate::predecode::CodeCache;
 use crate::raw::{self, RawInst};
-use crate::shared::{SCRATCHPAD_SIZE, Shared};
+use crate::shared::Shared;
 use crate::thread::{RM, Status, Thread};
 use std::collections::BTreeSet;
 
@@ -86,10 +87,9 @@ impl std::fmt::Display for Stop {
                 "erratum at {:#010x}: {}: {}",
                 finding.pc, finding.hazard, finding.detail
             ),
-            Stop::MemoryFull { pc, address } => write!(
-                f,
-                "memory limit at {pc:#010x}, with the write at {address:#010x}"
-            ),
+            Stop::MemoryFull { pc, address } => {
+                write!(f, "memory limit at {pc:#010x}, with the write at {address:#010x}")
+            }
             Stop::NoSuchThread => f.write_str("no such hardware thread"),
         }
     }
@@ -114,11 +114,7 @@ impl std::fmt::Display for TraceEvent<'_> {
     /// Thread, PC, word, disassembly, and the results as `register=value`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = crate::trace::disassemble(self.word);
-        write!(
-            f,
-            "{} {:08x} {:08x}  {text:<36}",
-            self.thread, self.pc, self.word
-        )?;
+        write!(f, "{} {:08x} {:08x}  {text:<36}", self.thread, self.pc, self.word)?;
         if let Some(number) = self.effect.scalar {
             let value = self.state.scalar(number);
             write!(f, " {}={value:08x}", scalar_name(number))?;
@@ -211,9 +207,8 @@ impl Machine {
         &self.shared.scratchpad
     }
 
-    /// The scratchpad of the core, always [`SCRATCHPAD_SIZE`] bytes.
+    /// The scratchpad of the core, always [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes.
     pub fn scratchpad_mut(&mut self) -> &mut [u8] {
-        debug_assert_eq!(self.shared.scratchpad.len(), SCRATCHPAD_SIZE);
         &mut self.shared.scratchpad
     }
 
@@ -275,8 +270,8 @@ impl Machine {
         }
         self.shared.enabled |= 1 << number;
         let mut left = limit;
-        let mut step_over = self.stopped_at[number].take()
-            == Some((self.threads[number].pc, self.threads[number].instructions));
+        let mut step_over =
+            self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
         loop {
             self.code.update(&mut self.memory);
             if left == 0 {
@@ -310,18 +305,13 @@ impl Machine {
     }
 
     /// Like [`Machine::run`], with a call of `trace` after every instruction. Much slower.
-    pub fn run_traced(
-        &mut self,
-        number: usize,
-        limit: u64,
-        trace: &mut dyn FnMut(&TraceEvent<'_>),
-    ) -> Stop {
+    pub fn run_traced(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
         if number >= THREADS {
             return Stop::NoSuchThread;
         }
         self.shared.enabled |= 1 << number;
-        let mut step_over = self.stopped_at[number].take()
-            == Some((self.threads[number].pc, self.threads[number].instructions));
+        let mut step_over =
+            self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
         for _ in 0..limit {
             let pc = self.threads[number].pc;
             let mut here = self.code.breakpoints().range(pc & !3..=pc | 3);
@@ -370,8 +360,10 @@ impl Machine {
                 // Masked operations read `rm` without naming it.
                 return Ok(Exit::Slow);
             }
-            let watched = thread.watch.scalars() | thread.watch.vectors();
-            let memory_watched = thread.watch.memory();
+            let watched = Watched {
+                registers: thread.watch.scalars() | thread.watch.vectors(),
+                memory: thread.watch.memory(),
+            };
             fast::run::<true>(
                 &self.code,
                 page,
@@ -379,7 +371,6 @@ impl Machine {
                 &mut self.shared,
                 &mut self.memory,
                 watched,
-                memory_watched,
                 &mut rest,
             )
         } else {
@@ -389,8 +380,7 @@ impl Machine {
                 thread,
                 &mut self.shared,
                 &mut self.memory,
-                0,
-                false,
+                Watched::default(),
                 &mut rest,
             )
         };
@@ -428,8 +418,7 @@ impl Machine {
             effect: Effect::default(),
         };
         if env.thread.watch.active() {
-            env.watch(&inst)
-                .map_err(|reason| Stop::Hang { pc, reason })?;
+            env.watch(&inst).map_err(|reason| Stop::Hang { pc, reason })?;
         }
         let flow = env.execute(&inst);
         let effect = env.effect;
@@ -497,7 +486,7 @@ impl Env<'_> {
             return Err(HangReason::BusyRegister { register });
         }
         if let Some(detail) = self.thread.watch.lost_use(&operands) {
-            self.report(crate::hazard::Hazard::LostResult, || detail);
+            self.report(Hazard::LostResult, || detail);
         }
         let pc = self.pc;
         let Thread { watch, scalars, .. } = &mut *self.thread;
@@ -509,7 +498,7 @@ impl Env<'_> {
             }
         });
         if let Some(register) = used {
-            self.report(crate::hazard::Hazard::UndrivenBits, || {
+            self.report(Hazard::UndrivenBits, || {
                 format!(
                     "the upper half of a vector compare's result, which nothing drives, is used through {}",
                     scalar_name(register)

@@ -212,11 +212,7 @@ impl Memory {
     }
 
     /// The page of `address` for a write of `length` bytes that stays inside it.
-    fn page_mut(
-        &mut self,
-        address: u32,
-        length: u32,
-    ) -> Result<&mut [u8; PAGE_SIZE as usize], MemoryFull> {
+    fn page_mut(&mut self, address: u32, length: u32) -> Result<&mut [u8; PAGE_SIZE as usize], MemoryFull> {
         let index = self.own_page(address)?;
         if self.entry(address) & CODE != 0 {
             self.note_code_write(address, length);
@@ -325,10 +321,7 @@ mod tests {
         let mut memory = Memory::new(8192);
         memory.write_u32(0, 1).unwrap();
         memory.write_u32(0x10_0000, 2).unwrap();
-        assert_eq!(
-            memory.write_u32(0x20_0000, 3),
-            Err(MemoryFull { address: 0x20_0000 })
-        );
+        assert_eq!(memory.write_u32(0x20_0000, 3), Err(MemoryFull { address: 0x20_0000 }));
         assert_eq!(memory.read_u32(0x20_0000), 0);
     }
 
@@ -340,10 +333,7 @@ mod tests {
         assert!(!memory.store(0x1000, [1, 2, 3, 4]));
         memory.write(0x1003, &[9, 9]).unwrap();
         assert!(memory.code_written());
-        assert_eq!(
-            memory.take_code_writes(),
-            CodeWrites::Words(vec![0x1000, 0x1004])
-        );
+        assert_eq!(memory.take_code_writes(), CodeWrites::Words(vec![0x1000, 0x1004]));
         assert!(!memory.code_written());
         memory.unmark_all_code();
         assert!(memory.store(0x1000, [1, 2, 3, 4]));

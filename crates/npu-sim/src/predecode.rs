@@ -176,8 +176,7 @@ impl Op {
                 let op = AluOp::from_code(op)?;
                 // Reads of the PC, jumps by destination 63 and 64-bit float forms are rare.
                 let unary = alu::is_unary(op);
-                if dst == PC || long || (src0 == PC && !src0_v) || (src1 == PC && !src1_v && !unary)
-                {
+                if dst == PC || long || (src0 == PC && !src0_v) || (src1 == PC && !src1_v && !unary) {
                     return None;
                 }
                 let src1 = if unary { NONE } else { src1 };
@@ -190,13 +189,7 @@ impl Op {
                         let kind = match (s0, s1) {
                             (true, true) => Kind::VectorVector,
                             (true, false) if unary => {
-                                return Some(Op::new(
-                                    Kind::VectorImmediate,
-                                    dst,
-                                    src0,
-                                    op as u8,
-                                    0,
-                                ));
+                                return Some(Op::new(Kind::VectorImmediate, dst, src0, op as u8, 0));
                             }
                             (true, false) => Kind::VectorScalar,
                             (false, true) => Kind::ScalarVector,
@@ -232,11 +225,7 @@ impl Op {
                 }
             }
             RawInst::Mvi {
-                op,
-                dst,
-                imm,
-                dst_v,
-                ..
+                op, dst, imm, dst_v, ..
             } => {
                 let kind = match (MviOp::from_code(op)?, dst_v) {
                     (MviOp::Movei, true) if dst != RM => Kind::SplatImmediate,
@@ -288,12 +277,8 @@ impl Op {
             RawInst::Jba { op, reg, offset } => match JbaOp::from_code(op)? {
                 JbaOp::Jmp if reg != PC => Some(Op::new(Kind::JumpRegister, NONE, reg, NONE, 0)),
                 JbaOp::Jret => Some(Op::new(Kind::JumpRegister, NONE, RA, NONE, 0)),
-                JbaOp::Beqz if reg != PC => {
-                    Some(Op::new(Kind::Beqz, NONE, reg, NONE, words(offset)?))
-                }
-                JbaOp::Bnez if reg != PC => {
-                    Some(Op::new(Kind::Bnez, NONE, reg, NONE, words(offset)?))
-                }
+                JbaOp::Beqz if reg != PC => Some(Op::new(Kind::Beqz, NONE, reg, NONE, words(offset)?)),
+                JbaOp::Bnez if reg != PC => Some(Op::new(Kind::Bnez, NONE, reg, NONE, words(offset)?)),
                 _ => None,
             },
             RawInst::Jra { op, offset } => match JraOp::from_code(op)? {
@@ -352,12 +337,9 @@ fn scalar(op: AluOp, dst: u8, src0: u8, src1: u8, masked: bool) -> Option<Op> {
         AluOp::Fdiv => Kind::Fdiv,
         AluOp::Itof => Kind::Itof,
         AluOp::Ftoi => Kind::Ftoi,
-        AluOp::Cmpfeq
-        | AluOp::Cmpfne
-        | AluOp::Cmpfgt
-        | AluOp::Cmpfge
-        | AluOp::Cmpflt
-        | AluOp::Cmpfle => return Some(Op::new(Kind::FloatCompare, dst, src0, src1, op as i32)),
+        AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => {
+            return Some(Op::new(Kind::FloatCompare, dst, src0, src1, op as i32));
+        }
         _ => return None,
     };
     Some(Op::new(kind, dst, src0, src1, 0))

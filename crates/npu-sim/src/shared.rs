@@ -152,9 +152,7 @@ impl Shared {
             control::CPU_CONTROL => self.cpu_control,
             // Power model and region map, which read as 0.
             18 | 19 => 0,
-            debug @ control::DEBUG_FIRST..=control::DEBUG_LAST => {
-                self.debug[(debug - control::DEBUG_FIRST) as usize]
-            }
+            debug @ control::DEBUG_FIRST..=control::DEBUG_LAST => self.debug[(debug - control::DEBUG_FIRST) as usize],
             _ => return None,
         })
     }

@@ -116,9 +116,7 @@ fn programs_of_one_thread_end_as_recorded() {
 
 #[test]
 fn the_trap_handler_leaves_its_status() {
-    let golden = Golden::all()
-        .into_iter()
-        .find(|g| g.name == "trap-load32-odd");
+    let golden = Golden::all().into_iter().find(|g| g.name == "trap-load32-odd");
     let Some(golden) = golden else { return };
     let mut machine = prepared(&golden, 3);
     machine.thread_mut(0).set_pc(golden.pc);

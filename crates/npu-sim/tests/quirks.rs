@@ -1,8 +1,6 @@
 //! The odd behaviours of the hardware, one test each.
 
-use npu_sim::{
-    Config, HangReason, Hazard, Lanes, Machine, Status, Stop, TRAP_VECTOR, TrapReason, control,
-};
+use npu_sim::{Config, HangReason, Hazard, Lanes, Machine, Status, Stop, TRAP_VECTOR, TrapReason, control};
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
@@ -130,10 +128,7 @@ fn destination_63_is_a_jump_in_the_r_format_only() {
         let machine = done(&[rr(32, 63, 2, 3, v)], |_| {});
         assert_eq!(machine.thread(0).pc(), BASE + 4);
     }
-    let machine = done(
-        &[ri(4, 63, 2, 8), mvi(2, 63, 8, 0), mvi(2, 63, 8, 1)],
-        |_| {},
-    );
+    let machine = done(&[ri(4, 63, 2, 8), mvi(2, 63, 8, 0), mvi(2, 63, 8, 1)], |_| {});
     assert_eq!(machine.thread(0).pc(), BASE + 12);
     assert_eq!(machine.thread(0).vector(63), &Lanes::splat(8));
 }
@@ -159,11 +154,7 @@ fn reading_register_63_gives_the_address_of_the_instruction() {
 #[test]
 fn half_word_moves_and_the_mask() {
     let machine = done(
-        &[
-            mvi(1, 1, 0x1234, 0),
-            mvi(0, 2, 0xffff, 0),
-            mvi(2, 3, 0xffff, 0),
-        ],
+        &[mvi(1, 1, 0x1234, 0), mvi(0, 2, 0xffff, 0), mvi(2, 3, 0xffff, 0)],
         |m| {
             for register in 1..4 {
                 m.thread_mut(0).set_scalar(register, 0xaaaa_bbbb);
@@ -202,10 +193,7 @@ fn undefined_operations() {
         m.thread_mut(0).set_scalar(1, 5);
         m.thread_mut(0).set_scalar(2, 5);
     });
-    assert_eq!(
-        (machine.thread(0).scalar(1), machine.thread(0).scalar(2)),
-        (0, 0)
-    );
+    assert_eq!((machine.thread(0).scalar(1), machine.thread(0).scalar(2)), (0, 0));
     assert_eq!(hazards(&machine), [Hazard::UndefinedOperation; 2]);
     // Missing float units hang at issue.
     for op in (46..48).chain(51..63) {
@@ -220,21 +208,12 @@ fn undefined_operations() {
         let stop = machine.run(0, 10);
         let register = "v1".to_owned();
         let reason = HangReason::BusyRegister { register };
-        assert_eq!(
-            stop,
-            Stop::Hang {
-                pc: BASE + 8,
-                reason
-            }
-        );
+        assert_eq!(stop, Stop::Hang { pc: BASE + 8, reason });
     }
     // 64-bit float forms give 0; integer ones ignore the bit.
-    let machine = done(
-        &[rr(33, 1, 2, 2, SSS) | 16, rr(4, 3, 2, 2, SSS) | 16],
-        |m| {
-            m.thread_mut(0).set_scalar(2, 0x3f80_0000);
-        },
-    );
+    let machine = done(&[rr(33, 1, 2, 2, SSS) | 16, rr(4, 3, 2, 2, SSS) | 16], |m| {
+        m.thread_mut(0).set_scalar(2, 0x3f80_0000);
+    });
     assert_eq!(machine.thread(0).scalar(1), 0);
     assert_eq!(machine.thread(0).scalar(3), 0x7f00_0000);
     // Words above 0xc0 are dropped.
@@ -267,13 +246,10 @@ fn packed_loads_take_one_element_a_word() {
 
 #[test]
 fn main_memory_vector_stores_ignore_the_mask_and_pack() {
-    let machine = done(
-        &[mem(38, 1, 40, 0), mem(36, 1, 40, 64), mem(37, 1, 40, 96)],
-        |m| {
-            m.thread_mut(0).set_mask(0);
-            m.thread_mut(0).set_vector(1, counting());
-        },
-    );
+    let machine = done(&[mem(38, 1, 40, 0), mem(36, 1, 40, 64), mem(37, 1, 40, 96)], |m| {
+        m.thread_mut(0).set_mask(0);
+        m.thread_mut(0).set_vector(1, counting());
+    });
     let memory = machine.memory();
     assert_eq!(memory.read_u32(DATA + 60), 15);
     assert_eq!(memory.read_u32(DATA + 64), 0x0302_0100);
@@ -282,14 +258,11 @@ fn main_memory_vector_stores_ignore_the_mask_and_pack() {
 
 #[test]
 fn scratchpad_vector_accesses_obey_the_mask() {
-    let machine = done(
-        &[spm(38, 1, 2, 4), spm(7, 3, 2, 4), spm(36, 1, 2, 128)],
-        |m| {
-            m.thread_mut(0).set_mask(0x8001);
-            m.thread_mut(0).set_vector(1, Lanes::splat(0x1ff));
-            m.thread_mut(0).set_vector(3, Lanes::splat(7));
-        },
-    );
+    let machine = done(&[spm(38, 1, 2, 4), spm(7, 3, 2, 4), spm(36, 1, 2, 128)], |m| {
+        m.thread_mut(0).set_mask(0x8001);
+        m.thread_mut(0).set_vector(1, Lanes::splat(0x1ff));
+        m.thread_mut(0).set_vector(3, Lanes::splat(7));
+    });
     let byte = |at: usize| machine.scratchpad()[at];
     assert_eq!((byte(4), byte(5), byte(8), byte(64)), (0xff, 1, 0, 0xff));
     assert_eq!((byte(128), byte(129), byte(188)), (0xff, 0, 0xff));
@@ -303,25 +276,13 @@ fn scratchpad_vector_accesses_with_an_empty_mask_never_complete() {
     machine.thread_mut(0).set_mask(0);
     let register = "v1".to_owned();
     let reason = HangReason::BusyRegister { register };
-    assert_eq!(
-        machine.run(0, 10),
-        Stop::Hang {
-            pc: BASE + 8,
-            reason
-        }
-    );
+    assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 8, reason });
     assert_eq!(hazards(&machine), [Hazard::EmptyMask]);
     // A barrier waits for the store too.
     let mut machine = program(&[spm(38, 1, 2, 0), ctl(0, 3, 3)]);
     machine.thread_mut(0).set_mask(0);
     let reason = HangReason::PendingAtBarrier;
-    assert_eq!(
-        machine.run(0, 10),
-        Stop::Hang {
-            pc: BASE + 4,
-            reason
-        }
-    );
+    assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 4, reason });
 }
 
 #[test]
@@ -365,9 +326,7 @@ fn misaligned_accesses_are_performed_and_trap() {
     // The byte at address p is byte p mod 4 of the register.
     let machine = run(mem(34, 1, 40, 5));
     trapped(&machine);
-    let bytes: Vec<u8> = (4..10)
-        .map(|k| machine.memory().read_u8(DATA + k))
-        .collect();
+    let bytes: Vec<u8> = (4..10).map(|k| machine.memory().read_u8(DATA + k)).collect();
     assert_eq!(bytes, [4, 0x22, 0x33, 0x44, 0x11, 9]);
     let machine = run(mem(9, 5, 40, 4));
     trapped(&machine);
@@ -387,11 +346,7 @@ fn misaligned_accesses_are_performed_and_trap() {
 
 #[test]
 fn the_instruction_behind_a_trap_is_a_finding_unless_it_cannot_slip_through() {
-    for (next, slips) in [
-        (ri(4, 1, 1, 1), true),
-        (NOP, false),
-        (mem(2, 1, 40, 0), false),
-    ] {
+    for (next, slips) in [(ri(4, 1, 1, 1), true), (NOP, false), (mem(2, 1, 40, 0), false)] {
         let mut machine = program(&[mem(2, 5, 40, 6), next]);
         machine.run(0, 1);
         assert_eq!(hazards(&machine) == [Hazard::ImpreciseTrap], slips);
@@ -494,13 +449,7 @@ fn the_io_space() {
     let mut machine = program(&[mem(34, 1, 41, 8), ri(4, 2, 2, 1), mem(2, 3, 41, 4)]);
     machine.thread_mut(0).set_scalar(41, IO);
     let reason = HangReason::BlockedIo;
-    assert_eq!(
-        machine.run(0, 10),
-        Stop::Hang {
-            pc: BASE + 8,
-            reason
-        }
-    );
+    assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 8, reason });
     // The line at the very top is memory.
     let machine = done(&[mem(34, 1, 41, 0)], |m| {
         m.thread_mut(0).set_scalar(1, 77);
@@ -539,20 +488,13 @@ fn control_registers() {
     let mut machine = program(&[]);
     machine.set_control_register(control::ARGC, 0x8000_0001);
     assert_eq!(machine.control_register(0, control::ARGC), 0x8000_0001);
-    assert_eq!(
-        machine.control_register(0, control::CPU_CONTROL),
-        0x8000_0001
-    );
+    assert_eq!(machine.control_register(0, control::CPU_CONTROL), 0x8000_0001);
     assert_eq!(machine.control_register(5, control::GLOBAL_ID), 5);
 }
 
 #[test]
 fn shuffles_and_lanes() {
-    let words = [
-        rr(24, 1, 2, 3, VVV),
-        rr(25, 4, 2, 5, SVS),
-        rr(50, 6, 2, 0, SVS),
-    ];
+    let words = [rr(24, 1, 2, 3, VVV), rr(25, 4, 2, 5, SVS), rr(50, 6, 2, 0, SVS)];
     let machine = done(&words, |m| {
         let thread = m.thread_mut(0);
         thread.set_vector(2, counting());
@@ -602,11 +544,7 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
             words,
         );
         let stop = strict.run(0, 12);
-        assert_eq!(
-            matches!(stop, Stop::Erratum(_)),
-            !found.is_empty(),
-            "{stop}"
-        );
+        assert_eq!(matches!(stop, Stop::Erratum(_)), !found.is_empty(), "{stop}");
         found == [Hazard::LostResult]
     };
     // The word between the jump and its target is skipped.
@@ -661,33 +599,15 @@ fn undriven_bits_of_a_vector_compare() {
     assert!(!found(&[mem(33, 1, 40, 0), mem(2, 4, 40, 0), jba(6, 4, 4)]));
     assert!(!found(&[rr(44, 4, 1, 0, SSS), jba(6, 4, 4)]));
     // Spilled and reloaded, then masked: fine; not masked: a use.
-    assert!(!found(&[
-        mem(34, 1, 40, 0),
-        mem(2, 4, 40, 0),
-        and(4, 4),
-        jba(6, 4, 4)
-    ]));
-    assert!(found(&[
-        mem(34, 1, 40, 0),
-        mem(2, 4, 40, 0),
-        rr(16, 5, 4, 9, SSS)
-    ]));
+    assert!(!found(&[mem(34, 1, 40, 0), mem(2, 4, 40, 0), and(4, 4), jba(6, 4, 4)]));
+    assert!(found(&[mem(34, 1, 40, 0), mem(2, 4, 40, 0), rr(16, 5, 4, 9, SSS)]));
     assert!(found(&[rr(16, 5, 1, 9, SSS)]));
-    assert!(found(&[
-        rr(3, 4, 1, 9, SSS),
-        rr(4, 4, 4, 4, SSS),
-        rr(12, 5, 4, 0, SSS)
-    ]));
+    assert!(found(&[rr(3, 4, 1, 9, SSS), rr(4, 4, 4, 4, SSS), rr(12, 5, 4, 0, SSS)]));
     assert!(found(&[rr(32, 4, 1, 0, VSS)]));
     assert!(found(&[mem(4, 4, 1, 0)]));
     assert!(found(&[ri(10, 4, 1, 1), and(4, 4), jba(0, 4, 0)]));
     // A defined 1 decides a branch and a count from below.
-    let mut machine = program(&[
-        rr(15, 1, 2, 3, SVV),
-        jba(6, 1, 8),
-        NOP,
-        rr(13, 4, 1, 0, SSS),
-    ]);
+    let mut machine = program(&[rr(15, 1, 2, 3, SVV), jba(6, 1, 8), NOP, rr(13, 4, 1, 0, SSS)]);
     machine.thread_mut(0).set_vector(2, counting());
     machine.run(0, 3);
     assert!(machine.findings().is_empty(), "{:?}", machine.findings());
@@ -695,14 +615,7 @@ fn undriven_bits_of_a_vector_compare() {
 
 #[test]
 fn a_jump_to_itself_ends_a_run() {
-    let write_status = |value| {
-        [
-            mvi(2, 50, value, 0),
-            mvi(2, 51, 11, 0),
-            ctl(4, 50, 51),
-            jra(0, 0),
-        ]
-    };
+    let write_status = |value| [mvi(2, 50, value, 0), mvi(2, 51, 11, 0), ctl(4, 50, 51), jra(0, 0)];
     for (value, status) in [(2, Status::ENDED), (3, Status::TRAPPED)] {
         let mut machine = program(&write_status(value));
         assert_eq!(machine.run(0, 100), Stop::Ended { status });
@@ -711,13 +624,7 @@ fn a_jump_to_itself_ends_a_run() {
     }
     let mut machine = program(&write_status(1));
     let reason = HangReason::SelfJump;
-    assert_eq!(
-        machine.run(0, 100),
-        Stop::Hang {
-            pc: BASE + 12,
-            reason
-        }
-    );
+    assert_eq!(machine.run(0, 100), Stop::Hang { pc: BASE + 12, reason });
     let mut machine = program(&[jba(0, 1, 0)]);
     machine.thread_mut(0).set_scalar(1, BASE);
     let reason = HangReason::SelfJump;
@@ -734,10 +641,7 @@ fn stop_addresses() {
         assert_eq!(machine.thread(0).scalar(1), 2 * turn - 1);
     }
     // A traced run stops and steps over alike.
-    assert_eq!(
-        machine.run_traced(0, 100, &mut |_| {}),
-        Stop::Breakpoint { pc }
-    );
+    assert_eq!(machine.run_traced(0, 100, &mut |_| {}), Stop::Breakpoint { pc });
     assert_eq!(machine.thread(0).scalar(1), 7);
     assert!(machine.remove_breakpoint(pc));
     assert_eq!(machine.run(0, 100), Stop::StepLimit);
@@ -754,12 +658,7 @@ fn stop_addresses() {
 #[test]
 fn stores_to_code_take_effect() {
     // The store replaces the instruction behind it, twice round the loop.
-    let words = [
-        mem(34, 1, 2, 0),
-        ri(4, 3, 3, 1),
-        ri(5, 5, 5, 1),
-        jba(6, 5, -12),
-    ];
+    let words = [mem(34, 1, 2, 0), ri(4, 3, 3, 1), ri(5, 5, 5, 1), jba(6, 5, -12)];
     let machine = {
         let mut machine = program(&words);
         let thread = machine.thread_mut(0);
@@ -773,10 +672,7 @@ fn stores_to_code_take_effect() {
     // From outside, between runs, also by another memory in the same place.
     let mut machine = program(&[ri(4, 3, 3, 1)]);
     machine.run(0, 1);
-    machine
-        .memory_mut()
-        .write_u32(BASE, ri(4, 3, 3, 5))
-        .unwrap();
+    machine.memory_mut().write_u32(BASE, ri(4, 3, 3, 5)).unwrap();
     machine.thread_mut(0).set_pc(BASE);
     machine.run(0, 1);
     assert_eq!(machine.thread(0).scalar(3), 6);
@@ -795,10 +691,7 @@ fn memory_is_bounded() {
         ..Config::default()
     };
     // store; addi s40, s40, 255 x 16; loop.
-    let mut machine = at(
-        config,
-        &[mem(34, 1, 40, 0), rr(4, 40, 40, 2, SSS), jra(0, -8)],
-    );
+    let mut machine = at(config, &[mem(34, 1, 40, 0), rr(4, 40, 40, 2, SSS), jra(0, -8)]);
     machine.thread_mut(0).set_scalar(2, 4096);
     let stop = machine.run(0, 1000);
     assert!(matches!(stop, Stop::MemoryFull { pc: BASE, .. }), "{stop}");

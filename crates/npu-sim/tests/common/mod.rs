@@ -59,9 +59,7 @@ impl Golden {
         let mut golden = Golden::default();
         let mut part = Part::Head;
         let mut at = 0;
-        let mut lines = text
-            .lines()
-            .filter(|l| !l.is_empty() && !l.starts_with('#'));
+        let mut lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
         assert_eq!(lines.next(), Some("npu-golden 1"));
         for line in lines {
             if line == "end" {
@@ -99,8 +97,7 @@ impl Golden {
                                 if key.starts_with('s') {
                                     thread.scalars.insert(number, hex(value));
                                 } else {
-                                    let lanes: Vec<u32> =
-                                        value.split_whitespace().map(hex).collect();
+                                    let lanes: Vec<u32> = value.split_whitespace().map(hex).collect();
                                     let lanes = lanes.try_into().expect("16 lanes");
                                     thread.vectors.insert(number, lanes);
                                 }

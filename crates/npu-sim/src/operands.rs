@@ -1,0 +1,173 @@
+//! Which registers an instruction reads and writes, whatever its word.
+
+use crate::alu;
+use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use crate::thread::{PC, RA, RM};
+
+/// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Operands {
+    pub scalar_reads: u64,
+    pub scalar_writes: u64,
+    pub vector_reads: u64,
+    pub vector_writes: u64,
+}
+
+impl Operands {
+    fn read(&mut self, number: u8, vector: bool) {
+        if vector {
+            self.vector_reads |= 1 << number;
+        } else if number != PC {
+            self.scalar_reads |= 1 << number;
+        }
+    }
+
+    fn write(&mut self, number: u8, vector: bool) {
+        if vector {
+            self.vector_writes |= 1 << number;
+        } else if number != PC {
+            self.scalar_writes |= 1 << number;
+        }
+    }
+
+    fn masked(&mut self) {
+        self.scalar_reads |= 1 << RM;
+    }
+
+    /// The operands of an instruction.
+    pub fn of(inst: &RawInst) -> Operands {
+        let mut o = Operands::default();
+        match *inst {
+            RawInst::Rr {
+                op,
+                dst,
+                src0,
+                src1,
+                dst_v,
+                src0_v,
+                src1_v,
+                ..
+            } => {
+                o.read(src0, src0_v);
+                if AluOp::from_code(op).is_some_and(|op| !alu::is_unary(op)) {
+                    o.read(src1, src1_v);
+                }
+                o.write(dst, dst_v);
+                if dst_v || src0_v || src1_v {
+                    o.masked();
+                }
+            }
+            RawInst::Ri {
+                dst,
+                src0,
+                dst_v,
+                src0_v,
+                ..
+            } => {
+                o.read(src0, src0_v);
+                o.write(dst, dst_v);
+                if dst_v || src0_v {
+                    o.masked();
+                }
+            }
+            RawInst::Mvi { op, dst, dst_v, .. } => {
+                if MviOp::from_code(op).is_some() {
+                    o.write(dst, dst_v);
+                }
+                if dst_v {
+                    o.masked();
+                }
+            }
+            RawInst::Mem { op, reg, base, .. } => {
+                o.read(base, false);
+                let vector = is_vector_access(op);
+                if is_store(op) {
+                    o.read(reg, vector);
+                } else {
+                    o.write(reg, vector);
+                }
+                if vector {
+                    o.masked();
+                }
+            }
+            RawInst::Ctr { op, reg0, reg1 } => match CtrOp::from_code(op) {
+                Some(CtrOp::Barrier | CtrOp::WriteCr) => {
+                    o.read(reg0, false);
+                    o.read(reg1, false);
+                }
+                Some(CtrOp::ReadCr) => {
+                    o.read(reg1, false);
+                    o.write(reg0, false);
+                }
+                Some(CtrOp::Flush | CtrOp::DcacheInv) => o.read(reg0, false),
+                _ => {}
+            },
+            RawInst::Jba { op, reg, .. } => match JbaOp::from_code(op) {
+                Some(JbaOp::Jret) => o.read(RA, false),
+                Some(JbaOp::Jmpsr) => {
+                    o.read(reg, false);
+                    o.write(RA, false);
+                }
+                Some(JbaOp::Jmp | JbaOp::Jeret | JbaOp::Beqz | JbaOp::Bnez) => o.read(reg, false),
+                _ => {}
+            },
+            RawInst::Jra { op, .. } => {
+                if JraOp::from_code(op) == Some(JraOp::Jmpsr) {
+                    o.write(RA, false);
+                }
+            }
+            RawInst::Undefined => {}
+        }
+        o
+    }
+}
+
+/// Whether a MEM opcode is in the store half of the opcode space.
+pub(crate) const fn is_store(op: u8) -> bool {
+    op >= 32
+}
+
+/// Whether a MEM opcode moves a vector register, and is masked.
+pub(crate) fn is_vector_access(op: u8) -> bool {
+    matches!(
+        MemOp::from_code(op),
+        Some(
+            MemOp::LoadV16i8
+                | MemOp::LoadV16i16
+                | MemOp::LoadV16i32
+                | MemOp::LoadV8i64
+                | MemOp::LoadV16u8
+                | MemOp::LoadV16u16
+                | MemOp::LoadV16u32
+                | MemOp::StoreV16i8
+                | MemOp::StoreV16i16
+                | MemOp::StoreV16i32
+                | MemOp::StoreV8i64
+        )
+    )
+}
+
+/// Whether the result of an instruction can arrive more than 11 cycles after its issue (`microarch.md` 9.2).
+pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
+    match *inst {
+        RawInst::Rr { op, dst, .. } if dst != PC => matches!(
+            AluOp::from_code(op),
+            Some(AluOp::Fadd | AluOp::Fsub | AluOp::Fdiv | AluOp::Itof)
+        ),
+        RawInst::Mem { op, shared, .. } => !shared && !is_store(op),
+        _ => false,
+    }
+}
+
+/// Name of a scalar register, for messages.
+pub(crate) fn scalar_name(number: u8) -> String {
+    match number {
+        58 => "tr".to_owned(),
+        RM => "rm".to_owned(),
+        60 => "fp".to_owned(),
+        61 => "sp".to_owned(),
+        RA => "ra".to_owned(),
+        PC => "pc".to_owned(),
+        n => format!("s{n}"),
+    }
+}
