@@ -46,7 +46,7 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
                     out.push_str(&format!(";; {place}\n{text}\n"));
                 }
             }
-            Err(fault) => faults.push(in_pattern(fault, &source)),
+            Err(fault) => faults.push(in_pattern(*fault, &source)),
         }
     }
     if faults.is_empty() { Ok(out) } else { Err(faults) }
@@ -67,10 +67,10 @@ fn fault(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
 }
 
 /// Adds the record to a fault found inside its pattern, unless it points there already.
-fn in_pattern(fault: Box<Diagnostic>, source: &Source<'_>) -> Diagnostic {
+fn in_pattern(fault: Diagnostic, source: &Source<'_>) -> Diagnostic {
     let span = source.record.span();
     if fault.span() == Some(span) {
-        *fault
+        fault
     } else {
         fault.secondary(span, "in this pattern")
     }

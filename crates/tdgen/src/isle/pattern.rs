@@ -97,19 +97,17 @@ impl<'a> Tree<'a> {
 
     fn check_root(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         for (id, node) in self.nodes() {
-            match &node.kind {
-                NodeKind::Operation { node: record, .. } => {
-                    if id != self.root && has_property(*record, "SDNPMemOperand")? {
-                        return Err(fault(
-                            node.span,
-                            format!("`{}` accesses memory and can only be the outermost node", record.name()),
-                        ));
-                    }
-                }
-                _ if id == self.root => {
+            let NodeKind::Operation { node: record, .. } = &node.kind else {
+                if id == self.root {
                     return Err(fault(span, "a pattern must start with a node, not a leaf"));
                 }
-                _ => {}
+                continue;
+            };
+            if id != self.root && has_property(*record, "SDNPMemOperand")? {
+                return Err(fault(
+                    node.span,
+                    format!("`{}` accesses memory and can only be the outermost node", record.name()),
+                ));
             }
         }
         Ok(())
