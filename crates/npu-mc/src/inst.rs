@@ -55,28 +55,22 @@ pub struct InstDesc {
 }
 
 impl InstDesc {
-    /// The encoding as 32 characters, bit 31 first: `0`, `1`, `-` for an ignored bit, and for an operand bit the
-    /// first letter of the operand's name.
+    /// The encoding as 32 characters, bit 31 first: `0`, `1`, for an operand bit the operand's index as a letter
+    /// (`a` for the first in assembly order), and `-` for another ignored bit.
     pub fn template(&self) -> String {
-        let mut text: Vec<u8> = (0..32)
+        (0..32u32)
             .rev()
             .map(|bit| {
-                let at = |mask: u32| mask >> bit & 1 == 1;
-                match (at(self.ignored), at(self.base)) {
-                    (true, _) => b'-',
-                    (_, true) => b'1',
-                    (_, false) => b'0',
+                let at = |mask: u32| (mask >> bit) & 1 == 1;
+                let operand = ('a'..).zip(self.operands).find(|(_, o)| at(o.mask()));
+                match operand {
+                    Some((letter, _)) => letter,
+                    None if at(self.ignored) => '-',
+                    None if at(self.base) => '1',
+                    None => '0',
                 }
             })
-            .collect();
-        for operand in self.operands {
-            for run in operand.runs {
-                for bit in run.inst_lsb..run.inst_lsb + run.width {
-                    text[31 - usize::from(bit)] = operand.name.bytes().next().unwrap_or(b'?');
-                }
-            }
-        }
-        text.into_iter().map(char::from).collect()
+            .collect()
     }
 }
 
@@ -91,6 +85,14 @@ pub struct OperandDesc {
     pub is_def: bool,
     /// Where its bits go.
     pub(crate) runs: &'static [BitRun],
+}
+
+impl OperandDesc {
+    /// The bits of the word that hold the operand.
+    pub fn mask(&self) -> u32 {
+        let runs = self.runs.iter();
+        runs.fold(0, |mask, run| mask | run.mask() << run.inst_lsb)
+    }
 }
 
 /// A run of consecutive operand bits in the instruction word.

@@ -1,6 +1,6 @@
 //! Value types, calling conventions and callee-saved lists.
 
-use super::{Loader, fault, field_span, int_in, pascal};
+use super::{Loader, fault, field_span, identifier, int_in, pascal};
 use crate::model::{Action, CalleeSaved, Convention, ValueType};
 use std::collections::HashMap;
 use tablegen::{Diagnostic, Record, Span, ValueKind};
@@ -30,6 +30,7 @@ impl<'a> Loader<'a> {
             names.conventions.insert(record.name().to_owned(), i);
         }
         self.each("CallingConv", |loader, record| {
+            identifier(record.name(), record.span())?;
             let actions = loader.actions(&record.list("Actions")?, record.span(), &names, 0)?;
             loader.target.conventions.push(Convention {
                 record: record.name().to_owned(),
@@ -158,6 +159,7 @@ fn value_type(record: Record<'_>) -> Result<ValueType, Diagnostic> {
         .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next())
         .and_then(|digits| digits.parse().ok())
         .unwrap_or(1);
+    identifier(name, record.span())?;
     Ok(ValueType {
         record: name.to_owned(),
         variant: pascal(&name.replace('i', "I").replace('f', "F")),

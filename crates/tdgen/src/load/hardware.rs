@@ -1,6 +1,6 @@
 //! Instruction formats, execution units, and the hardware's own view of words and opcodes.
 
-use super::{Loader, constant_bits, fault, field_span, int_in, pascal, text_or_empty};
+use super::{Loader, constant_bits, fault, field_span, identifier, int_in, pascal, text_or_empty};
 use crate::model::{HwField, HwFormat, HwOp, HwOpTable, Named};
 use std::collections::HashMap;
 use tablegen::{BitValue, Diagnostic, Record};
@@ -18,6 +18,7 @@ impl<'a> Loader<'a> {
         let mut out: Vec<Named> = Vec::new();
         self.each(class, |loader, record| {
             let name = record.string("Name")?.to_owned();
+            identifier(&pascal(&name), field_span(record, "Name"))?;
             if out.iter().any(|o| pascal(&o.name) == pascal(&name)) {
                 loader.fault(record.span(), format!("two records have the name `{name}`"));
             }
@@ -42,6 +43,7 @@ impl<'a> Loader<'a> {
             let format = record.def_field("Format")?;
             let op_name = record.string("OpName")?;
             if !op_name.is_empty() {
+                identifier(op_name, field_span(record, "OpName"))?;
                 let width = layout.fields.iter().find(|f| f.name == "op").map_or(0, |f| f.width);
                 let largest = ((1u16 << width.min(8)) - 1) as u8;
                 table_of.insert(format.name().to_owned(), (loader.target.hw_ops.len(), largest));
@@ -109,6 +111,7 @@ fn hw_op(
         Loader::index(index, what, value, field_span(record, field))
     };
     let byte = |field: &str| -> Result<u8, Diagnostic> { Ok(int_in(record, field, 0..=255)? as u8) };
+    identifier(&pascal(&name), field_span(record, "Name"))?;
     Ok(HwOp {
         record: record.name().to_owned(),
         variant: pascal(&name),
@@ -174,6 +177,10 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
         }
     }
     format.fields.reverse();
+    identifier(&format.variant, field_span(record, "Name"))?;
+    for f in &format.fields {
+        identifier(&f.name, field_span(record, &f.name))?;
+    }
     if let Some(name) = signed.iter().find(|s| !format.fields.iter().any(|f| f.name == **s)) {
         return Err(fault(
             field_span(record, "SignedFields"),

@@ -4,7 +4,7 @@
 use super::asm::pieces;
 use super::encoding::encoding;
 use super::operands::{Compound, Listed, Part};
-use super::{Loader, also, fault, field_span, int_in};
+use super::{Loader, also, fault, field_span, identifier, int_in};
 use crate::model::{Flags, Instruction, Operand};
 use crate::tree::Candidate;
 use std::collections::HashSet;
@@ -64,6 +64,7 @@ impl<'a> Loader<'a> {
         encoding: super::encoding::Encoding,
         reads_dst: bool,
     ) -> Result<Instruction, Diagnostic> {
+        identifier(record.name(), record.span())?;
         let asm = record.string("AsmString")?.to_owned();
         let pieces = pieces(record, &asm, &parts, compounds)?;
         let mnemonic = asm.split_whitespace().next().unwrap_or_default().to_owned();

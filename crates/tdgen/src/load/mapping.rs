@@ -5,7 +5,7 @@
 //! names the member of the row that a key is mapped to. Values are compared as they print, without quotes.
 //! Records with the same `Relation` make one function.
 
-use super::{Loader, also, fault, field_span};
+use super::{Loader, also, fault, field_span, identifier};
 use crate::model::Mapping;
 use std::collections::HashMap;
 use tablegen::{Diagnostic, Record, ValueKind};
@@ -142,6 +142,7 @@ impl<'a> Loader<'a> {
             relation if relation.is_empty() => snake(name),
             relation => relation,
         };
+        identifier(&function, map.span()).map_err(one)?;
         Ok(Mapping {
             record: name.to_owned(),
             function,

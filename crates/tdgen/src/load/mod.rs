@@ -185,6 +185,26 @@ fn text_or_empty(record: Record<'_>, field: &str) -> String {
     }
 }
 
+/// A name that becomes an identifier of Rust.
+fn identifier(name: &str, span: Span) -> Result<(), Diagnostic> {
+    let mut chars = name.chars();
+    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
+    let goes_on = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if begins && goes_on && !KEYWORDS.contains(&name) {
+        Ok(())
+    } else {
+        Err(fault(span, format!("`{name}` cannot be a name in Rust")))
+    }
+}
+
+/// Words that cannot be names.
+const KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
+    "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super",
+    "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
 /// `load32_s8` and `load-word` to `Load32S8` and `LoadWord`.
 pub(crate) fn pascal(name: &str) -> String {
     let mut out = String::new();

@@ -1,7 +1,7 @@
 //! Operand classes, and an instruction's operands with compound ones taken apart.
 
 use super::registers::file_of;
-use super::{Loader, fault, field_span, int_in, pascal};
+use super::{Loader, also, fault, field_span, identifier, int_in, pascal};
 use crate::model::{OperandKind, OperandRange};
 use tablegen::{Diagnostic, Record, Span, Value, ValueKind};
 
@@ -167,6 +167,20 @@ impl<'a> Loader<'a> {
                 ),
             ));
         };
+        // Classes of one register file are one kind: the field is the same.
+        let same = self.target.operand_kinds.iter().position(|k| k.name == name);
+        if let Some(same) = same {
+            if self.target.operand_kinds[same].range != range {
+                return Err(also(
+                    fault(class.span(), format!("two operand classes have the name `{name}`")),
+                    self.target.operand_kinds[same].span,
+                    "the other one",
+                ));
+            }
+            self.kind_index.insert(class.name().to_owned(), same);
+            return Ok(same);
+        }
+        identifier(&name, class.span())?;
         let index = self.target.operand_kinds.len();
         self.target.operand_kinds.push(OperandKind {
             name,

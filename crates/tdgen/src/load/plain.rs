@@ -1,7 +1,7 @@
 //! Records that are rows of a table and little else: relocations, ELF and machine constants, control registers,
 //! errata.
 
-use super::{Loader, fault, field_span, int_in, text_or_empty};
+use super::{Loader, fault, field_span, identifier, int_in, pascal, text_or_empty};
 use crate::model::{Constant, ControlRegister, Erratum, RelocFormula, Relocation, TextConstant};
 use std::collections::HashSet;
 use tablegen::{Diagnostic, Record, Span, ValueKind};
@@ -77,6 +77,35 @@ impl<'a> Loader<'a> {
             loader.target.errata.push(erratum(record)?);
             Ok(())
         });
+        self.check_names();
+    }
+
+    /// Names that become variants or constants of one table have to differ.
+    fn check_names(&mut self) {
+        let target = &self.target;
+        let constants =
+            |list: &[Constant]| -> Vec<(String, Span)> { list.iter().map(|c| (pascal(&c.name), c.span)).collect() };
+        let relocations = target.relocations.iter().map(|r| (r.name.clone(), r.span));
+        let registers = target.control_registers.iter().map(|r| (pascal(&r.name), r.span));
+        let errata = target.errata.iter().map(|e| (e.name.to_uppercase(), e.span));
+        let tables = [
+            ("relocations", relocations.collect()),
+            ("control registers", registers.collect()),
+            ("errata", errata.collect()),
+            ("trap reasons", constants(&target.trap_reasons)),
+            ("thread states", constants(&target.thread_statuses)),
+        ];
+        let mut faults = Vec::new();
+        for (what, names) in tables {
+            let mut seen = HashSet::new();
+            for (name, span) in names {
+                if seen.contains(&name) {
+                    faults.push(fault(span, format!("two {what} have the name `{name}`")));
+                }
+                seen.insert(name);
+            }
+        }
+        self.faults.extend(faults);
     }
 
     /// Every number and text of the record, whatever its name, so that a new one needs no change here.
@@ -143,6 +172,7 @@ fn relocation(record: Record<'_>) -> Result<Relocation, Diagnostic> {
             ));
         }
     };
+    identifier(record.string("Name")?, field_span(record, "Name"))?;
     Ok(Relocation {
         name: record.string("Name")?.to_owned(),
         number: int_in(record, "Number", 0..=255)? as u8,
@@ -156,6 +186,10 @@ fn relocation(record: Record<'_>) -> Result<Relocation, Diagnostic> {
 
 fn constant(record: Record<'_>) -> Result<Constant, Diagnostic> {
     let named = text_or_empty(record, "Name");
+    identifier(record.name(), record.span())?;
+    if !named.is_empty() {
+        identifier(&pascal(&named), field_span(record, "Name"))?;
+    }
     Ok(Constant {
         name: if named.is_empty() {
             record.name().to_owned()
@@ -180,6 +214,7 @@ fn control_register(record: Record<'_>) -> Result<ControlRegister, Diagnostic> {
             ));
         }
     };
+    identifier(&pascal(record.string("Name")?), field_span(record, "Name"))?;
     Ok(ControlRegister {
         name: record.string("Name")?.to_owned(),
         number: int_in(record, "Number", 0..=63)? as u8,
@@ -201,6 +236,7 @@ fn erratum(record: Record<'_>) -> Result<Erratum, Diagnostic> {
         }
         Ok(text.to_owned())
     };
+    identifier(record.string("Name")?, field_span(record, "Name"))?;
     Ok(Erratum {
         record: record.name().to_owned(),
         name: text("Name")?,

@@ -1,6 +1,6 @@
 //! Registers and register classes.
 
-use super::{Loader, constant_bits, fault, field_span, int_in};
+use super::{Loader, constant_bits, fault, field_span, identifier, int_in};
 use crate::model::{RegFile, Register, RegisterClass};
 use std::collections::{HashMap, HashSet};
 use tablegen::{Diagnostic, Record};
@@ -109,6 +109,7 @@ impl<'a> Loader<'a> {
                 ),
             ));
         }
+        identifier(record.name(), record.span())?;
         Ok(RegisterClass {
             record: record.name().to_owned(),
             file: file_of(record)?,
@@ -129,6 +130,7 @@ fn register(record: Record<'_>, file: RegFile) -> Result<Register, Diagnostic> {
             format!("encoding {number} of `{}` is above 255", record.name()),
         )
     })?;
+    identifier(record.string("AsmName")?, field_span(record, "AsmName"))?;
     Ok(Register {
         record: record.name().to_owned(),
         asm_name: record.string("AsmName")?.to_owned(),
