@@ -1,1 +1,178 @@
-//! tablegen
+//! The TableGen language: source text to records, without LLVM.
+//!
+//! A program goes through these stages, one file each: [`lexer`](self) (with includes and preprocessor), parser, evaluator. The result
+//! is a [`RecordKeeper`] with typed access to the fields of records, and a list of [`Diagnostic`]s. The crate knows no target and no back end.
+//!
+//! # Contract
+//! - [`parse_file`] and [`parse_str`] return on every input: they do not panic, overflow the stack or run without end. Programs that nest,
+//!   recurse or compute too much are stopped with an error.
+//! - All errors are reported, each once, at the place of the fault. Records are complete only if there are none ([`Parsed::has_errors`]).
+//! - The language is that of LLVM 22, with `!switch`, `!sort` and `let append`/`prepend` of later releases.
+//! - The same input gives the same records in the same order.
+//!
+//! # Invariants
+//! - Values are interned: equal values have equal ids, and a value is never changed.
+//! - Places are kept beside the uses of values (fields, arguments), not in values.
+//!
+//! # Limits
+//! 65,536 bits in a `bits` type, 2^20 elements of a list, 16 MiB in a string, 200 levels of nesting in the source, 1,000 class values
+//! in each other, and [`Options::step_limit`] steps of evaluation.
+//!
+//! # Example
+//! ```
+//! let text = "class Reg<int n> { int Num = n; } def R1 : Reg<1>;";
+//! let parsed = tablegen::parse_str("regs.td", text, &tablegen::Options::default());
+//! assert!(!parsed.has_errors());
+//! let r1 = parsed.records.def("R1").ok_or("no R1")?;
+//! assert_eq!(r1.int("Num")?, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(missing_docs)]
+
+mod ast;
+mod build;
+mod diagnostic;
+mod eval;
+mod eval_bang;
+mod eval_value;
+mod fold;
+mod fold_list;
+mod json;
+mod lexer;
+mod parse_value;
+mod parser;
+mod print;
+mod records;
+mod resolve;
+mod source;
+mod strings;
+mod text;
+mod token;
+mod value;
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+pub use diagnostic::{Diagnostic, Label, Severity, render};
+pub use json::dump_json;
+pub use print::print_records;
+pub use records::{
+    AccessError, BitValue, Class, Dag, Field, Record, RecordKeeper, TypeKind, Value, ValueKind,
+};
+pub use source::{FileId, Location, SourceFile, SourceMap, Span};
+
+/// How to read a program.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folders in which `include` looks for files, after the working directory.
+    pub include_dirs: Vec<PathBuf>,
+    /// Macros that are defined for `#ifdef`.
+    pub defines: Vec<String>,
+    /// Files that need not exist on disk, by the path under which they are opened; looked at first.
+    pub files: FxHashMap<PathBuf, String>,
+    /// Steps of evaluation after which a program is stopped. One step is about 50 ns.
+    pub step_limit: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            include_dirs: Vec::new(),
+            defines: Vec::new(),
+            files: FxHashMap::default(),
+            step_limit: 1_000_000_000,
+        }
+    }
+}
+
+/// What a program means, and what is wrong with it.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// The classes and records.
+    pub records: RecordKeeper,
+    /// Errors, warnings and the output of `dump`, in the order of their making.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files that were read.
+    pub sources: SourceMap,
+}
+
+impl Parsed {
+    /// Whether the program is wrong, so that its records must not be used.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// The files that were read from disk, the first one first.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.sources.files().filter_map(SourceFile::path)
+    }
+
+    /// All diagnostics as text.
+    pub fn render_diagnostics(&self) -> String {
+        self.diagnostics
+            .iter()
+            .map(|one| render(one, &self.sources))
+            .collect()
+    }
+}
+
+/// Reads the program in a file.
+pub fn parse_file(path: &Path, options: &Options) -> Parsed {
+    let mut sources = SourceMap::default();
+    match lexer::load(path, options, &mut sources) {
+        Ok(file) => parse(file, sources, options),
+        Err(error) => Parsed {
+            diagnostics: vec![Diagnostic::new(
+                Severity::Error,
+                format!("cannot read `{}`: {error}", path.display()),
+            )],
+            ..Parsed::default()
+        },
+    }
+}
+
+/// Reads the program in `text`; `name` is the file name shown in messages.
+pub fn parse_str(name: &str, text: &str, options: &Options) -> Parsed {
+    let mut sources = SourceMap::default();
+    let file = sources.add(name, None, text.to_owned());
+    parse(file, sources, options)
+}
+
+/// Stack for the evaluator: the limits on depth are chosen so that it is enough in builds without optimization.
+const STACK: usize = 256 << 20;
+
+fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
+    let run = |mut sources: SourceMap| {
+        let mut strings = strings::Strings::default();
+        let lexed = lexer::lex(file, options, &mut sources, &mut strings);
+        let mut diagnostics = lexed.diagnostics;
+        let statements = parser::parse(&lexed.tokens, &strings, &mut diagnostics);
+        drop(lexed.tokens);
+        let mut evaluator = eval::Evaluator::new(strings, options.step_limit);
+        evaluator.run(&statements);
+        diagnostics.append(&mut evaluator.diagnostics);
+        Parsed {
+            records: RecordKeeper::new(evaluator.w),
+            diagnostics,
+            sources,
+        }
+    };
+    let result = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || run(sources))
+            .map(|thread| thread.join())
+    });
+    match result {
+        Ok(Ok(parsed)) => parsed,
+        _ => Parsed {
+            diagnostics: vec![Diagnostic::new(
+                Severity::Error,
+                "the evaluator could not be run",
+            )],
+            ..Parsed::default()
+        },
+    }
+}

@@ -1,0 +1,656 @@
+//! Building records: inheritance, setting fields, the last resolution and its checks.
+
+use crate::Diagnostic;
+use crate::eval::Evaluator;
+use crate::resolve::Resolver;
+use crate::source::Span;
+use crate::strings::Symbol;
+use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
+use crate::world::{Assertion, FieldData, ParamData, Proto, RecordData};
+
+/// Class values within class values, before recursion is taken to be endless.
+const MAX_INSTANCES: u32 = 1000;
+
+/// A template argument with its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArgValue {
+    /// Named arguments only.
+    pub(crate) name: Symbol,
+    pub(crate) value: ValueId,
+    pub(crate) span: Span,
+}
+
+/// A change of a field by `let`.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) name: Symbol,
+    pub(crate) name_span: Span,
+    /// In the order written, the most significant first.
+    pub(crate) bits: Option<Vec<u32>>,
+    pub(crate) value: ValueId,
+    pub(crate) span: Span,
+    pub(crate) mode: crate::ast::LetMode,
+}
+
+impl Evaluator {
+    /// Adds a field, or sets the one of that name.
+    pub(crate) fn add_field(&mut self, proto: &mut Proto, mut new: FieldData) {
+        match proto.field_index(new.name) {
+            None => {
+                new.value = self.w.spread_bits(new.value, new.ty);
+                proto.fields.push(new);
+            }
+            Some(at) => {
+                let old = proto.fields[at];
+                let converted = (old.ty == new.ty || self.w.type_converts(new.ty, old.ty))
+                    .then(|| self.w.convert(new.value, old.ty))
+                    .flatten();
+                let Some(value) = converted else {
+                    let name = self.w.text(new.name).to_owned();
+                    let (was, is) = (self.w.type_text(old.ty), self.w.type_text(new.ty));
+                    self.report(
+                        Diagnostic::error(
+                            format!("field `{name}` of type `{is}` clashes with an earlier one of type `{was}`"),
+                            new.decl,
+                            format!("`{is}` here"),
+                        )
+                        .secondary(old.decl, format!("`{was}` here")),
+                    );
+                    return;
+                };
+                proto.fields[at].value = self.w.spread_bits(value, old.ty);
+                proto.fields[at].span = new.span;
+            }
+        }
+    }
+
+    /// Sets a field, or some bits of it.
+    pub(crate) fn set_field(&mut self, proto: &mut Proto, change: &Change, own_value: bool) {
+        let Some(at) = proto.field_index(change.name) else {
+            let name = self.w.text(change.name).to_owned();
+            let names = proto.fields.iter().map(|field| self.w.text(field.name));
+            let near = crate::diagnostic::closest(&name, names).map(str::to_owned);
+            let mut diagnostic = Diagnostic::error(
+                format!("no field `{name}` to set"),
+                change.name_span,
+                "not a field of this record",
+            );
+            if change.name_span.file != proto.span.file || change.name_span.start != proto.span.start {
+                diagnostic = diagnostic.secondary(proto.span, "in this record");
+            }
+            if let Some(near) = near {
+                diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+            }
+            self.report(diagnostic);
+            return;
+        };
+        let field = proto.fields[at];
+        if let Node::Var(name) = self.w.values.node(change.value)
+            && name == change.name
+            && own_value
+            && change.bits.is_none()
+        {
+            let text = self.w.text(name).to_owned();
+            self.report(Diagnostic::error(
+                format!("field `{text}` is set to itself"),
+                change.span,
+                "refers to the same field",
+            ));
+            return;
+        }
+        let value = match &change.bits {
+            Some(bits) => self.with_bits(&field, change, bits),
+            None => {
+                let value = match self.w.convert(change.value, field.ty) {
+                    Some(value) => value,
+                    None => return self.type_mismatch(&field, change.value, change.span),
+                };
+                match change.mode {
+                    crate::ast::LetMode::Replace => Some(value),
+                    mode => self.concatenated(&field, value, mode, change.span),
+                }
+            }
+        };
+        if let Some(value) = value {
+            proto.fields[at].value = self.w.spread_bits(value, field.ty);
+            proto.fields[at].span = change.span;
+        }
+    }
+
+    /// The value of `field` with some of its bits replaced.
+    fn with_bits(&mut self, field: &FieldData, change: &Change, bits: &[u32]) -> Option<ValueId> {
+        let name = self.w.text(field.name).to_owned();
+        let Node::Bits(kids) = self.w.values.node(field.value) else {
+            let ty = self.w.type_text(field.ty);
+            self.report(
+                Diagnostic::error(
+                    format!("field `{name}` of type `{ty}` has no bits to set"),
+                    change.name_span,
+                    format!("this is a `{ty}`"),
+                )
+                .secondary(field.decl, "declared here"),
+            );
+            return None;
+        };
+        let mut new = self.w.values.kids(kids).to_vec();
+        let ty = self
+            .w
+            .values
+            .ty(crate::value::Type::Bits(bits.len() as u32));
+        let Some(value) = self.w.convert(change.value, ty) else {
+            let range = FieldData {
+                ty,
+                decl: change.name_span,
+                ..*field
+            };
+            self.type_mismatch(&range, change.value, change.span);
+            return None;
+        };
+        let mut seen = rustc_hash::FxHashSet::default();
+        for (at, index) in bits.iter().rev().enumerate() {
+            let Some(slot) = new.get_mut(*index as usize) else {
+                let width = new.len();
+                self.report(
+                    Diagnostic::error(
+                        format!("bit {index} of `{name}` does not exist"),
+                        change.name_span,
+                        format!("has {width} bits"),
+                    )
+                    .secondary(field.decl, "declared here"),
+                );
+                return None;
+            };
+            if !seen.insert(*index) {
+                self.report(Diagnostic::error(
+                    format!("bit {index} of `{name}` is set twice"),
+                    change.name_span,
+                    "the bit occurs twice in this range",
+                ));
+                return None;
+            }
+            *slot = self.w.bit_of(value, at as u32);
+        }
+        Some(self.w.values.bits(&new))
+    }
+
+    fn concatenated(
+        &mut self,
+        field: &FieldData,
+        value: ValueId,
+        mode: crate::ast::LetMode,
+        span: Span,
+    ) -> Option<ValueId> {
+        use crate::token::Bang;
+        let op = match self.w.values.get_type(field.ty) {
+            crate::value::Type::List(_) => Bang::ListConcat,
+            crate::value::Type::Str => Bang::StrConcat,
+            crate::value::Type::Dag => Bang::Con,
+            _ => {
+                let ty = self.w.type_text(field.ty);
+                self.report(Diagnostic::error(
+                    format!("a value of type `{ty}` cannot be extended"),
+                    span,
+                    "`append` and `prepend` work on lists, strings and dags",
+                ));
+                return None;
+            }
+        };
+        if field.value == ValueId::UNSET {
+            return Some(value);
+        }
+        let args = match mode {
+            crate::ast::LetMode::Prepend => [value, field.value],
+            _ => [field.value, value],
+        };
+        Some(self.fold(op, &args, field.ty, &Resolver::new()))
+    }
+
+    /// Pairs parameters with arguments and defaults. `None` after a fault.
+    pub(crate) fn bind_args(
+        &mut self,
+        what: &str,
+        params: &[ParamData],
+        args: &[ArgValue],
+        span: Span,
+    ) -> Option<Vec<(Symbol, ValueId, Span)>> {
+        let mut slots: Vec<Option<(ValueId, Span)>> = vec![None; params.len()];
+        for (at, arg) in args.iter().enumerate() {
+            let at = match arg.name.some() {
+                None => at,
+                Some(name) => match params.iter().position(|param| param.name == name) {
+                    Some(at) => at,
+                    None => {
+                        let text = self.w.text(name).to_owned();
+                        let names = params.iter().map(|param| self.w.text(param.name));
+                        let near = crate::diagnostic::closest(&text, names).map(str::to_owned);
+                        let mut diagnostic = Diagnostic::error(
+                            format!("{what} has no template argument `{text}`"),
+                            arg.span,
+                            "no such argument",
+                        );
+                        if let Some(near) = near {
+                            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+                        }
+                        self.report(diagnostic);
+                        return None;
+                    }
+                },
+            };
+            if at >= params.len() {
+                self.report(Diagnostic::error(
+                    format!(
+                        "too many template arguments for {what}: it takes {}",
+                        params.len()
+                    ),
+                    arg.span,
+                    "one too many",
+                ));
+                return None;
+            }
+            let param = params[at];
+            let Some(value) = self.w.convert(arg.value, param.ty) else {
+                let field = FieldData {
+                    name: param.name,
+                    ty: param.ty,
+                    value: arg.value,
+                    span: arg.span,
+                    decl: param.span,
+                    nonconcrete: false,
+                };
+                let name = self.w.text(param.name).to_owned();
+                let (want, have) = (
+                    self.w.type_text(field.ty),
+                    self.w.type_text(self.w.values.type_of(arg.value)),
+                );
+                let text = self.w.brief(arg.value);
+                self.report(
+                    Diagnostic::error(
+                        format!("template argument `{name}` of {what} is a `{want}`, not `{text}` of type `{have}`"),
+                        arg.span,
+                        format!("expected a `{want}`"),
+                    )
+                    .secondary(field.decl, "declared here"),
+                );
+                return None;
+            };
+            if slots[at].is_some() {
+                let name = self.w.text(param.name).to_owned();
+                self.report(Diagnostic::error(
+                    format!("template argument `{name}` is given twice"),
+                    arg.span,
+                    "given again",
+                ));
+                return None;
+            }
+            slots[at] = Some((value, arg.span));
+        }
+        let mut bound = Vec::with_capacity(params.len());
+        let mut r = Resolver::new();
+        for (param, slot) in params.iter().zip(slots) {
+            let (value, place) = match slot {
+                Some(given) => given,
+                None => {
+                    let value = self.resolve(param.default, &mut r);
+                    if value == ValueId::UNSET {
+                        let name = self.w.text(param.name).to_owned();
+                        self.report(
+                            Diagnostic::error(
+                                format!("no value for template argument `{name}` of {what}"),
+                                span,
+                                format!("`{name}` is missing"),
+                            )
+                            .secondary(param.span, "declared without a default here"),
+                        );
+                        return None;
+                    }
+                    (self.w.convert(value, param.ty).unwrap_or(value), param.span)
+                }
+            };
+            r.set(param.qualified, value);
+            bound.push((param.qualified, value, place));
+        }
+        Some(bound)
+    }
+
+    /// Makes `proto` derive from `class`.
+    pub(crate) fn inherit(
+        &mut self,
+        proto: &mut Proto,
+        class: ClassId,
+        args: &[ArgValue],
+        span: Span,
+        own_name: ValueId,
+    ) -> bool {
+        let name = self.w.class(class).name;
+        let text = self.w.text(name).to_owned();
+        let parents = self.w.class(class).proto.supers.clone();
+        for one in parents.iter().chain([&class]) {
+            if proto.supers.contains(one) {
+                let twice = self.w.text(self.w.class(*one).name).to_owned();
+                self.report(Diagnostic::error(
+                    format!("class `{twice}` is inherited twice"),
+                    span,
+                    "inherited again here",
+                ));
+                return false;
+            }
+        }
+        let params = self.w.class(class).params.clone();
+        let Some(bound) = self.bind_args(&format!("class `{text}`"), &params, args, span) else {
+            // The class counts as a parent all the same, so that its absence makes no further errors.
+            self.inherit_fields(proto, class, &[], own_name);
+            return false;
+        };
+        self.inherit_fields(proto, class, &bound, own_name);
+        true
+    }
+
+    fn inherit_fields(
+        &mut self,
+        proto: &mut Proto,
+        class: ClassId,
+        bound: &[(Symbol, ValueId, Span)],
+        own_name: ValueId,
+    ) {
+        let mut r = Resolver::new();
+        for (name, value, _) in bound {
+            r.map.insert(*name, *value);
+        }
+        let name_var = self.w.class(class).name_var;
+        r.map.insert(name_var, own_name);
+        let count = self.w.class(class).proto.fields.len();
+        for at in 0..count {
+            let mut field = self.w.class(class).proto.fields[at];
+            if self.w.values.is_open(field.value) {
+                // A value that only passes an argument on was written where the argument was.
+                if let Node::Var(name) = self.w.values.node(field.value)
+                    && let Some((_, _, place)) = bound.iter().find(|one| one.0 == name)
+                {
+                    field.span = *place;
+                }
+                let place = std::mem::replace(&mut self.at, field.span);
+                let value = self.resolve(field.value, &mut r);
+                self.at = place;
+                match self.w.convert(value, field.ty) {
+                    Some(value) => field.value = value,
+                    None => {
+                        self.type_mismatch(&field, value, field.span);
+                        field.value = ValueId::UNSET;
+                    }
+                }
+            }
+            self.add_field(proto, field);
+        }
+        let (asserts, dumps) = {
+            let parent = &self.w.class(class).proto;
+            (parent.asserts.clone(), parent.dumps.clone())
+        };
+        for assertion in asserts {
+            let condition = self.resolve(assertion.condition, &mut r);
+            let message = self.resolve(assertion.message, &mut r);
+            proto.asserts.push(Assertion {
+                condition,
+                message,
+                span: assertion.span,
+            });
+        }
+        for (value, span) in dumps {
+            let value = self.resolve(value, &mut r);
+            proto.dumps.push((value, span));
+        }
+        let supers = self.w.class(class).proto.supers.clone();
+        proto.supers.extend(supers);
+        proto.supers.push(class);
+        proto.direct.push(class);
+    }
+
+    /// A name no record has.
+    pub(crate) fn anonymous_name(&mut self) -> Symbol {
+        let name = format!("anonymous_{}", self.anonymous);
+        self.anonymous += 1;
+        self.w.intern(&name)
+    }
+
+    /// The record of a class value, once its arguments hold no variables.
+    pub(crate) fn try_instantiate(&mut self, call: ValueId) -> ValueId {
+        if self.w.values.has_var(call) || self.stopped {
+            return call;
+        }
+        let Node::Call(class, kids) = self.w.values.node(call) else {
+            return call;
+        };
+        if let Some(record) = self.instances.get(&call) {
+            return *record;
+        }
+        if self.instance_depth >= MAX_INSTANCES {
+            self.too_deep();
+            return ValueId::UNSET;
+        }
+        let span = self.at;
+        let args: Vec<ArgValue> = self
+            .w
+            .values
+            .pairs(kids)
+            .map(|(value, name)| ArgValue { name, value, span })
+            .collect();
+        let name = self.anonymous_name();
+        let name = self.w.values.str(name);
+        let mut proto = Proto::new(name, span);
+        proto.anonymous = true;
+        self.instance_depth += 1;
+        self.depth += 4;
+        self.inherit(&mut proto, class, &args, span, name);
+        let record = self.finish(proto, false);
+        self.depth -= 4;
+        self.instance_depth -= 1;
+        let value = record.unwrap_or(ValueId::UNSET);
+        self.instances.insert(call, value);
+        value
+    }
+
+    /// The last resolution of a record, its checks, and its place among the records.
+    pub(crate) fn finish(&mut self, mut proto: Proto, named: bool) -> Option<ValueId> {
+        let outer = std::mem::replace(&mut self.at, proto.span);
+        let value = self.finish_at(&mut proto, named);
+        self.at = outer;
+        value
+    }
+
+    fn finish_at(&mut self, proto: &mut Proto, named: bool) -> Option<ValueId> {
+        let mut r = Resolver::of_record(proto, true);
+        proto.name = self.resolve(proto.name, &mut r);
+        let Some(mut name) = self.w.as_str(proto.name) else {
+            let text = self.w.brief(proto.name);
+            self.report(Diagnostic::error(
+                format!("the name of the record is not a known string: `{text}`"),
+                proto.span,
+                "cannot be computed here",
+            ));
+            return None;
+        };
+        if let Some(earlier) = self.w.record_names.get(&name) {
+            let earlier = self.w.record(*earlier).proto.span;
+            if !proto.anonymous {
+                let text = self.w.text(name).to_owned();
+                let mut diagnostic = Diagnostic::error(
+                    format!("record `{text}` is defined twice"),
+                    proto.chain.last().copied().unwrap_or(proto.span),
+                    "defined again here",
+                )
+                .secondary(earlier, "first defined here");
+                if !proto.chain.is_empty() {
+                    diagnostic = diagnostic.secondary(proto.span, "by this definition");
+                }
+                self.report(diagnostic);
+                return None;
+            }
+            name = self.anonymous_name();
+            proto.name = self.w.values.str(name);
+        }
+        let supers = proto.supers.clone();
+        let ty = self.w.record_type(&supers);
+        let id = RecordId(self.w.records.len() as u32);
+        self.w.records.push(RecordData {
+            name,
+            ty,
+            proto: proto.clone(),
+            complete: false,
+        });
+        r.self_name = Some((name, id));
+        self.resolve_proto(proto, &mut r);
+        self.check_concrete(proto, name);
+        let value = self.w.values.def(id, ty);
+        self.w.records[id.0 as usize].proto = proto.clone();
+        self.w.records[id.0 as usize].complete = true;
+        self.w.record_names.insert(name, id);
+        self.run_checks(proto);
+        if named {
+            self.add_to_sets(value, ty, proto);
+        }
+        self.w.order.push(id);
+        Some(value)
+    }
+
+    fn run_checks(&mut self, proto: &Proto) {
+        for assertion in &proto.asserts {
+            self.check_assertion(assertion, Some(proto.span));
+        }
+        for (value, span) in &proto.dumps {
+            self.dump(*value, *span);
+        }
+    }
+
+    /// Reports a failed assertion; `record` is where it came to be checked.
+    pub(crate) fn check_assertion(&mut self, assertion: &Assertion, record: Option<Span>) {
+        let mut diagnostic = match self.w.as_int(assertion.condition) {
+            Some(0) => {
+                let message = self.w.unquoted(assertion.message);
+                Diagnostic::error(
+                    format!("assertion failed: {message}"),
+                    assertion.span,
+                    "does not hold",
+                )
+            }
+            Some(_) => return,
+            None if self.stopped => return,
+            None => {
+                let text = self.w.brief(assertion.condition);
+                Diagnostic::error(
+                    format!("the condition of the assertion is not known: `{text}`"),
+                    assertion.span,
+                    "neither true nor false",
+                )
+            }
+        };
+        if let Some(record) = record {
+            diagnostic = diagnostic.secondary(record, "for this record");
+        }
+        self.report(diagnostic);
+    }
+
+    /// Prints a `dump` as a note.
+    pub(crate) fn dump(&mut self, value: ValueId, span: Span) {
+        let text = self.w.unquoted(value);
+        self.report(
+            Diagnostic::new(crate::Severity::Note, text).primary(span, "dumped here"),
+        );
+    }
+
+    fn add_to_sets(&mut self, value: ValueId, ty: TypeId, proto: &Proto) {
+        for at in 0..self.sets.len() {
+            let element = self.sets[at].element;
+            if self.w.type_is(ty, element) {
+                self.sets[at].items.push(value);
+                continue;
+            }
+            let (name, want) = (
+                self.w.text(self.sets[at].name).to_owned(),
+                self.w.type_text(element),
+            );
+            let place = self.sets[at].span;
+            self.report(
+                Diagnostic::error(
+                    format!("record in `defset {name}` does not derive from `{want}`"),
+                    proto.span,
+                    format!("not a `{want}`"),
+                )
+                .secondary(place, "the set is opened here"),
+            );
+        }
+    }
+
+    /// Checks that every field has a value that says something.
+    fn check_concrete(&mut self, proto: &Proto, name: Symbol) {
+        if self.stopped {
+            return;
+        }
+        for field in &proto.fields {
+            if field.nonconcrete || !self.w.values.is_open(field.value) {
+                continue;
+            }
+            if let Node::Bits(kids) = self.w.values.node(field.value) {
+                let bits = self.w.values.kids(kids);
+                let fine = bits.iter().all(|bit| {
+                    !self.w.values.is_open(*bit)
+                        || matches!(self.w.values.node(*bit), Node::VarBit(base, _)
+                            if matches!(self.w.values.node(base), Node::Var(name) if proto.field_index(name).is_some()))
+                });
+                if fine {
+                    continue;
+                }
+            }
+            let (field_name, record) = (
+                self.w.text(field.name).to_owned(),
+                self.w.text(name).to_owned(),
+            );
+            let text = self.w.brief(field.value);
+            let message = format!(
+                "field `{field_name}` of `{record}` cannot be fully resolved: `{text}` remains"
+            );
+            let mut diagnostic = Diagnostic::error(message, field.span, self.why_open(field.value));
+            diagnostic = diagnostic.secondary(proto.span, "in this record");
+            for place in &proto.chain {
+                diagnostic = diagnostic.secondary(*place, "made from here");
+            }
+            self.report(diagnostic);
+        }
+    }
+
+    /// In a few words, what keeps a value from being known.
+    fn why_open(&self, id: ValueId) -> String {
+        match self.w.values.node(id) {
+            Node::Var(name) => format!("`{}` has no value", self.w.text(name)),
+            Node::Op(crate::token::Bang::Cast, kids) => {
+                let arg = self.w.values.kids(kids)[0];
+                if self.w.values.is_open(arg) {
+                    return self.why_open(arg);
+                }
+                format!(
+                    "`{}` does not fit into `{}`",
+                    self.w.brief(arg),
+                    self.w.type_text(self.w.values.type_of(id))
+                )
+            }
+            Node::Bits(kids) => {
+                let bits = self.w.values.kids(kids);
+                match bits.iter().find(|bit| self.w.values.is_open(**bit)) {
+                    Some(bit) => self.why_open(*bit),
+                    None => "not known".into(),
+                }
+            }
+            Node::VarBit(base, _) | Node::Field(base, _) | Node::Index(base, _)
+                if self.w.values.is_open(base) =>
+            {
+                self.why_open(base)
+            }
+            Node::List(kids) | Node::Op(_, kids) => {
+                let kids = self.w.values.kids(kids);
+                match kids.iter().find(|kid| self.w.values.is_open(**kid)) {
+                    Some(kid) => self.why_open(*kid),
+                    None => "this cannot be computed".into(),
+                }
+            }
+            _ => "this is not known".into(),
+        }
+    }
+}

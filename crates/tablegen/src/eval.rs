@@ -1,0 +1,1209 @@
+//! Statements, in the order written: classes, records, multiclasses, loops, `let`.
+//!
+//! Inside a loop or multiclass records are kept as prototypes with variables; the outermost loop or `defm` makes them.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::ast::{
+    AssertStmt, BodyItem, ClassRef, Expr, ExprKind, Ident, LetItem, LoopSource, Param, Stmt,
+    TypeExpr,
+};
+use crate::build::{ArgValue, Change};
+use crate::diagnostic::{Diagnostic, closest};
+use crate::resolve::Resolver;
+use crate::source::{FileId, Span};
+use crate::strings::{Strings, Symbol};
+use crate::token::Bang;
+use crate::value::{ClassId, Node, Type, TypeId, ValueId};
+use crate::world::{Assertion, ClassData, FieldData, ParamData, Proto, World};
+
+/// The widest `bits` type.
+pub(crate) const MAX_BITS: i64 = 1 << 16;
+/// Errors of evaluation that are reported.
+const MAX_ERRORS: usize = 200;
+/// Values that may be made: each costs about 40 bytes.
+const MAX_VALUES: usize = 60_000_000;
+
+/// What is recorded inside loops and multiclasses.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    Record(Box<Proto>),
+    Assert(Assertion),
+    Dump(ValueId, Span),
+    Loop(Box<Loop>),
+}
+
+/// A loop whose list is not known yet. `if` is a loop over a list of length 0 or 1 without a variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    var: Option<Symbol>,
+    list: ValueId,
+    span: Span,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+pub(crate) struct MulticlassData {
+    name: Symbol,
+    name_var: Symbol,
+    params: Vec<ParamData>,
+    entries: Vec<Entry>,
+    span: Span,
+}
+
+/// What names mean, by nesting.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// `defvar`s of a block.
+    Block(FxHashMap<Symbol, ValueId>),
+    /// A loop variable, or a variable of an operator.
+    Variable(Symbol, ValueId),
+    /// The record or class being built.
+    Record,
+    Multiclass(usize),
+}
+
+/// A `defset` that is open.
+#[derive(Debug)]
+pub(crate) struct OpenSet {
+    pub(crate) name: Symbol,
+    pub(crate) element: TypeId,
+    pub(crate) items: Vec<ValueId>,
+    pub(crate) span: Span,
+}
+
+/// The state of a run.
+pub(crate) struct Evaluator {
+    pub(crate) w: World,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    reported: FxHashSet<(Span, String)>,
+    pub(crate) globals: FxHashMap<Symbol, ValueId>,
+    type_names: FxHashMap<Symbol, TypeId>,
+    multiclasses: Vec<MulticlassData>,
+    multiclass_names: FxHashMap<Symbol, usize>,
+    pub(crate) scopes: Vec<Scope>,
+    lets: Vec<Vec<Change>>,
+    loops: Vec<Loop>,
+    /// The multiclass being defined.
+    pub(crate) multiclass: Option<usize>,
+    /// The record or class being built, and its class.
+    pub(crate) current: Option<Proto>,
+    pub(crate) current_class: Option<ClassId>,
+    pub(crate) sets: Vec<OpenSet>,
+    pub(crate) instances: FxHashMap<ValueId, ValueId>,
+    pub(crate) anonymous: u32,
+    /// The place evaluation is at, for faults of values.
+    pub(crate) at: Span,
+    pub(crate) depth: u32,
+    pub(crate) instance_depth: u32,
+    fuel: u64,
+    /// Too much was asked for; everything ends as it is.
+    pub(crate) stopped: bool,
+    pub(crate) name_symbol: Symbol,
+}
+
+impl Evaluator {
+    pub(crate) fn new(strings: Strings, fuel: u64) -> Evaluator {
+        let mut w = World {
+            strings,
+            ..World::default()
+        };
+        let name_symbol = w.intern("NAME");
+        Evaluator {
+            w,
+            diagnostics: Vec::new(),
+            reported: FxHashSet::default(),
+            globals: FxHashMap::default(),
+            type_names: FxHashMap::default(),
+            multiclasses: Vec::new(),
+            multiclass_names: FxHashMap::default(),
+            scopes: Vec::new(),
+            lets: Vec::new(),
+            loops: Vec::new(),
+            multiclass: None,
+            current: None,
+            current_class: None,
+            sets: Vec::new(),
+            instances: FxHashMap::default(),
+            anonymous: 0,
+            at: Span::new(FileId(0), 0, 0),
+            depth: 0,
+            instance_depth: 0,
+            fuel,
+            stopped: false,
+            name_symbol,
+        }
+    }
+
+    /// Adds a message, unless the same was said of the same place.
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() >= MAX_ERRORS && diagnostic.is_error() {
+            return;
+        }
+        let place = diagnostic.span().unwrap_or(self.at);
+        if diagnostic.is_error() && !self.reported.insert((place, diagnostic.message.clone())) {
+            return;
+        }
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// An error of the value being computed.
+    pub(crate) fn fault(&mut self, message: &str, label: &str) {
+        self.fault_with(message, label, None);
+    }
+
+    pub(crate) fn fault_with(&mut self, message: &str, label: &str, note: Option<String>) {
+        let mut diagnostic = Diagnostic::error(message, self.at, label);
+        diagnostic.notes.extend(note);
+        self.report(diagnostic);
+    }
+
+    fn stop(&mut self, message: &str, label: &str) {
+        if !self.stopped {
+            self.stopped = true;
+            self.report(Diagnostic::error(message, self.at, label));
+        }
+    }
+
+    pub(crate) fn too_deep(&mut self) {
+        self.stop(
+            "the recursion does not end",
+            "class values, fields or operators nest too deep here",
+        );
+    }
+
+    pub(crate) fn out_of_memory(&mut self) {
+        self.stop("the program needs too much memory", "while evaluating this");
+    }
+
+    /// Accounts for work; a program that works too long is stopped.
+    pub(crate) fn spend(&mut self, amount: u64) {
+        self.fuel = self.fuel.saturating_sub(amount);
+        if self.fuel == 0 {
+            self.stop("the evaluation takes too long", "stopped here");
+        } else if self.w.values.count() > MAX_VALUES {
+            self.out_of_memory();
+        } else if self.w.values.overflow {
+            self.w.values.overflow = false;
+            self.stop("the value is too large", "nested too deep, or too many elements");
+        }
+    }
+
+    /// Runs statements; stops early only when the program asks for too much.
+    pub(crate) fn run(&mut self, statements: &[Stmt]) {
+        for statement in statements {
+            if self.stopped {
+                return;
+            }
+            self.statement(statement);
+        }
+    }
+
+    /// Neither in a loop nor in a multiclass.
+    pub(crate) fn at_top(&self) -> bool {
+        self.loops.is_empty() && self.multiclass.is_none()
+    }
+
+    fn scoped(&mut self, scope: Scope, body: impl FnOnce(&mut Self)) {
+        self.scopes.push(scope);
+        body(self);
+        self.scopes.pop();
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        self.scoped(Scope::Block(FxHashMap::default()), |this| this.run(body));
+    }
+
+    fn statement(&mut self, statement: &Stmt) {
+        match statement {
+            Stmt::Class {
+                name,
+                params,
+                parents,
+                body,
+            } => self.class(*name, params, parents, body.as_deref()),
+            Stmt::Def {
+                name,
+                keyword,
+                parents,
+                body,
+            } => self.def(name.as_ref(), *keyword, parents, body),
+            Stmt::Defm {
+                name,
+                keyword,
+                parents,
+            } => self.defm(name.as_ref(), *keyword, parents),
+            Stmt::Multiclass {
+                name,
+                params,
+                parents,
+                body,
+            } => self.define_multiclass(*name, params, parents, body),
+            Stmt::Let { items, body } => {
+                // The values are read outside of any record.
+                let changes = items.iter().filter_map(|item| self.change(item)).collect();
+                self.lets.push(changes);
+                self.block(body);
+                self.lets.pop();
+            }
+            Stmt::Foreach { var, source, body } => self.foreach(*var, source, body),
+            Stmt::If {
+                condition,
+                then,
+                otherwise,
+            } => self.if_statement(condition, then, otherwise),
+            Stmt::Defvar { name, value } => self.defvar(*name, value),
+            Stmt::Defset { ty, name, body } => self.defset(ty, *name, body),
+            Stmt::Deftype { name, ty } => {
+                let Some(target) = self.type_expr(ty) else {
+                    return;
+                };
+                let taken = self.type_names.contains_key(&name.name)
+                    || self.w.class_names.contains_key(&name.name);
+                if taken {
+                    return self.already(*name, "type");
+                }
+                if !self.at_top() || !self.scopes.is_empty() {
+                    return self.report(Diagnostic::error(
+                        "`deftype` is allowed at the top level only",
+                        name.span,
+                        "inside another statement",
+                    ));
+                }
+                if self.w.values.is_record(target) {
+                    return self.report(Diagnostic::error(
+                        "`deftype` cannot rename a class",
+                        name.span,
+                        "only primitive types can be renamed",
+                    ));
+                }
+                self.type_names.insert(name.name, target);
+            }
+            Stmt::Assert(assert) => {
+                if let Some(assertion) = self.assertion(assert) {
+                    self.add_entry(Entry::Assert(assertion));
+                }
+            }
+            Stmt::Dump(value) => {
+                if let Some(text) = self.dump_value(value) {
+                    self.add_entry(Entry::Dump(text, value.span));
+                }
+            }
+        }
+    }
+
+    fn already(&mut self, name: Ident, what: &str) {
+        let text = self.w.text(name.name).to_owned();
+        self.report(Diagnostic::error(
+            format!("{what} `{text}` is defined already"),
+            name.span,
+            "defined again",
+        ));
+    }
+
+    /// A type as written; reports an unknown one.
+    pub(crate) fn type_expr(&mut self, ty: &TypeExpr) -> Option<TypeId> {
+        Some(match ty {
+            TypeExpr::Bit => TypeId::BIT,
+            TypeExpr::Int => TypeId::INT,
+            TypeExpr::Str => TypeId::STR,
+            TypeExpr::Dag => TypeId::DAG,
+            TypeExpr::Bits(width, span) => {
+                if !(0..=MAX_BITS).contains(width) {
+                    self.report(Diagnostic::error(
+                        format!("`bits<{width}>` is not possible"),
+                        *span,
+                        format!("0 to {MAX_BITS} bits are"),
+                    ));
+                    return None;
+                }
+                self.w.values.ty(Type::Bits(*width as u32))
+            }
+            TypeExpr::List(element) => {
+                let element = self.type_expr(element)?;
+                self.w.values.list_of(element)
+            }
+            TypeExpr::Named(name) => {
+                if let Some(ty) = self.type_names.get(&name.name) {
+                    return Some(*ty);
+                }
+                let class = self.find_class(*name)?;
+                self.w.class(class).ty
+            }
+        })
+    }
+
+    pub(crate) fn find_class(&mut self, name: Ident) -> Option<ClassId> {
+        if let Some(class) = self.w.class_names.get(&name.name) {
+            return Some(*class);
+        }
+        let text = self.w.text(name.name).to_owned();
+        let names = self.w.class_names.keys().map(|name| self.w.text(*name));
+        let near = closest(&text, names).map(str::to_owned);
+        let mut diagnostic = Diagnostic::error(
+            format!("unknown class `{text}`"),
+            name.span,
+            "no class of this name so far",
+        );
+        if self.multiclass_names.contains_key(&name.name) {
+            diagnostic = diagnostic.note(format!("`{text}` is a multiclass; `defm` uses those"));
+        }
+        if let Some(near) = near {
+            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+        }
+        self.report(diagnostic);
+        None
+    }
+
+    /// Reads template parameters; each may use the ones before it.
+    fn params(
+        &mut self,
+        owner: Symbol,
+        separator: &str,
+        params: &[Param],
+        mut add: impl FnMut(&mut Self, ParamData),
+    ) {
+        let mut seen = FxHashSet::default();
+        for param in params {
+            let Some(ty) = self.type_expr(&param.ty) else {
+                continue;
+            };
+            if !seen.insert(param.name.name) {
+                self.already(param.name, "template argument");
+                continue;
+            }
+            let qualified = format!(
+                "{}{separator}{}",
+                self.w.text(owner),
+                self.w.text(param.name.name)
+            );
+            let qualified = self.w.intern(&qualified);
+            let mut span = param.name.span;
+            let default = match &param.default {
+                None => ValueId::UNSET,
+                Some(default) => {
+                    span = span.to(default.span);
+                    self.typed(default, ty).unwrap_or(ValueId::UNSET)
+                }
+            };
+            let data = ParamData {
+                name: param.name.name,
+                qualified,
+                ty,
+                default,
+                span,
+            };
+            add(self, data);
+        }
+    }
+
+    fn class(
+        &mut self,
+        name: Ident,
+        params: &[Param],
+        parents: &[ClassRef],
+        body: Option<&[BodyItem]>,
+    ) {
+        if !self.at_top() {
+            return self.report(Diagnostic::error(
+                "a class cannot be defined inside a loop, `if` or multiclass",
+                name.span,
+                "move it out",
+            ));
+        }
+        let id = match self.w.class_names.get(&name.name) {
+            Some(id) => {
+                let class = self.w.class(*id);
+                if body.is_some() && class.defined {
+                    let earlier = class.proto.span;
+                    let text = self.w.text(name.name).to_owned();
+                    return self.report(
+                        Diagnostic::error(
+                            format!("class `{text}` is defined twice"),
+                            name.span,
+                            "defined again here",
+                        )
+                        .secondary(earlier, "first defined here"),
+                    );
+                }
+                *id
+            }
+            None => {
+                let id = ClassId(self.w.classes.len() as u32);
+                let ty = self.w.values.ty(Type::Record(vec![id]));
+                let name_value = self.w.values.str(name.name);
+                let name_var = format!("{}:NAME", self.w.text(name.name));
+                let name_var = self.w.intern(&name_var);
+                self.w.classes.push(ClassData {
+                    name: name.name,
+                    ty,
+                    name_var,
+                    params: Vec::new(),
+                    proto: Proto::new(name_value, name.span),
+                    defined: false,
+                });
+                self.w.class_names.insert(name.name, id);
+                id
+            }
+        };
+        let Some(body) = body else {
+            return;
+        };
+        let at = id.0 as usize;
+        // A body without anything is a declaration that may be repeated.
+        self.w.classes[at].defined = !(params.is_empty() && parents.is_empty() && body.is_empty());
+        self.w.classes[at].proto.span = name.span;
+        let name_value = self.w.values.str(name.name);
+        self.current = Some(Proto::new(name_value, name.span));
+        self.current_class = Some(id);
+        self.scoped(Scope::Record, |this| {
+            this.params(name.name, ":", params, |this, param| {
+                this.w.classes[at].params.push(param);
+            });
+            let own_name = this.w.class(id).name_var;
+            let own_name = this.w.values.var(own_name, TypeId::STR);
+            this.object_body(parents, body, own_name);
+        });
+        self.current_class = None;
+        if let Some(proto) = self.current.take() {
+            self.w.classes[at].proto = proto;
+        }
+    }
+
+    /// Parents, enclosing `let`s and body of the record or class being built.
+    fn object_body(&mut self, parents: &[ClassRef], body: &[BodyItem], own_name: ValueId) {
+        for parent in parents {
+            let Some(class) = self.find_class(parent.name) else {
+                continue;
+            };
+            let Some(args) = self.args(&parent.args, Some(class)) else {
+                continue;
+            };
+            self.with_current(|this, proto| {
+                this.inherit(proto, class, &args, parent.span, own_name);
+            });
+            self.publish_parents();
+        }
+        self.with_current(|this, proto| this.apply_lets(proto));
+        self.scopes.push(Scope::Block(FxHashMap::default()));
+        for item in body {
+            if self.stopped {
+                break;
+            }
+            self.body_item(item);
+        }
+        self.scopes.pop();
+    }
+
+    /// The type of a field of records of type `ty`; a class has the fields declared so far in its own body.
+    pub(crate) fn field_type(&self, ty: TypeId, name: Symbol) -> Option<TypeId> {
+        self.w.field_type(ty, name).or_else(|| {
+            let (class, proto) = (self.current_class?, self.current.as_ref()?);
+            match self.w.values.get_type(ty) {
+                Type::Record(classes) if classes.contains(&class) => {
+                    proto.field(name).map(|field| field.ty)
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// A class is usable as a type in its own body, with the parents it has so far.
+    fn publish_parents(&mut self) {
+        if let (Some(id), Some(proto)) = (self.current_class, &self.current) {
+            let class = &mut self.w.classes[id.0 as usize];
+            class.proto.supers.clone_from(&proto.supers);
+        }
+    }
+
+    fn with_current(&mut self, body: impl FnOnce(&mut Self, &mut Proto)) {
+        if let Some(mut proto) = self.current.take() {
+            body(self, &mut proto);
+            self.current = Some(proto);
+        }
+    }
+
+    fn apply_lets(&mut self, proto: &mut Proto) {
+        let changes: Vec<Change> = self.lets.iter().flatten().cloned().collect();
+        for change in &changes {
+            self.set_field(proto, change, false);
+        }
+    }
+
+    fn body_item(&mut self, item: &BodyItem) {
+        match item {
+            BodyItem::Field {
+                nonconcrete,
+                ty,
+                name,
+                value,
+            } => {
+                let Some(ty) = self.type_expr(ty) else {
+                    return;
+                };
+                let field = FieldData {
+                    name: name.name,
+                    ty,
+                    value: ValueId::UNSET,
+                    span: name.span,
+                    decl: name.span,
+                    nonconcrete: *nonconcrete,
+                };
+                // The field exists while its value is read, so that a mistake in it does not hide the field.
+                let known = self
+                    .current
+                    .as_ref()
+                    .is_some_and(|proto| proto.field(name.name).is_some());
+                if !known || value.is_none() {
+                    self.with_current(|this, proto| this.add_field(proto, field));
+                }
+                if let Some(value) = value
+                    && let Some(result) = self.eval(value, Some(ty))
+                {
+                    if known {
+                        let mut set = field;
+                        set.value = result;
+                        set.span = value.span;
+                        if self.w.convert(result, ty).is_none() {
+                            return self.type_mismatch(&set, result, value.span);
+                        }
+                        self.with_current(|this, proto| this.add_field(proto, set));
+                    } else {
+                        let change = Change {
+                            name: name.name,
+                            name_span: name.span,
+                            bits: None,
+                            value: result,
+                            span: value.span,
+                            mode: crate::ast::LetMode::Replace,
+                        };
+                        self.with_current(|this, proto| this.set_field(proto, &change, true));
+                    }
+                }
+            }
+            BodyItem::Let(item) => {
+                if let Some(change) = self.change(item) {
+                    self.with_current(|this, proto| this.set_field(proto, &change, true));
+                }
+            }
+            BodyItem::Defvar { name, value } => self.defvar(*name, value),
+            BodyItem::Assert(assert) => {
+                if let Some(assertion) = self.assertion(assert) {
+                    self.with_current(|_, proto| proto.asserts.push(assertion));
+                }
+            }
+            BodyItem::Dump(value) => {
+                if let Some(text) = self.dump_value(value) {
+                    let span = value.span;
+                    self.with_current(|_, proto| proto.dumps.push((text, span)));
+                }
+            }
+        }
+    }
+
+    fn assertion(&mut self, assert: &AssertStmt) -> Option<Assertion> {
+        Some(Assertion {
+            condition: self.typed(&assert.condition, TypeId::INT)?,
+            message: self.typed(&assert.message, TypeId::STR)?,
+            span: assert.condition.span,
+        })
+    }
+
+    fn dump_value(&mut self, value: &Expr) -> Option<ValueId> {
+        let result = self.eval(value, None)?;
+        if self.w.values.type_of(result) == TypeId::STR {
+            return Some(result);
+        }
+        let r = self.fold_setting();
+        Some(self.fold(Bang::Repr, &[result], TypeId::STR, &r))
+    }
+
+    /// The setting in which operators written at this place are done.
+    pub(crate) fn fold_setting(&self) -> Resolver {
+        let mut r = Resolver::new();
+        r.is_final = false;
+        r
+    }
+
+    /// A `let` with its value read; the field's type, where it is known, says what is expected.
+    fn change(&mut self, item: &LetItem) -> Option<Change> {
+        let bits = match &item.bits {
+            None => None,
+            Some(ranges) => Some(self.bit_list(ranges)?),
+        };
+        let expected = match (&bits, &self.current) {
+            (Some(bits), _) => Some(self.w.values.ty(Type::Bits(bits.len() as u32))),
+            (None, Some(proto)) => proto.field(item.name.name).map(|field| field.ty),
+            _ => None,
+        };
+        let value = self.eval(&item.value, expected)?;
+        Some(Change {
+            name: item.name.name,
+            name_span: item.name.span,
+            bits,
+            value,
+            span: item.value.span,
+            mode: item.mode,
+        })
+    }
+
+    fn defvar(&mut self, name: Ident, value: &Expr) {
+        let Some(value) = self.eval(value, None) else {
+            // The name exists nevertheless: its uses are not further errors.
+            self.bind(name.name, ValueId::UNSET);
+            return;
+        };
+        let taken = match self.scopes.last() {
+            Some(Scope::Block(names)) => names.contains_key(&name.name),
+            None => {
+                self.globals.contains_key(&name.name)
+                    || self.w.record_names.contains_key(&name.name)
+            }
+            _ => false,
+        };
+        if taken {
+            return self.already(name, "variable");
+        }
+        self.bind(name.name, value);
+    }
+
+    fn bind(&mut self, name: Symbol, value: ValueId) {
+        match self.scopes.last_mut() {
+            Some(Scope::Block(names)) => {
+                names.insert(name, value);
+            }
+            _ => {
+                self.globals.insert(name, value);
+            }
+        }
+    }
+
+    fn def(
+        &mut self,
+        name: Option<&Expr>,
+        keyword: Span,
+        parents: &[ClassRef],
+        body: &[BodyItem],
+    ) {
+        let span = name.map_or(keyword, |name| name.span);
+        let mut proto = Proto::new(ValueId::UNSET, span);
+        match self.object_name(name) {
+            Some(value) => proto.name = value,
+            None if name.is_some() => return,
+            None => {
+                let symbol = self.anonymous_name();
+                proto.name = self.w.values.str(symbol);
+                proto.anonymous = true;
+            }
+        }
+        let own_name = proto.name;
+        let outer = self.current.replace(proto);
+        self.scoped(Scope::Record, |this| {
+            this.object_body(parents, body, own_name);
+        });
+        if let Some(proto) = std::mem::replace(&mut self.current, outer) {
+            self.add_entry(Entry::Record(Box::new(proto)));
+        }
+    }
+
+    /// The name of a `def` or `defm`. In a multiclass `NAME` goes in front unless it is mentioned.
+    fn object_name(&mut self, name: Option<&Expr>) -> Option<ValueId> {
+        let value = self.name_value(name?)?;
+        let Some(multiclass) = self.multiclass else {
+            return Some(value);
+        };
+        let name_var = self.multiclasses[multiclass].name_var;
+        if self.mentions(value, name_var) {
+            return Some(value);
+        }
+        let prefix = self.w.values.var(name_var, TypeId::STR);
+        Some(self.fold_paste(prefix, value, TypeId::STR))
+    }
+
+    /// Whether the variable occurs in a name.
+    fn mentions(&self, id: ValueId, variable: Symbol) -> bool {
+        match self.w.values.node(id) {
+            Node::Var(name) => name == variable,
+            Node::Paste(a, b) => self.mentions(a, variable) || self.mentions(b, variable),
+            Node::Op(_, kids) => self
+                .w
+                .values
+                .kids(kids)
+                .iter()
+                .any(|kid| self.mentions(*kid, variable)),
+            Node::Field(base, _) | Node::VarBit(base, _) => self.mentions(base, variable),
+            _ => false,
+        }
+    }
+
+    /// Records, or makes at once if nothing around is still to be repeated.
+    fn add_entry(&mut self, entry: Entry) {
+        if let Some(open) = self.loops.last_mut() {
+            return open.entries.push(entry);
+        }
+        let multiclass = self.multiclass;
+        if let Entry::Loop(one) = entry {
+            let mut out = Vec::new();
+            self.expand_loop(&one, &mut Vec::new(), multiclass.is_none(), &mut out, None);
+            for entry in out {
+                match multiclass {
+                    Some(at) => self.multiclasses[at].entries.push(entry),
+                    None => self.make(entry),
+                }
+            }
+            return;
+        }
+        match multiclass {
+            Some(at) => self.multiclasses[at].entries.push(entry),
+            None => self.make(entry),
+        }
+    }
+
+    fn make(&mut self, entry: Entry) {
+        match entry {
+            Entry::Record(proto) => {
+                self.finish(*proto, true);
+            }
+            Entry::Assert(mut assertion) => {
+                let mut r = Resolver::new();
+                r.is_final = true;
+                assertion.condition = self.resolve(assertion.condition, &mut r);
+                assertion.message = self.resolve(assertion.message, &mut r);
+                self.check_assertion(&assertion, None);
+            }
+            Entry::Dump(value, span) => {
+                let mut r = Resolver::new();
+                r.is_final = true;
+                let value = self.resolve(value, &mut r);
+                self.dump(value, span);
+            }
+            Entry::Loop(one) => {
+                let mut out = Vec::new();
+                self.expand_loop(&one, &mut Vec::new(), true, &mut out, None);
+                for entry in out {
+                    self.make(entry);
+                }
+            }
+        }
+    }
+
+    /// Copies `entries` with variables replaced. Records that are to be made at once (no outer target) are made in
+    /// order, as later ones may refer to them.
+    fn expand(
+        &mut self,
+        entries: &[Entry],
+        substitutions: &mut Vec<(Symbol, ValueId)>,
+        is_final: bool,
+        out: &mut Vec<Entry>,
+        place: Option<Span>,
+    ) {
+        for entry in entries {
+            if self.stopped {
+                return;
+            }
+            if let Entry::Loop(one) = entry {
+                self.expand_loop(one, substitutions, is_final, out, place);
+                continue;
+            }
+            let mut r = Resolver::new();
+            for (name, value) in substitutions.iter() {
+                r.map.insert(*name, *value);
+            }
+            match entry {
+                Entry::Record(proto) => {
+                    let mut proto = proto.clone();
+                    proto.chain.extend(place);
+                    self.resolve_proto(&mut proto, &mut r);
+                    self.spend(1 + proto.fields.len() as u64 / 8);
+                    out.push(Entry::Record(proto));
+                }
+                Entry::Assert(assertion) => out.push(Entry::Assert(Assertion {
+                    condition: self.resolve(assertion.condition, &mut r),
+                    message: self.resolve(assertion.message, &mut r),
+                    span: assertion.span,
+                })),
+                Entry::Dump(value, span) => {
+                    let value = self.resolve(*value, &mut r);
+                    out.push(Entry::Dump(value, *span));
+                }
+                Entry::Loop(_) => {}
+            }
+        }
+    }
+
+    fn expand_loop(
+        &mut self,
+        one: &Loop,
+        substitutions: &mut Vec<(Symbol, ValueId)>,
+        is_final: bool,
+        out: &mut Vec<Entry>,
+        place: Option<Span>,
+    ) {
+        let mut r = Resolver::new();
+        r.is_final = is_final;
+        for (name, value) in substitutions.iter() {
+            r.map.insert(*name, *value);
+        }
+        let outer = std::mem::replace(&mut self.at, one.span);
+        let list = self.resolve(one.list, &mut r);
+        self.at = outer;
+        let Node::List(kids) = self.w.values.node(list) else {
+            if !is_final {
+                let mut entries = Vec::new();
+                self.expand(&one.entries, substitutions, false, &mut entries, place);
+                out.push(Entry::Loop(Box::new(Loop {
+                    var: one.var,
+                    list,
+                    span: one.span,
+                    entries,
+                })));
+            } else if !self.stopped {
+                let text = self.w.brief(list);
+                self.report(Diagnostic::error(
+                    format!("the loop runs over `{text}`, which is not a known list"),
+                    one.span,
+                    "cannot be computed here",
+                ));
+            }
+            return;
+        };
+        let items = self.w.values.kids(kids).to_vec();
+        for item in items {
+            if self.stopped {
+                return;
+            }
+            self.spend(1);
+            if let Some(var) = one.var {
+                substitutions.push((var, item));
+            }
+            self.expand(&one.entries, substitutions, is_final, out, place);
+            if one.var.is_some() {
+                substitutions.pop();
+            }
+        }
+    }
+
+    fn foreach(&mut self, var: Ident, source: &LoopSource, body: &[Stmt]) {
+        let list = match source {
+            LoopSource::Ranges(ranges) => match self.number_list(ranges) {
+                Some(numbers) => {
+                    let items: Vec<ValueId> = numbers
+                        .into_iter()
+                        .map(|number| self.w.values.int(number))
+                        .collect();
+                    Some(self.w.values.list(&items, TypeId::INT))
+                }
+                None => None,
+            },
+            LoopSource::List(list) => self.eval(list, None).and_then(|value| {
+                let ty = self.w.values.type_of(value);
+                if self.w.values.element(ty).is_some() {
+                    return Some(value);
+                }
+                let have = self.w.type_text(ty);
+                self.report(Diagnostic::error(
+                    format!("`foreach` runs over a list, not over a value of type `{have}`"),
+                    list.span,
+                    "not a list",
+                ));
+                None
+            }),
+        };
+        let Some(list) = list else {
+            return;
+        };
+        let element = self.w.values.element(self.w.values.type_of(list));
+        let value = self
+            .w
+            .values
+            .var(var.name, element.unwrap_or(TypeId::ANY));
+        self.loops.push(Loop {
+            var: Some(var.name),
+            list,
+            span: var.span,
+            entries: Vec::new(),
+        });
+        self.scoped(Scope::Variable(var.name, value), |this| this.block(body));
+        if let Some(done) = self.loops.pop() {
+            self.add_entry(Entry::Loop(Box::new(done)));
+        }
+    }
+
+    fn if_statement(&mut self, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
+        let Some(test) = self.typed(condition, TypeId::INT) else {
+            return;
+        };
+        let one = self.w.values.int(1);
+        let some = self.w.values.list(&[one], TypeId::INT);
+        let none = self.w.values.list(&[], TypeId::INT);
+        let ty = self.w.values.type_of(some);
+        for (body, args) in [(then, [test, some, none]), (otherwise, [test, none, some])] {
+            if body.is_empty() {
+                continue;
+            }
+            let list = self.fold(Bang::If, &args, ty, &Resolver::new());
+            self.loops.push(Loop {
+                var: None,
+                list,
+                span: condition.span,
+                entries: Vec::new(),
+            });
+            self.block(body);
+            if let Some(done) = self.loops.pop() {
+                self.add_entry(Entry::Loop(Box::new(done)));
+            }
+        }
+    }
+
+    fn defset(&mut self, ty: &TypeExpr, name: Ident, body: &[Stmt]) {
+        let Some(ty) = self.type_expr(ty) else {
+            return;
+        };
+        let Some(element) = self
+            .w
+            .values
+            .element(ty)
+            .filter(|element| self.w.values.is_record(*element))
+        else {
+            return self.report(Diagnostic::error(
+                "the type of a `defset` must be a list of records",
+                name.span,
+                "of another type",
+            ));
+        };
+        if self.multiclass.is_some() {
+            return self.report(Diagnostic::error(
+                "`defset` is not allowed in a multiclass",
+                name.span,
+                "inside a multiclass",
+            ));
+        }
+        if self.globals.contains_key(&name.name) || self.w.record_names.contains_key(&name.name) {
+            return self.already(name, "set");
+        }
+        self.sets.push(OpenSet {
+            name: name.name,
+            element,
+            items: Vec::new(),
+            span: name.span,
+        });
+        self.block(body);
+        if let Some(set) = self.sets.pop() {
+            let list = self.w.values.list(&set.items, set.element);
+            self.globals.insert(set.name, list);
+        }
+    }
+
+    fn define_multiclass(
+        &mut self,
+        name: Ident,
+        params: &[Param],
+        parents: &[ClassRef],
+        body: &[Stmt],
+    ) {
+        if !self.at_top() {
+            return self.report(Diagnostic::error(
+                "a multiclass cannot be defined inside a loop, `if` or multiclass",
+                name.span,
+                "move it out",
+            ));
+        }
+        if let Some(at) = self.multiclass_names.get(&name.name) {
+            let earlier = self.multiclasses[*at].span;
+            let text = self.w.text(name.name).to_owned();
+            return self.report(
+                Diagnostic::error(
+                    format!("multiclass `{text}` is defined twice"),
+                    name.span,
+                    "defined again here",
+                )
+                .secondary(earlier, "first defined here"),
+            );
+        }
+        let at = self.multiclasses.len();
+        let name_var = format!("{}::NAME", self.w.text(name.name));
+        let name_var = self.w.intern(&name_var);
+        self.multiclasses.push(MulticlassData {
+            name: name.name,
+            name_var,
+            params: Vec::new(),
+            entries: Vec::new(),
+            span: name.span,
+        });
+        self.multiclass = Some(at);
+        // `let`s around the multiclass apply where it is used, not here.
+        self.scoped(Scope::Multiclass(at), |this| {
+            this.params(name.name, "::", params, |this, param| {
+                this.multiclasses[at].params.push(param);
+            });
+            for parent in parents {
+                let own_name = this.w.values.var(name_var, TypeId::STR);
+                if let Some(entries) = this.use_multiclass(parent, own_name, false, None) {
+                    this.multiclasses[at].entries.extend(entries);
+                }
+            }
+            this.block(body);
+        });
+        self.multiclass = None;
+        self.multiclass_names.insert(name.name, at);
+    }
+
+    fn find_multiclass(&mut self, name: Ident) -> Option<usize> {
+        if let Some(at) = self.multiclass_names.get(&name.name) {
+            return Some(*at);
+        }
+        let text = self.w.text(name.name).to_owned();
+        let names = self.multiclass_names.keys().map(|name| self.w.text(*name));
+        let near = closest(&text, names).map(str::to_owned);
+        let mut diagnostic = Diagnostic::error(
+            format!("unknown multiclass `{text}`"),
+            name.span,
+            "no multiclass of this name so far",
+        );
+        if let Some(near) = near {
+            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+        }
+        self.report(diagnostic);
+        None
+    }
+
+    /// The entries of a multiclass with its arguments and `NAME` filled in.
+    fn use_multiclass(
+        &mut self,
+        parent: &ClassRef,
+        own_name: ValueId,
+        is_final: bool,
+        place: Option<Span>,
+    ) -> Option<Vec<Entry>> {
+        let at = self.find_multiclass(parent.name)?;
+        let params = self.multiclasses[at].params.clone();
+        let args = self.arg_values(&parent.args, &params)?;
+        let text = self.w.text(self.multiclasses[at].name).to_owned();
+        let bound = self.bind_args(&format!("multiclass `{text}`"), &params, &args, parent.span)?;
+        let mut substitutions: Vec<(Symbol, ValueId)> = bound
+            .into_iter()
+            .map(|(name, value, _)| (name, value))
+            .collect();
+        substitutions.push((self.multiclasses[at].name_var, own_name));
+        let entries = std::mem::take(&mut self.multiclasses[at].entries);
+        let mut out = Vec::new();
+        self.expand(&entries, &mut substitutions, is_final, &mut out, place);
+        self.multiclasses[at].entries = entries;
+        Some(out)
+    }
+
+    fn defm(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef]) {
+        let own_name = match self.object_name(name) {
+            Some(value) => value,
+            None if name.is_some() => return,
+            None => {
+                let symbol = self.anonymous_name();
+                let value = self.w.values.str(symbol);
+                match self.multiclass {
+                    Some(at) => {
+                        let prefix = self.multiclasses[at].name_var;
+                        let prefix = self.w.values.var(prefix, TypeId::STR);
+                        self.fold_paste(prefix, value, TypeId::STR)
+                    }
+                    None => value,
+                }
+            }
+        };
+        let place = name.map_or(keyword, |name| name.span);
+        let is_final = self.at_top();
+        let mut entries = Vec::new();
+        let mut classes = Vec::new();
+        for parent in parents {
+            let is_multiclass = self.multiclass_names.contains_key(&parent.name.name);
+            let is_class = self.w.class_names.contains_key(&parent.name.name);
+            if is_class && (!is_multiclass || !classes.is_empty()) {
+                let Some(class) = self.find_class(parent.name) else {
+                    continue;
+                };
+                if let Some(args) = self.args(&parent.args, Some(class)) {
+                    classes.push((class, args, parent.span));
+                }
+                continue;
+            }
+            if let Some(more) = self.use_multiclass(parent, own_name, is_final, Some(place)) {
+                entries.extend(more);
+            }
+        }
+        for entry in &mut entries {
+            self.finish_defm_entry(entry, &classes);
+        }
+        for entry in entries {
+            if self.stopped {
+                return;
+            }
+            self.add_entry(entry);
+        }
+    }
+
+    /// Ordinary classes of a `defm` and the `let`s around it apply to every record it makes.
+    fn finish_defm_entry(&mut self, entry: &mut Entry, classes: &[(ClassId, Vec<ArgValue>, Span)]) {
+        match entry {
+            Entry::Record(proto) => {
+                for (class, args, span) in classes {
+                    let own_name = proto.name;
+                    self.inherit(proto, *class, args, *span, own_name);
+                }
+                self.apply_lets(proto);
+            }
+            Entry::Loop(one) => {
+                for entry in &mut one.entries {
+                    self.finish_defm_entry(entry, classes);
+                }
+            }
+            Entry::Assert(_) | Entry::Dump(..) => {}
+        }
+    }
+
+    /// Reads the arguments of a class.
+    pub(crate) fn args(
+        &mut self,
+        args: &[crate::ast::Arg],
+        class: Option<ClassId>,
+    ) -> Option<Vec<ArgValue>> {
+        let params = class.map_or_else(Vec::new, |class| self.w.class(class).params.clone());
+        self.arg_values(args, &params)
+    }
+
+    fn arg_values(
+        &mut self,
+        args: &[crate::ast::Arg],
+        params: &[ParamData],
+    ) -> Option<Vec<ArgValue>> {
+        let mut out = Vec::with_capacity(args.len());
+        let mut good = true;
+        for (at, arg) in args.iter().enumerate() {
+            let param = match arg.name {
+                None => params.get(at),
+                Some(name) => params.iter().find(|param| param.name == name.name),
+            };
+            let Some(value) = self.eval(&arg.value, param.map(|param| param.ty)) else {
+                good = false;
+                continue;
+            };
+            out.push(ArgValue {
+                name: arg.name.map_or(Symbol::NONE, |name| name.name),
+                value,
+                span: arg.name.map_or(arg.value.span, |name| name.span),
+            });
+        }
+        good.then_some(out)
+    }
+
+    pub(crate) fn multiclass_data(&self, at: usize) -> (&[ParamData], Symbol) {
+        let data = &self.multiclasses[at];
+        (&data.params, data.name_var)
+    }
+
+    /// Whether an expression is a plain name.
+    pub(crate) fn plain_name(expr: &Expr) -> Option<Symbol> {
+        match expr.kind {
+            ExprKind::Ident(name) if expr.suffixes.is_empty() => Some(name),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,643 @@
+//! Values as written to values: names looked up, types worked out, what is known computed at once.
+
+use crate::ast::{DagArg, Expr, ExprKind, Ident, Range, Suffix, TypeExpr};
+use crate::diagnostic::{Diagnostic, closest};
+use crate::eval::{Evaluator, MAX_BITS, Scope};
+use crate::fold_list::MAX_LIST;
+use crate::resolve::Resolver;
+use crate::source::Span;
+use crate::strings::Symbol;
+use crate::token::Bang;
+use crate::value::{Type, TypeId, ValueId};
+
+/// What an unknown name means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A mistake.
+    Value,
+    /// Literal text: in the name of a record and on the right of a paste.
+    Name,
+}
+
+impl Evaluator {
+    /// The value of `expr`; `expected` is the type wanted, where it is known. Faults are reported and give `None`.
+    pub(crate) fn eval(&mut self, expr: &Expr, expected: Option<TypeId>) -> Option<ValueId> {
+        self.eval_in(expr, expected, Mode::Value)
+    }
+
+    /// A name of a `def` or `defm`.
+    pub(crate) fn name_value(&mut self, expr: &Expr) -> Option<ValueId> {
+        let value = self.eval_in(expr, Some(TypeId::STR), Mode::Name)?;
+        let r = Resolver::new();
+        match self.w.convert(value, TypeId::STR) {
+            Some(value) => Some(value),
+            None => Some(self.fold(Bang::Cast, &[value], TypeId::STR, &r)),
+        }
+    }
+
+    /// A value that must be of type `ty`.
+    pub(crate) fn typed(&mut self, expr: &Expr, ty: TypeId) -> Option<ValueId> {
+        let value = self.eval(expr, Some(ty))?;
+        self.convert_or_report(value, ty, expr.span)
+    }
+
+    fn convert_or_report(&mut self, value: ValueId, ty: TypeId, span: Span) -> Option<ValueId> {
+        let converted = self.w.convert(value, ty);
+        if converted.is_none() {
+            let (want, have) = (
+                self.w.type_text(ty),
+                self.w.type_text(self.w.values.type_of(value)),
+            );
+            let text = self.w.brief(value);
+            self.report(Diagnostic::error(
+                format!("expected a value of type `{want}`, found `{text}` of type `{have}`"),
+                span,
+                format!("this is a `{have}`"),
+            ));
+        }
+        converted
+    }
+
+    fn eval_in(
+        &mut self,
+        expr: &Expr,
+        expected: Option<TypeId>,
+        mode: Mode,
+    ) -> Option<ValueId> {
+        let outer = std::mem::replace(&mut self.at, expr.span);
+        // An expected type is that of the whole value, not of what a suffix is applied to.
+        let inner = if expr.suffixes.is_empty() {
+            expected
+        } else {
+            None
+        };
+        let mut value = self.simple(expr, inner, mode);
+        for suffix in &expr.suffixes {
+            value = value.and_then(|value| self.suffix(value, suffix));
+        }
+        self.at = outer;
+        self.spend(1);
+        value
+    }
+
+    fn simple(&mut self, expr: &Expr, expected: Option<TypeId>, mode: Mode) -> Option<ValueId> {
+        Some(match &expr.kind {
+            ExprKind::Unset => ValueId::UNSET,
+            ExprKind::Int(value) => self.w.values.int(*value),
+            ExprKind::Binary { value, width } => {
+                self.w.values.bits_of(*value, u32::from(*width))
+            }
+            ExprKind::Str(text) => self.w.values.str(*text),
+            ExprKind::Code(text) => self.w.values.code(*text),
+            ExprKind::Ident(name) => {
+                let ident = Ident {
+                    name: *name,
+                    span: expr.span,
+                };
+                return self.ident(ident, mode);
+            }
+            ExprKind::Braces(items) => return self.braces(items, expr.span),
+            ExprKind::List { items, ty } => {
+                return self.list(items, ty.as_ref(), expected, expr.span);
+            }
+            ExprKind::Dag(dag) => {
+                let mut parts = vec![self.dag_part(&dag.operator)?];
+                self.check_operator(parts[0].0, dag.operator.value.as_ref());
+                for arg in &dag.args {
+                    parts.push(self.dag_part(arg)?);
+                }
+                self.w.values.dag(&parts)
+            }
+            ExprKind::ClassCall { class, args } => {
+                let id = self.find_class(*class)?;
+                let args = self.args(args, Some(id))?;
+                let params = self.w.class(id).params.clone();
+                let text = self.w.text(class.name).to_owned();
+                // Faults of the arguments are found here, where they are written.
+                self.bind_args(&format!("class `{text}`"), &params, &args, expr.span)?;
+                let mut pairs = Vec::with_capacity(args.len());
+                for (at, arg) in args.iter().enumerate() {
+                    let param = match arg.name.some() {
+                        None => params.get(at),
+                        Some(name) => params.iter().find(|param| param.name == name),
+                    };
+                    let ty = param.map_or(TypeId::ANY, |param| param.ty);
+                    pairs.push((self.w.convert(arg.value, ty)?, arg.name));
+                }
+                let ty = self.w.class(id).ty;
+                let call = self.w.values.call(id, &pairs, ty);
+                self.try_instantiate(call)
+            }
+            ExprKind::Bang {
+                op,
+                op_span,
+                ty,
+                args,
+            } => return self.bang(*op, *op_span, ty.as_ref(), args, expected),
+            ExprKind::Cond(cases) => return self.cond(cases, None, expected),
+            ExprKind::Switch {
+                key,
+                cases,
+                default,
+            } => {
+                let key = self.eval(key, None)?;
+                let mut tests = Vec::with_capacity(cases.len());
+                for (case, value) in cases {
+                    let case = self.eval(case, None)?;
+                    let test = self.fold(Bang::Eq, &[key, case], TypeId::BIT, &Resolver::new());
+                    tests.push((test, value));
+                }
+                return self.choice(&tests, Some(default), expected);
+            }
+            ExprKind::Paste(parts) => return self.pasted(parts, expected, mode),
+            ExprKind::Error => return None,
+        })
+    }
+
+    fn dag_part(&mut self, arg: &DagArg) -> Option<(ValueId, Symbol)> {
+        let value = match &arg.value {
+            Some(value) => self.eval(value, None)?,
+            None => ValueId::UNSET,
+        };
+        Some((value, arg.name.unwrap_or(Symbol::NONE)))
+    }
+
+    fn check_operator(&mut self, operator: ValueId, expr: Option<&Expr>) {
+        let ty = self.w.values.type_of(operator);
+        if operator == ValueId::UNSET || self.w.values.is_record(ty) || ty == TypeId::ANY {
+            return;
+        }
+        let have = self.w.type_text(ty);
+        if let Some(expr) = expr {
+            self.report(Diagnostic::error(
+                "the operator of a dag must be a record",
+                expr.span,
+                format!("this is a `{have}`"),
+            ));
+        }
+    }
+
+    /// What a name stands for, from the innermost scope outwards.
+    fn ident(&mut self, name: Ident, mode: Mode) -> Option<ValueId> {
+        if let Some(value) = self.local(name.name) {
+            return Some(value);
+        }
+        if mode == Mode::Name {
+            return Some(self.w.values.str(name.name));
+        }
+        if let Some(id) = self.w.record_names.get(&name.name) {
+            let ty = self.w.record(*id).ty;
+            return Some(self.w.values.def(*id, ty));
+        }
+        if let Some(value) = self.globals.get(&name.name) {
+            return Some(*value);
+        }
+        // A record may mention itself; it is looked up when it is finished.
+        if self.current_class.is_none()
+            && let Some(proto) = &self.current
+            && self.w.as_str(proto.name) == Some(name.name)
+        {
+            let (own, supers) = (proto.name, proto.supers.clone());
+            let ty = self.w.record_type(&supers);
+            return Some(self.w.values.op(Bang::Cast, &[own], ty));
+        }
+        self.unknown_name(name);
+        None
+    }
+
+    fn unknown_name(&mut self, name: Ident) {
+        let text = self.w.text(name.name).to_owned();
+        let mut candidates: Vec<Symbol> = self.globals.keys().copied().collect();
+        candidates.extend(self.w.record_names.keys());
+        for scope in &self.scopes {
+            match scope {
+                Scope::Block(names) => candidates.extend(names.keys()),
+                Scope::Variable(name, _) => candidates.push(*name),
+                Scope::Record => {
+                    if let Some(proto) = &self.current {
+                        candidates.extend(proto.fields.iter().map(|field| field.name));
+                    }
+                    if let Some(class) = self.current_class {
+                        let params = &self.w.class(class).params;
+                        candidates.extend(params.iter().map(|param| param.name));
+                    }
+                }
+                Scope::Multiclass(at) => {
+                    let (params, _) = self.multiclass_data(*at);
+                    candidates.extend(params.iter().map(|param| param.name));
+                }
+            }
+        }
+        candidates.sort_unstable();
+        let near = closest(&text, candidates.iter().map(|name| self.w.text(*name)));
+        let mut diagnostic =
+            Diagnostic::error(format!("unknown name `{text}`"), name.span, "not defined");
+        if let Some(near) = near {
+            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+        }
+        if self.w.class_names.contains_key(&name.name) {
+            diagnostic =
+                diagnostic.note(format!("`{text}` is a class; `{text}<>` is a value of it"));
+        }
+        self.report(diagnostic);
+    }
+
+    fn local(&mut self, name: Symbol) -> Option<ValueId> {
+        for at in (0..self.scopes.len()).rev() {
+            match &self.scopes[at] {
+                Scope::Block(names) => {
+                    if let Some(value) = names.get(&name) {
+                        return Some(*value);
+                    }
+                }
+                Scope::Variable(variable, value) => {
+                    if *variable == name {
+                        return Some(*value);
+                    }
+                }
+                Scope::Record => {
+                    if let Some(value) = self.record_name(name) {
+                        return Some(value);
+                    }
+                }
+                Scope::Multiclass(index) => {
+                    let (params, name_var) = self.multiclass_data(*index);
+                    let found = params
+                        .iter()
+                        .find(|param| param.name == name)
+                        .map(|param| (param.qualified, param.ty))
+                        .or((name == self.name_symbol).then_some((name_var, TypeId::STR)));
+                    if let Some((variable, ty)) = found {
+                        return Some(self.w.values.var(variable, ty));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A name in the record or class being built: a field, a template argument, `NAME`.
+    fn record_name(&mut self, name: Symbol) -> Option<ValueId> {
+        let proto = self.current.as_ref()?;
+        if let Some(field) = proto.field(name) {
+            let ty = field.ty;
+            return Some(self.w.values.var(name, ty));
+        }
+        let Some(class) = self.current_class else {
+            let own = proto.name;
+            return (name == self.name_symbol && self.multiclass.is_none()).then_some(own);
+        };
+        let class = self.w.class(class);
+        let param = class.params.iter().find(|param| param.name == name);
+        if let Some((variable, ty)) = param.map(|param| (param.qualified, param.ty)) {
+            return Some(self.w.values.var(variable, ty));
+        }
+        if name == self.name_symbol {
+            let variable = class.name_var;
+            return Some(self.w.values.var(variable, TypeId::STR));
+        }
+        None
+    }
+
+    /// `{ a, b, c }`, the most significant first; an element of n bits counts for n.
+    fn braces(&mut self, items: &[Expr], span: Span) -> Option<ValueId> {
+        let mut bits = Vec::new();
+        for item in items.iter().rev() {
+            let value = self.eval(item, None)?;
+            let ty = self.w.values.type_of(value);
+            if let Some(width) = self.width(ty) {
+                bits.extend((0..width).map(|at| self.w.bit_of(value, at)));
+            } else {
+                match self.w.convert(value, TypeId::BIT) {
+                    Some(bit) => bits.push(bit),
+                    None => {
+                        let text = self.w.brief(value);
+                        self.report(Diagnostic::error(
+                            format!("`{text}` is not a bit"),
+                            item.span,
+                            "expected 0, 1, `?` or a value of type `bit` or `bits`",
+                        ));
+                        return None;
+                    }
+                }
+            }
+            if bits.len() as i64 > MAX_BITS {
+                self.report(Diagnostic::error(
+                    "too many bits",
+                    span,
+                    format!("more than {MAX_BITS}"),
+                ));
+                return None;
+            }
+        }
+        Some(self.w.values.bits(&bits))
+    }
+
+    fn list(
+        &mut self,
+        items: &[Expr],
+        ty: Option<&TypeExpr>,
+        expected: Option<TypeId>,
+        span: Span,
+    ) -> Option<ValueId> {
+        let mut element = match ty {
+            Some(ty) => Some(self.type_expr(ty)?),
+            None => expected.and_then(|ty| self.w.values.element(ty)),
+        };
+        if element == Some(TypeId::ANY) {
+            element = None;
+        }
+        let mut values = Vec::with_capacity(items.len());
+        let mut good = true;
+        for item in items {
+            match self.eval(item, element) {
+                Some(value) => values.push((value, item.span)),
+                None => good = false,
+            }
+        }
+        if !good {
+            return None;
+        }
+        let element = match element {
+            Some(element) => element,
+            None => {
+                let mut common = TypeId::ANY;
+                for (value, place) in &values {
+                    let ty = self.w.values.type_of(*value);
+                    let Some(joined) = self.w.common_type(common, ty) else {
+                        let (a, b) = (self.w.type_text(common), self.w.type_text(ty));
+                        self.report(
+                            Diagnostic::error(
+                                format!("list elements of types `{a}` and `{b}` have no common type"),
+                                *place,
+                                format!("this is a `{b}`"),
+                            )
+                            .secondary(span, format!("the elements before are `{a}`")),
+                        );
+                        return None;
+                    };
+                    common = joined;
+                }
+                common
+            }
+        };
+        let mut converted = Vec::with_capacity(values.len());
+        for (value, place) in values {
+            converted.push(self.convert_or_report(value, element, place)?);
+        }
+        Some(self.w.values.list(&converted, element))
+    }
+
+    fn suffix(&mut self, value: ValueId, suffix: &Suffix) -> Option<ValueId> {
+        match suffix {
+            Suffix::Bits(ranges, span) => {
+                let ty = self.w.values.type_of(value);
+                let limit = match self.w.values.get_type(ty) {
+                    Type::Bits(width) => *width,
+                    Type::Bit => 1,
+                    Type::Int => 64,
+                    _ => {
+                        let have = self.w.type_text(ty);
+                        self.report(Diagnostic::error(
+                            format!("a value of type `{have}` has no bits"),
+                            *span,
+                            "bits are taken here",
+                        ));
+                        return None;
+                    }
+                };
+                let indices = self.bit_list(ranges)?;
+                if let Some(bad) = indices.iter().find(|index| **index >= limit) {
+                    self.report(Diagnostic::error(
+                        format!("bit {bad} does not exist"),
+                        *span,
+                        format!("the value has {limit} bits"),
+                    ));
+                    return None;
+                }
+                let bits: Vec<ValueId> = indices
+                    .iter()
+                    .rev()
+                    .map(|index| self.w.bit_of(value, *index))
+                    .collect();
+                Some(self.w.values.bits(&bits))
+            }
+            Suffix::Items(ranges, trailing, span) => self.slice(value, ranges, *trailing, *span),
+            Suffix::Field(field) => {
+                let ty = self.w.values.type_of(value);
+                let Some(field_ty) = self.field_type(ty, field.name) else {
+                    self.unknown_field(ty, *field);
+                    return None;
+                };
+                let r = Resolver::new();
+                Some(self.fold_field(value, field.name, field_ty, &r))
+            }
+        }
+    }
+
+    fn unknown_field(&mut self, ty: TypeId, field: Ident) {
+        let (name, have) = (self.w.text(field.name).to_owned(), self.w.type_text(ty));
+        let mut diagnostic = Diagnostic::error(
+            format!("a value of type `{have}` has no field `{name}`"),
+            field.span,
+            "no such field",
+        );
+        if let Type::Record(classes) = self.w.values.get_type(ty) {
+            let fields = classes
+                .iter()
+                .flat_map(|class| &self.w.class(*class).proto.fields)
+                .map(|field| self.w.text(field.name));
+            if let Some(near) = closest(&name, fields) {
+                diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+            }
+        }
+        self.report(diagnostic);
+    }
+
+    fn slice(
+        &mut self,
+        value: ValueId,
+        ranges: &[Range],
+        trailing: bool,
+        span: Span,
+    ) -> Option<ValueId> {
+        let ty = self.w.values.type_of(value);
+        let Some(element) = self.w.values.element(ty) else {
+            let have = self.w.type_text(ty);
+            self.report(Diagnostic::error(
+                format!("a value of type `{have}` has no elements"),
+                span,
+                "elements are taken here",
+            ));
+            return None;
+        };
+        let ints = self.w.values.list_of(TypeId::INT);
+        if let ([only], false) = (ranges, trailing)
+            && only.end.is_none()
+        {
+            let index = self.eval(&only.start, None)?;
+            let index_ty = self.w.values.type_of(index);
+            if self.w.values.element(index_ty).is_some() {
+                return Some(self.fold_index(value, index, ty));
+            }
+            let index = self.convert_or_report(index, TypeId::INT, only.start.span)?;
+            return Some(self.fold_index(value, index, element));
+        }
+        // A slice by a list of indices, which may depend on variables.
+        let mut parts = Vec::new();
+        for range in ranges {
+            let start = self.eval(&range.start, None)?;
+            let start_ty = self.w.values.type_of(start);
+            if range.end.is_none() && self.w.values.element(start_ty).is_some() {
+                parts.push(start);
+                continue;
+            }
+            let start = self.convert_or_report(start, TypeId::INT, range.start.span)?;
+            match &range.end {
+                None => parts.push(self.w.values.list(&[start], TypeId::INT)),
+                Some(end_expr) => {
+                    let end = self.typed(end_expr, TypeId::INT)?;
+                    parts.push(self.inclusive_range(start, end, ints));
+                }
+            }
+        }
+        let r = Resolver::new();
+        let index = match parts.as_slice() {
+            [only] => *only,
+            _ => self.fold(Bang::ListConcat, &parts, ints, &r),
+        };
+        Some(self.fold_index(value, index, ty))
+    }
+
+    /// The numbers from `start` to `end`, both included, upwards or downwards.
+    fn inclusive_range(&mut self, start: ValueId, end: ValueId, ints: TypeId) -> ValueId {
+        let r = Resolver::new();
+        let (one, minus) = (self.w.values.int(1), self.w.values.int(-1));
+        let up = self.fold(Bang::Le, &[start, end], TypeId::BIT, &r);
+        let step = self.fold(Bang::If, &[up, one, minus], TypeId::INT, &r);
+        let after = self.fold(Bang::Add, &[end, step], TypeId::INT, &r);
+        self.fold(Bang::Range, &[start, after, step], ints, &r)
+    }
+
+    /// Constant ranges as numbers, in the order written.
+    pub(crate) fn number_list(&mut self, ranges: &[Range]) -> Option<Vec<i64>> {
+        let mut out = Vec::new();
+        for range in ranges {
+            let start = self.constant(&range.start)?;
+            let end = match &range.end {
+                Some(end) => self.constant(end)?,
+                None => start,
+            };
+            if start.abs_diff(end) as usize >= MAX_LIST - out.len().min(MAX_LIST) {
+                self.report(Diagnostic::error(
+                    "the range is too long",
+                    range.start.span,
+                    format!("more than {MAX_LIST} numbers"),
+                ));
+                return None;
+            }
+            if start <= end {
+                out.extend(start..=end);
+            } else {
+                out.extend((end..=start).rev());
+            }
+        }
+        self.spend(out.len() as u64 / 8);
+        Some(out)
+    }
+
+    fn constant(&mut self, expr: &Expr) -> Option<i64> {
+        let value = self.eval(expr, Some(TypeId::INT))?;
+        let number = self.w.as_int(value);
+        if number.is_none() {
+            let text = self.w.brief(value);
+            self.report(Diagnostic::error(
+                format!("`{text}` is not a constant number"),
+                expr.span,
+                "must be known here",
+            ));
+        }
+        number
+    }
+
+    /// Constant bit positions in the order written.
+    pub(crate) fn bit_list(&mut self, ranges: &[Range]) -> Option<Vec<u32>> {
+        let place = ranges.first().map_or(self.at, |range| range.start.span);
+        let numbers = self.number_list(ranges)?;
+        let bits: Option<Vec<u32>> = numbers
+            .into_iter()
+            .map(|number| {
+                u32::try_from(number)
+                    .ok()
+                    .filter(|bit| i64::from(*bit) < MAX_BITS)
+            })
+            .collect();
+        if bits.as_ref().is_none_or(|bits| bits.len() as i64 > MAX_BITS) {
+            self.report(Diagnostic::error(
+                "bit position out of range",
+                place,
+                format!("0 to {} is possible", MAX_BITS - 1),
+            ));
+            return None;
+        }
+        bits
+    }
+
+    /// `a # b # c`: strings, or lists if the left side is one.
+    fn pasted(
+        &mut self,
+        parts: &[Expr],
+        expected: Option<TypeId>,
+        mode: Mode,
+    ) -> Option<ValueId> {
+        let (first, rest) = parts.split_first()?;
+        let list_wanted = expected.filter(|ty| self.w.values.element(*ty).is_some());
+        let mut value = self.eval_in(first, list_wanted, mode)?;
+        let ty = self.w.values.type_of(value);
+        if self.w.values.element(ty).is_some() {
+            for part in rest {
+                if matches!(part.kind, ExprKind::Str(Symbol::EMPTY)) {
+                    continue;
+                }
+                let ty = self.w.values.type_of(value);
+                let more = self.eval(part, Some(ty))?;
+                let Some(common) = self.w.common_type(ty, self.w.values.type_of(more)) else {
+                    self.convert_or_report(more, ty, part.span)?;
+                    return None;
+                };
+                let (left, right) = (self.w.convert(value, common)?, self.w.convert(more, common)?);
+                value = self.fold_paste(left, right, common);
+            }
+            return Some(value);
+        }
+        value = self.as_text(value, first.span)?;
+        for part in rest {
+            let more = self.eval_in(part, Some(TypeId::STR), Mode::Name)?;
+            let more = self.as_text(more, part.span)?;
+            value = self.fold_paste(value, more, TypeId::STR);
+        }
+        Some(value)
+    }
+
+    /// A part of a paste as a string.
+    fn as_text(&mut self, value: ValueId, span: Span) -> Option<ValueId> {
+        let ty = self.w.values.type_of(value);
+        if ty == TypeId::STR {
+            return Some(value);
+        }
+        let fits = ty == TypeId::INT
+            || ty == TypeId::BIT
+            || self.width(ty).is_some()
+            || self.w.values.is_record(ty);
+        if !fits || value == ValueId::UNSET {
+            let (text, have) = (self.w.brief(value), self.w.type_text(ty));
+            self.report(Diagnostic::error(
+                format!("`{text}` of type `{have}` cannot be pasted"),
+                span,
+                "expected a string, a number or a record",
+            ));
+            return None;
+        }
+        Some(self.fold(Bang::Cast, &[value], TypeId::STR, &Resolver::new()))
+    }
+}

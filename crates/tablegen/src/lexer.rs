@@ -1,0 +1,667 @@
+//! Text to tokens: one flat list for a file and everything it includes.
+//!
+//! `include` and the preprocessor are handled here, as the language allows them at any place, even in the middle of a body.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::Options;
+use crate::diagnostic::{Diagnostic, closest};
+use crate::source::{FileId, SourceMap, Span};
+use crate::strings::Strings;
+use crate::token::{Bang, Kw, Tok, Token};
+
+/// Includes may nest this deep; deeper is taken for a cycle.
+const MAX_INCLUDE_DEPTH: usize = 100;
+/// Tokens of one run, includes counted each time: a bound for files that include each other twice.
+const MAX_TOKENS: usize = 30_000_000;
+/// Errors of the lexer before it stops reporting: binary files would give millions.
+const MAX_ERRORS: usize = 100;
+
+/// What the lexer makes.
+pub(crate) struct Lexed {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// One `#ifdef` that is open.
+struct Condition {
+    span: Span,
+    taken: bool,
+    in_else: bool,
+    /// Whether the text around the condition is live.
+    outer: bool,
+}
+
+/// A file being read.
+struct Frame {
+    file: FileId,
+    text: Arc<str>,
+    at: usize,
+    /// No token stands on this line yet, so that `#` may start a directive.
+    line_start: bool,
+    conditions: Vec<Condition>,
+}
+
+struct Lexer<'a> {
+    options: &'a Options,
+    sources: &'a mut SourceMap,
+    strings: &'a mut Strings,
+    macros: FxHashSet<String>,
+    frames: Vec<Frame>,
+    out: Lexed,
+}
+
+/// Reads `file` and all its includes.
+pub(crate) fn lex(
+    file: FileId,
+    options: &Options,
+    sources: &mut SourceMap,
+    strings: &mut Strings,
+) -> Lexed {
+    let mut lexer = Lexer {
+        options,
+        sources,
+        strings,
+        macros: options.defines.iter().cloned().collect(),
+        frames: Vec::new(),
+        out: Lexed {
+            tokens: Vec::new(),
+            diagnostics: Vec::new(),
+        },
+    };
+    lexer.open(file);
+    while !lexer.frames.is_empty() {
+        lexer.step();
+    }
+    let end = lexer
+        .sources
+        .file(file)
+        .map_or(0, |file| file.text().len() as u32);
+    lexer.out.tokens.push(Token {
+        tok: Tok::Eof,
+        span: Span::new(file, end, end),
+    });
+    lexer.out
+}
+
+fn is_ident_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_'
+}
+fn is_ident(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+impl Lexer<'_> {
+    fn open(&mut self, file: FileId) {
+        if let Some(source) = self.sources.file(file) {
+            let text = source.shared_text();
+            self.frames.push(Frame {
+                file,
+                text,
+                at: 0,
+                line_start: true,
+                conditions: Vec::new(),
+            });
+        }
+    }
+
+    fn error(&mut self, message: impl Into<String>, span: Span, label: impl Into<String>) {
+        self.report(Diagnostic::error(message, span, label));
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.out.diagnostics.len() < MAX_ERRORS {
+            self.out.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        // `step` runs only while a frame is open.
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    fn span(&mut self, start: usize) -> Span {
+        let frame = self.frame();
+        Span::new(frame.file, start as u32, frame.at as u32)
+    }
+
+    fn push(&mut self, tok: Tok, start: usize) {
+        let span = self.span(start);
+        self.frame().line_start = false;
+        self.out.tokens.push(Token { tok, span });
+    }
+
+    /// Skips blanks and comments; an unclosed comment is reported and runs to the end.
+    fn skip_blanks(&mut self) {
+        let text = Arc::clone(&self.frame().text);
+        let bytes = text.as_bytes();
+        let mut at = self.frame().at;
+        let mut line_start = self.frame().line_start;
+        loop {
+            match bytes.get(at) {
+                Some(b'\n') => {
+                    line_start = true;
+                    at += 1;
+                }
+                Some(b' ' | b'\t' | b'\r' | 0) => at += 1,
+                Some(b'/') if bytes.get(at + 1) == Some(&b'/') => {
+                    while at < bytes.len() && bytes[at] != b'\n' {
+                        at += 1;
+                    }
+                }
+                Some(b'/') if bytes.get(at + 1) == Some(&b'*') => {
+                    let start = at;
+                    let mut depth = 1;
+                    at += 2;
+                    while depth > 0 && at < bytes.len() {
+                        match (bytes[at], bytes.get(at + 1)) {
+                            (b'/', Some(b'*')) => {
+                                depth += 1;
+                                at += 2;
+                            }
+                            (b'*', Some(b'/')) => {
+                                depth -= 1;
+                                at += 2;
+                            }
+                            _ => at += 1,
+                        }
+                    }
+                    if depth > 0 {
+                        let file = self.frame().file;
+                        let span = Span::new(file, start as u32, start as u32 + 2);
+                        self.error("comment is not closed", span, "opened here");
+                    }
+                }
+                _ => break,
+            }
+        }
+        let frame = self.frame();
+        frame.at = at;
+        frame.line_start = line_start;
+    }
+
+    /// Reads one token, directive or include; closes the file at its end.
+    fn step(&mut self) {
+        self.skip_blanks();
+        let text = Arc::clone(&self.frame().text);
+        let bytes = text.as_bytes();
+        let start = self.frame().at;
+        let Some(&first) = bytes.get(start) else {
+            return self.close();
+        };
+        if self.out.tokens.len() >= MAX_TOKENS {
+            let span = self.span(start);
+            self.error(
+                "the input is too large",
+                span,
+                "more than 30 million tokens up to here",
+            );
+            self.frames.clear();
+            return;
+        }
+        let next = bytes.get(start + 1).copied().unwrap_or(0);
+        let mut advance = 1;
+        let tok = match first {
+            b'#' => {
+                if self.frame().line_start && self.directive(&text, start) {
+                    return;
+                }
+                Tok::Hash
+            }
+            b'{' => Tok::LBrace,
+            b'}' => Tok::RBrace,
+            b'[' if next == b'{' => return self.code(&text, start),
+            b'[' => Tok::LSquare,
+            b']' => Tok::RSquare,
+            b'(' => Tok::LParen,
+            b')' => Tok::RParen,
+            b'<' => Tok::Less,
+            b'>' => Tok::Greater,
+            b',' => Tok::Comma,
+            b';' => Tok::Semi,
+            b':' => Tok::Colon,
+            b'=' => Tok::Equal,
+            b'?' => Tok::Question,
+            b'.' if bytes[start..].starts_with(b"...") => {
+                advance = 3;
+                Tok::Ellipsis
+            }
+            b'.' => Tok::Dot,
+            b'"' => return self.string(&text, start),
+            b'$' if is_ident(next) => {
+                let end = ident_end(bytes, start + 1);
+                advance = end - start;
+                Tok::DagVar(self.strings.intern(&text[start + 1..end]))
+            }
+            b'!' if is_ident_start(next) => {
+                let end = ident_end(bytes, start + 1);
+                advance = end - start;
+                self.bang(&text[start + 1..end], start, end)
+            }
+            b'+' | b'-' if next.is_ascii_digit() => return self.number(&text, start),
+            b'-' => Tok::Minus,
+            b'0'..=b'9' => return self.number(&text, start),
+            _ if is_ident_start(first) => return self.word(&text, start),
+            _ => {
+                let width = text[start..].chars().next().map_or(1, char::len_utf8);
+                self.frame().at += width;
+                let span = self.span(start);
+                self.error(
+                    "unexpected character",
+                    span,
+                    "not part of any TableGen construct",
+                );
+                return;
+            }
+        };
+        self.frame().at += advance;
+        self.push(tok, start);
+    }
+
+    fn close(&mut self) {
+        if let Some(frame) = self.frames.pop() {
+            for condition in frame.conditions {
+                self.error(
+                    "`#ifdef` without `#endif`",
+                    condition.span,
+                    "still open at the end of the file",
+                );
+            }
+        }
+    }
+
+    fn bang(&mut self, name: &str, start: usize, end: usize) -> Tok {
+        if let Some(op) = Bang::from_text(name) {
+            return Tok::Bang(op);
+        }
+        let span = Span::new(self.frame().file, start as u32, end as u32);
+        let mut message = Diagnostic::error(
+            format!("unknown operator `!{name}`"),
+            span,
+            "no such operator",
+        );
+        if let Some(near) = closest(name, Bang::NAMES.iter().copied()) {
+            message = message.note(format!("did you mean `!{near}`?"));
+        }
+        self.report(message);
+        Tok::UnknownBang
+    }
+
+    fn word(&mut self, text: &str, start: usize) {
+        let end = ident_end(text.as_bytes(), start);
+        self.frame().at = end;
+        let word = &text[start..end];
+        match Kw::from_text(word) {
+            Some(Kw::Include) => self.include(start),
+            Some(word) => self.push(Tok::Kw(word), start),
+            None => {
+                let symbol = self.strings.intern(word);
+                self.push(Tok::Ident(symbol), start);
+            }
+        }
+    }
+
+    /// A number, or an identifier that starts with digits.
+    fn number(&mut self, text: &str, start: usize) {
+        let bytes = text.as_bytes();
+        let signed = !bytes[start].is_ascii_digit();
+        let digits = start + usize::from(signed);
+        let mut end = digits;
+        while bytes.get(end).is_some_and(u8::is_ascii_digit) {
+            end += 1;
+        }
+        let after = bytes.get(end).copied().unwrap_or(0);
+        let then = bytes.get(end + 1).copied().unwrap_or(0);
+        let zero = &text[digits..end] == "0";
+        if zero && after == b'x' && then.is_ascii_hexdigit() {
+            return self.radix(text, start, digits, 16);
+        }
+        if zero && after == b'b' && matches!(then, b'0' | b'1') {
+            return self.radix(text, start, digits, 2);
+        }
+        if !signed && is_ident_start(after) {
+            let end = ident_end(bytes, start);
+            self.frame().at = end;
+            let symbol = self.strings.intern(&text[start..end]);
+            return self.push(Tok::Ident(symbol), start);
+        }
+        self.frame().at = end;
+        let value = text[start..end].parse::<i64>();
+        if value.is_err() {
+            let span = self.span(start);
+            self.error(
+                "number out of range",
+                span,
+                "does not fit into 64 bits with sign",
+            );
+        }
+        self.push(Tok::Int(value.unwrap_or(0)), start);
+    }
+
+    fn radix(&mut self, text: &str, start: usize, digits: usize, radix: u32) {
+        let bytes = text.as_bytes();
+        let body = digits + 2;
+        let mut end = body;
+        while bytes
+            .get(end)
+            .is_some_and(|byte| char::from(*byte).is_digit(radix))
+        {
+            end += 1;
+        }
+        self.frame().at = end;
+        let value = u64::from_str_radix(&text[body..end], radix);
+        let width = u16::try_from(end - body);
+        if value.is_err() || width.is_err() {
+            let span = self.span(start);
+            self.error("number out of range", span, "does not fit into 64 bits");
+        }
+        let value = value.unwrap_or(0);
+        let negative = bytes[start] == b'-';
+        let tok = if radix == 2 && digits == start {
+            Tok::Binary {
+                value,
+                width: width.unwrap_or(1),
+            }
+        } else if negative {
+            Tok::Int((value as i64).wrapping_neg())
+        } else {
+            Tok::Int(value as i64)
+        };
+        self.push(tok, start);
+    }
+
+    fn string(&mut self, text: &str, start: usize) {
+        match self.string_value(text, start) {
+            Some(value) => {
+                let symbol = self.strings.intern(&value);
+                self.push(Tok::Str(symbol), start);
+            }
+            None => self.push(Tok::Str(crate::strings::Symbol::EMPTY), start),
+        }
+    }
+
+    /// The value of the string that opens at `start`, with its escapes replaced; `None` if it is not closed on its line.
+    fn string_value(&mut self, text: &str, start: usize) -> Option<String> {
+        let bytes = text.as_bytes();
+        let mut value = String::new();
+        let mut at = start + 1;
+        let mut copied = at;
+        loop {
+            match bytes.get(at) {
+                Some(b'"') => break,
+                None | Some(b'\n' | b'\r') => {
+                    self.frame().at = at;
+                    let span = self.span(start);
+                    self.error(
+                        "string is not closed",
+                        span,
+                        "a string ends on the line it starts on",
+                    );
+                    return None;
+                }
+                Some(b'\\') => {
+                    value.push_str(&text[copied..at]);
+                    let escape = bytes.get(at + 1).copied().unwrap_or(0);
+                    let plain = match escape {
+                        b'\\' | b'\'' | b'"' => Some(char::from(escape)),
+                        b't' => Some('\t'),
+                        b'n' => Some('\n'),
+                        _ => None,
+                    };
+                    if let Some(plain) = plain {
+                        value.push(plain);
+                        at += 2;
+                    } else {
+                        let span = Span::new(self.frame().file, at as u32, at as u32 + 1);
+                        self.error(
+                            "unknown escape in a string",
+                            span,
+                            "only \\\\ \\' \\\" \\t and \\n exist",
+                        );
+                        at += 1;
+                    }
+                    copied = at;
+                }
+                Some(_) => at += 1,
+            }
+        }
+        value.push_str(&text[copied..at]);
+        self.frame().at = at + 1;
+        Some(value)
+    }
+
+    fn code(&mut self, text: &str, start: usize) {
+        let Some(length) = text[start + 2..].find("}]") else {
+            self.frame().at = text.len();
+            let span = Span::new(self.frame().file, start as u32, start as u32 + 2);
+            self.error("code fragment is not closed", span, "opened here");
+            return;
+        };
+        let end = start + 2 + length;
+        self.frame().at = end + 2;
+        let symbol = self.strings.intern(&text[start + 2..end]);
+        self.push(Tok::Code(symbol), start);
+    }
+
+    /// `include "name"`, whose keyword is read already.
+    fn include(&mut self, start: usize) {
+        let keyword = self.span(start);
+        self.skip_blanks();
+        let text = Arc::clone(&self.frame().text);
+        let at = self.frame().at;
+        if text.as_bytes().get(at) != Some(&b'"') {
+            return self.error(
+                "expected a file name after `include`",
+                keyword.after(),
+                "a string belongs here",
+            );
+        }
+        let Some(name) = self.string_value(&text, at) else {
+            return;
+        };
+        self.frame().line_start = false;
+        let span = self.span(at);
+        if self.frames.len() >= MAX_INCLUDE_DEPTH {
+            return self.error(
+                format!("`{name}` is included too deep"),
+                span,
+                "100 files are open; does a file include itself?",
+            );
+        }
+        match find_file(&name, self.options, self.sources) {
+            Ok(file) => self.open(file),
+            Err(tried) => {
+                let mut message = Diagnostic::error(
+                    format!("cannot open include file `{name}`"),
+                    span,
+                    "not found",
+                );
+                message
+                    .notes
+                    .push(format!("looked for {}", tried.join(", ")));
+                self.report(message);
+            }
+        }
+    }
+
+    /// A preprocessor line at `start`, if it is one.
+    fn directive(&mut self, text: &str, start: usize) -> bool {
+        let bytes = text.as_bytes();
+        let end = ident_end(bytes, start + 1);
+        let name = &text[start + 1..end];
+        if !matches!(name, "define" | "ifdef" | "ifndef" | "else" | "endif") {
+            return false;
+        }
+        self.frame().at = end;
+        self.run_directive(name, text, start);
+        // Dead text is skipped line by line up to the directive that makes it live again.
+        while self
+            .frame()
+            .conditions
+            .last()
+            .is_some_and(|condition| !(condition.taken && condition.outer))
+        {
+            if !self.skip_to_directive(text) {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Moves to the next directive in dead text and runs it; `false` at the end of the file.
+    fn skip_to_directive(&mut self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        loop {
+            self.skip_blanks();
+            let at = self.frame().at;
+            let Some(&byte) = bytes.get(at) else {
+                return false;
+            };
+            if byte == b'#' && self.frame().line_start {
+                let end = ident_end(bytes, at + 1);
+                let name = &text[at + 1..end];
+                if matches!(name, "define" | "ifdef" | "ifndef" | "else" | "endif") {
+                    self.frame().at = end;
+                    self.run_directive(name, text, at);
+                    return true;
+                }
+            }
+            let rest = &bytes[at..];
+            let line = rest
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .unwrap_or(rest.len());
+            self.frame().at = at + line;
+        }
+    }
+
+    /// Runs the directive `name` at `start`; the position is after its name.
+    fn run_directive(&mut self, name: &str, text: &str, start: usize) {
+        let span = self.span(start);
+        let live = self
+            .frame()
+            .conditions
+            .last()
+            .is_none_or(|condition| condition.taken && condition.outer);
+        match name {
+            "define" | "ifdef" | "ifndef" => {
+                let bytes = text.as_bytes();
+                let mut at = self.frame().at;
+                while matches!(bytes.get(at), Some(b' ' | b'\t')) {
+                    at += 1;
+                }
+                let end = ident_end(bytes, at);
+                self.frame().at = end;
+                let macro_name = text[at..end].to_owned();
+                if macro_name.is_empty() || bytes[at].is_ascii_digit() {
+                    self.error(
+                        format!("expected a macro name after `#{name}`"),
+                        span.after(),
+                        "a name belongs here",
+                    );
+                }
+                if name == "define" {
+                    if live && !self.macros.insert(macro_name.clone()) {
+                        self.report(Diagnostic::warning(
+                            format!("macro `{macro_name}` is already defined"),
+                            span,
+                            "defined again",
+                        ));
+                    }
+                } else {
+                    let taken = self.macros.contains(&macro_name) == (name == "ifdef");
+                    self.frame().conditions.push(Condition {
+                        span,
+                        taken,
+                        in_else: false,
+                        outer: live,
+                    });
+                }
+            }
+            "else" => match self.frame().conditions.last_mut() {
+                Some(condition) if !condition.in_else => {
+                    condition.in_else = true;
+                    condition.taken = !condition.taken;
+                }
+                Some(_) => self.error("second `#else`", span, "the condition has one already"),
+                None => self.error("`#else` without `#ifdef`", span, "no condition is open"),
+            },
+            _ => {
+                if self.frame().conditions.pop().is_none() {
+                    self.error("`#endif` without `#ifdef`", span, "no condition is open");
+                }
+            }
+        }
+        self.expect_line_end(text, name);
+    }
+
+    fn expect_line_end(&mut self, text: &str, name: &str) {
+        self.frame().line_start = false;
+        self.skip_blanks();
+        let at = self.frame().at;
+        if !self.frame().line_start && at < text.len() {
+            let rest = &text[at..];
+            let line = rest.find('\n').unwrap_or(rest.len());
+            self.frame().at = at + line;
+            let span = self.span(at);
+            self.error(
+                format!("text after `#{name}`"),
+                span,
+                "only a comment may follow",
+            );
+        }
+    }
+}
+
+fn ident_end(bytes: &[u8], start: usize) -> usize {
+    let mut end = start;
+    while bytes.get(end).is_some_and(|byte| is_ident(*byte)) {
+        end += 1;
+    }
+    end
+}
+
+/// Opens a file as `include` looks for it: as given, then in each include folder. The error lists what was tried.
+pub(crate) fn find_file(
+    name: &str,
+    options: &Options,
+    sources: &mut SourceMap,
+) -> Result<FileId, Vec<String>> {
+    let mut tried = Vec::new();
+    let candidates = std::iter::once(PathBuf::from(name))
+        .chain(options.include_dirs.iter().map(|dir| dir.join(name)));
+    for path in candidates {
+        match load(&path, options, sources) {
+            Ok(file) => return Ok(file),
+            Err(_) => tried.push(format!("`{}`", path.display())),
+        }
+    }
+    Err(tried)
+}
+
+/// Reads one file, from the virtual files first.
+pub(crate) fn load(
+    path: &Path,
+    options: &Options,
+    sources: &mut SourceMap,
+) -> Result<FileId, std::io::Error> {
+    let name = path.to_string_lossy();
+    if let Some(file) = sources.find(&name) {
+        return Ok(file);
+    }
+    if let Some(text) = options.files.get(path) {
+        return Ok(sources.add(&name, None, text.clone()));
+    }
+    let bytes = std::fs::read(path)?;
+    // Spans are 32 bits wide.
+    if bytes.len() >= u32::MAX as usize {
+        return Err(std::io::Error::other("the file is larger than 4 GiB"));
+    }
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok(sources.add(&name, Some(path), text))
+}

@@ -1,0 +1,114 @@
+//! `--print-records`: all classes and records as text, like llvm-tblgen.
+
+use std::io::{self, Write};
+
+use crate::records::RecordKeeper;
+use crate::value::{ClassId, RecordId};
+use crate::world::{ClassData, FieldData, Proto, World};
+
+impl World {
+    fn field_text(&self, field: &FieldData, out: &mut String) {
+        out.push_str("  ");
+        if field.nonconcrete {
+            out.push_str("field ");
+        }
+        self.declaration(field, out);
+        out.push_str(";\n");
+    }
+
+    /// `type name = value`. A code fragment shows its own type word.
+    fn declaration(&self, field: &FieldData, out: &mut String) {
+        if matches!(
+            self.values.node(field.value),
+            crate::value::Node::Code(_)
+        ) {
+            out.push_str("code");
+        } else {
+            out.push_str(&self.type_text(field.ty));
+        }
+        out.push(' ');
+        out.push_str(self.text(field.name));
+        out.push_str(" = ");
+        self.write_value(field.value, out);
+    }
+
+    fn body_text(&self, proto: &Proto, out: &mut String) {
+        out.push_str(" {");
+        if !proto.supers.is_empty() {
+            out.push_str("\t//");
+            for class in &proto.supers {
+                out.push(' ');
+                out.push_str(self.text(self.class(*class).name));
+            }
+        }
+        out.push('\n');
+        for nonconcrete in [true, false] {
+            for field in &proto.fields {
+                if field.nonconcrete == nonconcrete {
+                    self.field_text(field, out);
+                }
+            }
+        }
+        out.push_str("}\n");
+    }
+
+    fn class_text(&self, class: &ClassData, out: &mut String) {
+        out.push_str(self.text(class.name));
+        if !class.params.is_empty() {
+            out.push('<');
+            for (at, param) in class.params.iter().enumerate() {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                let field = FieldData {
+                    name: param.qualified,
+                    ty: param.ty,
+                    value: param.default,
+                    span: param.span,
+                    decl: param.span,
+                    nonconcrete: false,
+                };
+                self.declaration(&field, out);
+            }
+            out.push('>');
+        }
+        self.body_text(&class.proto, out);
+    }
+}
+
+/// One record as `!repr` shows it.
+pub(crate) fn record_text(world: &World, id: RecordId) -> String {
+    let mut out = String::new();
+    let record = world.record(id);
+    out.push_str(world.text(record.name));
+    world.body_text(&record.proto, &mut out);
+    out
+}
+
+/// Writes all classes, then all records, each in byte order of their names.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<()> {
+    let world = &records.world;
+    out.write_all(b"------------- Classes -----------------\n")?;
+    let mut classes: Vec<ClassId> = (0..world.classes.len() as u32).map(ClassId).collect();
+    classes.sort_by_key(|id| world.text(world.class(*id).name));
+    let mut text = String::new();
+    for id in classes {
+        text.clear();
+        text.push_str("class ");
+        world.class_text(world.class(id), &mut text);
+        out.write_all(text.as_bytes())?;
+    }
+    out.write_all(b"------------- Defs -----------------\n")?;
+    for id in &records.sorted {
+        text.clear();
+        text.push_str("def ");
+        let record = world.record(*id);
+        text.push_str(world.text(record.name));
+        world.body_text(&record.proto, &mut text);
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}

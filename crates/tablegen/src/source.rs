@@ -1,0 +1,170 @@
+//! Source files, byte spans and their translation into lines and columns.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+/// A file of a [`SourceMap`]. Small and copyable; meaningful only with the map that made it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct FileId(pub(crate) u32);
+
+/// A half-open range of bytes `start..end` in one file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Span {
+    /// The file the bytes are in.
+    pub file: FileId,
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset after the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// A span of `start..end` in `file`.
+    pub fn new(file: FileId, start: u32, end: u32) -> Span {
+        Span { file, start, end }
+    }
+
+    /// The smallest span that covers `self` and `other`; `self` alone if they are in different files
+    /// (an `include` in the middle of a construct).
+    pub fn to(self, other: Span) -> Span {
+        if self.file != other.file {
+            return self;
+        }
+        Span {
+            file: self.file,
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
+    }
+
+    /// The empty span at the end of `self`, where something missing would have to be written.
+    pub fn after(self) -> Span {
+        Span {
+            start: self.end,
+            ..self
+        }
+    }
+}
+
+/// A place as people write it: file name, line and column, both counted from 1 (columns in characters).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Location<'a> {
+    /// The name of the file as it was opened.
+    pub file: &'a str,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+/// One loaded file.
+#[derive(Debug)]
+pub struct SourceFile {
+    name: String,
+    path: Option<PathBuf>,
+    text: Arc<str>,
+    line_starts: Vec<u32>,
+}
+
+impl SourceFile {
+    /// The name shown in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The path it was read from, if it came from the file system.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+    pub(crate) fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+    pub(crate) fn line_starts(&self) -> &[u32] {
+        &self.line_starts
+    }
+}
+
+/// All files read by one run. A file included several times is stored once.
+#[derive(Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+    by_name: FxHashMap<String, FileId>,
+}
+
+impl SourceMap {
+    /// Adds a file, or finds the one already there under the same name.
+    pub(crate) fn add(&mut self, name: &str, path: Option<&Path>, text: String) -> FileId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let mut line_starts = vec![0];
+        line_starts.extend(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, byte)| *byte == b'\n')
+                .map(|(at, _)| at as u32 + 1),
+        );
+        let id = FileId(self.files.len() as u32);
+        self.files.push(SourceFile {
+            name: name.to_owned(),
+            path: path.map(Path::to_owned),
+            text: text.into(),
+            line_starts,
+        });
+        self.by_name.insert(name.to_owned(), id);
+        id
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<FileId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The file of an id of this map.
+    pub fn file(&self, id: FileId) -> Option<&SourceFile> {
+        self.files.get(id.0 as usize)
+    }
+
+    /// All files in the order they were first opened.
+    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        self.files.iter()
+    }
+
+    /// Where a span starts. Offsets outside the file are clamped to its end.
+    pub fn location(&self, span: Span) -> Location<'_> {
+        let Some(file) = self.file(span.file) else {
+            return Location {
+                file: "<unknown>",
+                line: 1,
+                column: 1,
+            };
+        };
+        let at = (span.start as usize).min(file.text.len());
+        let line = file
+            .line_starts
+            .partition_point(|start| *start as usize <= at)
+            .max(1);
+        let start = file.line_starts[line - 1] as usize;
+        let column = file
+            .text
+            .get(start..at)
+            .map_or(at - start, |text| text.chars().count())
+            + 1;
+        Location {
+            file: &file.name,
+            line,
+            column,
+        }
+    }
+
+    /// The text a span covers; empty if it is not within its file.
+    pub fn text(&self, span: Span) -> &str {
+        self.file(span.file)
+            .and_then(|file| file.text.get(span.start as usize..span.end as usize))
+            .unwrap_or("")
+    }
+}

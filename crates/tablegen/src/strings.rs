@@ -1,0 +1,96 @@
+//! Interned text: names, string values and code fragments, each stored once in one buffer.
+
+use std::hash::{BuildHasher, BuildHasherDefault};
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+
+/// An interned string. Equal symbols are equal strings.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Symbol(pub(crate) u32);
+
+impl Symbol {
+    /// Stands for "no name" where a name is optional; never the symbol of a string.
+    pub(crate) const NONE: Symbol = Symbol(u32::MAX);
+    /// The empty string.
+    pub(crate) const EMPTY: Symbol = Symbol(0);
+
+    /// `None` for the absent name.
+    pub(crate) fn some(self) -> Option<Symbol> {
+        (self != Symbol::NONE).then_some(self)
+    }
+}
+
+/// All text in one buffer.
+#[derive(Debug)]
+pub struct Strings {
+    text: String,
+    ranges: Vec<(u32, u32)>,
+    table: HashTable<u32>,
+}
+
+/// The buffer's offsets are 32 bits wide and a runaway program should be stopped before it fills memory.
+const MAX_BYTES: usize = 1 << 30;
+
+fn hash(text: &str) -> u64 {
+    BuildHasherDefault::<FxHasher>::default().hash_one(text)
+}
+
+impl Default for Strings {
+    fn default() -> Strings {
+        let mut strings = Strings {
+            text: String::new(),
+            ranges: Vec::new(),
+            table: HashTable::new(),
+        };
+        strings.intern("");
+        strings
+    }
+}
+
+impl Strings {
+    /// The symbol of `text`. When the buffer is full (1 GiB) the empty string's symbol; see [`Strings::is_full`].
+    pub fn intern(&mut self, text: &str) -> Symbol {
+        let hash = hash(text);
+        let (buffer, ranges) = (&self.text, &self.ranges);
+        let slice = |id: u32| {
+            let (start, end) = ranges[id as usize];
+            &buffer[start as usize..end as usize]
+        };
+        if let Some(id) = self.table.find(hash, |id| slice(*id) == text) {
+            return Symbol(*id);
+        }
+        if buffer.len() + text.len() > MAX_BYTES {
+            return Symbol::EMPTY;
+        }
+        let id = self.ranges.len() as u32;
+        let start = self.text.len() as u32;
+        self.text.push_str(text);
+        self.ranges.push((start, self.text.len() as u32));
+        let (buffer, ranges) = (&self.text, &self.ranges);
+        self.table.insert_unique(hash, id, |id| {
+            let (start, end) = ranges[*id as usize];
+            self::hash(&buffer[start as usize..end as usize])
+        });
+        Symbol(id)
+    }
+
+    /// The symbol of `text` if it was interned before.
+    pub fn lookup(&self, text: &str) -> Option<Symbol> {
+        self.table
+            .find(hash(text), |id| self.get(Symbol(*id)) == text)
+            .map(|id| Symbol(*id))
+    }
+
+    /// The text of a symbol; empty for [`Symbol::NONE`].
+    pub fn get(&self, symbol: Symbol) -> &str {
+        self.ranges
+            .get(symbol.0 as usize)
+            .map_or("", |(start, end)| &self.text[*start as usize..*end as usize])
+    }
+
+    /// Whether less than a twentieth of the space for text is left.
+    pub fn is_full(&self) -> bool {
+        self.text.len() > MAX_BYTES / 20 * 19
+    }
+}

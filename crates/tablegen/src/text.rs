@@ -1,0 +1,223 @@
+//! Values and types as llvm-tblgen prints them.
+
+use std::fmt::Write;
+
+use crate::strings::Symbol;
+use crate::token::Bang;
+use crate::value::{Node, Type, TypeId, ValueId};
+use crate::world::World;
+
+impl World {
+    /// A type as it is written.
+    pub(crate) fn type_text(&self, ty: TypeId) -> String {
+        match self.values.get_type(ty) {
+            Type::Bit => "bit".into(),
+            Type::Bits(width) => format!("bits<{width}>"),
+            Type::Int => "int".into(),
+            Type::Str => "string".into(),
+            Type::Dag => "dag".into(),
+            Type::Any => "?".into(),
+            Type::List(element) => format!("list<{}>", self.type_text(*element)),
+            Type::Record(classes) => match classes.as_slice() {
+                [class] => self.text(self.class(*class).name).to_owned(),
+                classes => {
+                    let names: Vec<&str> = classes
+                        .iter()
+                        .map(|class| self.text(self.class(*class).name))
+                        .collect();
+                    format!("{{{}}}", names.join(", "))
+                }
+            },
+        }
+    }
+
+    /// A value as text. At most about `limit` bytes are written, so that messages stay short.
+    pub(crate) fn value_text(&self, id: ValueId) -> String {
+        let mut out = String::new();
+        self.write_value(id, &mut out);
+        out
+    }
+
+    /// A value for a message: cut off when it is long.
+    pub(crate) fn brief(&self, id: ValueId) -> String {
+        let mut out = String::new();
+        self.write_value_limited(id, &mut out, 120);
+        if out.len() > 120 {
+            let mut end = 117;
+            while !out.is_char_boundary(end) {
+                end -= 1;
+            }
+            out.truncate(end);
+            out.push_str("...");
+        }
+        out
+    }
+
+    fn separated(&self, items: &[ValueId], out: &mut String, limit: usize) {
+        for (at, item) in items.iter().enumerate() {
+            if at > 0 {
+                out.push_str(", ");
+            }
+            self.write_value_limited(*item, out, limit);
+        }
+    }
+
+    pub(crate) fn write_value(&self, id: ValueId, out: &mut String) {
+        self.write_value_limited(id, out, usize::MAX);
+    }
+
+    fn write_value_limited(&self, id: ValueId, out: &mut String, limit: usize) {
+        if out.len() > limit {
+            return;
+        }
+        let values = &self.values;
+        match values.node(id) {
+            Node::Unset => out.push('?'),
+            Node::Bit(value) => out.push(if value { '1' } else { '0' }),
+            Node::Bits(kids) => {
+                out.push_str("{ ");
+                for (at, bit) in values.kids(kids).iter().rev().enumerate() {
+                    if at > 0 {
+                        out.push_str(", ");
+                    }
+                    self.write_value_limited(*bit, out, limit);
+                }
+                out.push_str(" }");
+            }
+            Node::Int(value) => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "{value}");
+            }
+            Node::Str(text) => {
+                out.push('"');
+                out.push_str(self.text(text));
+                out.push('"');
+            }
+            Node::Code(text) => {
+                out.push_str("[{");
+                out.push_str(self.text(text));
+                out.push_str("}]");
+            }
+            Node::List(kids) => {
+                out.push('[');
+                self.separated(values.kids(kids), out, limit);
+                out.push(']');
+            }
+            Node::Dag(kids) => {
+                out.push('(');
+                for (at, (value, name)) in values.pairs(kids).enumerate() {
+                    out.push_str(match at {
+                        0 => "",
+                        1 => " ",
+                        _ => ", ",
+                    });
+                    self.write_value_limited(value, out, limit);
+                    if let Some(name) = name.some() {
+                        out.push_str(":$");
+                        out.push_str(self.text(name));
+                    }
+                }
+                out.push(')');
+            }
+            Node::Def(record) => out.push_str(self.text(self.record(record).name)),
+            Node::Call(class, kids) => {
+                out.push_str(self.text(self.class(class).name));
+                out.push('<');
+                for (at, (value, name)) in values.pairs(kids).enumerate() {
+                    if at > 0 {
+                        out.push_str(", ");
+                    }
+                    if let Some(name) = name.some() {
+                        out.push_str(self.text(name));
+                        out.push('=');
+                    }
+                    self.write_value_limited(value, out, limit);
+                }
+                out.push('>');
+            }
+            Node::Var(name) => out.push_str(self.text(name)),
+            Node::VarBit(base, index) => {
+                self.write_value_limited(base, out, limit);
+                let _ = write!(out, "{{{index}}}");
+            }
+            Node::Field(base, field) => {
+                self.write_value_limited(base, out, limit);
+                out.push('.');
+                out.push_str(self.text(field));
+            }
+            Node::Index(base, index) => {
+                self.write_value_limited(base, out, limit);
+                out.push('[');
+                self.write_value_limited(index, out, limit);
+                out.push(']');
+            }
+            Node::Paste(left, right) => {
+                let op = if values.type_of(id) == TypeId::STR {
+                    "!strconcat("
+                } else {
+                    "!listconcat("
+                };
+                out.push_str(op);
+                self.write_value_limited(left, out, limit);
+                out.push_str(", ");
+                self.write_value_limited(right, out, limit);
+                out.push(')');
+            }
+            Node::Op(op, kids) => self.write_op(id, op, values.kids(kids), out, limit),
+        }
+    }
+
+    fn write_op(&self, id: ValueId, op: Bang, kids: &[ValueId], out: &mut String, limit: usize) {
+        out.push('!');
+        out.push_str(op.text());
+        match op {
+            Bang::Cast | Bang::GetDagOp | Bang::GetDagArg => {
+                let _ = write!(out, "<{}>", self.type_text(self.values.type_of(id)));
+            }
+            Bang::IsA | Bang::Exists => {
+                // The type asked for is kept as the element type of an empty list.
+                if let [ty, rest @ ..] = kids {
+                    let ty = self.values.element(self.values.type_of(*ty));
+                    let _ = write!(out, "<{}>(", self.type_text(ty.unwrap_or(TypeId::ANY)));
+                    self.separated(rest, out, limit);
+                    out.push(')');
+                }
+                return;
+            }
+            Bang::Instances => {
+                let element = self.values.element(self.values.type_of(id));
+                let name = element.map_or_else(String::new, |ty| self.type_text(ty));
+                let _ = write!(out, "<{name}>");
+            }
+            _ => {}
+        }
+        out.push('(');
+        if op == Bang::Cond {
+            for (at, pair) in kids.chunks(2).enumerate() {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                self.write_value_limited(pair[0], out, limit);
+                out.push_str(": ");
+                if let Some(value) = pair.get(1) {
+                    self.write_value_limited(*value, out, limit);
+                }
+            }
+        } else {
+            self.separated(kids, out, limit);
+        }
+        out.push(')');
+    }
+
+    /// The plain text of a value where a string is pasted or compared: strings without quotes.
+    pub(crate) fn unquoted(&self, id: ValueId) -> String {
+        match self.values.node(id) {
+            Node::Str(text) | Node::Code(text) => self.text(text).to_owned(),
+            _ => self.value_text(id),
+        }
+    }
+
+    pub(crate) fn intern(&mut self, text: &str) -> Symbol {
+        self.strings.intern(text)
+    }
+}

@@ -1,0 +1,424 @@
+//! Types and values, each distinct one stored once.
+//!
+//! Invariant: two values are equal exactly if their ids are. A node knows its type, whether variables occur in it, and how
+//! deep it is; no node is deeper than [`MAX_DEPTH`], which bounds every walk over values.
+
+use std::hash::{BuildHasher, BuildHasherDefault, Hash};
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+
+use crate::strings::Symbol;
+use crate::token::Bang;
+
+/// Operators and lists may nest this deep in one value.
+pub(crate) const MAX_DEPTH: u16 = 1500;
+/// Elements and arguments of all values together: 4 bytes each, so 1.6 GB at most.
+const MAX_POOL: usize = 400_000_000;
+
+/// An interned type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct TypeId(pub(crate) u32);
+
+/// A class.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct ClassId(pub(crate) u32);
+
+/// A finished record.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct RecordId(pub(crate) u32);
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Type {
+    Bit,
+    Bits(u32),
+    Int,
+    Str,
+    Dag,
+    List(TypeId),
+    /// Derived from all of these classes (sorted); from none in particular if empty.
+    Record(Vec<ClassId>),
+    /// The element of an empty list without context, and the type of `?`: converts to everything.
+    Any,
+}
+
+impl TypeId {
+    pub(crate) const BIT: TypeId = TypeId(0);
+    pub(crate) const INT: TypeId = TypeId(1);
+    pub(crate) const STR: TypeId = TypeId(2);
+    pub(crate) const DAG: TypeId = TypeId(3);
+    pub(crate) const ANY: TypeId = TypeId(4);
+    /// A record of any class.
+    pub(crate) const RECORD: TypeId = TypeId(5);
+    pub(crate) const LIST_ANY: TypeId = TypeId(6);
+}
+
+/// An interned value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct ValueId(pub(crate) u32);
+
+impl ValueId {
+    pub(crate) const UNSET: ValueId = ValueId(0);
+    pub(crate) const FALSE: ValueId = ValueId(1);
+    pub(crate) const TRUE: ValueId = ValueId(2);
+
+    pub(crate) fn bit(value: bool) -> ValueId {
+        if value { ValueId::TRUE } else { ValueId::FALSE }
+    }
+}
+
+/// Values in the pool of children.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Kids {
+    start: u32,
+    len: u32,
+}
+
+/// A value. Lists, dags and operators keep their parts in the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Node {
+    Unset,
+    Bit(bool),
+    /// Least significant bit first.
+    Bits(Kids),
+    Int(i64),
+    Str(Symbol),
+    /// A string written as a code fragment.
+    Code(Symbol),
+    List(Kids),
+    /// Operator, its name, then value and name of each argument, all in the pool (names as [`ValueId`]-sized symbols).
+    Dag(Kids),
+    Def(RecordId),
+    /// A class value whose arguments are not known yet: value and name of each argument as in a dag.
+    Call(ClassId, Kids),
+    Var(Symbol),
+    VarBit(ValueId, u32),
+    Field(ValueId, Symbol),
+    /// An operator that waits for its arguments. Operators that bind variables have them as `Var` arguments.
+    Op(Bang, Kids),
+    /// `list[i]` and `list[slice]` (the type tells which).
+    Index(ValueId, ValueId),
+    /// `a # b` whose type is decided.
+    Paste(ValueId, ValueId),
+}
+
+/// Some variable occurs in the value.
+pub(crate) const HAS_VAR: u8 = 1;
+/// Resolving once more may change the value: a variable, or an operator that waits for a name or the end.
+pub(crate) const OPEN: u8 = 2;
+/// `?` occurs in the value.
+pub(crate) const HAS_UNSET: u8 = 4;
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    node: Node,
+    ty: TypeId,
+    flags: u8,
+    depth: u16,
+}
+
+/// All types and values.
+#[derive(Debug)]
+pub(crate) struct Values {
+    types: Vec<Type>,
+    type_table: HashTable<u32>,
+    entries: Vec<Entry>,
+    table: HashTable<u32>,
+    pool: Vec<ValueId>,
+    /// A value was too deep or the pool full; the offending value was replaced by `?`.
+    pub(crate) overflow: bool,
+}
+
+fn hash_one(value: impl Hash) -> u64 {
+    BuildHasherDefault::<FxHasher>::default().hash_one(value)
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        let mut values = Values {
+            types: Vec::new(),
+            type_table: HashTable::new(),
+            entries: Vec::new(),
+            table: HashTable::new(),
+            pool: Vec::new(),
+            overflow: false,
+        };
+        // In the order of the constants of `TypeId` and `ValueId`.
+        for ty in [
+            Type::Bit,
+            Type::Int,
+            Type::Str,
+            Type::Dag,
+            Type::Any,
+            Type::Record(Vec::new()),
+            Type::List(TypeId::ANY),
+        ] {
+            values.ty(ty);
+        }
+        values.leaf(Node::Unset, TypeId::ANY);
+        values.leaf(Node::Bit(false), TypeId::BIT);
+        values.leaf(Node::Bit(true), TypeId::BIT);
+        values
+    }
+}
+
+impl Values {
+    pub(crate) fn ty(&mut self, ty: Type) -> TypeId {
+        let hash = hash_one(&ty);
+        let types = &self.types;
+        if let Some(id) = self
+            .type_table
+            .find(hash, |id| types[*id as usize] == ty)
+        {
+            return TypeId(*id);
+        }
+        let id = self.types.len() as u32;
+        self.types.push(ty);
+        let types = &self.types;
+        self.type_table
+            .insert_unique(hash, id, |id| hash_one(&types[*id as usize]));
+        TypeId(id)
+    }
+    pub(crate) fn list_of(&mut self, element: TypeId) -> TypeId {
+        self.ty(Type::List(element))
+    }
+    pub(crate) fn get_type(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+    /// The element type, if it is a list type.
+    pub(crate) fn element(&self, id: TypeId) -> Option<TypeId> {
+        match self.get_type(id) {
+            Type::List(element) => Some(*element),
+            _ => None,
+        }
+    }
+    pub(crate) fn is_record(&self, id: TypeId) -> bool {
+        matches!(self.get_type(id), Type::Record(_))
+    }
+
+    pub(crate) fn node(&self, id: ValueId) -> Node {
+        self.entries[id.0 as usize].node
+    }
+    pub(crate) fn type_of(&self, id: ValueId) -> TypeId {
+        self.entries[id.0 as usize].ty
+    }
+    pub(crate) fn flags(&self, id: ValueId) -> u8 {
+        self.entries[id.0 as usize].flags
+    }
+    pub(crate) fn is_open(&self, id: ValueId) -> bool {
+        self.flags(id) & OPEN != 0
+    }
+    pub(crate) fn has_var(&self, id: ValueId) -> bool {
+        self.flags(id) & HAS_VAR != 0
+    }
+    pub(crate) fn kids(&self, kids: Kids) -> &[ValueId] {
+        &self.pool[kids.start as usize..(kids.start + kids.len) as usize]
+    }
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn hash(node: &Node, ty: TypeId, kids: &[ValueId]) -> u64 {
+        let tag = std::mem::discriminant(node);
+        match node {
+            Node::Bits(_) | Node::List(_) | Node::Dag(_) => hash_one((tag, ty, kids)),
+            Node::Call(class, _) => hash_one((tag, ty, class, kids)),
+            Node::Op(op, _) => hash_one((tag, ty, op, kids)),
+            Node::Unset => hash_one(tag),
+            Node::Bit(value) => hash_one((tag, value)),
+            Node::Int(value) => hash_one((tag, value)),
+            Node::Str(text) | Node::Code(text) => hash_one((tag, text)),
+            Node::Def(record) => hash_one((tag, record)),
+            Node::Var(name) => hash_one((tag, ty, name)),
+            Node::VarBit(base, index) => hash_one((tag, base, index)),
+            Node::Field(base, field) => hash_one((tag, ty, base, field)),
+            Node::Index(base, index) => hash_one((tag, ty, base, index)),
+            Node::Paste(left, right) => hash_one((tag, ty, left, right)),
+        }
+    }
+
+    fn same(&self, entry: &Entry, node: &Node, ty: TypeId, kids: &[ValueId]) -> bool {
+        if entry.ty != ty {
+            return false;
+        }
+        match (&entry.node, node) {
+            (Node::Bits(old), Node::Bits(_))
+            | (Node::List(old), Node::List(_))
+            | (Node::Dag(old), Node::Dag(_)) => self.kids(*old) == kids,
+            (Node::Call(a, old), Node::Call(b, _)) => a == b && self.kids(*old) == kids,
+            (Node::Op(a, old), Node::Op(b, _)) => a == b && self.kids(*old) == kids,
+            (old, new) => old == new,
+        }
+    }
+
+    /// Whether the children at odd places are names rather than values.
+    fn has_names(node: &Node) -> bool {
+        matches!(node, Node::Dag(_) | Node::Call(..))
+    }
+
+    fn make(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId]) -> ValueId {
+        let hash = Self::hash(&node, ty, kids);
+        if let Some(id) = self.table.find(hash, |id| {
+            self.same(&self.entries[*id as usize], &node, ty, kids)
+        }) {
+            return ValueId(*id);
+        }
+        let mut flags = match node {
+            Node::Unset => HAS_UNSET,
+            Node::Var(_) => HAS_VAR | OPEN,
+            Node::VarBit(..)
+            | Node::Field(..)
+            | Node::Op(..)
+            | Node::Call(..)
+            | Node::Index(..)
+            | Node::Paste(..) => OPEN,
+            _ => 0,
+        };
+        let mut depth = 0;
+        let mut add = |id: ValueId, entries: &[Entry]| {
+            let entry = &entries[id.0 as usize];
+            flags |= entry.flags;
+            depth = depth.max(entry.depth + 1);
+        };
+        match node {
+            Node::VarBit(base, _) | Node::Field(base, _) => add(base, &self.entries),
+            Node::Index(a, b) | Node::Paste(a, b) => {
+                add(a, &self.entries);
+                add(b, &self.entries);
+            }
+            _ if Self::has_names(&node) => {
+                for kid in kids.iter().step_by(2) {
+                    add(*kid, &self.entries);
+                }
+            }
+            _ => {
+                for kid in kids {
+                    add(*kid, &self.entries);
+                }
+            }
+        }
+        if depth > MAX_DEPTH || self.pool.len() + kids.len() > MAX_POOL {
+            self.overflow = true;
+            return ValueId::UNSET;
+        }
+        let stored = Kids {
+            start: self.pool.len() as u32,
+            len: kids.len() as u32,
+        };
+        match &mut node {
+            Node::Bits(kids)
+            | Node::List(kids)
+            | Node::Dag(kids)
+            | Node::Call(_, kids)
+            | Node::Op(_, kids) => *kids = stored,
+            _ => {}
+        }
+        self.pool.extend_from_slice(kids);
+        let id = self.entries.len() as u32;
+        self.entries.push(Entry {
+            node,
+            ty,
+            flags,
+            depth,
+        });
+        let (entries, pool) = (&self.entries, &self.pool);
+        self.table.insert_unique(hash, id, |id| {
+            let entry = &entries[*id as usize];
+            let kids = match entry.node {
+                Node::Bits(kids)
+                | Node::List(kids)
+                | Node::Dag(kids)
+                | Node::Call(_, kids)
+                | Node::Op(_, kids) => {
+                    &pool[kids.start as usize..(kids.start + kids.len) as usize]
+                }
+                _ => &[],
+            };
+            Self::hash(&entry.node, entry.ty, kids)
+        });
+        ValueId(id)
+    }
+
+    fn leaf(&mut self, node: Node, ty: TypeId) -> ValueId {
+        self.make(node, ty, &[])
+    }
+    pub(crate) fn int(&mut self, value: i64) -> ValueId {
+        self.leaf(Node::Int(value), TypeId::INT)
+    }
+    pub(crate) fn str(&mut self, text: Symbol) -> ValueId {
+        self.leaf(Node::Str(text), TypeId::STR)
+    }
+    pub(crate) fn code(&mut self, text: Symbol) -> ValueId {
+        self.leaf(Node::Code(text), TypeId::STR)
+    }
+    pub(crate) fn def(&mut self, record: RecordId, ty: TypeId) -> ValueId {
+        self.leaf(Node::Def(record), ty)
+    }
+    pub(crate) fn var(&mut self, name: Symbol, ty: TypeId) -> ValueId {
+        self.leaf(Node::Var(name), ty)
+    }
+    pub(crate) fn var_bit(&mut self, base: ValueId, index: u32) -> ValueId {
+        self.leaf(Node::VarBit(base, index), TypeId::BIT)
+    }
+    pub(crate) fn field(&mut self, base: ValueId, field: Symbol, ty: TypeId) -> ValueId {
+        self.leaf(Node::Field(base, field), ty)
+    }
+    pub(crate) fn index(&mut self, base: ValueId, index: ValueId, ty: TypeId) -> ValueId {
+        self.leaf(Node::Index(base, index), ty)
+    }
+    pub(crate) fn paste(&mut self, left: ValueId, right: ValueId, ty: TypeId) -> ValueId {
+        self.leaf(Node::Paste(left, right), ty)
+    }
+    /// Bits, the least significant first.
+    pub(crate) fn bits(&mut self, bits: &[ValueId]) -> ValueId {
+        let ty = self.ty(Type::Bits(bits.len() as u32));
+        self.make(Node::Bits(EMPTY), ty, bits)
+    }
+    pub(crate) fn bits_of(&mut self, value: u64, width: u32) -> ValueId {
+        let bits: Vec<ValueId> = (0..width)
+            .map(|at| ValueId::bit(at < 64 && value >> at & 1 == 1))
+            .collect();
+        self.bits(&bits)
+    }
+    pub(crate) fn list(&mut self, items: &[ValueId], element: TypeId) -> ValueId {
+        let ty = self.list_of(element);
+        self.make(Node::List(EMPTY), ty, items)
+    }
+    /// A dag from operator and arguments, each with its name or [`Symbol::NONE`].
+    pub(crate) fn dag(&mut self, parts: &[(ValueId, Symbol)]) -> ValueId {
+        let kids = flatten(parts);
+        self.make(Node::Dag(EMPTY), TypeId::DAG, &kids)
+    }
+    pub(crate) fn call(
+        &mut self,
+        class: ClassId,
+        args: &[(ValueId, Symbol)],
+        ty: TypeId,
+    ) -> ValueId {
+        let kids = flatten(args);
+        self.make(Node::Call(class, EMPTY), ty, &kids)
+    }
+    pub(crate) fn op(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> ValueId {
+        self.make(Node::Op(op, EMPTY), ty, args)
+    }
+
+    /// The parts of a dag (operator first) or the arguments of a class value.
+    pub(crate) fn pairs(&self, kids: Kids) -> impl ExactSizeIterator<Item = (ValueId, Symbol)> {
+        self.kids(kids)
+            .chunks_exact(2)
+            .map(|pair| (pair[0], Symbol(pair[1].0)))
+    }
+    pub(crate) fn pair_vec(&self, kids: Kids) -> Vec<(ValueId, Symbol)> {
+        self.pairs(kids).collect()
+    }
+}
+
+const EMPTY: Kids = Kids { start: 0, len: 0 };
+
+fn flatten(parts: &[(ValueId, Symbol)]) -> Vec<ValueId> {
+    parts
+        .iter()
+        .flat_map(|(value, name)| [*value, ValueId(name.0)])
+        .collect()
+}

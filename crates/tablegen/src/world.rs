@@ -1,0 +1,321 @@
+//! What a program has built up: classes, records and the store of their values; types and their relations.
+
+use rustc_hash::FxHashMap;
+
+use crate::source::Span;
+use crate::strings::{Strings, Symbol};
+use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId, Values};
+
+/// A field of a class or record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldData {
+    pub(crate) name: Symbol,
+    pub(crate) ty: TypeId,
+    pub(crate) value: ValueId,
+    /// Where the value was written.
+    pub(crate) span: Span,
+    /// Where the field was declared.
+    pub(crate) decl: Span,
+    /// Declared with `field`: may stay unresolved.
+    pub(crate) nonconcrete: bool,
+}
+
+/// A template parameter of a class or multiclass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParamData {
+    pub(crate) name: Symbol,
+    /// `Class:name`, the name of its variable.
+    pub(crate) qualified: Symbol,
+    pub(crate) ty: TypeId,
+    pub(crate) default: ValueId,
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Assertion {
+    pub(crate) condition: ValueId,
+    pub(crate) message: ValueId,
+    pub(crate) span: Span,
+}
+
+/// A class, or a record before its last resolution.
+#[derive(Clone, Debug)]
+pub(crate) struct Proto {
+    pub(crate) name: ValueId,
+    pub(crate) span: Span,
+    pub(crate) fields: Vec<FieldData>,
+    /// All classes it derives from, parents before children.
+    pub(crate) supers: Vec<ClassId>,
+    pub(crate) direct: Vec<ClassId>,
+    pub(crate) asserts: Vec<Assertion>,
+    pub(crate) dumps: Vec<(ValueId, Span)>,
+    pub(crate) anonymous: bool,
+    /// The `defm`s and class values it came through, the innermost first.
+    pub(crate) chain: Vec<Span>,
+}
+
+impl Proto {
+    pub(crate) fn new(name: ValueId, span: Span) -> Proto {
+        Proto {
+            name,
+            span,
+            fields: Vec::new(),
+            supers: Vec::new(),
+            direct: Vec::new(),
+            asserts: Vec::new(),
+            dumps: Vec::new(),
+            anonymous: false,
+            chain: Vec::new(),
+        }
+    }
+    pub(crate) fn field(&self, name: Symbol) -> Option<&FieldData> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+    pub(crate) fn field_index(&self, name: Symbol) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ClassData {
+    pub(crate) name: Symbol,
+    pub(crate) ty: TypeId,
+    /// `Class:NAME`.
+    pub(crate) name_var: Symbol,
+    pub(crate) params: Vec<ParamData>,
+    pub(crate) proto: Proto,
+    pub(crate) defined: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct RecordData {
+    pub(crate) name: Symbol,
+    pub(crate) ty: TypeId,
+    pub(crate) proto: Proto,
+    /// All fields have their last values.
+    pub(crate) complete: bool,
+}
+
+/// Everything a program has defined.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) strings: Strings,
+    pub(crate) values: Values,
+    pub(crate) classes: Vec<ClassData>,
+    pub(crate) class_names: FxHashMap<Symbol, ClassId>,
+    pub(crate) records: Vec<RecordData>,
+    pub(crate) record_names: FxHashMap<Symbol, RecordId>,
+    /// Finished records in the order they were finished.
+    pub(crate) order: Vec<RecordId>,
+}
+
+impl World {
+    pub(crate) fn class(&self, id: ClassId) -> &ClassData {
+        &self.classes[id.0 as usize]
+    }
+    pub(crate) fn record(&self, id: RecordId) -> &RecordData {
+        &self.records[id.0 as usize]
+    }
+    pub(crate) fn text(&self, symbol: Symbol) -> &str {
+        self.strings.get(symbol)
+    }
+
+    /// Whether `class` is `ancestor` or derives from it.
+    pub(crate) fn class_is_a(&self, class: ClassId, ancestor: ClassId) -> bool {
+        class == ancestor || self.class(class).proto.supers.contains(&ancestor)
+    }
+
+    /// The type of something with these classes: those that no other of them derives from.
+    pub(crate) fn record_type(&mut self, classes: &[ClassId]) -> TypeId {
+        let mut least: Vec<ClassId> = classes
+            .iter()
+            .copied()
+            .filter(|class| {
+                !classes
+                    .iter()
+                    .any(|other| other != class && self.class_is_a(*other, *class))
+            })
+            .collect();
+        least.sort_unstable();
+        least.dedup();
+        self.values.ty(Type::Record(least))
+    }
+
+    /// Whether every value of type `a` is one of type `b`.
+    pub(crate) fn type_is(&self, a: TypeId, b: TypeId) -> bool {
+        if a == b || b == TypeId::ANY || a == TypeId::ANY {
+            return true;
+        }
+        match (self.values.get_type(a), self.values.get_type(b)) {
+            (Type::Record(have), Type::Record(want)) => want
+                .iter()
+                .all(|class| have.iter().any(|one| self.class_is_a(*one, *class))),
+            (Type::List(a), Type::List(b)) => self.type_is(*a, *b),
+            _ => false,
+        }
+    }
+
+    /// Whether values of type `from` may turn out to convert to `to`.
+    pub(crate) fn type_converts(&self, from: TypeId, to: TypeId) -> bool {
+        if self.type_is(from, to) {
+            return true;
+        }
+        match (self.values.get_type(from), self.values.get_type(to)) {
+            (Type::Bit, Type::Int | Type::Bits(1))
+            | (Type::Bits(_), Type::Int)
+            | (Type::Bits(1), Type::Bit)
+            | (Type::Int, Type::Bit | Type::Bits(_)) => true,
+            (Type::List(a), Type::List(b)) => self.type_converts(*a, *b),
+            _ => false,
+        }
+    }
+
+    /// The type of a list that holds both, or of a choice between them.
+    pub(crate) fn common_type(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
+        if a == b || b == TypeId::ANY {
+            return Some(a);
+        }
+        if a == TypeId::ANY {
+            return Some(b);
+        }
+        let (left, right) = (
+            self.values.get_type(a).clone(),
+            self.values.get_type(b).clone(),
+        );
+        match (left, right) {
+            (Type::Record(left), Type::Record(right)) => {
+                let mut shared = Vec::new();
+                for class in &left {
+                    let mut ancestors = vec![*class];
+                    ancestors.extend_from_slice(&self.class(*class).proto.supers);
+                    shared.extend(ancestors.into_iter().filter(|ancestor| {
+                        right
+                            .iter()
+                            .any(|other| self.class_is_a(*other, *ancestor))
+                    }));
+                }
+                Some(self.record_type(&shared))
+            }
+            (Type::List(left), Type::List(right)) => {
+                let element = self.common_type(left, right)?;
+                Some(self.values.list_of(element))
+            }
+            _ if self.type_converts(a, b) => Some(b),
+            _ if self.type_converts(b, a) => Some(a),
+            _ => None,
+        }
+    }
+
+    /// The type of the field `name` of records of type `ty`.
+    pub(crate) fn field_type(&self, ty: TypeId, name: Symbol) -> Option<TypeId> {
+        let Type::Record(classes) = self.values.get_type(ty) else {
+            return None;
+        };
+        classes
+            .iter()
+            .find_map(|class| self.class(*class).proto.field(name))
+            .map(|field| field.ty)
+    }
+
+    /// The number a value is, if it is known and of a type that converts to `int`.
+    pub(crate) fn as_int(&self, id: ValueId) -> Option<i64> {
+        match self.values.node(id) {
+            Node::Int(value) => Some(value),
+            Node::Bit(value) => Some(i64::from(value)),
+            Node::Bits(kids) => {
+                let mut value = 0u64;
+                for (at, bit) in self.values.kids(kids).iter().enumerate() {
+                    match self.values.node(*bit) {
+                        Node::Bit(true) if at < 64 => value |= 1 << at,
+                        Node::Bit(_) => {}
+                        _ => return None,
+                    }
+                }
+                Some(value as i64)
+            }
+            _ => None,
+        }
+    }
+
+    /// The string a value is, plain or code.
+    pub(crate) fn as_str(&self, id: ValueId) -> Option<Symbol> {
+        match self.values.node(id) {
+            Node::Str(text) | Node::Code(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// One bit of a value of a `bits` or `bit` type.
+    pub(crate) fn bit_of(&mut self, id: ValueId, index: u32) -> ValueId {
+        match self.values.node(id) {
+            Node::Unset => ValueId::UNSET,
+            Node::Bit(_) => id,
+            Node::Bits(kids) => self
+                .values
+                .kids(kids)
+                .get(index as usize)
+                .copied()
+                .unwrap_or(ValueId::UNSET),
+            Node::Int(value) => ValueId::bit(value >> index.min(63) & 1 == 1),
+            _ if self.values.type_of(id) == TypeId::BIT => id,
+            _ => self.values.var_bit(id, index),
+        }
+    }
+
+    /// The value as one of type `ty`; `None` if it cannot be. What is not known yet becomes a delayed conversion.
+    pub(crate) fn convert(&mut self, id: ValueId, ty: TypeId) -> Option<ValueId> {
+        let from = self.values.type_of(id);
+        if from == ty || ty == TypeId::ANY || id == ValueId::UNSET {
+            return Some(id);
+        }
+        match (self.values.node(id), self.values.get_type(ty).clone()) {
+            (Node::Int(value @ (0 | 1)), Type::Bit) => Some(ValueId::bit(value == 1)),
+            (Node::Int(value), Type::Bits(width)) => {
+                let fits = width >= 64
+                    || (value >= -(1 << width.saturating_sub(1)) && value < 1 << width)
+                    || value == 0;
+                fits.then(|| self.values.bits_of(value as u64, width))
+            }
+            (Node::Int(_), _) => None,
+            (Node::Bit(_), Type::Bits(1)) => Some(self.values.bits(&[id])),
+            (Node::Bits(kids), Type::Bit) => match self.values.kids(kids) {
+                [bit] => Some(*bit),
+                _ => None,
+            },
+            (Node::Bit(_) | Node::Bits(_), Type::Int) => match self.as_int(id) {
+                Some(value) => Some(self.values.int(value)),
+                None => Some(self.values.op(crate::token::Bang::Cast, &[id], ty)),
+            },
+            (Node::List(kids), Type::List(element)) => {
+                let items = self.values.kids(kids).to_vec();
+                let mut converted = Vec::with_capacity(items.len());
+                for item in items {
+                    converted.push(self.convert(item, element)?);
+                }
+                Some(self.values.list(&converted, element))
+            }
+            (Node::Def(_), Type::Record(_)) => self.type_is(from, ty).then_some(id),
+            (_, Type::Bits(1)) if from == TypeId::BIT => Some(self.values.bits(&[id])),
+            (_, Type::Bit) if matches!(self.values.get_type(from), Type::Bits(1)) => {
+                Some(self.bit_of(id, 0))
+            }
+            _ if self.type_is(from, ty) => Some(id),
+            _ if self.values.is_open(id) && self.type_converts(from, ty) => {
+                Some(self.values.op(crate::token::Bang::Cast, &[id], ty))
+            }
+            _ => None,
+        }
+    }
+
+    /// A value as a field of type `ty` holds it: bits are always spelled out one by one.
+    pub(crate) fn spread_bits(&mut self, id: ValueId, ty: TypeId) -> ValueId {
+        let Type::Bits(width) = *self.values.get_type(ty) else {
+            return id;
+        };
+        if matches!(self.values.node(id), Node::Bits(_)) {
+            return id;
+        }
+        let bits: Vec<ValueId> = (0..width).map(|at| self.bit_of(id, at)).collect();
+        self.values.bits(&bits)
+    }
+}
