@@ -160,7 +160,6 @@ pub(crate) enum BodyItem {
 pub(crate) struct AssertStmt {
     pub(crate) condition: Expr,
     pub(crate) message: Expr,
-    pub(crate) span: Span,
 }
 
 /// What a `foreach` runs over.

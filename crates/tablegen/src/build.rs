@@ -212,6 +212,7 @@ impl Evaluator {
         params: &[ParamData],
         args: &[ArgValue],
         span: Span,
+        own_name: Option<(Symbol, ValueId)>,
     ) -> Option<Vec<(Symbol, ValueId, Span)>> {
         let mut slots: Vec<Option<(ValueId, Span)>> = vec![None; params.len()];
         for (at, arg) in args.iter().enumerate() {
@@ -286,12 +287,13 @@ impl Evaluator {
         }
         let mut bound = Vec::with_capacity(params.len());
         let mut r = Resolver::new();
+        r.map.extend(own_name);
         for (param, slot) in params.iter().zip(slots) {
             let (value, place) = match slot {
                 Some(given) => given,
                 None => {
                     let value = self.resolve(param.default, &mut r);
-                    if value == ValueId::UNSET {
+                    if self.is_unset(value) {
                         let name = self.w.text(param.name).to_owned();
                         self.report(
                             Diagnostic::error(
@@ -336,7 +338,14 @@ impl Evaluator {
             }
         }
         let params = self.w.class(class).params.clone();
-        let Some(bound) = self.bind_args(&format!("class `{text}`"), &params, args, span) else {
+        let name_var = self.w.class(class).name_var;
+        let Some(bound) = self.bind_args(
+            &format!("class `{text}`"),
+            &params,
+            args,
+            span,
+            Some((name_var, own_name)),
+        ) else {
             // The class counts as a parent all the same, so that its absence makes no further errors.
             self.inherit_fields(proto, class, &[], own_name);
             return false;

@@ -386,6 +386,7 @@ impl Evaluator {
                     self.typed(default, ty).unwrap_or(ValueId::UNSET)
                 }
             };
+            let default = self.w.spread_bits(default, ty);
             let data = ParamData {
                 name: param.name.name,
                 qualified,
@@ -1079,7 +1080,13 @@ impl Evaluator {
         let params = self.multiclasses[at].params.clone();
         let args = self.arg_values(&parent.args, &params)?;
         let text = self.w.text(self.multiclasses[at].name).to_owned();
-        let bound = self.bind_args(&format!("multiclass `{text}`"), &params, &args, parent.span)?;
+        let bound = self.bind_args(
+            &format!("multiclass `{text}`"),
+            &params,
+            &args,
+            parent.span,
+            Some((self.multiclasses[at].name_var, own_name)),
+        )?;
         let mut substitutions: Vec<(Symbol, ValueId)> = bound
             .into_iter()
             .map(|(name, value, _)| (name, value))

@@ -385,6 +385,19 @@ impl Evaluator {
                     }
                     values.push(value);
                 }
+                // Numbers are always kept as start, end and step.
+                let lists = values
+                    .first()
+                    .map(|only| self.w.values.type_of(*only))
+                    .is_some_and(|ty| self.w.values.element(ty).is_some());
+                if !lists {
+                    if values.len() == 1 {
+                        values.insert(0, self.w.values.int(0));
+                    }
+                    if values.len() == 2 {
+                        values.push(self.w.values.int(1));
+                    }
+                }
                 self.done(op, &values, ints)
             }
         }

@@ -8,7 +8,7 @@ use crate::resolve::Resolver;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Type, TypeId, ValueId};
+use crate::value::{Node, Type, TypeId, ValueId};
 
 /// What an unknown name means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Evaluator {
                 let params = self.w.class(id).params.clone();
                 let text = self.w.text(class.name).to_owned();
                 // Faults of the arguments are found here, where they are written.
-                self.bind_args(&format!("class `{text}`"), &params, &args, expr.span)?;
+                self.bind_args(&format!("class `{text}`"), &params, &args, expr.span, None)?;
                 let mut pairs = Vec::with_capacity(args.len());
                 for (at, arg) in args.iter().enumerate() {
                     let param = match arg.name.some() {
@@ -425,7 +425,13 @@ impl Evaluator {
             Suffix::Items(ranges, trailing, span) => self.slice(value, ranges, *trailing, *span),
             Suffix::Field(field) => {
                 let ty = self.w.values.type_of(value);
-                let Some(field_ty) = self.field_type(ty, field.name) else {
+                // A record may have fields that none of its classes has.
+                let own = match self.w.values.node(value) {
+                    Node::Def(id) => self.w.record(id).proto.field(field.name),
+                    _ => None,
+                };
+                let own = own.map(|field| field.ty);
+                let Some(field_ty) = own.or_else(|| self.field_type(ty, field.name)) else {
                     self.unknown_field(ty, *field);
                     return None;
                 };

@@ -140,8 +140,8 @@ impl Evaluator {
         }
     }
 
-    /// Whether a known value is `?`, or bits that are all `?`.
-    fn is_unset(&self, id: ValueId) -> bool {
+    /// Whether a value is `?`, or bits with a `?` among them.
+    pub(crate) fn is_unset(&self, id: ValueId) -> bool {
         match self.w.values.node(id) {
             Node::Unset => true,
             Node::Bits(kids) => self.w.values.kids(kids).contains(&ValueId::UNSET),

@@ -93,7 +93,7 @@ fn write(matches: &ArgMatches, parsed: &Parsed) -> io::Result<()> {
         _ => Box::new(BufWriter::new(io::stdout().lock())),
     };
     if matches.get_flag("dump-json") {
-        dump_json(&parsed.records, &mut out)?;
+        dump_json(&parsed.records, &parsed.sources, &mut out)?;
     } else if !matches.get_flag("null-backend") {
         print_records(&parsed.records, &mut out)?;
     }

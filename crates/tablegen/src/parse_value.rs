@@ -76,7 +76,7 @@ impl Parser<'_> {
     }
 
     fn suffixed(&mut self, mode: Mode) -> Parse<Expr> {
-        let mut value = self.simple(mode)?;
+        let mut value = self.simple()?;
         loop {
             let start = self.here();
             match self.peek() {
@@ -86,7 +86,7 @@ impl Parser<'_> {
                     let end = self.expect(Tok::RBrace, "at the end of a bit range")?;
                     value.suffixes.push(Suffix::Bits(ranges, start.to(end)));
                 }
-                Tok::LSquare if mode == Mode::Value => {
+                Tok::LSquare => {
                     self.advance();
                     let (ranges, trailing) = self.slice_ranges()?;
                     let end = self.expect(Tok::RSquare, "at the end of a list slice")?;
@@ -157,7 +157,7 @@ impl Parser<'_> {
         matches!(self.peek(), Tok::Int(0)) && span.end - span.start > 1
     }
 
-    fn simple(&mut self, mode: Mode) -> Parse<Expr> {
+    fn simple(&mut self) -> Parse<Expr> {
         let span = self.here();
         let kind = match self.peek() {
             Tok::Question => ExprKind::Unset,
@@ -169,7 +169,7 @@ impl Parser<'_> {
             Tok::Str(_) => return Ok(self.string()),
             Tok::Ident(name) => {
                 self.advance();
-                if self.peek() == Tok::Less && mode == Mode::Value {
+                if self.peek() == Tok::Less {
                     return self.class_call(Ident { name, span });
                 }
                 return Ok(expr(ExprKind::Ident(name), span));

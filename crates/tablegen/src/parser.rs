@@ -550,16 +550,13 @@ impl Parser<'_> {
     }
 
     fn assert(&mut self) -> Parse<AssertStmt> {
-        let start = self.before();
         let condition = self.value()?;
         self.expect(Tok::Comma, "between the condition and the message of an `assert`")?;
         let message = self.value()?;
-        let span = start.to(self.before());
         self.expect(Tok::Semi, "at the end of an `assert`")?;
         Ok(AssertStmt {
             condition,
             message,
-            span,
         })
     }
 

@@ -391,10 +391,6 @@ impl<'a> Field<'a> {
     pub fn is_declared_field(&self) -> bool {
         self.data.nonconcrete
     }
-    /// The interned value and type, for printers.
-    pub(crate) fn raw(&self) -> &'a FieldData {
-        self.data
-    }
 }
 
 /// A type, one level at a time.

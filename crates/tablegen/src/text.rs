@@ -127,10 +127,13 @@ impl World {
                     if at > 0 {
                         out.push_str(", ");
                     }
-                    if let Some(name) = name.some() {
-                        out.push_str(self.text(name));
-                        out.push('=');
+                    match name.some() {
+                        Some(name) => out.push_str(self.text(name)),
+                        None => {
+                            let _ = write!(out, "{at}");
+                        }
                     }
+                    out.push_str(": ");
                     self.write_value_limited(value, out, limit);
                 }
                 out.push('>');

@@ -51,7 +51,6 @@ impl TypeId {
     pub(crate) const ANY: TypeId = TypeId(4);
     /// A record of any class.
     pub(crate) const RECORD: TypeId = TypeId(5);
-    pub(crate) const LIST_ANY: TypeId = TypeId(6);
 }
 
 /// An interned value.
@@ -152,7 +151,6 @@ impl Default for Values {
             Type::Dag,
             Type::Any,
             Type::Record(Vec::new()),
-            Type::List(TypeId::ANY),
         ] {
             values.ty(ty);
         }
