@@ -2,6 +2,7 @@
 //!
 //! Each loop runs for a fixed number of instructions, several times; the best time counts.
 
+use npu_mc::SReg;
 use npu_sim::{Config, Machine, Stop};
 use std::time::Instant;
 
@@ -39,9 +40,9 @@ fn measure(name: &str, body: &[u32]) {
             }
         }
         let thread = machine.thread_mut(0);
-        thread.set_scalar(59, 0xffff);
-        thread.set_scalar(40, 0x10_0000);
-        thread.set_scalar(41, 0x20_0000);
+        thread.set_scalar(SReg::RM, 0xffff);
+        thread.set_scalar(SReg::S40, 0x10_0000);
+        thread.set_scalar(SReg::S41, 0x20_0000);
         thread.set_pc(BASE);
         let start = Instant::now();
         let stop = machine.run(0, INSTRUCTIONS);

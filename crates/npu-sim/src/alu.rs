@@ -1,7 +1,7 @@
 //! One lane of the integer and float pipes (`microarch.md` 4.1 and 5.1).
 
 use crate::fp;
-use crate::raw::AluOp;
+use npu_mc::raw::AluOp;
 
 /// How an operation uses its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,15 +10,14 @@ use crate::alu::{self, Class};
 use crate::findings::{Findings, Hazard};
 use crate::memory::{Memory, MemoryFull};
 use crate::operands::{is_store, is_vector_access, scalar_name};
-use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use crate::shared::{Shared, is_io};
-use crate::thread::{LANES, Lanes, PC, RA, RM, Thread, TrapReason};
-
-/// Where both traps go (`microarch.md` 2).
-pub const TRAP_VECTOR: u32 = 0x380;
+use crate::thread::{LANES, Lanes, PC, RA, RM, Thread};
+use npu_mc::machine::{self, TrapReason};
+use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use npu_mc::{Reg, SReg, VReg};
 
 /// Bytes of a cache line; no access leaves the line it starts in.
-const LINE: u32 = 64;
+const LINE: u32 = machine::CACHE_LINE;
 
 /// Where a memory access went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +48,10 @@ pub struct Access {
 /// What an instruction changed, apart from the PC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Number of the scalar register written.
-    pub scalar: Option<u8>,
-    /// Number of the vector register written.
-    pub vector: Option<u8>,
+    /// Scalar register written.
+    pub scalar: Option<SReg>,
+    /// Vector register written; the lanes that the mask had off keep their values.
+    pub vector: Option<VReg>,
     /// Memory access.
     pub access: Option<Access>,
 }
@@ -67,8 +66,8 @@ pub enum HangReason {
     },
     /// The register is the destination of an operation that never completes.
     BusyRegister {
-        /// Name of the register.
-        register: String,
+        /// The register.
+        register: Reg,
     },
     /// A barrier that nobody else will reach.
     Barrier {
@@ -92,7 +91,7 @@ impl std::fmt::Display for HangReason {
                 write!(f, "operation {op} goes to a float unit that does not exist")
             }
             HangReason::BusyRegister { register } => {
-                write!(f, "{register} waits for an operation that never completes")
+                write!(f, "{} waits for an operation that never completes", register.name())
             }
             HangReason::Barrier { id, missing } => {
                 write!(f, "barrier {id} waits for {missing} more threads")
@@ -218,16 +217,12 @@ impl Env<'_> {
     }
 
     fn scalar(&self, number: u8) -> u32 {
-        if number == PC {
-            self.pc
-        } else {
-            self.thread.scalar(number)
-        }
+        if number == PC { self.pc } else { self.thread.s(number) }
     }
 
     fn source(&self, number: u8, vector: bool) -> Source {
         if vector {
-            Source::Vector(*self.thread.vector(number))
+            Source::Vector(*self.thread.v(number))
         } else {
             Source::Scalar(self.scalar(number))
         }
@@ -240,7 +235,7 @@ impl Env<'_> {
         if dst == RM {
             self.thread.mask = bus as u16;
         }
-        self.effect.scalar = Some(dst);
+        self.effect.scalar = SReg::new(dst).filter(|&r| r != SReg::PC);
     }
 
     /// Writes the lanes that the mask has on. `bus` is lane 0 of the result bus: a write to `v59` replaces the mask with it.
@@ -258,7 +253,7 @@ impl Env<'_> {
                 format!("the write to v59 sets the lane mask to {:#06x}", bus as u16)
             });
         }
-        self.effect.vector = Some(dst);
+        self.effect.vector = VReg::new(dst);
     }
 
     fn write(&mut self, dst: u8, dst_v: bool, lanes: &Lanes) {
@@ -408,11 +403,11 @@ impl Env<'_> {
             _ => return,
         };
         if dst_v {
-            let old = *self.thread.vector(dst);
+            let old = *self.thread.v(dst);
             let lanes = Lanes(old.0.map(|x| (x & !written) | (bus & written)));
             self.write_vector(dst, &lanes, bus);
         } else {
-            let old = self.thread.scalar(dst);
+            let old = self.thread.s(dst);
             self.write_scalar(dst, (old & !written) | (bus & written), bus);
         }
     }
@@ -433,7 +428,7 @@ impl Env<'_> {
             return Flow::Next;
         }
         self.thread.trap = reason;
-        let next = crate::raw::split(self.memory.read_u32(self.pc.wrapping_add(4)));
+        let next = npu_mc::split(self.memory.read_u32(self.pc.wrapping_add(4)));
         let cannot_slip = match next {
             RawInst::Undefined => true,
             RawInst::Mem { shared, .. } => !shared,
@@ -476,7 +471,7 @@ impl Env<'_> {
                 self.write_scalar(reg, value, value);
             }
         }
-        self.finish(misaligned, TrapReason::Memory)
+        self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
     /// A store to main memory. The lane mask plays no part.
@@ -490,7 +485,7 @@ impl Env<'_> {
         let mut bytes = [0; LINE as usize];
         let length = match kind {
             MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
-                let lanes = self.thread.vector(reg);
+                let lanes = self.thread.v(reg);
                 let size = size as usize;
                 for (place, value) in bytes.chunks_exact_mut(size).zip(lanes.0) {
                     place.copy_from_slice(&value.to_le_bytes()[..size]);
@@ -515,7 +510,7 @@ impl Env<'_> {
         if let Err(full) = self.memory.write(address, &bytes[..written]) {
             return Flow::MemoryFull(full);
         }
-        self.finish(misaligned, TrapReason::Memory)
+        self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
     fn undefined_access(&mut self, op: u8) {
@@ -553,7 +548,7 @@ impl Env<'_> {
                 None => self.write_scalar(reg, 0, 0),
             }
         }
-        self.finish(misaligned, TrapReason::Memory)
+        self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
     /// Scratchpad loads and stores: lane *i* of a vector is at the address plus 4 *i*, and the mask counts for stores too.
@@ -602,7 +597,7 @@ impl Env<'_> {
                 }
             }
             MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
-                let lanes = *self.thread.vector(reg);
+                let lanes = *self.thread.v(reg);
                 for (lane, value) in (0..).zip(lanes.0) {
                     if mask >> lane & 1 != 0 {
                         self.scratchpad_write(address.wrapping_add(4 * lane), unit, value);
@@ -625,7 +620,7 @@ impl Env<'_> {
                 self.write_scalar(reg, value, value);
             }
         }
-        self.finish(misaligned, TrapReason::Scratchpad)
+        self.finish(misaligned, TrapReason::ScratchpadMisaligned)
     }
 
     fn scratchpad_read(&self, kind: MemOp, address: u32, misaligned: bool) -> u32 {
@@ -664,10 +659,7 @@ impl Env<'_> {
                 let value = self.shared.read_control(register, self.id, self.thread);
                 if value.is_none() {
                     self.report(Hazard::ControlRegister, || {
-                        format!(
-                            "control register {} does not exist",
-                            register & crate::shared::control::ID_MASK
-                        )
+                        format!("control register {} does not exist", register & 63)
                     });
                 }
                 let value = value.unwrap_or(0);
@@ -683,11 +675,11 @@ impl Env<'_> {
             // caches.
             Some(CtrOp::Flush) => {
                 let misaligned = !self.scalar(reg0).is_multiple_of(4);
-                self.finish(misaligned, TrapReason::Memory)
+                self.finish(misaligned, TrapReason::MemoryMisaligned)
             }
             Some(CtrOp::DcacheInv) => {
                 let misaligned = !self.scalar(reg0).is_multiple_of(2);
-                self.finish(misaligned, TrapReason::Memory)
+                self.finish(misaligned, TrapReason::MemoryMisaligned)
             }
             _ => Flow::Next,
         }

@@ -5,10 +5,11 @@
 
 use crate::alu;
 use crate::memory::{Memory, PAGE_SIZE};
+use crate::operands::is_slow;
 use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
-use crate::raw::AluOp;
-use crate::shared::{IO_FIRST, Shared};
+use crate::shared::Shared;
 use crate::thread::{LANES, Lanes, RA, Thread};
+use npu_mc::raw::AluOp;
 
 /// Why the fast interpreter stopped. The PC of the thread is at the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) struct Watched {
 /// Words of the I/O space and the few ordinary lines above it, which the definition tells apart.
 #[inline(always)]
 fn may_be_io(address: u32) -> bool {
-    address >= IO_FIRST
+    address >= npu_mc::machine::IO_BASE
 }
 
 /// Registers that an operation may touch, scalar and vector in one set. Too many are harmless.
@@ -161,6 +162,14 @@ pub(crate) fn run<const WATCH: bool>(
             () => {
                 thread.watch.last_long = pc!()
             };
+        }
+        macro_rules! float {
+            ($form:ident, $name:ident) => {{
+                if const { is_slow(AluOp::$name) } {
+                    long!();
+                }
+                $form!($name)
+            }};
         }
         // The address of an access, if the fast path can do it.
         macro_rules! address {
@@ -295,24 +304,12 @@ pub(crate) fn run<const WATCH: bool>(
             Kind::Move => unary!(Move),
             Kind::Sext8 => unary!(Sext8),
             Kind::Sext16 => unary!(Sext16),
-            Kind::Ftoi => unary!(Ftoi),
-            Kind::Fmul => binary!(Fmul),
-            Kind::Fadd => {
-                long!();
-                binary!(Fadd);
-            }
-            Kind::Fsub => {
-                long!();
-                binary!(Fsub);
-            }
-            Kind::Fdiv => {
-                long!();
-                binary!(Fdiv);
-            }
-            Kind::Itof => {
-                long!();
-                unary!(Itof);
-            }
+            Kind::Ftoi => float!(unary, Ftoi),
+            Kind::Fmul => float!(binary, Fmul),
+            Kind::Fadd => float!(binary, Fadd),
+            Kind::Fsub => float!(binary, Fsub),
+            Kind::Fdiv => float!(binary, Fdiv),
+            Kind::Itof => float!(unary, Itof),
             Kind::FloatCompare => {
                 let holds = AluOp::from_code(op.imm as u8).is_some_and(|kind| alu::compare(kind, a!(), b!()));
                 set!(if holds { 0xffff } else { 0 });
@@ -437,10 +434,10 @@ pub(crate) fn run<const WATCH: bool>(
     }
 }
 
-/// Whether a result can be lost (`microarch.md` 10.1), for the operations that are done here.
+/// Whether a result can be lost, by opcode.
 #[inline(always)]
 fn is_long(op: u8) -> bool {
-    op == AluOp::Fadd as u8 || op == AluOp::Fsub as u8 || op == AluOp::Fdiv as u8 || op == AluOp::Itof as u8
+    AluOp::from_code(op).is_some_and(is_slow)
 }
 
 #[inline(always)]

@@ -1,12 +1,13 @@
 //! Reports of errata whose outcome depends on timing or on undriven nets.
 
+use npu_mc::errata::{self, Erratum};
 use std::collections::HashMap;
 use std::fmt;
 
 /// Distinct findings kept; the rest is only counted.
 const FINDING_LIMIT: usize = 4096;
 
-/// What a program met. The names are those of the errata records in `td/`.
+/// What a program met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hazard {
     /// A result of long latency before a taken branch was used at the target.
@@ -32,19 +33,31 @@ pub enum Hazard {
 }
 
 impl Hazard {
-    /// The name of the erratum.
-    pub const fn name(self) -> &'static str {
+    /// The erratum record in `td/`, if compiled code can meet it and the compiler works around it.
+    pub fn erratum(self) -> Option<&'static Erratum> {
         match self {
-            Hazard::LostResult => "lost_result",
-            Hazard::UndrivenBits => "undriven_bits",
-            Hazard::LaneIndex => "lane_index",
-            Hazard::StaleFloat => "stale_float",
-            Hazard::MaskByV59 => "v59_mask",
+            Hazard::LostResult => Some(errata::LOST_RESULT_BEFORE_TAKEN_BRANCH),
+            Hazard::UndrivenBits => Some(errata::VECTOR_COMPARE_UPPER_HALF),
+            Hazard::MaskByV59 => Some(errata::VECTOR_WRITE_TO_59),
+            Hazard::Destination63 => Some(errata::VECTOR_RESULT_IN_63),
+            Hazard::EmptyMask => Some(errata::SCRATCHPAD_EMPTY_MASK),
+            Hazard::LaneIndex
+            | Hazard::StaleFloat
+            | Hazard::ImpreciseTrap
+            | Hazard::ControlRegister
+            | Hazard::UndefinedOperation => None,
+        }
+    }
+
+    /// The name of the erratum record, or one of the same kind for what has no record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hazard::LaneIndex => "lane_index_above_15",
+            Hazard::StaleFloat => "stale_scalar_float_result",
             Hazard::ImpreciseTrap => "imprecise_trap",
-            Hazard::ControlRegister => "control_register",
+            Hazard::ControlRegister => "undefined_control_register",
             Hazard::UndefinedOperation => "undefined_operation",
-            Hazard::Destination63 => "destination_63",
-            Hazard::EmptyMask => "empty_mask",
+            _ => self.erratum().map_or("", |erratum| erratum.name),
         }
     }
 }

@@ -10,9 +10,10 @@
 //! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
 
 use crate::alu::{self, Class};
-use crate::operands::{Operands, has_long_latency, is_store, is_vector_access, scalar_name};
-use crate::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
+use crate::operands::{Operands, arrives_late, has_long_latency, is_store, is_vector_access, register_name};
 use crate::thread::{PC, RA, RM};
+use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
+use npu_mc::reg::{Reg, RegFile};
 use std::collections::HashMap;
 
 /// Instructions after a taken branch in which a lost result can still be missing. Long enough for a load miss with a slow
@@ -168,10 +169,7 @@ impl Watch {
             vector: operands.vector_writes,
             producer: at,
             left: LOST_WINDOW,
-            arrives_late: match inst {
-                RawInst::Rr { op, .. } => AluOp::from_code(op) == Some(AluOp::Fdiv),
-                _ => true,
-            },
+            arrives_late: arrives_late(&inst),
         });
     }
 
@@ -184,16 +182,14 @@ impl Watch {
         }
     }
 
-    /// A stuck register among `operands`, as its name; the thread hangs at issue.
-    pub fn stuck_use(&self, operands: &Operands) -> Option<(u8, bool)> {
+    /// A stuck register among `operands`; the thread hangs at issue.
+    pub fn stuck_use(&self, operands: &Operands) -> Option<Reg> {
         let scalars = (operands.scalar_reads | operands.scalar_writes) & self.stuck_scalars;
         let vectors = (operands.vector_reads | operands.vector_writes) & self.stuck_vectors;
         if scalars != 0 {
-            Some((scalars.trailing_zeros() as u8, false))
-        } else if vectors != 0 {
-            Some((vectors.trailing_zeros() as u8, true))
+            Reg::new(RegFile::Scalar, scalars.trailing_zeros() as u8)
         } else {
-            None
+            Reg::new(RegFile::Vector, vectors.trailing_zeros() as u8)
         }
     }
 
@@ -216,11 +212,9 @@ impl Watch {
             return None;
         }
         self.lost = None;
-        let register = if lost.vector != 0 {
-            format!("v{}", lost.vector.trailing_zeros())
-        } else {
-            scalar_name(lost.scalar.trailing_zeros() as u8)
-        };
+        let vector = lost.vector != 0;
+        let number = if vector { lost.vector } else { lost.scalar }.trailing_zeros();
+        let register = register_name(number as u8, vector);
         let producer = lost.producer;
         if reads != 0 {
             Some(format!(

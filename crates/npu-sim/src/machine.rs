@@ -1,19 +1,21 @@
 //! A core with its memory: what an embedder holds.
 
-use crate::exec::{Effect, Env, Flow, HangReason, TRAP_VECTOR};
+use crate::exec::{Effect, Env, Flow, HangReason};
 use crate::fast::{self, Exit, Watched};
 use crate::findings::{Finding, Findings, Hazard};
 use crate::image::Image;
 use crate::memory::{Memory, MemoryFull};
 use crate::operands::{Operands, scalar_name};
 use crate::predecode::CodeCache;
-use crate::raw::{self, RawInst};
 use crate::shared::Shared;
-use crate::thread::{RM, Status, Thread};
+use crate::thread::{Status, Thread};
+use crate::trace::TraceEvent;
+use npu_mc::machine::ControlRegister;
+use npu_mc::raw::RawInst;
 use std::collections::BTreeSet;
 
 /// Hardware threads of a core.
-pub const THREADS: usize = 8;
+pub const THREADS: usize = npu_mc::machine::THREADS_PER_CORE as usize;
 
 /// How the machine is built and how strict the simulator is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,51 +97,6 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// One executed instruction, for [`Machine::run_traced`].
-#[derive(Debug)]
-pub struct TraceEvent<'a> {
-    /// Number of the thread.
-    pub thread: usize,
-    /// Address of the instruction.
-    pub pc: u32,
-    /// The instruction word.
-    pub word: u32,
-    /// What it changed.
-    pub effect: Effect,
-    /// The thread after it; its PC is that of the next instruction.
-    pub state: &'a Thread,
-}
-
-impl std::fmt::Display for TraceEvent<'_> {
-    /// Thread, PC, word, disassembly, and the results as `register=value`.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = crate::trace::disassemble(self.word);
-        write!(f, "{} {:08x} {:08x}  {text:<36}", self.thread, self.pc, self.word)?;
-        if let Some(number) = self.effect.scalar {
-            let value = self.state.scalar(number);
-            write!(f, " {}={value:08x}", scalar_name(number))?;
-            if number == RM {
-                write!(f, " mask={:04x}", self.state.mask())?;
-            }
-        }
-        if let Some(number) = self.effect.vector {
-            write!(f, " v{number}=")?;
-            for (k, lane) in self.state.vector(number).0.iter().enumerate() {
-                write!(f, "{}{lane:08x}", if k == 0 { "" } else { "," })?;
-            }
-        }
-        if let Some(access) = self.effect.access {
-            let way = if access.store { "to" } else { "from" };
-            write!(f, " {way} {:08x}", access.address)?;
-        }
-        let next = self.pc.wrapping_add(4);
-        if self.state.pc() != next {
-            write!(f, " -> {:08x}", self.state.pc())?;
-        }
-        Ok(())
-    }
-}
-
 /// One core: hardware threads, scratchpad, control registers, console, and main memory.
 pub struct Machine {
     threads: Vec<Thread>,
@@ -165,7 +122,7 @@ impl Machine {
     pub fn new(config: Config) -> Machine {
         Machine {
             threads: vec![Thread::new(); THREADS],
-            shared: Shared::new(config.tile, config.core, THREADS as u32),
+            shared: Shared::new(config.tile, config.core),
             memory: Memory::new(config.memory_limit),
             code: CodeCache::new(),
             findings: Findings::new(config.strict),
@@ -222,16 +179,18 @@ impl Machine {
         self.shared.console.input.extend(bytes);
     }
 
-    /// A control register (0 to 63) as thread `number` reads it; registers that do not exist give 0.
-    pub fn control_register(&self, number: usize, register: u32) -> u32 {
+    /// A control register as thread `number` reads it.
+    pub fn control_register(&self, number: usize, register: ControlRegister) -> u32 {
         let number = number % THREADS;
         let thread = &self.threads[number];
-        let value = self.shared.read_control(register, number as u32, thread);
+        let value = self
+            .shared
+            .read_control(register.number().into(), number as u32, thread);
         value.unwrap_or(0)
     }
 
     /// A control-register write by the host, with the side effect on CPU control (`microarch.md` 7.1).
-    pub fn set_control_register(&mut self, register: u32, value: u32) {
+    pub fn set_control_register(&mut self, register: ControlRegister, value: u32) {
         self.shared.host_write_control(register, value);
     }
 
@@ -406,7 +365,7 @@ impl Machine {
         let thread = &mut self.threads[number];
         let pc = thread.pc;
         let word = self.memory.read_u32(pc & !3);
-        let inst = raw::split(word);
+        let inst = npu_mc::split(word);
         let id = number as u32;
         let mut env = Env {
             thread,
@@ -437,14 +396,14 @@ impl Machine {
                 thread.watch.note_executed(pc, &inst);
             }
             Flow::Trap => {
-                thread.pc = TRAP_VECTOR;
+                thread.pc = npu_mc::machine::TRAP_VECTOR;
                 thread.watch.forget_long();
             }
             Flow::Jump(target) => {
                 let memory = &self.memory;
                 thread
                     .watch
-                    .note_taken(pc, |address| raw::split(memory.read_u32(address & !3)));
+                    .note_taken(pc, |address| npu_mc::split(memory.read_u32(address & !3)));
                 thread.pc = target;
                 // A call through `ra` changes its own target; every other jump to itself is for ever.
                 let repeats = !matches!(inst, RawInst::Jba { .. }) || effect.scalar.is_none();
@@ -477,12 +436,7 @@ impl Env<'_> {
     /// What the watched registers mean for an instruction about to execute.
     fn watch(&mut self, inst: &RawInst) -> Result<(), HangReason> {
         let operands = Operands::of(inst);
-        if let Some((register, vector)) = self.thread.watch.stuck_use(&operands) {
-            let register = if vector {
-                format!("v{register}")
-            } else {
-                scalar_name(register)
-            };
+        if let Some(register) = self.thread.watch.stuck_use(&operands) {
             return Err(HangReason::BusyRegister { register });
         }
         if let Some(detail) = self.thread.watch.lost_use(&operands) {

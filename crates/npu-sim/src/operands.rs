@@ -1,8 +1,9 @@
 //! Which registers an instruction reads and writes, whatever its word.
 
 use crate::alu;
-use crate::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use crate::thread::{PC, RA, RM};
+use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use npu_mc::{SReg, VReg, machine};
 
 /// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,27 +148,43 @@ pub(crate) fn is_vector_access(op: u8) -> bool {
     )
 }
 
-/// Whether the result of an instruction can arrive more than 11 cycles after its issue (`microarch.md` 9.2).
+/// Whether the latency of an operation lets its result be lost before a taken branch.
+pub(crate) const fn is_slow(op: AluOp) -> bool {
+    op.latency() as u32 > machine::LOST_RESULT
+}
+
+/// Whether the result of an instruction can be lost before a taken branch (`microarch.md` 10.1). A load can miss.
 pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
     match *inst {
-        RawInst::Rr { op, dst, .. } if dst != PC => matches!(
-            AluOp::from_code(op),
-            Some(AluOp::Fadd | AluOp::Fsub | AluOp::Fdiv | AluOp::Itof)
-        ),
+        RawInst::Rr { op, dst, .. } if dst != PC => AluOp::from_code(op).is_some_and(is_slow),
         RawInst::Mem { op, shared, .. } => !shared && !is_store(op),
         _ => false,
     }
 }
 
-/// Name of a scalar register, for messages.
-pub(crate) fn scalar_name(number: u8) -> String {
-    match number {
-        58 => "tr".to_owned(),
-        RM => "rm".to_owned(),
-        60 => "fp".to_owned(),
-        61 => "sp".to_owned(),
-        RA => "ra".to_owned(),
-        PC => "pc".to_owned(),
-        n => format!("s{n}"),
+/// Whether such a result can arrive after that of the first instruction at the branch target, and replace it. Register write
+/// is one cycle before a dependent instruction can issue.
+pub(crate) fn arrives_late(inst: &RawInst) -> bool {
+    match *inst {
+        RawInst::Rr { op, .. } => {
+            let target_writes = machine::TAKEN_BRANCH + 1 + u32::from(AluOp::Add.latency());
+            AluOp::from_code(op).is_some_and(|op| u32::from(op.latency()) > target_writes)
+        }
+        _ => true,
     }
+}
+
+/// Name of a register for messages.
+pub(crate) fn register_name(number: u8, vector: bool) -> &'static str {
+    let scalar = SReg::new(number).map_or("?", SReg::name);
+    if vector {
+        VReg::new(number).map_or("?", VReg::name)
+    } else {
+        scalar
+    }
+}
+
+/// Name of a scalar register, for messages.
+pub(crate) fn scalar_name(number: u8) -> &'static str {
+    register_name(number, false)
 }

@@ -5,8 +5,8 @@
 
 use crate::alu::{self, Class};
 use crate::memory::{CodeWrites, Memory, MemoryFull, PAGE_SIZE};
-use crate::raw::{self, AluOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use crate::thread::{PC, RA, RM};
+use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use std::collections::BTreeSet;
 
 /// Words in a page.
@@ -155,7 +155,7 @@ impl Op {
 
     /// The operation of a word that is not at a stop address.
     pub fn decode(word: u32) -> Op {
-        Op::common(&raw::split(word)).unwrap_or(Op::SLOW)
+        Op::common(&npu_mc::split(word)).unwrap_or(Op::SLOW)
     }
 
     /// The operation, if there is a fast one.

@@ -1,17 +1,19 @@
 //! The state of one hardware thread.
 
 use crate::hazard::Watch;
+use npu_mc::machine::{ThreadStatus, TrapReason};
+use npu_mc::{SReg, VReg};
 use std::fmt;
 
 /// Lanes of a vector register.
-pub const LANES: usize = 16;
+pub const LANES: usize = npu_mc::machine::LANES as usize;
 
 /// Number of the scalar register whose low half shadows the lane mask.
-pub(crate) const RM: u8 = 59;
+pub(crate) const RM: u8 = SReg::RM.number();
 /// Number of the return-address register.
-pub(crate) const RA: u8 = 62;
+pub(crate) const RA: u8 = SReg::RA.number();
 /// Number that reads as the address of the reading instruction.
-pub(crate) const PC: u8 = 63;
+pub(crate) const PC: u8 = SReg::PC.number();
 
 /// A vector register: 16 lanes of 32 bits, lane 0 first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,46 +27,23 @@ impl Lanes {
     }
 }
 
-/// Control register 10: why the thread was sent to the trap vector. Sticky: the hardware never clears it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TrapReason {
-    /// No trap so far.
-    #[default]
-    None,
-    /// Misaligned scratchpad access.
-    Scratchpad,
-    /// Misaligned main-memory access.
-    Memory,
-}
-
-impl TrapReason {
-    /// The value that control register 10 reads (`microarch.md` 7.1).
-    pub const fn code(self) -> u32 {
-        match self {
-            TrapReason::None => 0,
-            TrapReason::Scratchpad => 0x40,
-            TrapReason::Memory => 0x80,
-        }
-    }
-}
-
 /// Control register 11, a software flag without effect on execution (`microarch.md` 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Status(u8);
 
 impl Status {
     /// Nothing was written yet.
-    pub const IDLE: Status = Status(0);
+    pub const IDLE: Status = Status::new(ThreadStatus::Idle.value());
     /// The program runs.
-    pub const RUNNING: Status = Status(1);
+    pub const RUNNING: Status = Status::new(ThreadStatus::Running.value());
     /// The program ended.
-    pub const ENDED: Status = Status(2);
+    pub const ENDED: Status = Status::new(ThreadStatus::End.value());
     /// The program gave up: the trap handler, or a compiled trap.
-    pub const TRAPPED: Status = Status(3);
+    pub const TRAPPED: Status = Status::new(ThreadStatus::Trapped.value());
     /// The thread waits at a barrier.
-    pub const BARRIER: Status = Status(4);
+    pub const BARRIER: Status = Status::new(ThreadStatus::Barrier.value());
     /// The start-up code runs.
-    pub const BOOTING: Status = Status(5);
+    pub const BOOTING: Status = Status::new(ThreadStatus::Booting.value());
 
     /// The status that a write of `value` sets: its low three bits.
     pub const fn new(value: u32) -> Status {
@@ -79,16 +58,10 @@ impl Status {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            0 => "idle",
-            1 => "running",
-            2 => "ended",
-            3 => "trapped",
-            4 => "waiting at a barrier",
-            5 => "booting",
-            6 => "6",
-            _ => "7",
-        })
+        match ThreadStatus::from_value(self.code()) {
+            Some(status) => f.write_str(status.name()),
+            None => write!(f, "{}", self.0),
+        }
     }
 }
 
@@ -171,14 +144,14 @@ impl Thread {
         self.instructions
     }
 
-    /// Scalar register by number; numbers wrap modulo 64.
-    pub fn scalar(&self, number: u8) -> u32 {
-        self.scalars[usize::from(number & 63)]
+    /// A scalar register. That of `pc` is a register no instruction can read; see [`Thread::pc`].
+    pub fn scalar(&self, register: SReg) -> u32 {
+        self.s(register.number())
     }
 
-    /// Sets a scalar register by number (modulo 64). Number 59 sets the lane mask too, as an instruction would.
-    pub fn set_scalar(&mut self, number: u8, value: u32) {
-        let number = number & 63;
+    /// Sets a scalar register. `rm` sets the lane mask too, as an instruction would.
+    pub fn set_scalar(&mut self, register: SReg, value: u32) {
+        let number = register.number();
         self.scalars[usize::from(number)] = value;
         if number == RM {
             self.mask = value as u16;
@@ -186,15 +159,26 @@ impl Thread {
         self.watch.scalar_set(number);
     }
 
-    /// Vector register by number; numbers wrap modulo 64.
-    pub fn vector(&self, number: u8) -> &Lanes {
-        &self.vectors[usize::from(number & 63)]
+    /// A vector register.
+    pub fn vector(&self, register: VReg) -> &Lanes {
+        self.v(register.number())
     }
 
-    /// Sets all lanes of a vector register by number (modulo 64), whatever the mask; `v59` leaves the mask alone.
-    pub fn set_vector(&mut self, number: u8, value: Lanes) {
+    /// Sets all lanes of a vector register, whatever the mask; `v59` leaves the mask alone.
+    pub fn set_vector(&mut self, register: VReg, value: Lanes) {
+        let number = register.number();
         self.vectors[usize::from(number & 63)] = value;
-        self.watch.vector_set(number & 63);
+        self.watch.vector_set(number);
+    }
+
+    /// Scalar register by number.
+    pub(crate) fn s(&self, number: u8) -> u32 {
+        self.scalars[usize::from(number)]
+    }
+
+    /// Vector register by number, modulo 64.
+    pub(crate) fn v(&self, number: u8) -> &Lanes {
+        &self.vectors[usize::from(number & 63)]
     }
 }
 

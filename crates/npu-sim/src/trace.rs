@@ -1,6 +1,52 @@
-//! Disassembly for traces.
+//! What a trace shows of an instruction.
 
-/// The text of a word, or a mark that the assembler has none for it.
-pub(crate) fn disassemble(word: u32) -> String {
-    format!(".word {word:#010x}")
+use crate::exec::Effect;
+use crate::thread::Thread;
+use npu_mc::SReg;
+
+/// One executed instruction, for [`Machine::run_traced`](crate::Machine::run_traced).
+#[derive(Debug)]
+pub struct TraceEvent<'a> {
+    /// Number of the thread.
+    pub thread: usize,
+    /// Address of the instruction.
+    pub pc: u32,
+    /// The instruction word.
+    pub word: u32,
+    /// What it changed.
+    pub effect: Effect,
+    /// The thread after it; its PC is that of the next instruction.
+    pub state: &'a Thread,
+}
+
+impl std::fmt::Display for TraceEvent<'_> {
+    /// Thread, PC, word, disassembly, and the results as `register=value`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = match npu_mc::decode(self.word) {
+            Ok(inst) => inst.to_string(),
+            Err(_) => format!(".word {:#010x}", self.word),
+        };
+        write!(f, "{} {:08x} {:08x}  {text:<36}", self.thread, self.pc, self.word)?;
+        if let Some(register) = self.effect.scalar {
+            write!(f, " {register}={:08x}", self.state.scalar(register))?;
+            if register == SReg::RM {
+                write!(f, " mask={:04x}", self.state.mask())?;
+            }
+        }
+        if let Some(register) = self.effect.vector {
+            write!(f, " {register}=")?;
+            for (k, lane) in self.state.vector(register).0.iter().enumerate() {
+                write!(f, "{}{lane:08x}", if k == 0 { "" } else { "," })?;
+            }
+        }
+        if let Some(access) = self.effect.access {
+            let way = if access.store { "to" } else { "from" };
+            write!(f, " {way} {:08x}", access.address)?;
+        }
+        let next = self.pc.wrapping_add(4);
+        if self.state.pc() != next {
+            write!(f, " -> {:08x}", self.state.pc())?;
+        }
+        Ok(())
+    }
 }

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Golden, Random};
+use common::{Golden, Random, sreg, vreg};
+use npu_mc::machine::ControlRegister;
 use npu_sim::{Config, Lanes, Machine, Status, Stop};
 
 const LIMIT: u64 = 10_000_000;
@@ -14,9 +15,9 @@ fn prepared(golden: &Golden, seed: u64) -> Machine {
     for number in 0..npu_sim::THREADS {
         let thread = machine.thread_mut(number);
         for register in 0..64 {
-            thread.set_scalar(register, random.word());
+            thread.set_scalar(sreg(register), random.word());
             let lanes = std::array::from_fn(|_| random.word());
-            thread.set_vector(register, Lanes(lanes));
+            thread.set_vector(vreg(register), Lanes(lanes));
         }
         thread.set_mask(0);
     }
@@ -27,7 +28,8 @@ fn prepared(golden: &Golden, seed: u64) -> Machine {
         machine.memory_mut().write_u32(*address, *word).unwrap();
     }
     for (register, value) in &golden.control {
-        machine.set_control_register(*register, *value);
+        let register = ControlRegister::from_number(*register as u8).expect("a control register");
+        machine.set_control_register(register, *value);
     }
     machine.push_console_input(&golden.input);
     machine
@@ -44,14 +46,14 @@ fn differences(golden: &Golden, machine: &Machine) -> Vec<String> {
     for expected in &golden.expected {
         let thread = machine.thread(expected.number);
         check("status".into(), thread.status().code(), expected.status);
-        check("trap".into(), thread.trap_reason().code(), expected.trap);
+        check("trap".into(), thread.trap_reason().value(), expected.trap);
         check("mask".into(), thread.mask().into(), expected.mask.into());
         for (&number, &value) in &expected.scalars {
-            check(format!("s{number}"), thread.scalar(number), value);
+            check(format!("s{number}"), thread.scalar(sreg(number)), value);
         }
         for (&number, lanes) in &expected.vectors {
             for (lane, &value) in lanes.iter().enumerate() {
-                let got = thread.vector(number).0[lane];
+                let got = thread.vector(vreg(number)).0[lane];
                 check(format!("v{number}[{lane}]"), got, value);
             }
         }

@@ -1,6 +1,11 @@
 //! The odd behaviours of the hardware, one test each.
 
-use npu_sim::{Config, HangReason, Hazard, Lanes, Machine, Status, Stop, TRAP_VECTOR, TrapReason, control};
+mod common;
+
+use common::{sreg, vreg};
+use npu_mc::Reg;
+use npu_mc::machine::{ControlRegister, TRAP_VECTOR};
+use npu_sim::{Config, HangReason, Hazard, Lanes, Machine, Status, Stop, TrapReason};
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
@@ -56,7 +61,7 @@ fn at(config: Config, words: &[u32]) -> Machine {
     let thread = machine.thread_mut(0);
     thread.set_pc(BASE);
     thread.set_mask(0xffff);
-    thread.set_scalar(40, DATA);
+    thread.set_scalar(sreg(40), DATA);
     machine
 }
 
@@ -86,28 +91,28 @@ fn the_m_bit_means_nothing_and_v_bits_mask() {
     for m in [0, 1] {
         let machine = done(&[rr(4, 1, 2, 2, VVV) | m], |machine| {
             machine.thread_mut(0).set_mask(0x000f);
-            machine.thread_mut(0).set_vector(1, Lanes::splat(9));
-            machine.thread_mut(0).set_vector(2, Lanes::splat(3));
+            machine.thread_mut(0).set_vector(vreg(1), Lanes::splat(9));
+            machine.thread_mut(0).set_vector(vreg(2), Lanes::splat(3));
         });
-        let lanes = machine.thread(0).vector(1).0;
+        let lanes = machine.thread(0).vector(vreg(1)).0;
         assert_eq!((lanes[3], lanes[4]), (6, 9));
     }
     // Without a V bit the mask plays no part.
     let machine = done(&[rr(4, 1, 2, 2, SSS)], |machine| {
         machine.thread_mut(0).set_mask(0);
-        machine.thread_mut(0).set_scalar(2, 4);
+        machine.thread_mut(0).set_scalar(sreg(2), 4);
     });
-    assert_eq!(machine.thread(0).scalar(1), 8);
+    assert_eq!(machine.thread(0).scalar(sreg(1)), 8);
 }
 
 #[test]
 fn a_scalar_destination_takes_lane_0_whatever_the_mask() {
     let machine = done(&[rr(4, 1, 2, 3, SVS)], |machine| {
         machine.thread_mut(0).set_mask(0xfffe);
-        machine.thread_mut(0).set_vector(2, counting());
-        machine.thread_mut(0).set_scalar(3, 100);
+        machine.thread_mut(0).set_vector(vreg(2), counting());
+        machine.thread_mut(0).set_scalar(sreg(3), 100);
     });
-    assert_eq!(machine.thread(0).scalar(1), 100);
+    assert_eq!(machine.thread(0).scalar(sreg(1)), 100);
 }
 
 #[test]
@@ -115,14 +120,14 @@ fn destination_63_is_a_jump_in_the_r_format_only() {
     for v in [SSS, VSS] {
         for op in [0, 1, 3, 4] {
             let machine = done(&[rr(op, 63, 2, 3, v)], |machine| {
-                machine.thread_mut(0).set_scalar(2, 0x2000);
+                machine.thread_mut(0).set_scalar(sreg(2), 0x2000);
             });
             assert_eq!(machine.thread(0).pc(), 0x2000, "op {op}");
             assert_eq!(hazards(&machine), [Hazard::Destination63]);
         }
         // 5 and 6 are beqz and bnez by src1.
         let machine = done(&[rr(5, 63, 2, 3, v)], |machine| {
-            machine.thread_mut(0).set_scalar(3, 0x40);
+            machine.thread_mut(0).set_scalar(sreg(3), 0x40);
         });
         assert_eq!(machine.thread(0).pc(), BASE + 0x40);
         let machine = done(&[rr(32, 63, 2, 3, v)], |_| {});
@@ -130,7 +135,7 @@ fn destination_63_is_a_jump_in_the_r_format_only() {
     }
     let machine = done(&[ri(4, 63, 2, 8), mvi(2, 63, 8, 0), mvi(2, 63, 8, 1)], |_| {});
     assert_eq!(machine.thread(0).pc(), BASE + 12);
-    assert_eq!(machine.thread(0).vector(63), &Lanes::splat(8));
+    assert_eq!(machine.thread(0).vector(vreg(63)), &Lanes::splat(8));
 }
 
 #[test]
@@ -144,11 +149,11 @@ fn reading_register_63_gives_the_address_of_the_instruction() {
     ];
     let machine = done(&words, |_| {});
     let thread = machine.thread(0);
-    assert_eq!(thread.scalar(1), BASE);
-    assert_eq!(thread.scalar(2), BASE + 12);
-    assert_eq!(thread.scalar(3), words[0]);
+    assert_eq!(thread.scalar(sreg(1)), BASE);
+    assert_eq!(thread.scalar(sreg(2)), BASE + 12);
+    assert_eq!(thread.scalar(sreg(3)), words[0]);
     assert_eq!(machine.memory().read_u32(DATA), BASE + 12);
-    assert_eq!(thread.vector(4), &Lanes::splat(BASE + 16));
+    assert_eq!(thread.vector(vreg(4)), &Lanes::splat(BASE + 16));
 }
 
 #[test]
@@ -157,24 +162,24 @@ fn half_word_moves_and_the_mask() {
         &[mvi(1, 1, 0x1234, 0), mvi(0, 2, 0xffff, 0), mvi(2, 3, 0xffff, 0)],
         |m| {
             for register in 1..4 {
-                m.thread_mut(0).set_scalar(register, 0xaaaa_bbbb);
+                m.thread_mut(0).set_scalar(sreg(register), 0xaaaa_bbbb);
             }
         },
     );
     let thread = machine.thread(0);
-    assert_eq!(thread.scalar(1), 0x1234_bbbb);
-    assert_eq!(thread.scalar(2), 0xaaaa_ffff);
-    assert_eq!(thread.scalar(3), 0x0000_ffff);
+    assert_eq!(thread.scalar(sreg(1)), 0x1234_bbbb);
+    assert_eq!(thread.scalar(sreg(2)), 0xaaaa_ffff);
+    assert_eq!(thread.scalar(sreg(3)), 0x0000_ffff);
 
     // moveih rm: the register keeps its low half, the mask becomes 0.
     let mut machine = done(&[mvi(1, 59, 0x1234, 0)], |m| {
-        m.thread_mut(0).set_scalar(59, 0x00ff);
+        m.thread_mut(0).set_scalar(sreg(59), 0x00ff);
     });
-    assert_eq!(machine.thread(0).scalar(59), 0x1234_00ff);
+    assert_eq!(machine.thread(0).scalar(sreg(59)), 0x1234_00ff);
     assert_eq!(machine.thread(0).mask(), 0);
     // Opcodes 3 to 7 write nothing.
     machine = done(&[mvi(3, 1, 7, 0), mvi(7, 59, 7, 0)], |_| {});
-    assert_eq!(machine.thread(0).scalar(1), 0);
+    assert_eq!(machine.thread(0).scalar(sreg(1)), 0);
     assert_eq!(machine.thread(0).mask(), 0xffff);
 }
 
@@ -182,7 +187,7 @@ fn half_word_moves_and_the_mask() {
 fn a_write_to_v59_replaces_the_mask() {
     let machine = done(&[mvi(2, 59, 0x00c3, 1), mvi(2, 1, 5, 1)], |_| {});
     assert_eq!(machine.thread(0).mask(), 0x00c3);
-    assert_eq!(machine.thread(0).vector(1).0[..4], [5, 5, 0, 0]);
+    assert_eq!(machine.thread(0).vector(vreg(1)).0[..4], [5, 5, 0, 0]);
     assert_eq!(hazards(&machine), [Hazard::MaskByV59]);
 }
 
@@ -190,10 +195,13 @@ fn a_write_to_v59_replaces_the_mask() {
 fn undefined_operations() {
     // 26 to 31 give 0.
     let machine = done(&[rr(26, 1, 2, 3, SSS), ri(31, 2, 2, 3)], |m| {
-        m.thread_mut(0).set_scalar(1, 5);
-        m.thread_mut(0).set_scalar(2, 5);
+        m.thread_mut(0).set_scalar(sreg(1), 5);
+        m.thread_mut(0).set_scalar(sreg(2), 5);
     });
-    assert_eq!((machine.thread(0).scalar(1), machine.thread(0).scalar(2)), (0, 0));
+    assert_eq!(
+        (machine.thread(0).scalar(sreg(1)), machine.thread(0).scalar(sreg(2))),
+        (0, 0)
+    );
     assert_eq!(hazards(&machine), [Hazard::UndefinedOperation; 2]);
     // Missing float units hang at issue.
     for op in (46..48).chain(51..63) {
@@ -206,16 +214,16 @@ fn undefined_operations() {
     for next in [rr(4, 5, 1, 2, VVV), mvi(2, 1, 0, 1)] {
         let mut machine = program(&[rr(63, 1, 2, 3, VVV), rr(4, 5, 6, 7, VVV), next]);
         let stop = machine.run(0, 10);
-        let register = "v1".to_owned();
+        let register = Reg::V(vreg(1));
         let reason = HangReason::BusyRegister { register };
         assert_eq!(stop, Stop::Hang { pc: BASE + 8, reason });
     }
     // 64-bit float forms give 0; integer ones ignore the bit.
     let machine = done(&[rr(33, 1, 2, 2, SSS) | 16, rr(4, 3, 2, 2, SSS) | 16], |m| {
-        m.thread_mut(0).set_scalar(2, 0x3f80_0000);
+        m.thread_mut(0).set_scalar(sreg(2), 0x3f80_0000);
     });
-    assert_eq!(machine.thread(0).scalar(1), 0);
-    assert_eq!(machine.thread(0).scalar(3), 0x7f00_0000);
+    assert_eq!(machine.thread(0).scalar(sreg(1)), 0);
+    assert_eq!(machine.thread(0).scalar(sreg(3)), 0x7f00_0000);
     // Words above 0xc0 are dropped.
     let machine = done(&[0xc000_0000, 0xdead_beef, NOP], |_| {});
     assert_eq!(machine.thread(0).pc(), BASE + 12);
@@ -236,7 +244,7 @@ fn packed_loads_take_one_element_a_word() {
             }
         },
     );
-    let lane = |register: u8, k: usize| machine.thread(0).vector(register).0[k];
+    let lane = |register: u8, k: usize| machine.thread(0).vector(vreg(register)).0[k];
     assert_eq!((lane(1, 0), lane(1, 1)), (0xffff_ff80, 0xffff_ff84));
     assert_eq!((lane(2, 0), lane(2, 15)), (0x80, 0x80 + 60));
     assert_eq!((lane(3, 0), lane(3, 1)), (0xffff_8180, 0xffff_8584));
@@ -248,7 +256,7 @@ fn packed_loads_take_one_element_a_word() {
 fn main_memory_vector_stores_ignore_the_mask_and_pack() {
     let machine = done(&[mem(38, 1, 40, 0), mem(36, 1, 40, 64), mem(37, 1, 40, 96)], |m| {
         m.thread_mut(0).set_mask(0);
-        m.thread_mut(0).set_vector(1, counting());
+        m.thread_mut(0).set_vector(vreg(1), counting());
     });
     let memory = machine.memory();
     assert_eq!(memory.read_u32(DATA + 60), 15);
@@ -260,13 +268,13 @@ fn main_memory_vector_stores_ignore_the_mask_and_pack() {
 fn scratchpad_vector_accesses_obey_the_mask() {
     let machine = done(&[spm(38, 1, 2, 4), spm(7, 3, 2, 4), spm(36, 1, 2, 128)], |m| {
         m.thread_mut(0).set_mask(0x8001);
-        m.thread_mut(0).set_vector(1, Lanes::splat(0x1ff));
-        m.thread_mut(0).set_vector(3, Lanes::splat(7));
+        m.thread_mut(0).set_vector(vreg(1), Lanes::splat(0x1ff));
+        m.thread_mut(0).set_vector(vreg(3), Lanes::splat(7));
     });
     let byte = |at: usize| machine.scratchpad()[at];
     assert_eq!((byte(4), byte(5), byte(8), byte(64)), (0xff, 1, 0, 0xff));
     assert_eq!((byte(128), byte(129), byte(188)), (0xff, 0, 0xff));
-    let lanes = machine.thread(0).vector(3).0;
+    let lanes = machine.thread(0).vector(vreg(3)).0;
     assert_eq!((lanes[0], lanes[1], lanes[15]), (u32::MAX, 7, u32::MAX));
 }
 
@@ -274,7 +282,7 @@ fn scratchpad_vector_accesses_obey_the_mask() {
 fn scratchpad_vector_accesses_with_an_empty_mask_never_complete() {
     let mut machine = program(&[spm(9, 1, 2, 0), NOP, rr(32, 3, 1, 0, SVV)]);
     machine.thread_mut(0).set_mask(0);
-    let register = "v1".to_owned();
+    let register = Reg::V(vreg(1));
     let reason = HangReason::BusyRegister { register };
     assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 8, reason });
     assert_eq!(hazards(&machine), [Hazard::EmptyMask]);
@@ -289,11 +297,11 @@ fn scratchpad_vector_accesses_with_an_empty_mask_never_complete() {
 fn gather_and_scatter_are_not_what_they_say() {
     let words = [mem(16, 1, 40, 0), mem(42, 2, 40, 0), spm(40, 2, 3, 1)];
     let machine = done(&words, |m| {
-        m.thread_mut(0).set_scalar(1, 5);
-        m.thread_mut(0).set_scalar(2, 0x1234_5678);
+        m.thread_mut(0).set_scalar(sreg(1), 5);
+        m.thread_mut(0).set_scalar(sreg(2), 0x1234_5678);
         m.thread_mut(0).set_mask(0);
     });
-    assert_eq!(machine.thread(0).scalar(1), 0);
+    assert_eq!(machine.thread(0).scalar(sreg(1)), 0);
     assert_eq!(machine.memory().read_u32(DATA), 0x1234_5678);
     assert_eq!(machine.memory().read_u32(DATA + 4), 0);
     assert_eq!(machine.scratchpad()[61], 0x78);
@@ -307,22 +315,22 @@ fn misaligned_accesses_are_performed_and_trap() {
         for k in 0..64u32 {
             machine.memory_mut().write_u8(DATA + k, k as u8).unwrap();
         }
-        machine.thread_mut(0).set_scalar(1, 0x4433_2211);
-        machine.thread_mut(0).set_scalar(2, DATA + 2);
-        machine.thread_mut(0).set_scalar(3, DATA + 1);
+        machine.thread_mut(0).set_scalar(sreg(1), 0x4433_2211);
+        machine.thread_mut(0).set_scalar(sreg(2), DATA + 2);
+        machine.thread_mut(0).set_scalar(sreg(3), DATA + 1);
         assert_eq!(machine.run(0, 1), Stop::StepLimit);
         machine
     };
     let trapped = |machine: &Machine| {
         assert_eq!(machine.thread(0).pc(), TRAP_VECTOR);
-        assert_eq!(machine.thread(0).trap_reason(), TrapReason::Memory);
+        assert_eq!(machine.thread(0).trap_reason(), TrapReason::MemoryMisaligned);
         // The trap register is software's.
-        assert_eq!(machine.thread(0).scalar(58), 0);
+        assert_eq!(machine.thread(0).scalar(sreg(58)), 0);
     };
     // Low address bits are ignored.
     let machine = run(mem(2, 5, 40, 6));
     trapped(&machine);
-    assert_eq!(machine.thread(0).scalar(5), 0x0706_0504);
+    assert_eq!(machine.thread(0).scalar(sreg(5)), 0x0706_0504);
     // The byte at address p is byte p mod 4 of the register.
     let machine = run(mem(34, 1, 40, 5));
     trapped(&machine);
@@ -330,7 +338,7 @@ fn misaligned_accesses_are_performed_and_trap() {
     assert_eq!(bytes, [4, 0x22, 0x33, 0x44, 0x11, 9]);
     let machine = run(mem(9, 5, 40, 4));
     trapped(&machine);
-    assert_eq!(machine.thread(0).vector(5).0[0], 0x0302_0100);
+    assert_eq!(machine.thread(0).vector(vreg(5)).0[0], 0x0302_0100);
     // flush wants 4, dcache_inv wants 2.
     trapped(&run(ctl(2, 2, 0)));
     trapped(&run(ctl(5, 3, 0)));
@@ -340,7 +348,7 @@ fn misaligned_accesses_are_performed_and_trap() {
     assert_eq!(run(mem(3, 5, 40, 3)).thread(0).pc(), BASE + 4);
     // Scratchpad: the whole word moves.
     let machine = run(spm(34, 1, 0, 5));
-    assert_eq!(machine.thread(0).trap_reason(), TrapReason::Scratchpad);
+    assert_eq!(machine.thread(0).trap_reason(), TrapReason::ScratchpadMisaligned);
     assert_eq!(machine.scratchpad()[3..9], [0, 0x11, 0x22, 0x33, 0x44, 0]);
 }
 
@@ -357,10 +365,10 @@ fn the_instruction_behind_a_trap_is_a_finding_unless_it_cannot_slip_through() {
 fn shifts_take_the_whole_amount() {
     let shift = |op, value: u32, amount: u32| {
         let machine = done(&[rr(op, 1, 2, 3, SSS)], |m| {
-            m.thread_mut(0).set_scalar(2, value);
-            m.thread_mut(0).set_scalar(3, amount);
+            m.thread_mut(0).set_scalar(sreg(2), value);
+            m.thread_mut(0).set_scalar(sreg(3), amount);
         });
-        machine.thread(0).scalar(1)
+        machine.thread(0).scalar(sreg(1))
     };
     assert_eq!(shift(11, 1, 31), 1 << 31);
     assert_eq!(shift(11, 1, 32), 0);
@@ -376,10 +384,10 @@ fn shifts_take_the_whole_amount() {
 fn branches_and_links() {
     let after = |word: u32| {
         let machine = done(&[word], |m| {
-            m.thread_mut(0).set_scalar(1, 0x2000);
-            m.thread_mut(0).set_scalar(62, 0x3000);
+            m.thread_mut(0).set_scalar(sreg(1), 0x2000);
+            m.thread_mut(0).set_scalar(sreg(62), 0x3000);
         });
-        (machine.thread(0).pc(), machine.thread(0).scalar(62))
+        (machine.thread(0).pc(), machine.thread(0).scalar(sreg(62)))
     };
     assert_eq!(after(jba(0, 1, 100)), (0x2000, 0x3000));
     // The link of a call through a register is wrong.
@@ -410,12 +418,12 @@ fn compares() {
     let machine = done(&words, |m| {
         let thread = m.thread_mut(0);
         thread.set_mask(1);
-        thread.set_scalar(2, 2);
-        thread.set_scalar(3, 1);
-        thread.set_vector(2, counting());
-        thread.set_vector(3, Lanes::splat(7));
+        thread.set_scalar(sreg(2), 2);
+        thread.set_scalar(sreg(3), 1);
+        thread.set_vector(vreg(2), counting());
+        thread.set_vector(vreg(3), Lanes::splat(7));
     });
-    let s = |register| machine.thread(0).scalar(register);
+    let s = |register| machine.thread(0).scalar(sreg(register));
     assert_eq!(s(1), 1);
     assert_eq!(s(4), 0xffff);
     // All lanes are compared, whatever the mask.
@@ -439,21 +447,21 @@ fn the_io_space() {
     ];
     let machine = done(&words, |m| {
         m.push_console_input(b"ab");
-        m.thread_mut(0).set_scalar(1, 0x41);
-        m.thread_mut(0).set_scalar(41, IO);
+        m.thread_mut(0).set_scalar(sreg(1), 0x41);
+        m.thread_mut(0).set_scalar(sreg(41), IO);
     });
-    let s = |register| machine.thread(0).scalar(register);
+    let s = |register| machine.thread(0).scalar(sreg(register));
     assert_eq!((s(2), s(3), s(4), s(5)), (1, b'b'.into(), 0, 0));
     assert_eq!(machine.console_output(), b"A");
     // A write that nobody takes blocks all I/O after it.
     let mut machine = program(&[mem(34, 1, 41, 8), ri(4, 2, 2, 1), mem(2, 3, 41, 4)]);
-    machine.thread_mut(0).set_scalar(41, IO);
+    machine.thread_mut(0).set_scalar(sreg(41), IO);
     let reason = HangReason::BlockedIo;
     assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 8, reason });
     // The line at the very top is memory.
     let machine = done(&[mem(34, 1, 41, 0)], |m| {
-        m.thread_mut(0).set_scalar(1, 77);
-        m.thread_mut(0).set_scalar(41, 0xffff_ffc0);
+        m.thread_mut(0).set_scalar(sreg(1), 77);
+        m.thread_mut(0).set_scalar(sreg(41), 0xffff_ffc0);
     });
     assert_eq!(machine.memory().read_u32(0xffff_ffc0), 77);
 }
@@ -463,8 +471,8 @@ fn barriers_of_one_thread() {
     let machine = done(&[ctl(0, 1, 2), ctl(1, 1, 2), ctl(7, 1, 2)], |_| {});
     assert_eq!(machine.thread(0).pc(), BASE + 12);
     let mut machine = program(&[ctl(0, 1, 2)]);
-    machine.thread_mut(0).set_scalar(1, 42);
-    machine.thread_mut(0).set_scalar(2, 1);
+    machine.thread_mut(0).set_scalar(sreg(1), 42);
+    machine.thread_mut(0).set_scalar(sreg(2), 1);
     let reason = HangReason::Barrier { id: 42, missing: 1 };
     assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE, reason });
 }
@@ -475,21 +483,21 @@ fn control_registers() {
     let words = [ctl(4, 1, 2), ctl(3, 3, 2), ctl(3, 4, 5), ctl(3, 6, 7)];
     let machine = done(&words, |m| {
         let thread = m.thread_mut(0);
-        thread.set_scalar(1, 0xfd);
-        thread.set_scalar(2, control::STATUS | 0x40);
-        thread.set_scalar(5, 40);
-        thread.set_scalar(7, control::THREADS);
+        thread.set_scalar(sreg(1), 0xfd);
+        thread.set_scalar(sreg(2), u32::from(ControlRegister::ThreadStatus.number()) | 0x40);
+        thread.set_scalar(sreg(5), 40);
+        thread.set_scalar(sreg(7), u32::from(ControlRegister::Threads.number()));
     });
-    assert_eq!(machine.thread(0).scalar(3), 5);
-    assert_eq!(machine.thread(0).scalar(4), 0);
-    assert_eq!(machine.thread(0).scalar(6), 8);
+    assert_eq!(machine.thread(0).scalar(sreg(3)), 5);
+    assert_eq!(machine.thread(0).scalar(sreg(4)), 0);
+    assert_eq!(machine.thread(0).scalar(sreg(6)), 8);
     assert_eq!(hazards(&machine), [Hazard::ControlRegister]);
     // Whatever the host writes goes to CPU control as well.
     let mut machine = program(&[]);
-    machine.set_control_register(control::ARGC, 0x8000_0001);
-    assert_eq!(machine.control_register(0, control::ARGC), 0x8000_0001);
-    assert_eq!(machine.control_register(0, control::CPU_CONTROL), 0x8000_0001);
-    assert_eq!(machine.control_register(5, control::GLOBAL_ID), 5);
+    machine.set_control_register(ControlRegister::Argc, 0x8000_0001);
+    assert_eq!(machine.control_register(0, ControlRegister::Argc), 0x8000_0001);
+    assert_eq!(machine.control_register(0, ControlRegister::CpuControl), 0x8000_0001);
+    assert_eq!(machine.control_register(5, ControlRegister::GlobalId), 5);
 }
 
 #[test]
@@ -497,19 +505,19 @@ fn shuffles_and_lanes() {
     let words = [rr(24, 1, 2, 3, VVV), rr(25, 4, 2, 5, SVS), rr(50, 6, 2, 0, SVS)];
     let machine = done(&words, |m| {
         let thread = m.thread_mut(0);
-        thread.set_vector(2, counting());
-        thread.set_vector(3, Lanes(std::array::from_fn(|k| 15 - k as u32)));
-        thread.set_scalar(5, 3);
+        thread.set_vector(vreg(2), counting());
+        thread.set_vector(vreg(3), Lanes(std::array::from_fn(|k| 15 - k as u32)));
+        thread.set_scalar(sreg(5), 3);
     });
-    assert_eq!(machine.thread(0).vector(1).0[2], 13);
-    assert_eq!(machine.thread(0).scalar(4), 3);
-    assert_eq!(machine.thread(0).scalar(6), 0xaaaa);
+    assert_eq!(machine.thread(0).vector(vreg(1)).0[2], 13);
+    assert_eq!(machine.thread(0).scalar(sreg(4)), 3);
+    assert_eq!(machine.thread(0).scalar(sreg(6)), 0xaaaa);
     assert!(machine.findings().is_empty());
     let machine = done(&[rr(25, 4, 2, 5, SVS)], |m| {
-        m.thread_mut(0).set_vector(2, counting());
-        m.thread_mut(0).set_scalar(5, 19);
+        m.thread_mut(0).set_vector(vreg(2), counting());
+        m.thread_mut(0).set_scalar(sreg(5), 19);
     });
-    assert_eq!(machine.thread(0).scalar(4), 3);
+    assert_eq!(machine.thread(0).scalar(sreg(4)), 3);
     assert_eq!(hazards(&machine), [Hazard::LaneIndex]);
 }
 
@@ -582,9 +590,9 @@ fn undriven_bits_of_a_vector_compare() {
     let found = |words: &[u32]| {
         let mut all = vec![compare];
         all.extend(words);
-        let machine = done(&all, |m| m.thread_mut(0).set_scalar(9, 0xffff));
+        let machine = done(&all, |m| m.thread_mut(0).set_scalar(sreg(9), 0xffff));
         let mut traced = program(&all);
-        traced.thread_mut(0).set_scalar(9, 0xffff);
+        traced.thread_mut(0).set_scalar(sreg(9), 0xffff);
         traced.run_traced(0, all.len() as u64, &mut |_| {});
         assert_eq!(hazards(&machine), hazards(&traced));
         hazards(&machine) == [Hazard::UndrivenBits]
@@ -608,7 +616,7 @@ fn undriven_bits_of_a_vector_compare() {
     assert!(found(&[ri(10, 4, 1, 1), and(4, 4), jba(0, 4, 0)]));
     // A defined 1 decides a branch and a count from below.
     let mut machine = program(&[rr(15, 1, 2, 3, SVV), jba(6, 1, 8), NOP, rr(13, 4, 1, 0, SSS)]);
-    machine.thread_mut(0).set_vector(2, counting());
+    machine.thread_mut(0).set_vector(vreg(2), counting());
     machine.run(0, 3);
     assert!(machine.findings().is_empty(), "{:?}", machine.findings());
 }
@@ -626,7 +634,7 @@ fn a_jump_to_itself_ends_a_run() {
     let reason = HangReason::SelfJump;
     assert_eq!(machine.run(0, 100), Stop::Hang { pc: BASE + 12, reason });
     let mut machine = program(&[jba(0, 1, 0)]);
-    machine.thread_mut(0).set_scalar(1, BASE);
+    machine.thread_mut(0).set_scalar(sreg(1), BASE);
     let reason = HangReason::SelfJump;
     assert_eq!(machine.run(0, 100), Stop::Hang { pc: BASE, reason });
 }
@@ -638,11 +646,11 @@ fn stop_addresses() {
     let pc = BASE + 8;
     for turn in 1..4 {
         assert_eq!(machine.run(0, 100), Stop::Breakpoint { pc });
-        assert_eq!(machine.thread(0).scalar(1), 2 * turn - 1);
+        assert_eq!(machine.thread(0).scalar(sreg(1)), 2 * turn - 1);
     }
     // A traced run stops and steps over alike.
     assert_eq!(machine.run_traced(0, 100, &mut |_| {}), Stop::Breakpoint { pc });
-    assert_eq!(machine.thread(0).scalar(1), 7);
+    assert_eq!(machine.thread(0).scalar(sreg(1)), 7);
     assert!(machine.remove_breakpoint(pc));
     assert_eq!(machine.run(0, 100), Stop::StepLimit);
     // In memory that was never written, and at the start of a run.
@@ -662,26 +670,26 @@ fn stores_to_code_take_effect() {
     let machine = {
         let mut machine = program(&words);
         let thread = machine.thread_mut(0);
-        thread.set_scalar(1, ri(4, 3, 3, 100));
-        thread.set_scalar(2, BASE + 4);
-        thread.set_scalar(5, 3);
+        thread.set_scalar(sreg(1), ri(4, 3, 3, 100));
+        thread.set_scalar(sreg(2), BASE + 4);
+        thread.set_scalar(sreg(5), 3);
         assert_eq!(machine.run(0, 12), Stop::StepLimit);
         machine
     };
-    assert_eq!(machine.thread(0).scalar(3), 300);
+    assert_eq!(machine.thread(0).scalar(sreg(3)), 300);
     // From outside, between runs, also by another memory in the same place.
     let mut machine = program(&[ri(4, 3, 3, 1)]);
     machine.run(0, 1);
     machine.memory_mut().write_u32(BASE, ri(4, 3, 3, 5)).unwrap();
     machine.thread_mut(0).set_pc(BASE);
     machine.run(0, 1);
-    assert_eq!(machine.thread(0).scalar(3), 6);
+    assert_eq!(machine.thread(0).scalar(sreg(3)), 6);
     let mut other = npu_sim::Memory::new(1 << 20);
     other.write_u32(BASE, ri(4, 3, 3, 10)).unwrap();
     *machine.memory_mut() = other;
     machine.thread_mut(0).set_pc(BASE);
     machine.run(0, 1);
-    assert_eq!(machine.thread(0).scalar(3), 16);
+    assert_eq!(machine.thread(0).scalar(sreg(3)), 16);
 }
 
 #[test]
@@ -692,7 +700,7 @@ fn memory_is_bounded() {
     };
     // store; addi s40, s40, 255 x 16; loop.
     let mut machine = at(config, &[mem(34, 1, 40, 0), rr(4, 40, 40, 2, SSS), jra(0, -8)]);
-    machine.thread_mut(0).set_scalar(2, 4096);
+    machine.thread_mut(0).set_scalar(sreg(2), 4096);
     let stop = machine.run(0, 1000);
     assert!(matches!(stop, Stop::MemoryFull { pc: BASE, .. }), "{stop}");
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Random;
+use common::{Random, sreg, vreg};
 use npu_sim::{Config, Lanes, Machine, Stop};
 
 /// Words of a random program.
@@ -68,15 +68,15 @@ fn prepared(seed: u64, tame: bool) -> Machine {
     }
     let thread = machine.thread_mut(0);
     for register in 0..64 {
-        thread.set_scalar(register, random.word());
+        thread.set_scalar(sreg(register), random.word());
         let lanes = std::array::from_fn(|_| random.word());
-        thread.set_vector(register, Lanes(lanes));
+        thread.set_vector(vreg(register), Lanes(lanes));
     }
     if tame {
         // Now and then code is data.
         let code = random.below(16) == 0;
-        thread.set_scalar(10, if code { BASE } else { DATA });
-        thread.set_scalar(11, DATA + 0x200);
+        thread.set_scalar(sreg(10), if code { BASE } else { DATA });
+        thread.set_scalar(sreg(11), DATA + 0x200);
     }
     thread.set_pc(BASE);
     machine
@@ -91,9 +91,9 @@ fn compare(seed: u64, a: &Machine, b: &Machine) {
     assert_eq!(x.trap_reason(), y.trap_reason(), "trap, seed {seed}");
     assert_eq!(x.instructions(), y.instructions(), "count, seed {seed}");
     for register in 0..63 {
-        let (p, q) = (x.scalar(register), y.scalar(register));
+        let (p, q) = (x.scalar(sreg(register)), y.scalar(sreg(register)));
         assert_eq!(p, q, "s{register}, seed {seed}");
-        let (p, q) = (x.vector(register), y.vector(register));
+        let (p, q) = (x.vector(vreg(register)), y.vector(vreg(register)));
         assert_eq!(p, q, "v{register}, seed {seed}");
     }
     let mut memory = [[0; 0x1000]; 2];
@@ -165,8 +165,8 @@ fn every_operation_with_every_flag_is_executed_without_harm() {
             let thread = machine.thread_mut(0);
             thread.set_pc(BASE);
             for register in 0..64 {
-                thread.set_scalar(register, random.word());
-                thread.set_vector(register, Lanes::splat(random.word()));
+                thread.set_scalar(sreg(register), random.word());
+                thread.set_vector(vreg(register), Lanes::splat(random.word()));
             }
             let before = machine.thread(0).instructions();
             machine.run(0, 1);

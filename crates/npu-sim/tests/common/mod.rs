@@ -1,6 +1,7 @@
 //! Where the goldens are, and the parser of golden-run files.
 #![allow(dead_code, reason = "every test crate uses its own part")]
 
+use npu_mc::{SReg, VReg};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -158,4 +159,22 @@ impl Random {
     pub fn below(&mut self, bound: u32) -> u32 {
         ((u64::from(self.word()) * u64::from(bound)) >> 32) as u32
     }
+}
+
+/// The scalar register with that number, modulo 64.
+pub fn sreg(number: impl TryInto<u8>) -> SReg {
+    number
+        .try_into()
+        .ok()
+        .and_then(|n| SReg::new(n & 63))
+        .expect("a register number")
+}
+
+/// The vector register with that number, modulo 64.
+pub fn vreg(number: impl TryInto<u8>) -> VReg {
+    number
+        .try_into()
+        .ok()
+        .and_then(|n| VReg::new(n & 63))
+        .expect("a register number")
 }
