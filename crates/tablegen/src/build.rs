@@ -506,8 +506,13 @@ impl Evaluator {
             complete: false,
         });
         r.self_name = Some((name, id));
+        let name_value = self.w.values.str(name);
+        r.set(self.name_symbol, name_value);
         self.resolve_proto(proto, &mut r);
-        self.check_concrete(proto, name);
+        // A class value is only a means to an end: what it leaves open does no harm unless it is used.
+        if named {
+            self.check_concrete(proto, name);
+        }
         let value = self.w.values.def(id, ty);
         self.w.records[id.0 as usize].proto = proto.clone();
         self.w.records[id.0 as usize].complete = true;

@@ -697,7 +697,7 @@ impl Evaluator {
                 proto.anonymous = true;
             }
         }
-        let own_name = proto.name;
+        let own_name = self.own_name(&proto);
         let outer = self.current.replace(proto);
         self.scoped(Scope::Record, |this| {
             this.object_body(parents, body, own_name);
@@ -705,6 +705,15 @@ impl Evaluator {
         if let Some(proto) = std::mem::replace(&mut self.current, outer) {
             self.add_entry(Entry::Record(Box::new(proto)));
         }
+    }
+
+    /// What `NAME` stands for in the classes a record derives from. An anonymous record that is repeated gets its name at
+    /// the end.
+    fn own_name(&mut self, proto: &Proto) -> ValueId {
+        if proto.anonymous && !self.at_top() {
+            return self.w.values.var(self.name_symbol, TypeId::STR);
+        }
+        proto.name
     }
 
     /// The name of a `def` or `defm`. In a multiclass `NAME` goes in front unless it is mentioned.
@@ -1152,7 +1161,7 @@ impl Evaluator {
         match entry {
             Entry::Record(proto) => {
                 for (class, args, span) in classes {
-                    let own_name = proto.name;
+                    let own_name = self.own_name(proto);
                     self.inherit(proto, *class, args, *span, own_name);
                 }
                 self.apply_lets(proto);
