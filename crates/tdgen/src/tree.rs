@@ -50,11 +50,7 @@ pub enum Tree {
 
 /// The mask of `width` low bits.
 pub fn low_mask(width: u32) -> u32 {
-    if width >= 32 {
-        u32::MAX
-    } else {
-        (1 << width) - 1
-    }
+    if width >= 32 { u32::MAX } else { (1 << width) - 1 }
 }
 
 /// Builds the tree. The candidates must not overlap; if two do, the first wins.
@@ -175,17 +171,10 @@ mod tests {
     }
 
     fn agrees_with_linear_search(texts: &[&str]) {
-        let all: Vec<Candidate> = texts
-            .iter()
-            .enumerate()
-            .map(|(id, text)| candidate(text, id))
-            .collect();
+        let all: Vec<Candidate> = texts.iter().enumerate().map(|(id, text)| candidate(text, id)).collect();
         let tree = build(&all);
         for word in 0..1 << texts[0].len() {
-            let linear = all
-                .iter()
-                .find(|c| (word ^ c.base) & c.fixed == 0)
-                .map(|c| c.id);
+            let linear = all.iter().find(|c| (word ^ c.base) & c.fixed == 0).map(|c| c.id);
             assert_eq!(walk(&tree, word), linear, "{word:b} in {tree:?}");
         }
     }

@@ -4,7 +4,7 @@
 use super::asm::pieces;
 use super::encoding::encoding;
 use super::operands::{Compound, Listed, Part};
-use super::{Loader, also, fault, field_span, identifier, int_in};
+use super::{Loader, also, fault, field_span, identifier, in_record, int_in};
 use crate::model::{Flags, Instruction, Operand};
 use crate::tree::Candidate;
 use std::collections::HashSet;
@@ -23,7 +23,10 @@ impl<'a> Loader<'a> {
                         .insert(record.name().to_owned(), self.target.instructions.len());
                     self.target.instructions.push(instruction);
                 }
-                Err(faults) => self.faults.extend(faults),
+                Err(faults) => {
+                    let faults = faults.into_iter().map(|fault| in_record(fault, record));
+                    self.faults.extend(faults);
+                }
             }
         }
         self.check_overlaps();

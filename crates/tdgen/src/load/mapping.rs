@@ -72,7 +72,7 @@ impl<'a> Loader<'a> {
             Ok(filter) => filter.unwrap_or("?").to_owned(),
             Err(error) => return Err(one(error.into())),
         };
-        if !self.records.has_class(&filter) {
+        if self.records.class(&filter).is_none() {
             faults.push(fault(
                 field_span(map, "FilterClass"),
                 format!("`{name}`: the class `{filter}` of `FilterClass` is not defined"),

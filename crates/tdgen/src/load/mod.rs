@@ -85,6 +85,16 @@ fn also(mut diagnostic: Diagnostic, span: Span, message: impl Into<String>) -> D
     diagnostic
 }
 
+/// Adds the record to a fault whose place is not in the record itself, but in a class or another file.
+fn in_record(diagnostic: Diagnostic, record: Record<'_>) -> Diagnostic {
+    let here = record.span();
+    let elsewhere = |span: Span| span.file != here.file || span.start < here.start;
+    match diagnostic.span() {
+        Some(span) if elsewhere(span) => also(diagnostic, here, format!("in the record `{}`", record.name())),
+        _ => diagnostic,
+    }
+}
+
 impl<'a> Loader<'a> {
     fn fault(&mut self, span: Span, message: impl Into<String>) {
         self.faults.push(fault(span, message));
@@ -105,7 +115,7 @@ impl<'a> Loader<'a> {
     fn each(&mut self, class: &str, mut load: impl FnMut(&mut Self, Record<'a>) -> Result<(), Diagnostic>) {
         for record in self.records.defs_derived_from(class) {
             if let Err(diagnostic) = load(self, record) {
-                self.faults.push(diagnostic);
+                self.faults.push(in_record(diagnostic, record));
             }
         }
     }
