@@ -52,12 +52,20 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     if faults.is_empty() { Ok(out) } else { Err(faults) }
 }
 
-/// `td/FILE:LINE` of a record. Only the last part of the path, so that the output does not depend on where the
-/// tree lies.
+/// `td/FILE:LINE` of a record, and of each `defm` that made it.
 fn place(parsed: &Parsed, record: Record<'_>) -> String {
-    let location = parsed.sources.location(record.span());
-    let path = location.file.to_string();
-    let file = path.rsplit(['/', '\\']).next().unwrap_or(&path);
+    let mut text = short(parsed, record.span());
+    for span in record.instantiations() {
+        text.push_str(" from ");
+        text.push_str(&short(parsed, *span));
+    }
+    text
+}
+
+/// Only the last part of the path, so that the output does not depend on where the tree lies.
+fn short(parsed: &Parsed, span: Span) -> String {
+    let location = parsed.sources.location(span);
+    let file = location.file.rsplit(['/', '\\']).next().unwrap_or(location.file);
     format!("td/{file}:{}", location.line)
 }
 
@@ -66,12 +74,15 @@ fn fault(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Severity::Error, message).primary(span, ""))
 }
 
-/// Adds the record to a fault found inside its pattern, unless it points there already.
+/// Adds to a fault found inside a pattern where the pattern stands and which `defm`s made it.
 fn in_pattern(fault: Diagnostic, source: &Source<'_>) -> Diagnostic {
     let span = source.record.span();
-    if fault.span() == Some(span) {
-        fault
-    } else {
-        fault.secondary(span, "in this pattern")
+    let mut fault = fault;
+    if fault.span() != Some(span) {
+        fault = fault.secondary(span, "in this pattern");
     }
+    for made_by in source.record.instantiations() {
+        fault = fault.secondary(*made_by, "made by this");
+    }
+    fault
 }

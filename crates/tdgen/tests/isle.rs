@@ -168,10 +168,15 @@ fn every_rule_of_lower_tells_where_it_comes_from() {
             let line = pair[0]
                 .strip_prefix(";; td/NaplesPUPatterns.td:")
                 .unwrap_or_else(|| panic!("no place before {}", pair[1]));
+            let line = line.split(' ').next().unwrap_or_default();
             assert!(line.parse::<u32>().is_ok_and(|line| line > 0), "{}", pair[0]);
         }
     }
     assert!(rules > 80, "only {rules} rules");
+    let from_multiclass = lines
+        .iter()
+        .filter(|line| line.contains(" from td/NaplesPUPatterns.td:"));
+    assert!(from_multiclass.count() > 50);
 }
 
 #[test]
