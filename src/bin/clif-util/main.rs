@@ -1,0 +1,93 @@
+//! `clif-util`: compile, run, test and look at CLIF and NPU code.
+//!
+//! # Contract
+//!
+//! One file a subcommand; this one only parses the command line. Results go to standard output, faults to standard error.
+//! Exit status: 0 if all is well, 1 if the input is bad or a test failed, 2 if the command line is wrong.
+
+#![deny(missing_docs)]
+
+mod cat;
+mod compile;
+mod disasm;
+mod input;
+mod interpret;
+mod isa;
+mod output;
+mod print_cfg;
+mod run;
+mod sim;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Compile, run, test and look at CLIF and NPU code.
+#[derive(Parser)]
+#[command(name = "clif-util", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Cat(cat::Args),
+    Compile(compile::Args),
+    Disasm(disasm::Args),
+    Interpret(interpret::Args),
+    Isa(isa::Args),
+    PrintCfg(print_cfg::Args),
+    Run(run::Args),
+    Sim(sim::Args),
+    Test(test::Args),
+}
+
+/// Why a subcommand ended early. Everything has been said already, except for what stands here.
+enum Stop {
+    /// The input is bad or a test failed; told.
+    Told,
+    /// A fault to tell.
+    Fault(String),
+    /// Nobody reads the output any more.
+    Closed,
+}
+
+type Outcome = Result<(), Stop>;
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Fault(error.to_string()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Deeply nested or very long functions need more stack than the main thread has.
+    let outcome = cranelift_naplespu::filetest::runner::with_large_stack(|| match cli.command {
+        Command::Cat(args) => cat::run(&args),
+        Command::Compile(args) => compile::run(&args),
+        Command::Disasm(args) => disasm::run(&args),
+        Command::Interpret(args) => interpret::run(&args),
+        Command::Isa(args) => isa::run(&args),
+        Command::PrintCfg(args) => print_cfg::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Test(args) => test::run(&args),
+    });
+    match outcome {
+        Ok(Ok(()) | Err(Stop::Closed)) => ExitCode::SUCCESS,
+        Ok(Err(Stop::Told)) => ExitCode::FAILURE,
+        Ok(Err(Stop::Fault(text))) => {
+            eprintln!("error: {text}");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Where results go.
+
+use crate::Stop;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Writes bytes to a file, or to standard output.
+pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<(), Stop> {
+    match path {
+        Some(path) if path.as_os_str() != "-" => {
+            fs::write(path, bytes).map_err(|e| Stop::Fault(format!("{}: {e}", path.display())))
+        }
+        _ => print(bytes),
+    }
+}
+
+/// Writes bytes to standard output.
+pub fn print(bytes: &[u8]) -> Result<(), Stop> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! `clif-util print-cfg`: control-flow graphs for Graphviz.
+
+use crate::{Outcome, input, output};
+use cranelift_codegen::cfg_printer::CFGPrinter;
+use std::path::PathBuf;
+
+/// Print control-flow graphs in the language of Graphviz
+#[derive(clap::Args)]
+pub struct Args {
+    /// CLIF files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let mut text = String::new();
+    for path in &args.files {
+        let file = input::read_clif(path)?;
+        let config = input::config_of(&file, &[])?;
+        input::told(&file, &input::verify(&file, &config))?;
+        for case in &file.functions {
+            text += &CFGPrinter::new(&case.func).to_string();
+        }
+    }
+    output::print(text.as_bytes())
+}

@@ -1,0 +1,213 @@
+//! `; run:` and `; print:` lines: finding, executing and comparing.
+
+use super::diagnostic::Diagnostic;
+use super::expect::is_run_line;
+use super::outcome::{Finding, LineOutcome, Verdict, add_failure};
+use super::panics::caught;
+use super::parse::{ClifFile, Comment, FunctionCase};
+use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
+use cranelift_reader::{Comparison, RunCommand, parse_run_command};
+use std::ops::Range;
+
+/// What stops a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The target refuses the function or one that it calls.
+    Refused(String),
+    /// A trap, a limit, a fault of the compiler or the interpreter.
+    Failed(String),
+}
+
+/// A run line with its function and its results so far.
+#[derive(Debug)]
+pub struct RunLine {
+    /// Index of the function to call.
+    pub function: usize,
+    comment: Comment,
+    command: Result<RunCommand, CallError>,
+    finding: Finding,
+    printed: Vec<String>,
+}
+
+/// All run lines of a file, in order.
+#[derive(Debug, Default)]
+pub struct RunLines {
+    list: Vec<RunLine>,
+}
+
+impl RunLines {
+    /// Finds the run lines. A line calls the function that it names. With `in_place`, and for names that the file does not
+    /// have, it calls the function that it stands behind, whatever name it gives: so Cranelift reads files of its own.
+    ///
+    /// Lines in front of the first function that name no function of the file are faults.
+    pub fn collect(file: &ClifFile, in_place: bool, faults: &mut Vec<Diagnostic>) -> RunLines {
+        let mut list = Vec::new();
+        if !in_place {
+            for comment in file.preamble.iter().filter(|c| is_run_line(&c.text)) {
+                match named(file, &comment.text) {
+                    Some(function) => list.push(RunLine::new(file, function, comment)),
+                    None => faults.push(
+                        Diagnostic::new(
+                            "this run line names no function of the file",
+                            comment.offset..comment.offset + comment.text.len(),
+                            "",
+                        )
+                        .note("in front of the first function, the name has to be that of one below"),
+                    ),
+                }
+            }
+        }
+        for (index, case) in file.functions.iter().enumerate() {
+            for comment in case.comments.iter().filter(|c| is_run_line(&c.text)) {
+                let by_name = named(file, &comment.text).filter(|_| !in_place);
+                list.push(RunLine::new(file, by_name.unwrap_or(index), comment));
+            }
+        }
+        RunLines { list }
+    }
+
+    /// Whether a function has a run line.
+    pub fn cover(&self, function: usize) -> bool {
+        self.list.iter().any(|l| l.function == function)
+    }
+
+    /// Executes all lines with `call` and notes results for them, for their functions, and failures for display. `setting` names
+    /// the configuration in failures.
+    pub fn execute(
+        &mut self,
+        file: &ClifFile,
+        setting: &str,
+        functions: &mut [Finding],
+        failures: &mut Vec<Diagnostic>,
+        mut call: impl FnMut(&FunctionCase, &[DataValue]) -> Result<Vec<DataValue>, CallError>,
+    ) {
+        for line in &mut self.list {
+            let case = &file.functions[line.function];
+            let result = match &line.command {
+                Err(error) => Err(error.clone()),
+                Ok(command) => {
+                    let (RunCommand::Print(invocation) | RunCommand::Run(invocation, ..)) = command;
+                    let bare = !line.comment.text.contains(':');
+                    call(case, &invocation.args).and_then(|actual| judge(command, bare, &actual))
+                }
+            };
+            let (verdict, reason) = match result {
+                Ok(printed) => {
+                    if let Some(text) = printed
+                        && !line.printed.contains(&text)
+                    {
+                        line.printed.push(text);
+                    }
+                    (Verdict::Passed, String::new())
+                }
+                Err(CallError::Refused(reason)) => (Verdict::Refused, reason),
+                Err(CallError::Failed(reason)) => {
+                    let span = directive_span(&line.comment);
+                    add_failure(failures, "a run line failed", span, &reason, setting);
+                    (Verdict::Failed, reason)
+                }
+            };
+            let line_number = file.source.position(line.comment.offset).0;
+            functions[line.function].add(
+                verdict,
+                if verdict == Verdict::Failed {
+                    format!("line {line_number}: {reason}")
+                } else {
+                    reason.clone()
+                },
+            );
+            line.finding.add(verdict, reason);
+        }
+    }
+
+    /// The results of all lines. Lines that were never executed are skipped ones.
+    pub fn outcomes(self, file: &ClifFile) -> Vec<LineOutcome> {
+        self.list
+            .into_iter()
+            .map(|line| LineOutcome {
+                line: file.source.position(line.comment.offset).0,
+                text: bare(&line.comment.text).to_owned(),
+                verdict: line.finding.verdict().unwrap_or(Verdict::Skipped),
+                reason: line.finding.reason,
+                printed: line.printed,
+            })
+            .collect()
+    }
+}
+
+impl RunLine {
+    fn new(file: &ClifFile, function: usize, comment: &Comment) -> RunLine {
+        let signature = &file.functions[function].func.signature;
+        let parsed = caught(|| parse_run_command(&comment.text, signature));
+        let command = match parsed {
+            Ok(Ok(Some(command))) => Ok(command),
+            Ok(Ok(None)) => Err(CallError::Failed("this is no run line".to_owned())),
+            Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
+                Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
+            }
+            Ok(Err(error)) => Err(CallError::Failed(format!(
+                "the run line does not parse: {}",
+                error.message
+            ))),
+            Err(panic) => Err(CallError::Failed(format!("the run line does not parse: {panic}"))),
+        };
+        RunLine {
+            function,
+            comment: comment.clone(),
+            command,
+            finding: Finding::default(),
+            printed: Vec::new(),
+        }
+    }
+}
+
+/// The text behind the `;`.
+fn bare(comment: &str) -> &str {
+    comment.trim_start_matches([';', ' ', '\t'])
+}
+
+/// Where it stands.
+fn directive_span(comment: &Comment) -> Range<usize> {
+    let end = comment.offset + comment.text.len();
+    end - bare(&comment.text).len()..end
+}
+
+/// The function that a run line names.
+fn named(file: &ClifFile, comment: &str) -> Option<usize> {
+    let (_, call) = bare(comment).split_once(':')?;
+    let name = call.split('(').next()?.trim();
+    file.functions.iter().position(|f| f.name == name)
+}
+
+/// Compares results with what the command expects; gives the text of a `print:`.
+fn judge(command: &RunCommand, bare: bool, actual: &[DataValue]) -> Result<Option<String>, CallError> {
+    match command {
+        RunCommand::Print(invocation) => Ok(Some(format!("{invocation} -> {}", DisplayDataValues(actual)))),
+        RunCommand::Run(_, comparison, expected) => {
+            let equal = actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, b)| a.bitwise_eq(b));
+            let good = match comparison {
+                Comparison::Equals => equal,
+                // For a line without a call, the reader makes up an expectation of one type.
+                Comparison::NotEquals if bare => is_true(actual),
+                Comparison::NotEquals => !equal,
+            };
+            if good {
+                Ok(None)
+            } else {
+                Err(CallError::Failed(format!("got {}", DisplayDataValues(actual))))
+            }
+        }
+    }
+}
+
+/// A result that is not zero, whatever its type: what `; run` alone expects.
+fn is_true(actual: &[DataValue]) -> bool {
+    let mut bytes = [0; 16];
+    match actual {
+        [value] if value.ty().bytes() <= 16 => {
+            value.write_to_slice_le(&mut bytes);
+            bytes.iter().any(|&b| b != 0)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,405 @@
+//! A `.clif` file, parsed as far as it goes.
+//!
+//! `cranelift-reader` stops at its first error and knows only the line of it. Here a file with an error is cut at its
+//! `function` lines and each piece is parsed for itself, so that one run shows the first error of every function; the column is
+//! looked for in the line.
+
+use super::diagnostic::{Diagnostic, Source};
+use super::header::Header;
+use super::panics::caught;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::ir::entities::AnyEntity;
+use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::verifier::VerifierErrors;
+use cranelift_reader::{ParseError, ParseOptions, SourceMap, TestFile, parse_test};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Largest number of an entity (`v123`, `block7`). The reader makes all entities up to the largest one.
+const MAX_ENTITY: u64 = 1_000_000;
+
+/// A comment of the file.
+#[derive(Clone, Debug)]
+pub struct Comment {
+    /// What it stands behind; the function itself for comments in front of its preamble and behind its end.
+    pub entity: AnyEntity,
+    /// The text with its `;`.
+    pub text: String,
+    /// Byte offset of the `;`.
+    pub offset: usize,
+}
+
+/// A function of the file.
+#[derive(Debug)]
+pub struct FunctionCase {
+    /// The function.
+    pub func: Function,
+    /// Its name as CLIF prints it, `%name` or `u0:0`.
+    pub name: String,
+    /// Its comments, in order.
+    pub comments: Vec<Comment>,
+    /// Where its entities are defined; lines count from [`FunctionCase::line_offset`].
+    map: SourceMap,
+    /// Line of the `function` keyword.
+    pub line: usize,
+    /// What to add to a line number of the reader.
+    line_offset: usize,
+}
+
+impl FunctionCase {
+    /// The line that defines an entity of the function; that of the function itself if it is not known.
+    pub fn line_of(&self, entity: AnyEntity) -> usize {
+        self.map
+            .location(entity)
+            .map_or(self.line, |at| at.line_number + self.line_offset)
+    }
+
+    /// One diagnostic for each error of the verifier, at the line of what it is about.
+    pub fn verifier_diagnostics(&self, source: &Source, errors: &VerifierErrors) -> Vec<Diagnostic> {
+        let mut list = Vec::new();
+        for error in &errors.0 {
+            let span = source.code_span(self.line_of(error.location));
+            let mut diagnostic = Diagnostic::new(
+                error.message.clone(),
+                span,
+                format!("in {} of {}", error.location, self.name),
+            );
+            if let Some(context) = &error.context {
+                diagnostic = diagnostic.note(context.clone());
+            }
+            list.push(diagnostic);
+        }
+        list
+    }
+}
+
+/// A parsed file.
+#[derive(Debug)]
+pub struct ClifFile {
+    /// Name and text.
+    pub source: Source,
+    /// The header lines.
+    pub header: Header,
+    /// Comments in front of the first function.
+    pub preamble: Vec<Comment>,
+    /// The functions that parsed.
+    pub functions: Vec<FunctionCase>,
+    /// Everything that is wrong with header and functions, in file order. Empty for a good file.
+    pub faults: Vec<Diagnostic>,
+}
+
+impl ClifFile {
+    /// Reads a file from its bytes.
+    pub fn parse(name: &str, bytes: &[u8]) -> ClifFile {
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let text = String::from_utf8_lossy(bytes);
+                let at = error.valid_up_to();
+                return ClifFile {
+                    source: Source::new(name, text),
+                    header: Header::default(),
+                    preamble: Vec::new(),
+                    functions: Vec::new(),
+                    faults: vec![
+                        Diagnostic::new("not UTF-8 text", at..at + 1, "this byte")
+                            .note("CLIF is text; `disasm` reads binaries"),
+                    ],
+                };
+            }
+        };
+        let source = Source::new(name, text);
+        let mut faults = Vec::new();
+        let header = Header::read(text, &mut faults);
+        let mut file = ClifFile {
+            source,
+            header,
+            preamble: Vec::new(),
+            functions: Vec::new(),
+            faults,
+        };
+        let blanked = file.header.blanked(text);
+        let large = large_entities(&blanked);
+        if large.is_empty() {
+            file.parse_functions(&blanked);
+        }
+        file.faults.extend(large);
+        file.check_names();
+        let key = |d: &Diagnostic| d.span.as_ref().map_or(0, |s| s.start);
+        file.faults.sort_by_key(key);
+        file
+    }
+
+    /// The function with this name (`%name`).
+    pub fn function(&self, name: &str) -> Option<&FunctionCase> {
+        self.functions.iter().find(|f| f.name == name)
+    }
+
+    fn parse_functions(&mut self, text: &str) {
+        let conv = if self.header.has_test("run") {
+            // What the reader itself takes on hosts with the System V convention.
+            CallConv::SystemV
+        } else {
+            CallConv::Fast
+        };
+        match read(text, conv) {
+            Ok(parsed) => self.take(parsed, text, 0),
+            Err(whole) => {
+                let before = self.faults.len();
+                for piece in pieces(text) {
+                    let line_offset = text[..piece.start].bytes().filter(|&b| b == b'\n').count();
+                    match read(&text[piece.clone()], conv) {
+                        Ok(parsed) => self.take(parsed, text, line_offset),
+                        Err(error) => {
+                            let fault = self.reader_fault(error, line_offset, piece);
+                            self.faults.push(fault);
+                        }
+                    }
+                }
+                if self.faults.len() == before {
+                    // Only the whole is wrong, not its parts.
+                    let fault = self.reader_fault(whole, 0, 0..text.len());
+                    self.faults.push(fault);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, parsed: TestFile<'_>, text: &str, line_offset: usize) {
+        let base = text.as_ptr() as usize;
+        let comments = |list: Vec<cranelift_reader::Comment<'_>>| -> Vec<Comment> {
+            list.into_iter()
+                .map(|c| Comment {
+                    entity: c.entity,
+                    text: c.text.trim_end().to_owned(),
+                    // Comments are slices of the text.
+                    offset: (c.text.as_ptr() as usize).saturating_sub(base),
+                })
+                .collect()
+        };
+        self.preamble.extend(comments(parsed.preamble_comments));
+        for (func, details) in parsed.functions {
+            self.functions.push(FunctionCase {
+                name: func.name.to_string(),
+                func,
+                line: details.location.line_number + line_offset,
+                line_offset,
+                map: details.map,
+                comments: comments(details.comments),
+            });
+        }
+    }
+
+    fn reader_fault(&self, error: Result<ParseError, String>, line_offset: usize, piece: Range<usize>) -> Diagnostic {
+        match error {
+            Ok(error) => {
+                let line = error.location.line_number.max(1) + line_offset;
+                let code = self.source.code_span(line);
+                let span = blamed(&error.message, &self.source.text[code.clone()])
+                    .map_or(code.clone(), |r| code.start + r.start..code.start + r.end);
+                Diagnostic::new(error.message, span, "here")
+            }
+            Err(panic) => {
+                let line = self.source.position(piece.start).0;
+                Diagnostic::new(
+                    "the CLIF reader gave up",
+                    self.source.code_span(line),
+                    "in this function",
+                )
+                .note(panic)
+            }
+        }
+    }
+
+    /// Two functions of one name cannot both be called.
+    fn check_names(&mut self) {
+        let mut lines = HashMap::new();
+        for case in &self.functions {
+            if let Some(first) = lines.insert(case.name.clone(), case.line) {
+                self.faults.push(
+                    Diagnostic::new(
+                        format!("function {} is defined twice", case.name),
+                        self.source.code_span(case.line),
+                        "second definition",
+                    )
+                    .note(format!("the first one is at line {first}")),
+                );
+            }
+        }
+    }
+}
+
+/// Parses; a panic of the reader is the inner error.
+fn read(text: &str, conv: CallConv) -> Result<TestFile<'_>, Result<ParseError, String>> {
+    let options = ParseOptions {
+        default_calling_convention: conv,
+        ..ParseOptions::default()
+    };
+    match caught(|| parse_test(text, options)) {
+        Ok(Ok(file)) => Ok(file),
+        Ok(Err(error)) => Err(Ok(error)),
+        Err(panic) => Err(Err(panic)),
+    }
+}
+
+/// Cuts a text in front of each line that starts with `function`. What stands before the first of them is a piece only if it
+/// holds more than comments.
+fn pieces(text: &str) -> Vec<Range<usize>> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    let mut first_code = None;
+    for line in text.split_inclusive('\n') {
+        let code = line.split(';').next().unwrap_or("").trim();
+        if code.split_whitespace().next() == Some("function") {
+            starts.push(at);
+        } else if starts.is_empty() && !code.is_empty() && first_code.is_none() {
+            first_code = Some(at);
+        }
+        at += line.len();
+    }
+    if let Some(code) = first_code {
+        starts.insert(0, code);
+    } else if let Some(first) = starts.first_mut() {
+        // Preamble comments go with the first function.
+        *first = 0;
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts.iter().copied().zip(ends).map(|(a, b)| a..b).collect()
+}
+
+/// The word of `line` that `message` is about: a quoted one, or a name that stands in both.
+fn blamed(message: &str, line: &str) -> Option<Range<usize>> {
+    let mut candidates: Vec<&str> = Vec::new();
+    for quote in ['\'', '`', '"'] {
+        candidates.extend(message.split(quote).skip(1).step_by(2));
+    }
+    let is_name = |w: &&str| w.contains(|c: char| c.is_ascii_digit()) || w.starts_with('%') || w.contains('.');
+    candidates.extend(
+        message
+            .split(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '(' | ')'))
+            .filter(is_name),
+    );
+    candidates.into_iter().find_map(|word| {
+        let word_char = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%');
+        line.match_indices(word).find_map(|(at, found)| {
+            let open = line[..at].chars().next_back().is_none_or(|c| !word_char(c));
+            let close = line[at + found.len()..].chars().next().is_none_or(|c| !word_char(c));
+            (!found.is_empty() && open && close).then(|| at..at + found.len())
+        })
+    })
+}
+
+/// Entities with numbers that would make the reader build millions of others.
+fn large_entities(text: &str) -> Vec<Diagnostic> {
+    const KINDS: [&str; 11] = [
+        "v", "block", "ss", "dss", "dt", "gv", "sig", "fn", "jt", "const", "region",
+    ];
+    let mut faults = Vec::new();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        if byte == b';' {
+            at += text[at..].find('\n').unwrap_or(text.len() - at);
+            continue;
+        }
+        if !(byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'%') {
+            at += 1;
+            continue;
+        }
+        let length = bytes[at..]
+            .iter()
+            .skip(1)
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .count()
+            + 1;
+        let word = &text[at..at + length];
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let kind = &word[..word.len() - digits.len()];
+        if digits.len() >= 7
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && KINDS.contains(&kind)
+            && digits.parse().map_or(true, |n: u64| n > MAX_ENTITY)
+        {
+            faults.push(
+                Diagnostic::new(
+                    format!("`{word}` has too large a number"),
+                    at..at + length,
+                    format!("at most {kind}{MAX_ENTITY}"),
+                )
+                .note("all entities up to the largest number are made; number them from 0"),
+            );
+        }
+        at += length;
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> ClifFile {
+        ClifFile::parse("t.clif", text.as_bytes())
+    }
+
+    #[test]
+    fn run_lines_keep_their_place() {
+        let text = "test run\ntarget naplespu\n\n; pre\nfunction %f() -> i32 {\nblock0: ; b\n  v0 = iconst.i32 1\n  return v0\n}\n; run: %f() == 1\n";
+        let file = parse(text);
+        assert!(file.faults.is_empty(), "{:?}", file.faults);
+        assert_eq!(file.preamble[0].text, "; pre");
+        let case = file.function("%f").unwrap();
+        assert_eq!((case.line, case.func.signature.call_conv), (5, CallConv::SystemV));
+        let last = case.comments.last().unwrap();
+        assert_eq!(&text[last.offset..], "; run: %f() == 1\n");
+    }
+
+    #[test]
+    fn every_function_shows_its_first_error() {
+        let text = "function %a() {\nblock0:\n  v1 = foo v0\n  return\n}\n\nfunction %b() {\nblock0:\n  return\n}\nfunction %c() {\nblock0:\n  jump block7(v9)\n  return v1,\n}\n";
+        let file = parse(text);
+        let places: Vec<_> = file
+            .faults
+            .iter()
+            .map(|d| file.source.position(d.span.clone().unwrap().start))
+            .collect();
+        assert_eq!(places.len(), 2, "{:?}", file.faults);
+        assert_eq!(places[0], (3, 8));
+        assert!(places[1].0 > 11);
+        assert_eq!(file.functions.len(), 1);
+        assert_eq!(file.functions[0].line, 7);
+    }
+
+    #[test]
+    fn huge_numbers_are_refused_before_they_cost_memory() {
+        let file = parse("function %f() {\nblock0:\n  v4294967294 = iconst.i32 1\n  return\n}\n");
+        assert_eq!(file.faults.len(), 1);
+        assert!(
+            parse("function %v99999999() {\nblock0:\n  return ; v99999999\n}\n")
+                .faults
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn double_definitions_and_binaries_are_faults() {
+        let one = "function %f() {\nblock0:\n  return\n}\n";
+        assert_eq!(parse(&one.repeat(2)).faults.len(), 1);
+        assert_eq!(ClifFile::parse("b", b"ok\n\xff\xfe").faults.len(), 1);
+        assert!(parse("").faults.is_empty());
+        assert_eq!(
+            parse("garbage\nfunction %f() {\nblock0:\n  return\n}\n").faults.len(),
+            1
+        );
+    }
+
+    #[test]
+    fn no_cut_of_a_file_panics() {
+        let text = "test run\nset opt_level=speed\ntarget naplespu\nfunction %f(i32, i64) -> i32 fast {\n    ss0 = explicit_slot 8\n    jt0 = jump_table [block1]\nblock0(v0: i32, v1: i64):\n  br_table v0, block1, [block1]\nblock1:\n  v2 = vconst.i8x16 0x00\n  store notrap aligned v0, v0+8\n  return v0\n}\n; run: %f(1, 2) == 1\n";
+        for end in 0..text.len() {
+            parse(&text[..end]);
+            parse(&text[end..]);
+        }
+    }
+}
