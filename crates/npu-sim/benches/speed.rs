@@ -7,6 +7,8 @@ use npu_sim::{Config, Machine, Stop};
 use std::time::Instant;
 
 const BASE: u32 = 0x1000;
+/// Where the leaf of the call loop is.
+const LEAF: u32 = BASE + 24;
 const INSTRUCTIONS: u64 = 50_000_000;
 const ROUNDS: u32 = 5;
 
@@ -43,6 +45,7 @@ fn measure(name: &str, body: &[u32]) {
         thread.set_scalar(SReg::RM, 0xffff);
         thread.set_scalar(SReg::S40, 0x10_0000);
         thread.set_scalar(SReg::S41, 0x20_0000);
+        thread.set_scalar(SReg::S42, LEAF);
         thread.set_pc(BASE);
         let start = Instant::now();
         let stop = machine.run(0, INSTRUCTIONS);
@@ -73,6 +76,21 @@ fn main() {
         rr(32, 11, 10, 0, 0),
     ];
     measure("integer mix with a data-dependent branch", &mixed);
+    // A leaf behind the loop is called directly, then through a register.
+    let leaf = LEAF - BASE;
+    let calls = [
+        0x79 << 24 | leaf,
+        ri(4, 2, 2, 1),
+        ri(4, 62, 63, 8),
+        0x70 << 24 | 42 << 18,
+        ri(4, 2, 2, 1),
+        0x78 << 24 | 20,
+        rr(4, 3, 3, 2, 0),
+        rr(4, 3, 3, 2, 0),
+        rr(4, 3, 3, 2, 0),
+        0x73 << 24,
+    ];
+    measure("direct and indirect calls of a leaf", &calls);
     let memory = [
         mem(2, 2, 40, 0),
         rr(4, 3, 3, 2, 0),

@@ -314,6 +314,7 @@ pub(crate) fn run<const WATCH: bool>(
                 let holds = AluOp::from_code(op.imm as u8).is_some_and(|kind| alu::compare(kind, a!(), b!()));
                 set!(if holds { 0xffff } else { 0 });
             }
+            Kind::AddPc => set!(pc!().wrapping_add(op.imm as u32)),
             Kind::Movei => set!(op.imm as u32),
             Kind::Moveil => {
                 let old = thread.scalars[usize::from(op.d)];

@@ -14,6 +14,31 @@
 //! [`Config::strict`] the first one stops the run. In their place the model takes the outcome that an unhurried pipeline
 //! gives: no result is lost, a trap takes effect before the next instruction, undriven bits are 0.
 //!
+//! ```
+//! use npu_mc::SReg;
+//! use npu_sim::{Config, Machine, Stop};
+//!
+//! let mut machine = Machine::new(Config::default());
+//! // addi s0, s0, 2; jret
+//! machine.memory_mut().write_u32(0x1000, 0x4400_0010)?;
+//! machine.memory_mut().write_u32(0x1004, 0x7300_0000)?;
+//! machine.add_breakpoint(0x2000);
+//! let thread = machine.thread_mut(0);
+//! thread.set_pc(0x1000);
+//! thread.set_scalar(SReg::RA, 0x2000);
+//! thread.set_scalar(SReg::RM, 0xffff);
+//! thread.set_scalar(SReg::S0, 40);
+//! assert_eq!(machine.run(0, 1000), Stop::Breakpoint { pc: 0x2000 });
+//! assert_eq!(machine.thread(0).scalar(SReg::S0), 42);
+//! # Ok::<(), npu_sim::MemoryFull>(())
+//! ```
+//!
+//! # Structure
+//!
+//! `exec` is the definition: one instruction, whatever its word. `fast` repeats the common cases on words that `predecode`
+//! has turned into 8-byte operations, page by page, and hands over to `exec` for everything else. `hazard` follows what errata
+//! need followed, and costs nothing while there is nothing to follow. `machine` owns the state and drives the two.
+//!
 //! # Limits
 //!
 //! - No timing: the cycle counter counts instructions, cache counters are 0.
@@ -23,8 +48,8 @@
 //!
 //! # Invariants
 //!
-//! - [`exec`](crate::Machine::run_traced) is the definition of an instruction; the fast interpreter repeats common cases and
-//!   agrees with it (tested on random programs).
+//! - [`Machine::run`] and [`Machine::run_traced`], which uses the definition alone, agree in everything (tested on random
+//!   programs).
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]

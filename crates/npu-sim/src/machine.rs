@@ -206,12 +206,12 @@ impl Machine {
 
     /// Makes `address` a stop address for all threads; gives whether it was one.
     pub fn add_breakpoint(&mut self, address: u32) -> bool {
-        self.code.set_breakpoint(address, true, &mut self.memory)
+        self.code.set_breakpoint(address, true, &self.memory)
     }
 
     /// Undoes [`Machine::add_breakpoint`]; gives whether it was a stop address.
     pub fn remove_breakpoint(&mut self, address: u32) -> bool {
-        self.code.set_breakpoint(address, false, &mut self.memory)
+        self.code.set_breakpoint(address, false, &self.memory)
     }
 
     /// All stop addresses.

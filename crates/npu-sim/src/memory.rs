@@ -67,6 +67,8 @@ pub struct Memory {
     table: Box<[u32]>,
     pages: Vec<Page>,
     page_limit: usize,
+    /// Places in the table that are marked as code.
+    code_slots: Vec<u32>,
     code_writes: CodeWrites,
 }
 
@@ -90,6 +92,7 @@ impl Memory {
             table: vec![0; PAGE_COUNT].into_boxed_slice(),
             pages: vec![Page([0; PAGE_SIZE as usize])],
             page_limit,
+            code_slots: Vec::new(),
             code_writes: CodeWrites::None,
         }
     }
@@ -240,17 +243,19 @@ impl Memory {
     /// given a place of its own first.
     pub(crate) fn mark_code(&mut self, address: u32) -> Result<usize, MemoryFull> {
         let index = self.own_page(address)?;
-        self.table[(address >> PAGE_SHIFT) as usize] |= CODE;
+        let slot = address >> PAGE_SHIFT;
+        let entry = &mut self.table[slot as usize];
+        if *entry & CODE == 0 {
+            *entry |= CODE;
+            self.code_slots.push(slot);
+        }
         Ok(index)
     }
 
     /// Forgets all marks; the caller drops its predecoded code.
     pub(crate) fn unmark_all_code(&mut self) {
-        for entry in self.table.iter_mut() {
-            // Reading first keeps untouched parts of the table untouched.
-            if *entry & CODE != 0 {
-                *entry &= !CODE;
-            }
+        for slot in self.code_slots.drain(..) {
+            self.table[slot as usize] &= !CODE;
         }
     }
 

@@ -85,6 +85,8 @@ pub(crate) enum Kind {
     Ftoi,
     /// `b` is the second source, `imm` the opcode.
     FloatCompare,
+    /// Sd = PC + imm
+    AddPc,
     /// Sd = imm
     Movei,
     /// Low half of Sd = imm
@@ -214,6 +216,10 @@ impl Op {
             } => {
                 let op = AluOp::from_code(op)?;
                 match (dst_v, src0_v) {
+                    // The link of an indirect call.
+                    (false, false) if dst != RM && src0 == PC && op == AluOp::Add => {
+                        Some(Op::new(Kind::AddPc, dst, NONE, NONE, imm))
+                    }
                     (false, false) if dst != RM && src0 != PC => {
                         let kind = immediate_kind(op)?;
                         Some(Op::new(kind, dst, src0, NONE, imm))
@@ -400,13 +406,13 @@ impl CodeCache {
     }
 
     /// Adds or removes a stop address; gives whether it was one.
-    pub fn set_breakpoint(&mut self, address: u32, on: bool, memory: &mut Memory) -> bool {
+    pub fn set_breakpoint(&mut self, address: u32, on: bool, memory: &Memory) -> bool {
         let was = if on {
             !self.breakpoints.insert(address)
         } else {
             self.breakpoints.remove(&address)
         };
-        self.clear(memory);
+        self.decode_again(address & !3, memory);
         was
     }
 
@@ -432,14 +438,22 @@ impl CodeCache {
             CodeWrites::All => self.clear(memory),
             CodeWrites::Words(words) => {
                 for address in words {
-                    let op = self.op_at(address, memory);
-                    let index = memory.page_index(address);
-                    let slot = (address % PAGE_SIZE / 4) as usize;
-                    if let Some(page) = self.pages.get_mut(index).and_then(Option::as_deref_mut) {
-                        page[slot] = op;
-                    }
+                    self.decode_again(address, memory);
                 }
             }
+        }
+    }
+
+    /// Decodes the word at `address` again if its page is predecoded.
+    fn decode_again(&mut self, address: u32, memory: &Memory) {
+        let index = memory.page_index(address);
+        // The page of addresses never written stays free of stop addresses.
+        if index == 0 || self.identity != memory.identity() {
+            return;
+        }
+        let op = self.op_at(address, memory);
+        if let Some(page) = self.pages.get_mut(index).and_then(Option::as_deref_mut) {
+            page[(address % PAGE_SIZE / 4) as usize] = op;
         }
     }
 

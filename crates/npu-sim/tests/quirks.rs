@@ -711,7 +711,38 @@ fn a_trace_shows_every_instruction() {
     let mut lines = Vec::new();
     machine.run_traced(0, 3, &mut |event| lines.push(event.to_string()));
     assert!(lines[0].starts_with("0 00001000 44041028"), "{}", lines[0]);
+    assert!(lines[0].contains("addi s1, s1, 5"), "{}", lines[0]);
     assert!(lines[0].ends_with("s1=00000005"), "{}", lines[0]);
     assert!(lines[1].ends_with("to 00100004"), "{}", lines[1]);
     assert!(lines[2].ends_with("-> 00001010"), "{}", lines[2]);
+}
+
+#[test]
+fn stop_addresses_in_code_that_was_run() {
+    // Set and removed between runs, also in a page that the machine has shared with all unwritten memory.
+    let mut machine = program(&[ri(4, 1, 1, 1), ri(4, 1, 1, 1), jra(0, -8)]);
+    assert_eq!(machine.run(0, 30), Stop::StepLimit);
+    let pc = BASE + 4;
+    machine.add_breakpoint(pc);
+    assert_eq!(machine.run(0, 30), Stop::Breakpoint { pc });
+    machine.remove_breakpoint(pc);
+    assert_eq!(machine.run(0, 30), Stop::StepLimit);
+    machine.thread_mut(0).set_pc(0x7000);
+    assert_eq!(machine.run(0, 8), Stop::StepLimit);
+    machine.thread_mut(0).set_pc(0x7000);
+    let pc = 0x7008;
+    machine.add_breakpoint(pc);
+    assert_eq!(machine.run(0, 8), Stop::Breakpoint { pc });
+    machine.memory_mut().write_u32(0x7010, 1).unwrap();
+    machine.thread_mut(0).set_pc(0x7000);
+    assert_eq!(machine.run(0, 8), Stop::Breakpoint { pc });
+}
+
+#[test]
+fn a_link_from_the_pc() {
+    let machine = done(&[NOP, ri(4, 62, 63, 8), jba(0, 1, 0)], |m| {
+        m.thread_mut(0).set_scalar(sreg(1), 0x2000);
+    });
+    assert_eq!(machine.thread(0).scalar(sreg(62)), BASE + 12);
+    assert_eq!(machine.thread(0).pc(), 0x2000);
 }

@@ -110,7 +110,7 @@ fn compare(seed: u64, a: &Machine, b: &Machine) {
 #[test]
 fn the_fast_interpreter_agrees_with_the_definition() {
     let mut executed = 0;
-    for seed in 0..800 {
+    for seed in 0..4000 {
         let mut fast = prepared(seed, true);
         let mut defined = prepared(seed, true);
         let a = fast.run(0, 700);
@@ -125,7 +125,7 @@ fn the_fast_interpreter_agrees_with_the_definition() {
 
 #[test]
 fn splitting_a_run_changes_nothing() {
-    for seed in 5000..5200 {
+    for seed in 5000..6000 {
         let mut whole = prepared(seed, true);
         let mut split = prepared(seed, true);
         let a = whole.run(0, 600);
@@ -146,7 +146,7 @@ fn splitting_a_run_changes_nothing() {
 
 #[test]
 fn any_words_are_executed_without_harm() {
-    for seed in 10_000..10_600 {
+    for seed in 10_000..13_000 {
         let mut machine = prepared(seed, false);
         let stop = machine.run(0, 2000);
         assert_ne!(stop, Stop::NoSuchThread);
@@ -177,7 +177,7 @@ fn every_operation_with_every_flag_is_executed_without_harm() {
 
 #[test]
 fn a_strict_machine_stops_where_a_lenient_one_finds_first() {
-    for seed in 20_000..20_200 {
+    for seed in 20_000..21_000 {
         let mut lenient = prepared(seed, true);
         let mut strict = Machine::new(Config {
             strict: true,
