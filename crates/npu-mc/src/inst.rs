@@ -39,6 +39,9 @@ pub struct InstDesc {
     /// Cycles from the issue of this instruction to the issue of one that needs its result, without contention
     /// and with cache hits (`microarch.md` 9.2); 0 if it has no result.
     pub latency: u8,
+    /// Slot of the float unit's write port: two float operations may not have equal issue cycle plus slot
+    /// (`microarch.md` 9.3). `None` for other units.
+    pub fp_slot: Option<u8>,
     /// What kind of instruction it is.
     pub flags: InstFlags,
     /// The encoding with all operand fields 0.

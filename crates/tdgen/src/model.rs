@@ -235,6 +235,8 @@ pub struct Instruction {
     pub unit: usize,
     /// Cycles to a dependent issue.
     pub latency: u8,
+    /// Write-port slot of the float unit, if it uses one.
+    pub fp_slot: Option<u8>,
     /// Flags.
     pub flags: Flags,
     /// Constant bits.

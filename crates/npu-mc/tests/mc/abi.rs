@@ -228,6 +228,8 @@ fn hardware_operations_know_their_unit_and_latency() {
     let inst = decode(0x2400_0000).unwrap();
     assert_eq!(inst.opcode, Opcode::DIVFSSS_32);
     assert_eq!(inst.desc().latency, 24);
+    assert_eq!(inst.desc().fp_slot, Some(16));
+    assert_eq!(Opcode::ADDSSS_32.desc().fp_slot, None);
     assert_eq!(Opcode::L32W_Scratchpad.desc().latency, 11);
     assert_eq!(Opcode::L32W_Scratchpad.desc().unit, Unit::Spm);
 }

@@ -138,10 +138,11 @@ fn descriptors(target: &Target, out: &mut String) {
         );
         line!(
             out,
-            "        format: Format::{}, unit: Unit::{}, latency: {}, flags: {},",
+            "        format: Format::{}, unit: Unit::{}, latency: {}, fp_slot: {:?}, flags: {},",
             pascal(&target.formats[i.format].name.to_lowercase()),
             pascal(&target.units[i.unit].name.to_lowercase()),
             i.latency,
+            i.fp_slot,
             flags(i.flags)
         );
         line!(

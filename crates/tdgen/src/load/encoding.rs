@@ -131,6 +131,27 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
         ));
     }
     for (part, places) in parts.iter().zip(&places) {
+        let read = match kinds[part.kind].range {
+            OperandRange::Register(_) => places.len(),
+            OperandRange::Immediate { bits, .. } => bits as usize,
+        };
+        let lost = places
+            .iter()
+            .take(read)
+            .flatten()
+            .fold(0, |mask, place| mask | (ignored & 1 << place));
+        if lost != 0 {
+            faults.push(fault(
+                span,
+                format!(
+                    "the decoder of `{name}` ignores {} of `Inst`, but operand `${}` needs them",
+                    bit_list(lost),
+                    part.name
+                ),
+            ));
+        }
+    }
+    for (part, places) in parts.iter().zip(&places) {
         faults.extend(check_part(record, part, places, &kinds[part.kind]));
     }
     if !faults.is_empty() {

@@ -77,6 +77,10 @@ impl<'a> Loader<'a> {
                 format!("`AsmString` of `{}` does not begin with a mnemonic", record.name()),
             ));
         }
+        let fp_slot = match record.opt_def("Op")? {
+            Some(op) => u8::try_from(int_in(op, "FpSlot", -1..=255)?).ok(),
+            None => None,
+        };
         let registers = |field: &str| -> Result<Vec<usize>, Diagnostic> {
             self.register_list(&record.list_of_defs(field)?, field_span(record, field))
         };
@@ -112,6 +116,7 @@ impl<'a> Loader<'a> {
                 field_span(record, "Unit"),
             )?,
             latency: int_in(record, "Latency", 0..=255)? as u8,
+            fp_slot,
             flags: flags(record)?,
             base: encoding.base,
             fixed: encoding.fixed,
