@@ -1,1 +1,69 @@
+//! A compiler back end for the NaplesPU (NPU), a GPU-like many-core, in Cranelift's style and outside Cranelift's tree.
+//!
+//! # Contract
+//!
+//! A function in CLIF goes in, machine code comes out ([`Isa::compile`]), or an error that says why not
+//! ([`CompileError`]). Valid CLIF is compiled or refused by name; nothing panics.
+//!
+//! ```
+//! use cranelift_codegen::{Context, control::ControlPlane, settings};
+//!
+//! let functions = cranelift_reader::parse_functions(
+//!     "function %add(i32, i32) -> i32 { block0(v0: i32, v1: i32): v2 = iadd v0, v1  return v2 }",
+//! )?;
+//! let flags = settings::Flags::new(settings::builder());
+//! let isa = cranelift_naplespu::isa_builder("naplespu".parse()?).finish(flags);
+//! let mut ctx = Context::for_function(functions[0].clone());
+//! let code = isa.compile(&mut ctx, &mut ControlPlane::default())?;
+//! assert_eq!(code.asm(None), "block0: ; offset 0x0\n  add_i32 s0, s0, s1\n  jret\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The pipeline, in the order of reading
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`compile`](mod@compile) | the pipeline on one page |
+//! | [`validate`] | what this target refuses |
+//! | [`optimize`] | Cranelift's own passes |
+//! | [`lower`] | CLIF to VCode by ISLE rules |
+//! | [`regalloc`] | regalloc2 over the VCode |
+//! | [`frame`] | the stack frame |
+//! | [`emit`] | machine instructions, errata, branch relaxation, bytes |
+//!
+//! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), [`inst`] (machine instructions of the
+//! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`], [`program`] (compiled functions in the
+//! simulator), [`filetest`].
+//!
+//! # Limits
+//!
+//! So far i8, i16 and i32 are compiled. Other types, atomic accesses, tail calls and exceptions are refused.
 
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+pub mod abi;
+pub mod code;
+pub mod compile;
+pub mod emit;
+pub mod error;
+pub mod filetest;
+pub mod frame;
+pub mod inst;
+pub mod intrinsics;
+pub mod isa;
+pub mod lower;
+pub mod optimize;
+pub mod program;
+pub mod regalloc;
+pub mod runtime;
+pub mod settings;
+pub mod validate;
+pub mod vcode;
+
+pub use code::CompiledCode;
+pub use compile::StageRequest;
+pub use error::{CompileError, Refusal};
+pub use isa::{Builder, Isa, Triple, TripleError, isa_builder};
+pub use program::{Program, RunError};

@@ -1,0 +1,48 @@
+//! Makes the lowering rules: td patterns to ISLE, CLIF's own extractors, the hand-written rules, and all of it to Rust.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Hand-written ISLE, in the order of reading. The prelude comes first, the rules made from td after CLIF's terms.
+const PRELUDE: &str = "isle/prelude.isle";
+const RULES: &[&str] = &["isle/integer.isle", "isle/bits.isle", "isle/memory.isle", "isle/control.isle"];
+
+fn main() -> ExitCode {
+    match build() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build() -> Result<(), String> {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?);
+
+    let td = tdgen::build::isle(&root.join("td"))?;
+    let td_isle = out.join("td.isle");
+    std::fs::write(&td_isle, td).map_err(|e| e.to_string())?;
+
+    let clif = out.join("clif");
+    std::fs::create_dir_all(&clif).map_err(|e| e.to_string())?;
+    cranelift_codegen_meta::generate_isle(&clif).map_err(|e| format!("{e:?}"))?;
+
+    let mut files: Vec<PathBuf> = vec![root.join(PRELUDE), clif.join("clif_lower.isle"), td_isle];
+    for file in std::iter::once(&PRELUDE).chain(RULES) {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    files.extend(RULES.iter().map(|file| root.join(file)));
+    let options = cranelift_isle::codegen::CodegenOptions {
+        exclude_global_allow_pragmas: true,
+        prefixes: vec![prefix(&root, ""), prefix(&out, "<OUT_DIR>")],
+        ..Default::default()
+    };
+    let code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| format!("{errors:?}"))?;
+    std::fs::write(out.join("lower_isle.rs"), code).map_err(|e| e.to_string())
+}
+
+fn prefix(path: &Path, name: &str) -> cranelift_isle::codegen::Prefix {
+    cranelift_isle::codegen::Prefix { prefix: path.display().to_string(), name: name.to_owned() }
+}

@@ -1,0 +1,220 @@
+//! Arguments, results and calls as VCode.
+
+use super::sig::{Place, SigInfo};
+use crate::code::RelocTarget;
+use crate::error::CompileError;
+use crate::inst::reg::{Reg, to_preg};
+use crate::inst::{AMode, CallDest, CallInfo, MInst};
+use crate::lower::{InstOutput, Lower, ValueRegs};
+use crate::regalloc::{RegisterSet, clobbered};
+use crate::runtime::Routine;
+use cranelift_codegen::ir::{Block, FuncRef, Function, SigRef, Value};
+use npu_mc::Opcode;
+use regalloc2::{PRegSet, RegClass, VReg};
+
+/// Alignment of the areas for stack arguments and results, in bytes.
+const AREA_ALIGN: u32 = npu_mc::machine::STACK_ALIGN;
+
+/// The instruction that loads a register of the class.
+pub fn load_op(class: RegClass) -> Opcode {
+    match class {
+        RegClass::Int => Opcode::L32W_Mainmem,
+        RegClass::Float | RegClass::Vector => Opcode::LV32WMainmem_U,
+    }
+}
+
+/// The instruction that stores a register of the class.
+pub fn store_op(class: RegClass) -> Opcode {
+    match class {
+        RegClass::Int => Opcode::S32W_Mainmem,
+        RegClass::Float | RegClass::Vector => Opcode::SV32WMainmem_U,
+    }
+}
+
+fn offset(bytes: u32) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+impl Lower<'_> {
+    /// Brings the arguments of the function from their places into the registers of the entry block's parameters.
+    pub fn lower_args(&mut self, entry: Block) {
+        let mut defs = Vec::new();
+        let mut loads = Vec::new();
+        let params = self.func.dfg.block_params(entry).to_vec();
+        let places = std::mem::take(&mut self.sig.args);
+        for (&param, places) in params.iter().zip(&places) {
+            let Some(regs) = self.param_regs(param) else { continue };
+            for (&reg, &place) in regs.as_slice().iter().zip(places) {
+                self.arrive(reg, place, &mut defs, &mut loads);
+            }
+        }
+        self.sig.args = places;
+        if let (Some(reg), Some(place)) = (self.ret_area(), self.sig.ret_area) {
+            self.arrive(reg, place, &mut defs, &mut loads);
+        }
+        self.emit(MInst::Args { defs });
+        for load in loads {
+            self.emit(load);
+        }
+        self.finish_inst();
+    }
+
+    fn arrive(&self, reg: VReg, place: Place, defs: &mut Vec<(Reg, npu_mc::Reg)>, loads: &mut Vec<MInst>) {
+        match place {
+            Place::Reg(at) => defs.push((Reg::Virtual(reg), at)),
+            Place::Memory(at) => loads.push(MInst::Load {
+                op: load_op(reg.class()),
+                dst: Reg::Virtual(reg),
+                addr: AMode::Incoming { offset: offset(at) },
+            }),
+        }
+    }
+}
+
+/// Lowers `return`.
+pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
+    let mut uses = Vec::new();
+    let places = ctx.sig.rets.clone();
+    let area = ctx.ret_area();
+    for (&arg, places) in args.iter().zip(&places) {
+        let regs = ctx.put_in_regs(arg);
+        for (&reg, &place) in regs.as_slice().iter().zip(places) {
+            match place {
+                Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
+                Place::Memory(at) => {
+                    let addr = result_address(ctx, area?, at);
+                    ctx.emit(MInst::Store { op: store_op(reg.class()), src: Reg::Virtual(reg), addr });
+                }
+            }
+        }
+    }
+    ctx.emit(MInst::Return { uses });
+    Some(InstOutput::new())
+}
+
+/// An address in the area for results.
+fn result_address(ctx: &mut Lower<'_>, area: VReg, at: u32) -> AMode {
+    let (_, highest) = crate::emit::expand::immediate_range(npu_mc::OperandKind::Offset9);
+    if offset(at) <= highest {
+        return AMode::Reg { base: Reg::Virtual(area), offset: offset(at) };
+    }
+    let distance = Reg::Virtual(ctx.constant(at));
+    let base = Reg::Virtual(ctx.new_vreg(RegClass::Int));
+    let srcs = crate::inst::Srcs::from_slice(&[Reg::Virtual(area), distance]);
+    ctx.emit(MInst::Op { op: Opcode::ADDSSS_32, dst: Some(base), srcs, imm: 0 });
+    AMode::Reg { base, offset: 0 }
+}
+
+/// The symbol that a function reference stands for.
+pub fn target(func: &Function, callee: FuncRef) -> RelocTarget {
+    RelocTarget::Name(func.dfg.ext_funcs[callee].name.clone())
+}
+
+/// Lowers a call of a known function.
+pub fn direct(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
+    let data = &ctx.func.dfg.ext_funcs[callee];
+    if let Some(output) = crate::intrinsics::lower(ctx, callee, args) {
+        return Some(output);
+    }
+    let target = target(ctx.func, callee);
+    let dest = if data.colocated { CallDest::Near(target) } else { CallDest::Far(target) };
+    emit_call(ctx, data.signature, dest, args)
+}
+
+/// Lowers a call through a register.
+pub fn indirect(ctx: &mut Lower<'_>, sig: SigRef, callee: Reg, args: &[Value]) -> Option<InstOutput> {
+    emit_call(ctx, sig, CallDest::Reg(callee), args)
+}
+
+fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
+    let info = match SigInfo::new(&ctx.func.dfg.signatures[sig], &ctx.func.name.to_string()) {
+        Ok(info) => info,
+        Err(refusals) => {
+            ctx.set_fault(CompileError::Unsupported(refusals));
+            return None;
+        }
+    };
+    let mut uses = Vec::new();
+    for (&arg, places) in args.iter().zip(&info.args) {
+        let regs = ctx.put_in_regs(arg);
+        for (&reg, &place) in regs.as_slice().iter().zip(places) {
+            pass(ctx, reg, place, &mut uses);
+        }
+    }
+    // Results in memory go to an area of this function's frame.
+    let area = info.ret_area.map(|place| {
+        let area = u32::try_from(ctx.vcode.locals.len()).unwrap_or(u32::MAX);
+        ctx.vcode.locals.push((info.ret_area_size, AREA_ALIGN));
+        let pointer = ctx.new_vreg(RegClass::Int);
+        let addr = AMode::Local { area, offset: 0 };
+        ctx.emit(MInst::Address { dst: Reg::Virtual(pointer), addr });
+        pass(ctx, pointer, place, &mut uses);
+        area
+    });
+    let mut defs = Vec::new();
+    let mut loads = Vec::new();
+    let mut output = InstOutput::new();
+    for (places, param) in info.rets.iter().zip(&ctx.func.dfg.signatures[sig].returns.clone()) {
+        let mut regs: smallvec::SmallVec<[VReg; 4]> = smallvec::SmallVec::new();
+        let (class, _) = crate::lower::registers_of(param.value_type)?;
+        for &place in places {
+            let reg = ctx.new_vreg(class);
+            regs.push(reg);
+            match place {
+                Place::Reg(at) => defs.push((Reg::Virtual(reg), at)),
+                Place::Memory(at) => loads.push(MInst::Load {
+                    op: load_op(class),
+                    dst: Reg::Virtual(reg),
+                    addr: AMode::Local { area: area?, offset: offset(at) },
+                }),
+            }
+        }
+        output.push(ValueRegs::from_slice(&regs)?);
+    }
+    ctx.vcode.outgoing_args = ctx.vcode.outgoing_args.max(info.stack_args);
+    push_call(ctx, dest, uses, defs, info.registers);
+    for load in loads {
+        ctx.emit(load);
+    }
+    Some(output)
+}
+
+fn pass(ctx: &mut Lower<'_>, reg: VReg, place: Place, uses: &mut Vec<(Reg, npu_mc::Reg)>) {
+    match place {
+        Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
+        Place::Memory(at) => ctx.emit(MInst::Store {
+            op: store_op(reg.class()),
+            src: Reg::Virtual(reg),
+            addr: AMode::Outgoing { offset: offset(at) },
+        }),
+    }
+}
+
+fn push_call(
+    ctx: &mut Lower<'_>,
+    dest: CallDest,
+    uses: Vec<(Reg, npu_mc::Reg)>,
+    defs: Vec<(Reg, npu_mc::Reg)>,
+    registers: RegisterSet,
+) {
+    let mut clobbers: PRegSet = clobbered(registers);
+    for (_, at) in &defs {
+        clobbers.remove(to_preg(*at));
+    }
+    ctx.vcode.has_calls = true;
+    ctx.emit(MInst::Call(Box::new(CallInfo { dest, uses, defs, clobbers })));
+}
+
+/// Calls a routine of the runtime on two words; gives its result.
+pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: [Reg; 2]) -> Reg {
+    let info = routine.signature();
+    let result = Reg::Virtual(ctx.new_vreg(RegClass::Int));
+    let in_reg = |places: &super::sig::Places| match places.first() {
+        Some(&Place::Reg(reg)) => Some(reg),
+        _ => None,
+    };
+    let uses = args.iter().zip(&info.args).filter_map(|(&reg, places)| Some((reg, in_reg(places)?))).collect();
+    let defs = info.rets.iter().filter_map(|places| Some((result, in_reg(places)?))).collect();
+    push_call(ctx, CallDest::Near(RelocTarget::Runtime(routine.name())), uses, defs, RegisterSet::PreserveAll);
+    result
+}

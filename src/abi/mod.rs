@@ -1,0 +1,4 @@
+//! The calling convention: where arguments and results live, and the code around calls (`isa-abi.md` section 5).
+
+pub mod call;
+pub mod sig;

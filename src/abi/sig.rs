@@ -1,0 +1,176 @@
+//! From a CLIF signature to the places of its arguments and results, by `CC_NaplesPU` and `RetCC_NaplesPU` of
+//! `td/NaplesPUCallingConv.td`.
+//!
+//! Results that find no register are written to an area of the caller's frame, whose address is passed as one more
+//! argument behind the others.
+
+use crate::error::Refusal;
+use crate::regalloc::RegisterSet;
+use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature, Type, types};
+use cranelift_codegen::isa::CallConv;
+use npu_mc::cc::{self, Convention, Loc, ValueType};
+use npu_mc::machine::{VECTOR_SLOT, WORD_SLOT};
+use smallvec::SmallVec;
+
+/// The places of one value, low word first.
+pub type Places = SmallVec<[Place; 2]>;
+
+/// Where one word or vector of a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a register.
+    Reg(npu_mc::Reg),
+    /// In memory, this many bytes into the area for stack arguments or for results.
+    Memory(u32),
+}
+
+/// A signature with the place of everything.
+#[derive(Clone, Debug)]
+pub struct SigInfo {
+    /// The arguments.
+    pub args: Vec<Places>,
+    /// The results.
+    pub rets: Vec<Places>,
+    /// Where the address of the area for results is passed, if there is one.
+    pub ret_area: Option<Place>,
+    /// Size of the area for results, in bytes.
+    pub ret_area_size: u32,
+    /// Size of the area for stack arguments, in bytes.
+    pub stack_args: u32,
+    /// Which registers the function may change.
+    pub registers: RegisterSet,
+}
+
+/// The type as the calling convention knows it. `None` for a type that cannot be passed.
+fn value_type(ty: Type) -> Option<ValueType> {
+    Some(match ty {
+        types::I8 => ValueType::I8,
+        types::I16 => ValueType::I16,
+        types::I32 => ValueType::I32,
+        types::I64 => ValueType::I64,
+        types::I128 => ValueType::I128,
+        types::F32 => ValueType::F32,
+        types::F64 => ValueType::F64,
+        types::I32X16 => ValueType::V16I32,
+        types::F32X16 => ValueType::V16F32,
+        _ => return None,
+    })
+}
+
+/// Places parameters one after the other.
+struct Placer {
+    convention: &'static Convention,
+    state: cc::State,
+    found: Vec<cc::Place>,
+}
+
+impl Placer {
+    fn new(convention: &'static Convention) -> Self {
+        Self { convention, state: cc::State::new(), found: Vec::new() }
+    }
+
+    /// The places of a value; none if the convention has no place left for it.
+    fn place(&mut self, ty: ValueType) -> Option<Places> {
+        self.found.clear();
+        self.state.assign(self.convention, ty, &mut self.found).ok()?;
+        let place = |place: &cc::Place| match place.loc {
+            Loc::Reg(reg) => Place::Reg(reg),
+            Loc::Stack { offset, .. } => Place::Memory(offset),
+        };
+        Some(self.found.iter().map(place).collect())
+    }
+}
+
+impl SigInfo {
+    /// A signature without arguments and results.
+    pub fn empty() -> Self {
+        Self {
+            args: Vec::new(),
+            rets: Vec::new(),
+            ret_area: None,
+            ret_area_size: 0,
+            stack_args: 0,
+            registers: RegisterSet::All,
+        }
+    }
+
+    /// Places everything in the signature.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be passed: a type, a purpose, a calling convention.
+    pub fn new(sig: &Signature, function: &str) -> Result<Self, Vec<Refusal>> {
+        let mut refusals = Vec::new();
+        let mut refuse = |what: String, help: &str| {
+            refusals.push(Refusal {
+                function: function.to_owned(),
+                inst: None,
+                srcloc: None,
+                what,
+                help: Some(help.to_owned()),
+            });
+        };
+        let registers = match sig.call_conv {
+            CallConv::Fast | CallConv::SystemV => RegisterSet::All,
+            CallConv::PreserveAll => RegisterSet::PreserveAll,
+            other => {
+                refuse(format!("calling convention {other}"), "use system_v or fast");
+                RegisterSet::All
+            }
+        };
+        let mut check = |param: &AbiParam, role: &str| -> Option<ValueType> {
+            if param.purpose != ArgumentPurpose::Normal && param.purpose != ArgumentPurpose::StructReturn {
+                refuse(format!("{role} with purpose {}", param.purpose), "pass a pointer as an ordinary argument");
+            }
+            match value_type(param.value_type).filter(|_| crate::validate::is_covered(param.value_type)) {
+                Some(ty) => Some(ty),
+                None => {
+                    refuse(format!("{role} of type {}", param.value_type), crate::validate::TYPE_HELP);
+                    None
+                }
+            }
+        };
+
+        let mut rets = Placer::new(&cc::RETURNS);
+        let mut ret_places = Vec::with_capacity(sig.returns.len());
+        let mut ret_area_size: u32 = 0;
+        for param in &sig.returns {
+            let Some(ty) = check(param, "a result") else { continue };
+            // The convention is all or nothing for one value: its words are not torn between registers and memory.
+            ret_places.push(rets.place(ty).unwrap_or_else(|| {
+                let (size, words) = memory_shape(ty);
+                let start = ret_area_size.next_multiple_of(size);
+                ret_area_size = start + size * words;
+                (0..words).map(|word| Place::Memory(start + word * size)).collect()
+            }));
+        }
+
+        let mut args = Placer::new(&cc::ARGUMENTS);
+        let mut arg_places = Vec::with_capacity(sig.params.len());
+        for param in &sig.params {
+            let Some(ty) = check(param, "an argument") else { continue };
+            arg_places.push(args.place(ty).unwrap_or_default());
+        }
+        let ret_area = (ret_area_size > 0)
+            .then(|| args.place(ValueType::I32).and_then(|places| places.first().copied()))
+            .flatten();
+
+        if refusals.is_empty() {
+            Ok(Self {
+                args: arg_places,
+                rets: ret_places,
+                ret_area,
+                ret_area_size,
+                stack_args: args.state.stack_size(),
+                registers,
+            })
+        } else {
+            Err(refusals)
+        }
+    }
+}
+
+/// Size and alignment of one word or vector of a value in memory, and how many it has.
+fn memory_shape(ty: ValueType) -> (u32, u32) {
+    if ty.lanes() > 1 { (VECTOR_SLOT, 1) } else { (WORD_SLOT, ty.bits().div_ceil(8 * WORD_SLOT)) }
+}

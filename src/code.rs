@@ -1,0 +1,123 @@
+//! The result of a compilation: bytes and everything a loader, a debugger or a test wants to know about them.
+
+use cranelift_codegen::ir::{self, ExternalName, SourceLoc, TrapCode, ValueLabel};
+use std::collections::HashMap;
+
+/// Machine code of one function.
+#[derive(Clone, Debug, Default)]
+pub struct CompiledCode {
+    /// Instruction words, little-endian; a multiple of four bytes.
+    pub bytes: Vec<u8>,
+    /// Places in `bytes` that wait for the address of a symbol, by rising offset.
+    pub relocs: Vec<Reloc>,
+    /// Instructions that may stop the thread on purpose, by rising offset.
+    pub traps: Vec<Trap>,
+    /// Which CLIF source location each stretch of code comes from, by rising offset, without gaps or overlaps between known locations.
+    pub srclocs: Vec<SrcLocRange>,
+    /// Where the labelled values of the function live, and for which code offsets.
+    pub value_labels: HashMap<ValueLabel, Vec<LabelRange>>,
+    /// The stack frame.
+    pub frame: FrameLayout,
+    /// Code offset of the start of each basic block, in layout order.
+    pub block_starts: Vec<u32>,
+    /// Text of the requested intermediate stages.
+    pub stages: Stages,
+}
+
+/// Intermediate forms as text, filled in on request (see [`crate::Isa::compile_with_stages`]).
+#[derive(Clone, Debug, Default)]
+pub struct Stages {
+    /// CLIF after optimization.
+    pub optimized: Option<String>,
+    /// VCode before register allocation.
+    pub vcode: Option<String>,
+    /// VCode with the registers that regalloc2 chose.
+    pub regalloc: Option<String>,
+}
+
+/// A relocation: `kind` applied at `offset` to symbol + addend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloc {
+    /// Byte offset of the instruction word in the function.
+    pub offset: u32,
+    /// Relocation type (`td/NaplesPURelocs.td`).
+    pub kind: npu_mc::reloc::Reloc,
+    /// What is addressed.
+    pub target: RelocTarget,
+    /// Constant added to the symbol's address, in bytes.
+    pub addend: i64,
+}
+
+/// The symbol of a relocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RelocTarget {
+    /// A function or data object as CLIF names it. User names are resolved through the function's own table.
+    Name(ExternalName),
+    /// The start of the function itself.
+    Function,
+    /// A routine of the runtime, by name without `%`.
+    Runtime(&'static str),
+}
+
+/// An instruction that stops the thread with a trap code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// Byte offset of the branch that leads to the trap.
+    pub offset: u32,
+    /// The reason.
+    pub code: TrapCode,
+    /// The CLIF instruction that traps.
+    pub inst: Option<ir::Inst>,
+    /// Its source location; the default one if it has none.
+    pub srcloc: SourceLoc,
+}
+
+/// A stretch of code with one source location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SrcLocRange {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+    /// The location.
+    pub loc: SourceLoc,
+}
+
+/// Where a labelled value is during a stretch of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelRange {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+    /// The place.
+    pub loc: LabelLoc,
+}
+
+/// Place of a labelled value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelLoc {
+    /// In a register.
+    Reg(npu_mc::Reg),
+    /// In memory, at this many bytes above the stack pointer as it is after the prologue.
+    Stack(i32),
+}
+
+/// The stack frame, from high to low addresses; all sizes in bytes (`isa-abi.md` 5.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameLayout {
+    /// Distance from the stack pointer in the body to the stack pointer at entry: the whole frame, 0 when there is none.
+    pub size: u32,
+    /// Words of arguments that the caller left above the frame.
+    pub incoming_args: u32,
+    /// Saved registers with their offset from the stack pointer in the body, in save order.
+    pub saved: Vec<(npu_mc::Reg, u32)>,
+    /// Offset of the spill area from the stack pointer in the body, and its size.
+    pub spills: (u32, u32),
+    /// Offset of each stack slot of the function from the stack pointer in the body.
+    pub stack_slots: Vec<u32>,
+    /// Size of the area for outgoing arguments at the bottom of the frame.
+    pub outgoing_args: u32,
+    /// Whether `fp` is set up.
+    pub frame_pointer: bool,
+}

@@ -1,0 +1,63 @@
+//! The pipeline on one page.
+
+use crate::abi::sig::SigInfo;
+use crate::code::CompiledCode;
+use crate::error::CompileError;
+use crate::isa::Isa;
+use crate::regalloc::RegisterSet;
+use crate::{emit, frame, lower, optimize, regalloc, validate};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::settings::OptLevel;
+
+/// Which intermediate forms to keep as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageRequest {
+    /// CLIF after optimization.
+    pub optimized: bool,
+    /// VCode before register allocation.
+    pub vcode: bool,
+    /// VCode with registers.
+    pub regalloc: bool,
+}
+
+/// Compiles the function in the context.
+pub(crate) fn run(
+    isa: &Isa,
+    ctx: &mut Context,
+    ctrl: &mut ControlPlane,
+    request: StageRequest,
+) -> Result<CompiledCode, CompileError> {
+    optimize::verify(ctx, isa.flags())?;
+    validate::run(&ctx.func)?;
+    optimize::run(ctx, isa.flags(), ctrl)?;
+    let optimized = request.optimized.then(|| ctx.func.display().to_string());
+
+    let sig = SigInfo::new(&ctx.func.signature, &ctx.func.name.to_string()).map_err(CompileError::Unsupported)?;
+    let registers = sig.registers;
+    let vcode = lower::lower(ctx, isa, sig)?;
+    let vcode_text = request.vcode.then(|| vcode.to_string());
+
+    let env = match registers {
+        RegisterSet::All => regalloc::env_all(),
+        RegisterSet::PreserveAll => regalloc::env_preserve_all(),
+    };
+    let output = regalloc::run(&vcode, env, isa.flags())?;
+    let regalloc_text = request.regalloc.then(|| regalloc::display(&vcode, &output));
+
+    let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers();
+    let frame = frame::layout(&ctx.func, &vcode, &output, registers, frame_pointer)?;
+    let mut items = emit::expand::expand(&vcode, &output, &frame, isa);
+    if isa.flags().opt_level() != OptLevel::None {
+        emit::schedule::run(&mut items);
+    }
+    if isa.has_erratum("lost_result_before_taken_branch") {
+        emit::hazard::run(&mut items);
+    }
+    emit::relax::run(&mut items);
+    let mut code = emit::encode::encode(&items, &frame, &output)?;
+    code.stages.optimized = optimized;
+    code.stages.vcode = vcode_text;
+    code.stages.regalloc = regalloc_text;
+    Ok(code)
+}

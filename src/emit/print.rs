@@ -1,0 +1,78 @@
+//! Compiled code as text: plain assembly, and the disassembly with offsets, bytes, relocations and traps.
+
+use crate::code::{CompiledCode, RelocTarget};
+use cranelift_codegen::ir::function::FunctionParameters;
+use npu_mc::machine::INSTRUCTION_SIZE;
+use std::fmt::Write;
+
+impl CompiledCode {
+    /// Assembly with a label in front of each basic block: what `precise-output` tests compare.
+    pub fn asm(&self, params: Option<&FunctionParameters>) -> String {
+        let mut text = String::new();
+        self.lines(|offset, _, line| {
+            self.block_label(&mut text, offset);
+            let _ = write!(text, "  {line}");
+            self.notes(&mut text, offset, params);
+            text.push('\n');
+        });
+        text
+    }
+
+    /// Assembly with offsets, bytes, relocations and traps.
+    pub fn disassemble(&self, params: Option<&FunctionParameters>) -> String {
+        let mut text = String::new();
+        self.lines(|offset, bytes, line| {
+            self.block_label(&mut text, offset);
+            let [a, b, c, d] = bytes;
+            let _ = write!(text, "{offset:8x}: {a:02x} {b:02x} {c:02x} {d:02x}  {line}");
+            self.notes(&mut text, offset, params);
+            text.push('\n');
+        });
+        text
+    }
+
+    fn lines(&self, mut line: impl FnMut(u32, [u8; 4], String)) {
+        for (index, chunk) in self.bytes.chunks_exact(INSTRUCTION_SIZE as usize).enumerate() {
+            let bytes = [chunk[0], chunk[1], chunk[2], chunk[3]];
+            let offset = u32::try_from(index).unwrap_or(u32::MAX).saturating_mul(INSTRUCTION_SIZE);
+            let word = u32::from_le_bytes(bytes);
+            let text = match npu_mc::decode(word) {
+                Ok(inst) => inst.to_string(),
+                Err(_) => format!(".long {word:#010x}"),
+            };
+            line(offset, bytes, text);
+        }
+    }
+
+    fn block_label(&self, text: &mut String, offset: u32) {
+        // Several labels stand at one place if a block turned out empty.
+        if let Ok(mut index) = self.block_starts.binary_search(&offset) {
+            while index > 0 && self.block_starts[index - 1] == offset {
+                index -= 1;
+            }
+            let _ = writeln!(text, "block{index}: ; offset {offset:#x}");
+        }
+    }
+
+    fn notes(&self, text: &mut String, offset: u32, params: Option<&FunctionParameters>) {
+        for reloc in self.relocs.iter().filter(|r| r.offset == offset) {
+            let _ = write!(text, " ; reloc_external {:?} {}", reloc.kind, reloc.target.describe(params));
+            if reloc.addend != 0 {
+                let _ = write!(text, "{:+}", reloc.addend);
+            }
+        }
+        for trap in self.traps.iter().filter(|t| t.offset == offset) {
+            let _ = write!(text, " ; trap: {}", trap.code);
+        }
+    }
+}
+
+impl RelocTarget {
+    /// The symbol's name as CLIF writes it; user names need the parameters of the function they occur in.
+    pub fn describe(&self, params: Option<&FunctionParameters>) -> String {
+        match self {
+            Self::Name(name) => name.display(params).to_string(),
+            Self::Function | Self::Runtime(_) => self.to_string(),
+        }
+    }
+}

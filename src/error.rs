@@ -1,0 +1,85 @@
+//! What can go wrong between a CLIF function and its machine code, as data.
+//!
+//! Nothing here prints or knows about files: the command line and the filetest runner turn these values into text.
+
+use cranelift_codegen::ir;
+use cranelift_codegen::verifier::VerifierErrors;
+use std::fmt;
+
+/// Why a function was not compiled.
+#[derive(Debug)]
+pub enum CompileError {
+    /// The function is not valid CLIF. Every fault the verifier found is listed.
+    Verifier(VerifierErrors),
+    /// The function is valid CLIF, but uses something that this target does not offer (yet). Never empty.
+    Unsupported(Vec<Refusal>),
+    /// The function needs more stack or code than 32-bit offsets can describe.
+    TooLarge(String),
+    /// regalloc2 gave up, or its checker found its result to be wrong.
+    Regalloc(String),
+    /// An optimization pass of Cranelift failed.
+    Optimizer(String),
+}
+
+impl CompileError {
+    /// Whether this is a refusal of a construct, as opposed to invalid input or a failure.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Unsupported(_))
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verifier(errors) => write!(f, "invalid CLIF:\n{errors}"),
+            Self::Unsupported(refusals) => {
+                for (i, refusal) in refusals.iter().enumerate() {
+                    if i > 0 {
+                        writeln!(f)?;
+                    }
+                    write!(f, "{refusal}")?;
+                }
+                Ok(())
+            }
+            Self::TooLarge(what) => write!(f, "too large: {what}"),
+            Self::Regalloc(what) => write!(f, "register allocation failed: {what}"),
+            Self::Optimizer(what) => write!(f, "optimizer failed: {what}"),
+        }
+    }
+}
+
+impl From<VerifierErrors> for CompileError {
+    fn from(errors: VerifierErrors) -> Self {
+        Self::Verifier(errors)
+    }
+}
+
+/// One construct that the target refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Name of the function, as CLIF prints it (`%name`).
+    pub function: String,
+    /// The instruction, if it is one, and its text in CLIF.
+    pub inst: Option<(ir::Inst, String)>,
+    /// Source location of the instruction, if it has one.
+    pub srcloc: Option<ir::SourceLoc>,
+    /// What is refused: an opcode with its type, a type in the signature, a calling convention.
+    pub what: String,
+    /// The nearest thing that works, for the author of the CLIF.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} is not supported on naplespu", self.function, self.what)?;
+        if let Some((inst, text)) = &self.inst {
+            write!(f, " ({inst}: {})", text.trim())?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "; {help}")?;
+        }
+        Ok(())
+    }
+}

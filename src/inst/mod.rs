@@ -1,0 +1,242 @@
+//! Machine instructions of the VCode: what lowering produces and register allocation works on.
+//!
+//! Nearly everything is [`MInst::Op`], one instruction of the machine whose operands, latency and flags stand in its
+//! td record. The other variants are what has no such record: instructions with a frame address that is not known
+//! yet, branches to blocks, calls, and short sequences that register allocation must see as one.
+
+pub mod operands;
+pub mod print;
+pub mod reg;
+
+use crate::code::RelocTarget;
+use cranelift_codegen::ir::{StackSlot, TrapCode};
+use npu_mc::Opcode;
+use reg::Reg;
+use regalloc2::PRegSet;
+
+/// An instruction of the VCode.
+#[derive(Clone, Debug)]
+pub enum MInst {
+    /// One machine instruction on registers and an immediate.
+    Op {
+        /// The instruction.
+        op: Opcode,
+        /// The register written, if it writes one.
+        dst: Option<Reg>,
+        /// The registers read, in the order of the td record; a tied old value comes last.
+        srcs: Srcs,
+        /// The immediate operand; 0 if it has none.
+        imm: i32,
+    },
+    /// A load from memory into `dst`.
+    Load {
+        /// The instruction.
+        op: Opcode,
+        /// The register loaded.
+        dst: Reg,
+        /// The address.
+        addr: AMode,
+    },
+    /// A store of `src` to memory.
+    Store {
+        /// The instruction.
+        op: Opcode,
+        /// The register stored.
+        src: Reg,
+        /// The address.
+        addr: AMode,
+    },
+    /// `dst` := `src`, of one class.
+    Move {
+        /// The register written.
+        dst: Reg,
+        /// The register read.
+        src: Reg,
+    },
+    /// `dst` := the constant, in one instruction where one is enough.
+    Const {
+        /// The register written.
+        dst: Reg,
+        /// The value.
+        value: u32,
+    },
+    /// `dst` := the address of a symbol.
+    SymbolAddr {
+        /// The register written.
+        dst: Reg,
+        /// The symbol.
+        target: RelocTarget,
+        /// Constant added to its address.
+        addend: i64,
+    },
+    /// `dst` := the address itself.
+    Address {
+        /// The register written.
+        dst: Reg,
+        /// The address.
+        addr: AMode,
+    },
+    /// `dst` := `cond` ? `if_true` : `if_false`, by a branch over a move. `dst` and `if_true` share a register.
+    Select {
+        /// The register written.
+        dst: Reg,
+        /// The condition.
+        cond: Cond,
+        /// The value if the condition holds.
+        if_true: Reg,
+        /// The value otherwise.
+        if_false: Reg,
+    },
+    /// Stops the thread with a trap code if the condition holds.
+    TrapIf {
+        /// The condition.
+        cond: Cond,
+        /// The reason.
+        code: TrapCode,
+    },
+    /// Stops the thread.
+    Trap {
+        /// The reason.
+        code: TrapCode,
+    },
+    /// The values that the caller put into registers.
+    Args {
+        /// Virtual register and the argument register it arrives in.
+        defs: Vec<(Reg, npu_mc::Reg)>,
+    },
+    /// Return with values in registers.
+    Return {
+        /// Virtual register and the result register it leaves in.
+        uses: Vec<(Reg, npu_mc::Reg)>,
+    },
+    /// A call.
+    Call(Box<CallInfo>),
+    /// To the only successor of the block.
+    Jump,
+    /// To the first successor if the condition holds, else to the second.
+    CondBr {
+        /// The condition.
+        cond: Cond,
+    },
+    /// To successor `index + 1`, or to successor 0 if there is none such.
+    BrTable {
+        /// The index: a full 32-bit unsigned number.
+        index: Reg,
+        /// Scratch.
+        tmp: Reg,
+        /// Scratch.
+        base: Reg,
+        /// For each entry of the table, the successor.
+        entries: Vec<u32>,
+    },
+    /// `dst` := the return address.
+    ReturnAddress {
+        /// The register written.
+        dst: Reg,
+    },
+    /// Keeps loads and stores on their sides. Emits nothing: a thread's accesses happen in program order.
+    Fence,
+    /// Nothing.
+    Nop,
+}
+
+/// Source registers of one instruction, at most three.
+pub type Srcs = smallvec::SmallVec<[Reg; 3]>;
+
+/// A condition: a 32-bit register compared with zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cond {
+    /// The register.
+    pub reg: Reg,
+    /// Whether the condition holds when the register is not zero, or when it is.
+    pub nonzero: bool,
+}
+
+impl Cond {
+    /// The opposite condition.
+    pub fn inverted(self) -> Self {
+        Self { reg: self.reg, nonzero: !self.nonzero }
+    }
+
+    /// The branch that is taken when the condition holds.
+    pub fn branch(self) -> Opcode {
+        if self.nonzero { Opcode::BNEZ } else { Opcode::BEQZ }
+    }
+}
+
+/// An address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AMode {
+    /// Register plus offset in bytes; the offset fits the instruction.
+    Reg {
+        /// The base.
+        base: Reg,
+        /// The offset.
+        offset: i32,
+    },
+    /// In a stack slot of the function.
+    Slot {
+        /// The slot.
+        slot: StackSlot,
+        /// Bytes from its start.
+        offset: i32,
+    },
+    /// In the area where the caller left stack arguments.
+    Incoming {
+        /// Bytes from its start.
+        offset: i32,
+    },
+    /// In the area for arguments of the calls this function makes.
+    Outgoing {
+        /// Bytes from its start.
+        offset: i32,
+    },
+    /// In an area that lowering reserved in the frame, such as the results of a call in memory.
+    Local {
+        /// Which area.
+        area: u32,
+        /// Bytes from its start.
+        offset: i32,
+    },
+}
+
+/// Everything about a call.
+#[derive(Clone, Debug)]
+pub struct CallInfo {
+    /// Who is called.
+    pub dest: CallDest,
+    /// Arguments in registers.
+    pub uses: Vec<(Reg, npu_mc::Reg)>,
+    /// Results in registers.
+    pub defs: Vec<(Reg, npu_mc::Reg)>,
+    /// Registers that hold garbage afterwards, results excluded.
+    pub clobbers: PRegSet,
+}
+
+/// Target of a call.
+#[derive(Clone, Debug)]
+pub enum CallDest {
+    /// A symbol within reach of a direct call.
+    Near(RelocTarget),
+    /// A symbol that may be anywhere.
+    Far(RelocTarget),
+    /// An address in a register.
+    Reg(Reg),
+}
+
+impl MInst {
+    /// Whether this ends a block by going to successors.
+    pub fn is_branch(&self) -> bool {
+        matches!(self, Self::Jump | Self::CondBr { .. } | Self::BrTable { .. })
+    }
+
+    /// Whether this ends a block that has no successors.
+    pub fn is_exit(&self) -> bool {
+        matches!(self, Self::Return { .. } | Self::Trap { .. })
+    }
+
+    /// Whether this is a call.
+    pub fn is_call(&self) -> bool {
+        matches!(self, Self::Call(_))
+    }
+}

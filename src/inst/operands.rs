@@ -1,0 +1,125 @@
+//! Which registers an instruction reads and writes, and under which constraints.
+//!
+//! One function says it once: register allocation collects the constraints through it, and the registers that were
+//! chosen are written back through it in the same order.
+
+use super::{AMode, CallDest, MInst, reg::Reg};
+use regalloc2::{OperandConstraint, OperandKind, OperandPos, PReg};
+
+/// Gets every virtual register operand of an instruction, in a fixed order.
+pub trait OperandVisitor {
+    /// One operand. A visitor may replace the register.
+    fn operand(&mut self, reg: &mut Reg, constraint: OperandConstraint, kind: OperandKind, pos: OperandPos);
+}
+
+fn use_reg(v: &mut impl OperandVisitor, reg: &mut Reg) {
+    v.operand(reg, OperandConstraint::Reg, OperandKind::Use, OperandPos::Early);
+}
+
+/// A use that must not share its register with a definition of the same instruction.
+fn use_late(v: &mut impl OperandVisitor, reg: &mut Reg) {
+    v.operand(reg, OperandConstraint::Reg, OperandKind::Use, OperandPos::Late);
+}
+
+fn def_reg(v: &mut impl OperandVisitor, reg: &mut Reg) {
+    v.operand(reg, OperandConstraint::Reg, OperandKind::Def, OperandPos::Late);
+}
+
+fn def_early(v: &mut impl OperandVisitor, reg: &mut Reg) {
+    v.operand(reg, OperandConstraint::Reg, OperandKind::Def, OperandPos::Early);
+}
+
+fn fixed(v: &mut impl OperandVisitor, reg: &mut Reg, at: npu_mc::Reg, kind: OperandKind) {
+    let preg: PReg = super::reg::to_preg(at);
+    let pos = match kind {
+        OperandKind::Def => OperandPos::Late,
+        OperandKind::Use => OperandPos::Early,
+    };
+    v.operand(reg, OperandConstraint::FixedReg(preg), kind, pos);
+}
+
+fn address(v: &mut impl OperandVisitor, addr: &mut AMode) {
+    if let AMode::Reg { base, .. } = addr {
+        use_reg(v, base);
+    }
+}
+
+impl MInst {
+    /// Shows every register operand to the visitor.
+    pub fn visit_operands(&mut self, v: &mut impl OperandVisitor) {
+        match self {
+            Self::Op { op, dst, srcs, .. } => {
+                let tied = op.desc().reads_dst;
+                let last = srcs.len().wrapping_sub(1);
+                for src in srcs.iter_mut() {
+                    use_reg(v, src);
+                }
+                if let Some(dst) = dst {
+                    if tied {
+                        // Reserved registers are not operands, so the position counts virtual sources only.
+                        let index = srcs[..last].iter().filter(|r| is_visited(**r)).count();
+                        v.operand(dst, OperandConstraint::Reuse(index), OperandKind::Def, OperandPos::Late);
+                    } else {
+                        def_reg(v, dst);
+                    }
+                }
+            }
+            Self::Load { dst, addr, .. } => {
+                address(v, addr);
+                def_reg(v, dst);
+            }
+            Self::Store { src, addr, .. } => {
+                use_reg(v, src);
+                address(v, addr);
+            }
+            Self::Move { dst, src } => {
+                use_reg(v, src);
+                def_reg(v, dst);
+            }
+            Self::Const { dst, .. } | Self::SymbolAddr { dst, .. } | Self::ReturnAddress { dst } => def_reg(v, dst),
+            Self::Address { dst, addr } => {
+                address(v, addr);
+                def_reg(v, dst);
+            }
+            Self::Select { dst, cond, if_true, if_false } => {
+                use_reg(v, if_true);
+                use_reg(v, &mut cond.reg);
+                use_reg(v, if_false);
+                v.operand(dst, OperandConstraint::Reuse(0), OperandKind::Def, OperandPos::Late);
+            }
+            Self::TrapIf { cond, .. } | Self::CondBr { cond } => use_reg(v, &mut cond.reg),
+            Self::Args { defs } => {
+                for (reg, at) in defs {
+                    fixed(v, reg, *at, OperandKind::Def);
+                }
+            }
+            Self::Return { uses } => {
+                for (reg, at) in uses {
+                    fixed(v, reg, *at, OperandKind::Use);
+                }
+            }
+            Self::Call(info) => {
+                for (reg, at) in &mut info.uses {
+                    fixed(v, reg, *at, OperandKind::Use);
+                }
+                if let CallDest::Reg(reg) = &mut info.dest {
+                    use_reg(v, reg);
+                }
+                for (reg, at) in &mut info.defs {
+                    fixed(v, reg, *at, OperandKind::Def);
+                }
+            }
+            Self::BrTable { index, tmp, base, .. } => {
+                use_late(v, index);
+                def_early(v, tmp);
+                def_early(v, base);
+            }
+            Self::Jump | Self::Trap { .. } | Self::Fence | Self::Nop => {}
+        }
+    }
+}
+
+/// Whether regalloc2 is shown this register.
+pub fn is_visited(reg: Reg) -> bool {
+    reg.as_virtual().is_some()
+}

@@ -1,0 +1,97 @@
+//! VCode as text, before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
+
+use super::{AMode, CallDest, Cond, MInst};
+use crate::code::RelocTarget;
+use std::fmt;
+
+impl fmt::Display for AMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reg { base, offset: 0 } => write!(f, "({base})"),
+            Self::Reg { base, offset } => write!(f, "{offset}({base})"),
+            Self::Slot { slot, offset } => write!(f, "{slot}{offset:+}"),
+            Self::Incoming { offset } => write!(f, "incoming{offset:+}"),
+            Self::Outgoing { offset } => write!(f, "outgoing{offset:+}"),
+            Self::Local { area, offset } => write!(f, "local{area}{offset:+}"),
+        }
+    }
+}
+
+impl fmt::Display for Cond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} 0", self.reg, if self.nonzero { "!=" } else { "==" })
+    }
+}
+
+impl fmt::Display for RelocTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "{}", name.display(None)),
+            Self::Function => write!(f, "."),
+            Self::Runtime(name) => write!(f, "%{name}"),
+        }
+    }
+}
+
+impl fmt::Display for MInst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Op { op, dst, srcs, imm } => {
+                let desc = op.desc();
+                write!(f, "{}", desc.mnemonic)?;
+                let mut separator = " ";
+                for reg in dst.iter().chain(srcs) {
+                    write!(f, "{separator}{reg}")?;
+                    separator = ", ";
+                }
+                if desc.operands.len() > usize::from(dst.is_some()) + srcs.len() - usize::from(desc.reads_dst) {
+                    write!(f, "{separator}{imm}")?;
+                }
+                Ok(())
+            }
+            Self::Load { op, dst, addr } => write!(f, "{} {dst}, {addr}", op.desc().mnemonic),
+            Self::Store { op, src, addr } => write!(f, "{} {src}, {addr}", op.desc().mnemonic),
+            Self::Move { dst, src } => write!(f, "move {dst}, {src}"),
+            Self::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
+            Self::SymbolAddr { dst, target, addend: 0 } => write!(f, "symbol {dst}, {target}"),
+            Self::SymbolAddr { dst, target, addend } => write!(f, "symbol {dst}, {target}{addend:+}"),
+            Self::Address { dst, addr } => write!(f, "address {dst}, {addr}"),
+            Self::Select { dst, cond, if_true, if_false } => {
+                write!(f, "select {dst}, {cond}, {if_true}, {if_false}")
+            }
+            Self::TrapIf { cond, code } => write!(f, "trap_if {cond}, {code}"),
+            Self::Trap { code } => write!(f, "trap {code}"),
+            Self::Args { defs } => {
+                write!(f, "args")?;
+                pairs(f, defs)
+            }
+            Self::Return { uses } => {
+                write!(f, "return")?;
+                pairs(f, uses)
+            }
+            Self::Call(info) => {
+                match &info.dest {
+                    CallDest::Near(target) => write!(f, "call {target}")?,
+                    CallDest::Far(target) => write!(f, "call_far {target}")?,
+                    CallDest::Reg(reg) => write!(f, "call {reg}")?,
+                }
+                pairs(f, &info.uses)?;
+                write!(f, " ->")?;
+                pairs(f, &info.defs)
+            }
+            Self::Jump => write!(f, "jump"),
+            Self::CondBr { cond } => write!(f, "br_if {cond}"),
+            Self::BrTable { index, tmp, base, entries } => write!(f, "br_table {index}, {tmp}, {base}, {entries:?}"),
+            Self::ReturnAddress { dst } => write!(f, "return_address {dst}"),
+            Self::Fence => write!(f, "fence"),
+            Self::Nop => write!(f, "nop"),
+        }
+    }
+}
+
+fn pairs(f: &mut fmt::Formatter<'_>, list: &[(super::reg::Reg, npu_mc::Reg)]) -> fmt::Result {
+    for (i, (reg, at)) in list.iter().enumerate() {
+        write!(f, "{} {reg}={}", if i > 0 { "," } else { "" }, at.name())?;
+    }
+    Ok(())
+}

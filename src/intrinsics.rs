@@ -1,0 +1,59 @@
+//! Calls to reserved names that are instructions of the machine.
+//!
+//! So far these are the float unit's operations on bit patterns, which the runtime builds on: they do exactly what the
+//! hardware does (`microarch.md` section 6), errata included.
+
+use crate::inst::reg::Reg;
+use crate::inst::{MInst, Srcs};
+use crate::lower::{InstOutput, Lower, ValueRegs};
+use cranelift_codegen::ir::{ExternalName, FuncRef, Function, Value, types};
+use npu_mc::Opcode;
+use regalloc2::RegClass;
+
+/// Name, instruction and number of operands. All operands and the result are i32.
+const RAW: &[(&str, Opcode, usize)] = &[
+    ("__builtin_npu_raw_fadd", Opcode::ADDFSSS_32, 2),
+    ("__builtin_npu_raw_fmul", Opcode::MULFSSS_32, 2),
+    ("__builtin_npu_raw_fdiv", Opcode::DIVFSSS_32, 2),
+    ("__builtin_npu_raw_itof", Opcode::I32TOF32_SS, 1),
+    ("__builtin_npu_raw_ftoi", Opcode::F32TOI32_SS, 1),
+];
+
+/// What a reserved name turns out to be.
+pub enum Reserved {
+    /// An instruction.
+    Instruction(Opcode),
+    /// A name that starts like an intrinsic but is none, or is called with another signature.
+    Unknown(String),
+}
+
+/// Whether the function reference is an intrinsic. `None` for ordinary functions.
+pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved> {
+    let data = &func.dfg.ext_funcs[callee];
+    let ExternalName::TestCase(name) = &data.name else { return None };
+    let name = std::str::from_utf8(name.raw()).ok()?;
+    if !name.starts_with("__builtin_npu_") {
+        return None;
+    }
+    let sig = &func.dfg.signatures[data.signature];
+    let all_words = sig.params.iter().chain(&sig.returns).all(|p| p.value_type == types::I32);
+    let known = RAW.iter().find(|(known, _, operands)| {
+        *known == name && sig.params.len() == *operands && sig.returns.len() == 1 && all_words
+    });
+    Some(match known {
+        Some((_, op, _)) => Reserved::Instruction(*op),
+        None => Reserved::Unknown(name.to_owned()),
+    })
+}
+
+/// Lowers a call of an intrinsic.
+pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
+    let Some(Reserved::Instruction(op)) = classify(ctx.func, callee) else { return None };
+    let mut srcs = Srcs::new();
+    for &arg in args {
+        srcs.push(Reg::Virtual(ctx.put_in_regs(arg).as_slice()[0]));
+    }
+    let dst = ctx.new_vreg(RegClass::Int);
+    ctx.emit(MInst::Op { op, dst: Some(Reg::Virtual(dst)), srcs, imm: 0 });
+    Some(smallvec::smallvec![ValueRegs::one(dst)])
+}

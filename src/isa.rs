@@ -1,0 +1,158 @@
+//! The target as an object: triple, flags, settings, and the door to the compiler.
+
+use crate::code::CompiledCode;
+use crate::compile::{self, StageRequest};
+use crate::error::CompileError;
+use crate::settings::{SetError, TargetSettings};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::settings::Flags;
+use std::fmt;
+use std::sync::Arc;
+
+/// The target's name. `target-lexicon` does not know the architecture, so this is a type of our own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Triple(());
+
+/// The triple in full.
+const FULL: &str = "naplespu-unknown-none-elf";
+
+impl fmt::Display for Triple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FULL)
+    }
+}
+
+/// A target that is not this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TripleError(String);
+
+impl std::error::Error for TripleError {}
+
+impl fmt::Display for TripleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown target `{}`: this compiler is for `naplespu`", self.0)
+    }
+}
+
+impl std::str::FromStr for Triple {
+    type Err = TripleError;
+
+    /// Accepts `naplespu` alone, or with a vendor, system and format behind it.
+    fn from_str(text: &str) -> Result<Self, TripleError> {
+        let arch = text.split('-').next().unwrap_or_default();
+        if arch == "naplespu" && text.split('-').count() <= 4 { Ok(Self(())) } else { Err(TripleError(text.to_owned())) }
+    }
+}
+
+/// A builder for the target, as `cranelift_codegen::isa::lookup` would give one.
+pub fn isa_builder(triple: Triple) -> Builder {
+    Builder { triple, settings: TargetSettings::default() }
+}
+
+/// Collects settings of the target.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    triple: Triple,
+    settings: TargetSettings,
+}
+
+impl Builder {
+    /// The target.
+    pub fn triple(&self) -> Triple {
+        self.triple
+    }
+
+    /// Sets a setting of the target from text. Shared flags go to [`cranelift_codegen::settings::Configurable`].
+    ///
+    /// # Errors
+    ///
+    /// [`SetError`] for an unknown name or a value that does not fit.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<&mut Self, SetError> {
+        self.settings.set(name, value)?;
+        Ok(self)
+    }
+
+    /// Switches a setting on.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError`] if there is no such setting or it is not a switch.
+    pub fn enable(&mut self, name: &str) -> Result<&mut Self, SetError> {
+        self.set(name, "true")
+    }
+
+    /// The target with these settings and the shared flags.
+    pub fn finish(self, flags: Flags) -> Arc<Isa> {
+        Arc::new(Isa { triple: self.triple, flags, settings: self.settings })
+    }
+}
+
+/// The NaplesPU target.
+pub struct Isa {
+    triple: Triple,
+    flags: Flags,
+    settings: TargetSettings,
+}
+
+impl fmt::Debug for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = self.flags.to_string();
+        f.debug_struct("Isa").field("triple", &self.triple).field("flags", &flags).field("settings", &self.settings).finish()
+    }
+}
+
+impl Isa {
+    /// The target's name.
+    pub fn name(&self) -> &'static str {
+        "naplespu"
+    }
+
+    /// The target.
+    pub fn triple(&self) -> Triple {
+        self.triple
+    }
+
+    /// The shared flags.
+    pub fn flags(&self) -> &Flags {
+        &self.flags
+    }
+
+    /// The target's own settings.
+    pub fn settings(&self) -> &TargetSettings {
+        &self.settings
+    }
+
+    /// Whether the named erratum (`td/NaplesPUErrata.td`) is worked around.
+    pub fn has_erratum(&self, name: &str) -> bool {
+        self.settings.works_around(name)
+    }
+
+    /// Width of an address in bits.
+    pub fn pointer_bits(&self) -> u8 {
+        32
+    }
+
+    /// Compiles the function in the context. The context's function is optimized in place.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    pub fn compile(&self, ctx: &mut Context, ctrl: &mut ControlPlane) -> Result<CompiledCode, CompileError> {
+        self.compile_with_stages(ctx, ctrl, StageRequest::default())
+    }
+
+    /// Compiles the function and keeps the text of intermediate forms.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    pub fn compile_with_stages(
+        &self,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+        request: StageRequest,
+    ) -> Result<CompiledCode, CompileError> {
+        compile::run(self, ctx, ctrl, request)
+    }
+}

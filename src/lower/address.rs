@@ -1,0 +1,175 @@
+//! Addresses of loads and stores: which form they take, and what is known about their alignment.
+
+use super::Lower;
+use crate::frame;
+use crate::inst::reg::Reg;
+use crate::inst::{AMode, MInst, Srcs};
+use cranelift_codegen::ir::{Endianness, InstructionData, MemFlags, Opcode, StackSlot, Value, ValueDef};
+use crate::emit::expand::immediate_range;
+use npu_mc::machine::STACK_ALIGN;
+use npu_mc::{Opcode as Op, OperandKind};
+use regalloc2::RegClass;
+
+/// How far the definition of an address is followed.
+const MAX_DEPTH: u32 = 8;
+
+/// Bytes after an address that one access may touch through its own offset: a word taken apart.
+const SPAN: i64 = 3;
+
+impl Lower<'_> {
+    /// Whether an access is one instruction: aligned to its size, little-endian, in main memory.
+    pub fn is_plain_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
+        let data = self.func.dfg.mem_flags[flags];
+        let little = data.explicit_endianness() != Some(Endianness::Big);
+        let aligned = || {
+            bytes == 1
+                || data.aligned()
+                || self.alignment(pointer, MAX_DEPTH).min(low_bit(i64::from(offset))) >= u64::from(bytes)
+        };
+        (little || bytes == 1) && aligned() && self.is_main_memory(flags)
+    }
+
+    /// Whether an access goes to main memory: it has no alias region, or one that is not the scratchpad's.
+    pub fn is_main_memory(&self, flags: MemFlags) -> bool {
+        let Some(region) = self.func.dfg.mem_flags[flags].alias_region() else { return true };
+        !crate::validate::is_scratchpad(self.func, region)
+    }
+
+    /// The largest power of two, up to 2^16, that is known to divide the value.
+    fn alignment(&self, value: Value, depth: u32) -> u64 {
+        let value = self.func.dfg.resolve_aliases(value);
+        if let Some(constant) = self.as_constant(value) {
+            return low_bit(constant.cast_signed());
+        }
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else { return 1 };
+        if depth == 0 {
+            return 1;
+        }
+        let next = |v| self.alignment(v, depth - 1);
+        match self.func.dfg.insts[inst] {
+            InstructionData::StackAddr { stack_slot, offset, .. } => {
+                let slot = &self.func.sized_stack_slots[stack_slot];
+                frame::slot_alignment(slot).min(low_bit(i64::from(i32::from(offset))))
+            }
+            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::Isub | Opcode::Bor, args } => {
+                next(args[0]).min(next(args[1]))
+            }
+            InstructionData::Binary { opcode: Opcode::Band, args } => next(args[0]).max(next(args[1])),
+            InstructionData::Binary { opcode: Opcode::Imul, args } => (next(args[0]) * next(args[1])).min(1 << 16),
+            InstructionData::Binary { opcode: Opcode::Ishl, args } => match self.as_constant(args[1]) {
+                Some(amount) if amount < 16 => (next(args[0]) << amount).min(1 << 16),
+                _ => next(args[0]),
+            },
+            InstructionData::Ternary { opcode: Opcode::Select | Opcode::SelectSpectreGuard, args } => {
+                next(args[1]).min(next(args[2]))
+            }
+            _ => 1,
+        }
+    }
+
+    /// The address `pointer` + `offset`, with what can be folded into the instruction's offset folded.
+    pub fn address(&mut self, pointer: Value, offset: i32) -> AMode {
+        let (lowest, highest) = immediate_range(OperandKind::Offset9);
+        let fits = |total: i64| (i64::from(lowest)..=i64::from(highest) - SPAN).contains(&total);
+        let mut total = i64::from(offset);
+        let mut pointer = self.func.dfg.resolve_aliases(pointer);
+        // The deepest base from which the offset is still in reach.
+        let mut best = fits(total).then_some((pointer, total));
+        for _ in 0..MAX_DEPTH {
+            let ValueDef::Result(inst, 0) = self.func.dfg.value_def(pointer) else { break };
+            match self.func.dfg.insts[inst] {
+                InstructionData::Binary { opcode: Opcode::Iadd, args } => {
+                    let Some((base, constant)) = self.split_constant(args) else { break };
+                    total += constant;
+                    pointer = self.func.dfg.resolve_aliases(base);
+                    if fits(total) {
+                        best = Some((pointer, total));
+                    }
+                }
+                InstructionData::StackAddr { stack_slot, offset, .. }
+                    if !frame::is_over_aligned(&self.func.sized_stack_slots[stack_slot]) =>
+                {
+                    let within = total + i64::from(i32::from(offset));
+                    if let Ok(offset) = i32::try_from(within) {
+                        return AMode::Slot { slot: stack_slot, offset };
+                    }
+                    break;
+                }
+                _ => break,
+            }
+        }
+        match best {
+            Some((base, total)) => {
+                let base = self.put_in_regs(base).as_slice()[0];
+                AMode::Reg { base: Reg::Virtual(base), offset: i32::try_from(total).unwrap_or(0) }
+            }
+            None => self.far_address(pointer, total),
+        }
+    }
+
+    /// A register with the address of a place in a stack slot. A slot that is aligned better than the stack has some
+    /// room to spare, in which its start is found at run time.
+    pub fn address_of_slot(&mut self, slot: StackSlot, offset: i32) -> Reg {
+        let data = &self.func.sized_stack_slots[slot];
+        if !frame::is_over_aligned(data) {
+            return self.emit_address(AMode::Slot { slot, offset });
+        }
+        let align = u32::try_from(frame::slot_alignment(data)).unwrap_or(1 << 31);
+        let room = i32::try_from(align - STACK_ALIGN).unwrap_or(i32::MAX);
+        let last = self.emit_address(AMode::Slot { slot, offset: room });
+        let mask = Reg::Virtual(self.constant(align.wrapping_neg()));
+        let start = self.emit_binary(Op::ANDSSS_32, last, mask);
+        if offset == 0 {
+            return start;
+        }
+        let distance = Reg::Virtual(self.constant(offset.cast_unsigned()));
+        self.emit_binary(Op::ADDSSS_32, start, distance)
+    }
+
+    fn emit_address(&mut self, addr: AMode) -> Reg {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::Address { dst, addr });
+        dst
+    }
+
+    fn emit_binary(&mut self, op: Op, a: Reg, b: Reg) -> Reg {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::Op { op, dst: Some(dst), srcs: Srcs::from_slice(&[a, b]), imm: 0 });
+        dst
+    }
+
+    /// An address whose offset no instruction reaches: the high part is added, neighbours share the constant.
+    fn far_address(&mut self, pointer: Value, total: i64) -> AMode {
+        let total = (total & i64::from(u32::MAX)) as u32;
+        let low = total & 0x7f;
+        let base = self.put_in_regs(pointer).as_slice()[0];
+        let high = self.constant(total - low);
+        let sum = self.emit_binary(Op::ADDSSS_32, Reg::Virtual(base), Reg::Virtual(high));
+        AMode::Reg { base: sum, offset: low.cast_signed() }
+    }
+
+    fn split_constant(&self, args: [Value; 2]) -> Option<(Value, i64)> {
+        let constant = |v| self.as_constant(v).map(|c| i64::from(super::sign_extend(c, 32).cast_signed()));
+        match (constant(args[0]), constant(args[1])) {
+            (_, Some(c)) => Some((args[0], c)),
+            (Some(c), None) => Some((args[1], c)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The largest power of two, up to 2^16, that divides the number.
+fn low_bit(number: i64) -> u64 {
+    1 << number.trailing_zeros().min(16)
+}
+
+/// The address some bytes after another. The offset has room for the bytes of one access.
+pub fn plus(addr: AMode, bytes: i32) -> AMode {
+    match addr {
+        AMode::Reg { base, offset } => AMode::Reg { base, offset: offset + bytes },
+        AMode::Slot { slot, offset } => AMode::Slot { slot, offset: offset.wrapping_add(bytes) },
+        AMode::Incoming { offset } => AMode::Incoming { offset: offset + bytes },
+        AMode::Outgoing { offset } => AMode::Outgoing { offset: offset + bytes },
+        AMode::Local { area, offset } => AMode::Local { area, offset: offset + bytes },
+    }
+}

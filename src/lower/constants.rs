@@ -1,0 +1,53 @@
+//! Constants that lowering has promised to somebody and not yet defined.
+//!
+//! Lowering runs backwards, so a constant is asked for by its last user first. Users that are close together share one
+//! definition, placed in front of the first of them; a constant nobody has asked for in a while is defined at once, so
+//! that it does not occupy a register over a long stretch.
+
+use regalloc2::VReg;
+use rustc_hash::FxHashMap;
+
+/// How many machine instructions may lie between two users that share a definition.
+const WINDOW: usize = 48;
+
+/// Constants with the register promised and the position of the latest request.
+#[derive(Debug, Default)]
+pub struct ConstantPool {
+    pending: FxHashMap<u32, (VReg, usize)>,
+}
+
+impl ConstantPool {
+    /// The register of a pending constant, whose latest use is now at `position`.
+    pub fn get(&mut self, value: u32, position: usize) -> Option<VReg> {
+        let (reg, last) = self.pending.get_mut(&value)?;
+        *last = position;
+        Some(*reg)
+    }
+
+    /// Promises `reg` for the constant.
+    pub fn insert(&mut self, value: u32, reg: VReg, position: usize) {
+        self.pending.insert(value, (reg, position));
+    }
+
+    /// Removes and returns the constants that nobody asked for lately, in a fixed order.
+    pub fn take_older_than(&mut self, position: usize) -> Vec<(u32, VReg)> {
+        if self.pending.is_empty() {
+            return Vec::new();
+        }
+        let limit = position.saturating_sub(WINDOW);
+        let mut old: Vec<(u32, VReg)> =
+            self.pending.iter().filter(|(_, (_, last))| *last < limit).map(|(&value, &(reg, _))| (value, reg)).collect();
+        for (value, _) in &old {
+            self.pending.remove(value);
+        }
+        old.sort_by_key(|(_, reg)| reg.vreg());
+        old
+    }
+
+    /// Removes and returns all pending constants, in a fixed order.
+    pub fn take_all(&mut self) -> Vec<(u32, VReg)> {
+        let mut all: Vec<(u32, VReg)> = self.pending.drain().map(|(value, (reg, _))| (value, reg)).collect();
+        all.sort_by_key(|(_, reg)| reg.vreg());
+        all
+    }
+}

@@ -1,0 +1,521 @@
+//! The Rust side of the ISLE rules: extractors that look at CLIF and constructors that emit machine instructions.
+
+use super::{InstOutput, Lower, ValueRegs, address, sign_extend};
+use crate::abi::call;
+use crate::emit::expand::immediate_range;
+use crate::inst::reg::{Gpr, Reg, Vector};
+use crate::inst::{AMode, Cond, MInst, Srcs};
+use crate::runtime::Routine;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Imm64, Offset32, Uimm8};
+use cranelift_codegen::ir::{
+    AtomicRmwOp, Block, BlockCall, Constant, DynamicStackSlot, ExceptionTable, FuncRef, GlobalValue, Immediate, Inst,
+    InstructionData, JumpTable, MemFlags, MemFlagsData, Opcode, SigRef, StackSlot, TrapCode, Type, Value, ValueDef,
+    ValueList, types,
+};
+use npu_mc::{Opcode as Op, OperandKind};
+use regalloc2::RegClass;
+use smallvec::smallvec;
+
+/// A 9-bit signed immediate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Simm9(pub i16);
+
+/// A 16-bit immediate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imm16(pub u16);
+
+type Unit = ();
+type ValueSlice = (ValueList, usize);
+type ValueArray2 = [Value; 2];
+type ValueArray3 = [Value; 3];
+type BlockArray2 = [BlockCall; 2];
+
+/// The code that the ISLE compiler makes from the rules.
+#[expect(
+    dead_code,
+    unused_imports,
+    unused_variables,
+    non_camel_case_types,
+    non_snake_case,
+    missing_docs,
+    clippy::all,
+    reason = "generated code is judged by the tests of its generator, not by lints"
+)]
+mod generated {
+    use super::*;
+    use cranelift_codegen::ir::types::*;
+    include!(concat!(env!("OUT_DIR"), "/lower_isle.rs"));
+}
+
+/// Lowers one instruction. `None` if no rule covers it.
+pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
+    generated::constructor_lower(ctx, inst)
+}
+
+/// The 9-bit immediate of a number, if it fits.
+fn simm9(number: i64) -> Option<Simm9> {
+    let (lowest, highest) = immediate_range(OperandKind::Simm9);
+    let number = i32::try_from(number).ok()?;
+    if (lowest..=highest).contains(&number) { i16::try_from(number).ok().map(Simm9) } else { None }
+}
+
+/// An immediate from a number that fits by construction: a width, a bit position, a small mask.
+fn small(number: u32) -> Simm9 {
+    Simm9(i16::try_from(number & 0xff).unwrap_or(0))
+}
+
+impl Lower<'_> {
+    fn emit_op(&mut self, op: Op, srcs: &[Reg], imm: i32, class: RegClass) -> Reg {
+        let dst = Reg::Virtual(self.new_vreg(class));
+        self.emit(MInst::Op { op, dst: Some(dst), srcs: Srcs::from_slice(srcs), imm });
+        dst
+    }
+
+    fn scalar_constant(&self, value: Value) -> Option<u64> {
+        if self.func.dfg.value_type(value).bits() > 32 {
+            return None;
+        }
+        self.as_constant(value)
+    }
+
+    /// The constant, sign-extended from its type.
+    fn signed_constant(&self, value: Value) -> Option<i32> {
+        let constant = self.scalar_constant(value)?;
+        Some(sign_extend(constant, self.func.dfg.value_type(value).bits()).cast_signed())
+    }
+
+    fn defining(&self, value: Value) -> Option<Inst> {
+        match self.func.dfg.value_def(self.func.dfg.resolve_aliases(value)) {
+            ValueDef::Result(inst, 0) => Some(inst),
+            _ => None,
+        }
+    }
+
+    fn opcode_of(&self, value: Value) -> Option<Opcode> {
+        self.defining(value).map(|inst| self.func.dfg.insts[inst].opcode())
+    }
+}
+
+/// Emitters of one machine instruction, named after the register kinds that go out and come in: `s` scalar, `v` vector,
+/// `i` 9-bit immediate, `w` 16-bit immediate, `t` the tied old value of the destination, `m` an address.
+macro_rules! emitters {
+    ($($name:ident: $out:ident <- $class:ident, ($($reg:ident: $kind:ident),*);)*) => {$(
+        fn $name(&mut self, op: &Op, $($reg: $kind),*) -> $out {
+            $out(self.emit_op(*op, &[$($reg.0),*], 0, RegClass::$class))
+        }
+    )*};
+}
+
+impl generated::Context for Lower<'_> {
+    // One machine instruction.
+
+    emitters! {
+        emit_s_s: Gpr <- Int, (a: Gpr);
+        emit_s_ss: Gpr <- Int, (a: Gpr, b: Gpr);
+        emit_s_v: Gpr <- Int, (a: Vector);
+        emit_s_vs: Gpr <- Int, (a: Vector, b: Gpr);
+        emit_s_vv: Gpr <- Int, (a: Vector, b: Vector);
+        emit_v_s: Vector <- Vector, (a: Gpr);
+        emit_v_v: Vector <- Vector, (a: Vector);
+        emit_v_vs: Vector <- Vector, (a: Vector, b: Gpr);
+        emit_v_vv: Vector <- Vector, (a: Vector, b: Vector);
+    }
+
+    fn emit_s_si(&mut self, op: &Op, a: Gpr, imm: Simm9) -> Gpr {
+        Gpr(self.emit_op(*op, &[a.0], i32::from(imm.0), RegClass::Int))
+    }
+
+    fn emit_s_vi(&mut self, op: &Op, a: Vector, imm: Simm9) -> Gpr {
+        Gpr(self.emit_op(*op, &[a.0], i32::from(imm.0), RegClass::Int))
+    }
+
+    fn emit_v_vi(&mut self, op: &Op, a: Vector, imm: Simm9) -> Vector {
+        Vector(self.emit_op(*op, &[a.0], i32::from(imm.0), RegClass::Vector))
+    }
+
+    fn emit_s_w(&mut self, op: &Op, imm: Imm16) -> Gpr {
+        Gpr(self.emit_op(*op, &[], i32::from(imm.0), RegClass::Int))
+    }
+
+    fn emit_s_tw(&mut self, op: &Op, old: Gpr, imm: Imm16) -> Gpr {
+        Gpr(self.emit_op(*op, &[old.0], i32::from(imm.0), RegClass::Int))
+    }
+
+    fn emit_v_w(&mut self, op: &Op, imm: Imm16) -> Vector {
+        Vector(self.emit_op(*op, &[], i32::from(imm.0), RegClass::Vector))
+    }
+
+    fn emit_v_tw(&mut self, op: &Op, old: Vector, imm: Imm16) -> Vector {
+        Vector(self.emit_op(*op, &[old.0], i32::from(imm.0), RegClass::Vector))
+    }
+
+    fn emit_v_m(&mut self, op: &Op, addr: AMode) -> Vector {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Vector));
+        self.emit(MInst::Load { op: *op, dst, addr });
+        Vector(dst)
+    }
+
+    fn emit__vm(&mut self, op: &Op, src: Vector, addr: AMode) -> Unit {
+        self.emit(MInst::Store { op: *op, src: src.0, addr });
+    }
+
+    fn emit_s_m(&mut self, op: &Op, addr: AMode) -> Gpr {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::Load { op: *op, dst, addr });
+        Gpr(dst)
+    }
+
+    fn emit__sm(&mut self, op: &Op, src: Gpr, addr: AMode) -> Unit {
+        self.emit(MInst::Store { op: *op, src: src.0, addr });
+    }
+
+    // Looking at CLIF.
+
+    fn inst_data_value(&mut self, inst: Inst) -> (Type, InstructionData) {
+        (self.result_type(inst).unwrap_or(types::INVALID), self.func.dfg.insts[inst])
+    }
+
+    fn result_type(&mut self, inst: Inst) -> Option<Type> {
+        self.func.dfg.inst_results(inst).first().map(|&v| self.func.dfg.value_type(v))
+    }
+
+    fn def_inst(&mut self, value: Value) -> Option<Inst> {
+        self.defining(value)
+    }
+
+    fn value_type(&mut self, value: Value) -> Type {
+        self.func.dfg.value_type(value)
+    }
+
+    fn value_list_slice(&mut self, list: ValueList) -> ValueSlice {
+        (list, 0)
+    }
+
+    fn value_slice_unwrap(&mut self, slice: ValueSlice) -> Option<(Value, ValueSlice)> {
+        let (list, start) = slice;
+        list.get(start, &self.func.dfg.value_lists).map(|value| (value, (list, start + 1)))
+    }
+
+    fn unpack_value_array_2(&mut self, array: &ValueArray2) -> (Value, Value) {
+        (array[0], array[1])
+    }
+
+    fn pack_value_array_2(&mut self, a: Value, b: Value) -> ValueArray2 {
+        [a, b]
+    }
+
+    fn unpack_value_array_3(&mut self, array: &ValueArray3) -> (Value, Value, Value) {
+        (array[0], array[1], array[2])
+    }
+
+    fn pack_value_array_3(&mut self, a: Value, b: Value, c: Value) -> ValueArray3 {
+        [a, b, c]
+    }
+
+    fn unpack_block_array_2(&mut self, array: &BlockArray2) -> (BlockCall, BlockCall) {
+        (array[0], array[1])
+    }
+
+    fn pack_block_array_2(&mut self, a: BlockCall, b: BlockCall) -> BlockArray2 {
+        [a, b]
+    }
+
+    // Registers and results.
+
+    fn put_in_gpr(&mut self, value: Value) -> Gpr {
+        Gpr(Reg::Virtual(self.put_in_regs(value).as_slice()[0]))
+    }
+
+    fn put_in_vec(&mut self, value: Value) -> Vector {
+        Vector(Reg::Virtual(self.put_in_regs(value).as_slice()[0]))
+    }
+
+    fn output_gpr(&mut self, reg: Gpr) -> InstOutput {
+        smallvec![self.as_output(reg.0)]
+    }
+
+    fn output_vec(&mut self, reg: Vector) -> InstOutput {
+        smallvec![self.as_output(reg.0)]
+    }
+
+    fn output_none(&mut self, (): Unit) -> InstOutput {
+        smallvec![]
+    }
+
+    fn output_pair(&mut self, a: Gpr, b: Gpr) -> InstOutput {
+        smallvec![self.as_output(a.0), self.as_output(b.0)]
+    }
+
+    fn unit(&mut self) -> Unit {}
+
+    // Types.
+
+    fn int_fits_in_32(&mut self, ty: Type) -> Option<Type> {
+        matches!(ty, types::I8 | types::I16 | types::I32).then_some(ty)
+    }
+
+    fn int_narrow(&mut self, ty: Type) -> Option<Type> {
+        matches!(ty, types::I8 | types::I16).then_some(ty)
+    }
+
+    fn ty_bits(&mut self, ty: Type) -> u32 {
+        ty.bits()
+    }
+
+    fn width_imm(&mut self, ty: Type) -> Simm9 {
+        small(ty.bits())
+    }
+
+    fn spare_imm(&mut self, ty: Type) -> Simm9 {
+        small(32 - ty.bits())
+    }
+
+    fn neg_spare_imm(&mut self, ty: Type) -> Simm9 {
+        Simm9(-small(32 - ty.bits()).0)
+    }
+
+    fn cls_bias(&mut self, ty: Type) -> Simm9 {
+        Simm9(-small(33 - ty.bits()).0)
+    }
+
+    fn amount_mask(&mut self, ty: Type) -> Simm9 {
+        small(ty.bits() - 1)
+    }
+
+    fn bit_above(&mut self, ty: Type) -> u32 {
+        1 << ty.bits()
+    }
+
+    fn signed_min(&mut self, ty: Type) -> u32 {
+        sign_extend(1 << (ty.bits() - 1), ty.bits())
+    }
+
+    // Constants.
+
+    fn simm9(&mut self, value: Value) -> Option<Simm9> {
+        simm9(i64::from(self.signed_constant(value)?))
+    }
+
+    fn simm9_neg(&mut self, value: Value) -> Option<Simm9> {
+        simm9(-i64::from(self.signed_constant(value)?))
+    }
+
+    fn uimm8(&mut self, value: Value) -> Option<Simm9> {
+        simm9(self.scalar_constant(value)?.cast_signed())
+    }
+
+    fn uimm5(&mut self, value: Value) -> Option<Simm9> {
+        self.as_constant(value).map(|c| small((c & 31) as u32))
+    }
+
+    fn const_i32(&mut self, value: Value) -> Option<i32> {
+        self.signed_constant(value)
+    }
+
+    fn const_u32(&mut self, value: Value) -> Option<u32> {
+        u32::try_from(self.scalar_constant(value)?).ok()
+    }
+
+    fn zero(&mut self, value: Value) -> Option<Value> {
+        (self.as_constant(value)? == 0).then_some(value)
+    }
+
+    fn all_ones(&mut self, value: Value) -> Option<Value> {
+        (self.signed_constant(value)? == -1).then_some(value)
+    }
+
+    fn nonzero_constant(&mut self, value: Value) -> Option<Value> {
+        (self.scalar_constant(value)? != 0).then_some(value)
+    }
+
+    fn not_minus_one(&mut self, value: Value) -> Option<Value> {
+        (self.signed_constant(value)? != -1).then_some(value)
+    }
+
+    fn is_const(&mut self, value: Value) -> Option<Value> {
+        self.as_constant(value).map(|_| value)
+    }
+
+    fn const_amount(&mut self, ty: Type, value: Value) -> Simm9 {
+        let constant = self.as_constant(value).unwrap_or(0);
+        small((constant & u64::from(ty.bits() - 1)) as u32)
+    }
+
+    fn const_amount_back(&mut self, ty: Type, value: Value) -> Simm9 {
+        let constant = self.as_constant(value).unwrap_or(0).wrapping_neg();
+        small((constant & u64::from(ty.bits() - 1)) as u32)
+    }
+
+    fn simm9_const(&mut self, number: i32) -> Simm9 {
+        simm9(i64::from(number)).unwrap_or(Simm9(0))
+    }
+
+    fn as_simm9(&mut self, number: i32) -> Option<Simm9> {
+        simm9(i64::from(number))
+    }
+
+    fn const_gpr(&mut self, number: u32) -> Gpr {
+        Gpr(Reg::Virtual(self.constant(number)))
+    }
+
+    // What is known about upper bits.
+
+    fn known_zero_extended(&mut self, value: Value) -> Option<Value> {
+        let inst = self.defining(value)?;
+        let opcode = self.func.dfg.insts[inst].opcode();
+        // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
+        let known = matches!(opcode, Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz);
+        known.then_some(value)
+    }
+
+    fn signed_load(&mut self, value: Value) -> Option<Value> {
+        let narrow = self.func.dfg.value_type(value).bits() < 32;
+        (narrow && self.request_signed_load(value)).then_some(value)
+    }
+
+    fn boolean(&mut self, value: Value) -> Option<Value> {
+        (self.opcode_of(value)? == Opcode::Icmp).then_some(value)
+    }
+
+    // Memory.
+
+    fn main_memory_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<AMode> {
+        let offset = i32::from(offset);
+        self.is_plain_access(flags, pointer, offset, bytes).then(|| self.address(pointer, offset))
+    }
+
+    fn unaligned_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32) -> Option<AMode> {
+        self.is_main_memory(flags).then(|| self.address(pointer, i32::from(offset)))
+    }
+
+    fn address_plus(&mut self, addr: AMode, bytes: u8) -> AMode {
+        address::plus(addr, i32::from(bytes))
+    }
+
+    fn big_endian(&mut self, flags: MemFlags) -> Option<Unit> {
+        use cranelift_codegen::ir::Endianness;
+        (self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)).then_some(())
+    }
+
+    fn wants_sign(&mut self, inst: Inst) -> Option<Unit> {
+        self.wants_signed_load(inst).then_some(())
+    }
+
+    // Conditions and control flow.
+
+    fn nonzero(&mut self, reg: Gpr) -> Cond {
+        Cond { reg: reg.0, nonzero: true }
+    }
+
+    fn is_zero(&mut self, reg: Gpr) -> Cond {
+        Cond { reg: reg.0, nonzero: false }
+    }
+
+    fn invert(&mut self, cond: Cond) -> Cond {
+        cond.inverted()
+    }
+
+    fn select_gpr(&mut self, cond: Cond, if_true: Gpr, if_false: Gpr) -> Gpr {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::Select { dst, cond, if_true: if_true.0, if_false: if_false.0 });
+        Gpr(dst)
+    }
+
+    fn emit_jump(&mut self) -> Unit {
+        self.emit(MInst::Jump);
+    }
+
+    fn emit_brif(&mut self, cond: Cond) -> Unit {
+        self.emit(MInst::CondBr { cond });
+    }
+
+    fn emit_br_table(&mut self, index: Gpr) -> Unit {
+        let tmp = Reg::Virtual(self.new_vreg(RegClass::Int));
+        let base = Reg::Virtual(self.new_vreg(RegClass::Int));
+        let entries = self.table().to_vec();
+        self.emit(MInst::BrTable { index: index.0, tmp, base, entries });
+    }
+
+    fn trap_if(&mut self, cond: Cond, code: &TrapCode) -> Unit {
+        self.emit(MInst::TrapIf { cond, code: *code });
+    }
+
+    fn emit_trap(&mut self, code: &TrapCode) -> Unit {
+        self.emit(MInst::Trap { code: *code });
+    }
+
+    fn emit_fence(&mut self) -> Unit {
+        self.emit(MInst::Fence);
+    }
+
+    // Calls.
+
+    fn call_routine(&mut self, routine: &Routine, a: Gpr, b: Gpr) -> Gpr {
+        Gpr(call::routine(self, *routine, [a.0, b.0]))
+    }
+
+    fn gen_call(&mut self, callee: FuncRef, args: ValueSlice) -> Option<InstOutput> {
+        call::direct(self, callee, args.0.as_slice(&self.func.dfg.value_lists))
+    }
+
+    fn gen_call_indirect(&mut self, sig: SigRef, callee: Value, args: ValueSlice) -> Option<InstOutput> {
+        let callee = self.put_in_gpr(callee);
+        call::indirect(self, sig, callee.0, &args.0.as_slice(&self.func.dfg.value_lists)[args.1..])
+    }
+
+    fn gen_return(&mut self, args: ValueSlice) -> Option<InstOutput> {
+        call::finish(self, &args.0.as_slice(&self.func.dfg.value_lists)[args.1..])
+    }
+
+    // Addresses.
+
+    fn slot_address(&mut self, slot: StackSlot, offset: Offset32) -> Gpr {
+        Gpr(self.address_of_slot(slot, offset.into()))
+    }
+
+    fn function_address(&mut self, callee: FuncRef) -> Gpr {
+        let target = call::target(self.func, callee);
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::SymbolAddr { dst, target, addend: 0 });
+        Gpr(dst)
+    }
+
+    fn symbol_address(&mut self, global: GlobalValue) -> Option<Gpr> {
+        use cranelift_codegen::ir::GlobalValueData;
+        let GlobalValueData::Symbol { name, offset, tls: false, .. } = &self.func.global_values[global] else {
+            return None;
+        };
+        let (target, addend) = (crate::code::RelocTarget::Name(name.clone()), offset.bits());
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::SymbolAddr { dst, target, addend });
+        Some(Gpr(dst))
+    }
+
+    fn frame_pointer(&mut self) -> Gpr {
+        self.vcode.uses_frame_pointer = true;
+        self.read_special(Reg::FP)
+    }
+
+    fn stack_pointer(&mut self) -> Gpr {
+        self.read_special(Reg::SP)
+    }
+
+    fn return_address(&mut self) -> Gpr {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::ReturnAddress { dst });
+        Gpr(dst)
+    }
+}
+
+impl Lower<'_> {
+    fn as_output(&self, reg: Reg) -> ValueRegs {
+        ValueRegs::one(reg.as_virtual().unwrap_or_else(regalloc2::VReg::invalid))
+    }
+
+    fn read_special(&mut self, src: Reg) -> Gpr {
+        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+        self.emit(MInst::Move { dst, src });
+        Gpr(dst)
+    }
+}

@@ -1,0 +1,157 @@
+//! The order in which blocks are lowered and laid out, with a block of its own on every critical edge.
+//!
+//! regalloc2 puts the moves of an edge at the end of its source or at the start of its target, so an edge whose source
+//! has other successors and whose target has other predecessors needs a block in between. If no move lands there, the
+//! block is skipped when code is laid out.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode};
+use std::collections::HashMap;
+
+/// A block of the VCode to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoweredBlock {
+    /// A block of the function, with the successors of its terminator.
+    Clif {
+        /// The block.
+        block: Block,
+        /// Its successors.
+        succs: Vec<Successor>,
+    },
+    /// A block on the edge that leaves `from` as its successor number `edge`.
+    Edge {
+        /// Block call of the edge: target and arguments.
+        call: BlockCall,
+        /// Index of the target in the order.
+        target: usize,
+        /// The block that the edge comes from.
+        from: Block,
+    },
+}
+
+/// A way out of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Successor {
+    /// The block call in the terminator.
+    pub call: BlockCall,
+    /// Index in the order of the block that the branch goes to: the target, or the block on the edge.
+    pub index: usize,
+    /// Whether there is a block on the edge, which then carries the arguments.
+    pub split: bool,
+}
+
+/// The blocks of a function in layout order, the entry first. Unreachable blocks are left out.
+#[derive(Debug, Default)]
+pub struct BlockOrder {
+    /// The blocks.
+    pub blocks: Vec<LoweredBlock>,
+}
+
+/// Distinct block calls of a terminator, in the order of the branch: for `brif` always two, for `br_table` the default
+/// and then each different target once.
+pub fn distinct_calls(func: &Function, inst: Inst) -> Vec<BlockCall> {
+    let calls = func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
+    if func.dfg.insts[inst].opcode() == Opcode::Brif {
+        return calls.to_vec();
+    }
+    let mut seen: Vec<BlockCall> = Vec::with_capacity(calls.len());
+    let mut keys = HashMap::new();
+    for call in calls {
+        let key = call_key(func, call);
+        keys.entry(key).or_insert_with(|| seen.push(*call));
+    }
+    seen
+}
+
+/// Target and arguments of a block call: two calls with the same key are the same edge.
+pub fn call_key(func: &Function, call: &BlockCall) -> (Block, Vec<cranelift_codegen::ir::Value>) {
+    let args = call.args(&func.dfg.value_lists).filter_map(|arg| arg.as_value()).collect();
+    (call.block(&func.dfg.value_lists), args)
+}
+
+impl BlockOrder {
+    /// Orders the reachable blocks of the function: reverse postorder, rarely executed blocks last.
+    pub fn new(ctx: &Context) -> Self {
+        let func = &ctx.func;
+        let mut order: Vec<Block> = ctx.domtree.cfg_rpo().copied().collect();
+        let entry = func.layout.entry_block();
+        order.sort_by_key(|&b| Some(b) != entry && func.layout.is_cold(b));
+
+        // Number of edges that arrive at each block.
+        let mut in_edges: SecondaryMap<Block, u32> = SecondaryMap::new();
+        let mut calls: SecondaryMap<Block, Vec<BlockCall>> = SecondaryMap::new();
+        for &block in &order {
+            if let Some(last) = func.layout.last_inst(block) {
+                calls[block] = distinct_calls(func, last);
+                for call in &calls[block] {
+                    in_edges[call.block(&func.dfg.value_lists)] += 1;
+                }
+            }
+        }
+
+        // First place every block, then give out indices: the blocks on the edges of a block follow it directly, the
+        // fall-through edge first.
+        enum Placed {
+            Clif(Block),
+            Edge(Block, usize),
+        }
+        let mut placed = Vec::with_capacity(order.len());
+        let mut index_of: SecondaryMap<Block, usize> = SecondaryMap::new();
+        let mut edge_index: HashMap<(Block, usize), usize> = HashMap::new();
+        for &block in &order {
+            index_of[block] = placed.len();
+            placed.push(Placed::Clif(block));
+            let outgoing = &calls[block];
+            if outgoing.len() > 1 {
+                for (number, call) in outgoing.iter().enumerate().rev() {
+                    if in_edges[call.block(&func.dfg.value_lists)] > 1 {
+                        edge_index.insert((block, number), placed.len());
+                        placed.push(Placed::Edge(block, number));
+                    }
+                }
+            }
+        }
+        let blocks = placed
+            .iter()
+            .map(|p| match *p {
+                Placed::Clif(block) => LoweredBlock::Clif {
+                    block,
+                    succs: calls[block]
+                        .iter()
+                        .enumerate()
+                        .map(|(number, &call)| match edge_index.get(&(block, number)) {
+                            Some(&index) => Successor { call, index, split: true },
+                            None => {
+                                let index = index_of[call.block(&func.dfg.value_lists)];
+                                Successor { call, index, split: false }
+                            }
+                        })
+                        .collect(),
+                },
+                Placed::Edge(from, number) => {
+                    let call = calls[from][number];
+                    LoweredBlock::Edge { call, target: index_of[call.block(&func.dfg.value_lists)], from }
+                }
+            })
+            .collect();
+        Self { blocks }
+    }
+}
+
+/// For each entry of a branch table, the position of its edge among the distinct calls.
+pub fn table_entries(func: &Function, inst: Inst) -> Vec<u32> {
+    let InstructionData::BranchTable { table, .. } = func.dfg.insts[inst] else {
+        return Vec::new();
+    };
+    let keys: HashMap<_, u32> = distinct_calls(func, inst)
+        .iter()
+        .zip(0..)
+        .map(|(call, number)| (call_key(func, call), number))
+        .collect();
+    func.dfg.jump_tables[table]
+        .as_slice()
+        .iter()
+        .filter_map(|call| keys.get(&call_key(func, call)).copied())
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! Register allocation: the machine environment from td/, regalloc2 over the VCode, its checker when asked for.
+
+use crate::error::CompileError;
+use crate::inst::reg::to_preg;
+use crate::vcode::VCode;
+use cranelift_codegen::settings::{Flags, RegallocAlgorithm};
+use npu_mc::env::{ClassInfo, GPR32, VR512W};
+use npu_mc::{SReg, VReg as VectorReg};
+use std::fmt::Write;
+use std::sync::OnceLock;
+use regalloc2::{Algorithm, MachineEnv, Output, PReg, PRegSet, RegClass, RegallocOptions};
+
+/// Bytes of one spill slot as regalloc2 counts them: the spill size of a scalar.
+pub fn spill_unit() -> u32 {
+    GPR32.spill_size
+}
+
+/// Size of a spill slot for a register of the class, in units of [`spill_unit`].
+pub fn spill_words(class: RegClass) -> usize {
+    match class {
+        RegClass::Int => 1,
+        RegClass::Float | RegClass::Vector => (VR512W.spill_size / GPR32.spill_size) as usize,
+    }
+}
+
+/// Which registers a function may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterSet {
+    /// All that are allocatable (`GPR32` and `VR512W` in `td/NaplesPURegisterInfo.td`).
+    All,
+    /// The few that routines of the runtime may change: callers of `preserve_all` functions rely on the rest.
+    PreserveAll,
+}
+
+fn scalar(number: u8) -> Option<PReg> {
+    SReg::new(number).map(|r| to_preg(npu_mc::Reg::S(r)))
+}
+
+fn vector(number: u8) -> Option<PReg> {
+    VectorReg::new(number).map(|r| to_preg(npu_mc::Reg::V(r)))
+}
+
+fn set(numbers: &[u8], class: fn(u8) -> Option<PReg>) -> PRegSet {
+    numbers.iter().filter_map(|&n| class(n)).collect()
+}
+
+/// Registers that a call to a function of the convention may change.
+pub fn clobbered(registers: RegisterSet) -> PRegSet {
+    match registers {
+        RegisterSet::All => {
+            let mut all = set(GPR32.preferred, scalar);
+            all.union_from(set(VR512W.preferred, vector));
+            all
+        }
+        RegisterSet::PreserveAll => preserve_all_scalars(&GPR32).into_iter().collect(),
+    }
+}
+
+/// How many of the caller-saved scalars a `preserve_all` function may change.
+const PRESERVE_ALL_SCRATCH: usize = 10;
+
+fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
+    info.preferred.iter().take(PRESERVE_ALL_SCRATCH).filter_map(|&n| scalar(n)).collect()
+}
+
+/// The register environment for regalloc2.
+pub fn machine_env(registers: RegisterSet) -> MachineEnv {
+    let vectors = (set(VR512W.preferred, vector), set(VR512W.non_preferred, vector));
+    let scalars = match registers {
+        RegisterSet::All => (set(GPR32.preferred, scalar), set(GPR32.non_preferred, scalar)),
+        RegisterSet::PreserveAll => {
+            let scratch: PRegSet = preserve_all_scalars(&GPR32).into_iter().collect();
+            let mut rest = set(GPR32.preferred, scalar);
+            rest.union_from(set(GPR32.non_preferred, scalar));
+            for reg in scratch {
+                rest.remove(reg);
+            }
+            (scratch, rest)
+        }
+    };
+    MachineEnv {
+        preferred_regs_by_class: [scalars.0, PRegSet::empty(), vectors.0],
+        non_preferred_regs_by_class: [scalars.1, PRegSet::empty(), vectors.1],
+        scratch_by_class: [None; 3],
+        fixed_stack_slots: Vec::new(),
+    }
+}
+
+/// The environment of ordinary functions, made once.
+pub fn env_all() -> &'static MachineEnv {
+    static ENV: OnceLock<MachineEnv> = OnceLock::new();
+    ENV.get_or_init(|| machine_env(RegisterSet::All))
+}
+
+/// The environment of `preserve_all` functions, made once.
+pub fn env_preserve_all() -> &'static MachineEnv {
+    static ENV: OnceLock<MachineEnv> = OnceLock::new();
+    ENV.get_or_init(|| machine_env(RegisterSet::PreserveAll))
+}
+
+/// The VCode with the registers that were chosen and the moves that were inserted.
+pub fn display(vcode: &VCode, output: &Output) -> String {
+    use regalloc2::{Edit, Function as _, InstOrEdit};
+    let mut text = String::new();
+    for index in 0..vcode.num_blocks() {
+        let _ = writeln!(text, "block{index}:");
+        for step in output.block_insts_and_edits(vcode, regalloc2::Block::new(index)) {
+            let _ = match step {
+                InstOrEdit::Edit(Edit::Move { from, to }) => writeln!(text, "    move {to}, {from}"),
+                InstOrEdit::Inst(inst) => {
+                    let allocated = crate::emit::expand::allocated(vcode, output, inst);
+                    writeln!(text, "    {allocated}")
+                }
+            };
+        }
+    }
+    text
+}
+
+/// Runs regalloc2 as the flags say.
+///
+/// # Errors
+///
+/// [`CompileError::Regalloc`] if it fails, or if the checker (flag `regalloc_checker`) finds a wrong assignment.
+pub fn run(vcode: &VCode, env: &MachineEnv, flags: &Flags) -> Result<Output, CompileError> {
+    let options = RegallocOptions {
+        verbose_log: flags.regalloc_verbose_logs(),
+        validate_ssa: flags.regalloc_checker(),
+        algorithm: match flags.regalloc_algorithm() {
+            RegallocAlgorithm::Backtracking => Algorithm::Ion,
+            RegallocAlgorithm::SinglePass => Algorithm::Fastalloc,
+        },
+    };
+    let output = regalloc2::run(vcode, env, &options).map_err(|e| CompileError::Regalloc(e.to_string()))?;
+    if flags.regalloc_checker() {
+        let mut checker = regalloc2::checker::Checker::new(vcode, env);
+        checker.prepare(&output);
+        checker.run().map_err(|errors| CompileError::Regalloc(format!("{errors:?}")))?;
+    }
+    Ok(output)
+}
