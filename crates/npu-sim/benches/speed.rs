@@ -122,4 +122,7 @@ fn main() {
     measure("float vectors of 16 lanes", &vector_float);
     let compare = [rr(16, 3, 1, 2, 3), rr(32, 59, 3, 0, 0), rr(4, 4, 4, 1, 7)];
     measure("vector compare, mask, masked add", &compare);
+    let mut spilled = vec![rr(16, 20, 1, 2, 3), mem(34, 20, 41, 64)];
+    spilled.extend(memory);
+    measure("loads and stores beside a spilled compare", &spilled);
 }

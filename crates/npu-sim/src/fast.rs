@@ -4,6 +4,7 @@
 //! as they were before it, and [`crate::exec`] does it.
 
 use crate::alu;
+use crate::hazard::word_bit;
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::operands::is_slow;
 use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
@@ -29,8 +30,8 @@ pub(crate) enum Exit {
 pub(crate) struct Watched {
     /// Operations that touch one of these registers, scalar and vector in one set.
     pub registers: u64,
-    /// Loads and stores.
-    pub memory: bool,
+    /// Loads and stores of these words, by [`word_bit`].
+    pub memory: u64,
 }
 
 /// Words of the I/O space and the few ordinary lines above it, which the definition tells apart.
@@ -171,11 +172,23 @@ pub(crate) fn run<const WATCH: bool>(
                 $form!($name)
             }};
         }
+        // The words of an aligned access as a set.
+        macro_rules! words {
+            ($address:expr, $size:expr) => {
+                match $size {
+                    64 => 0xffff << ($address >> 2 & 63),
+                    _ => word_bit($address),
+                }
+            };
+        }
         // The address of an access, if the fast path can do it.
         macro_rules! address {
             ($alignment:expr) => {{
                 let address = a!().wrapping_add(op.imm as u32);
-                if !address.is_multiple_of($alignment) || may_be_io(address) || (WATCH && watched.memory) {
+                if !address.is_multiple_of($alignment)
+                    || may_be_io(address)
+                    || (WATCH && watched.memory & words!(address, $alignment) != 0)
+                {
                     leave!(Exit::Slow);
                 }
                 address

@@ -35,7 +35,16 @@ struct Lost {
 #[derive(Clone, Debug)]
 struct Undriven {
     registers: [u32; 64],
+    /// By address of the word.
     memory: HashMap<u32, u32>,
+    /// At least the [`word_bit`]s of those words.
+    filter: u64,
+}
+
+/// The word of an address in a set of words modulo 64.
+#[inline(always)]
+pub(crate) fn word_bit(address: u32) -> u64 {
+    1 << (address >> 2 & 63)
 }
 
 /// What is followed for one thread.
@@ -92,9 +101,9 @@ impl Watch {
         (self.stuck_scalars | self.lost.map_or(0, |l| l.scalar)) >> RM & 1 != 0
     }
 
-    /// Whether memory words hold undriven bits, so that loads and stores matter.
-    pub fn memory(&self) -> bool {
-        self.undriven.as_ref().is_some_and(|u| !u.memory.is_empty())
+    /// At least the [`word_bit`]s of the memory words that hold undriven bits, whose loads and stores matter.
+    pub fn memory(&self) -> u64 {
+        self.undriven.as_ref().map_or(0, |u| u.filter)
     }
 
     /// Instructions until the set of watched registers changes by itself.
@@ -250,6 +259,7 @@ impl Watch {
             Box::new(Undriven {
                 registers: [0; 64],
                 memory: HashMap::new(),
+                filter: 0,
             })
         });
         undriven.registers[usize::from(number & 63)] = bits;
@@ -416,10 +426,14 @@ impl Watch {
                     undriven.memory.remove(&word);
                 } else {
                     undriven.memory.insert(word, now);
+                    undriven.filter |= word_bit(word);
                 }
             }
-            if undriven.memory.is_empty() && self.undriven_scalars == 0 {
-                self.undriven = None;
+            if undriven.memory.is_empty() {
+                undriven.filter = 0;
+                if self.undriven_scalars == 0 {
+                    self.undriven = None;
+                }
             }
         } else if !vector {
             let found = self

@@ -609,6 +609,17 @@ fn undriven_bits_of_a_vector_compare() {
     // Spilled and reloaded, then masked: fine; not masked: a use.
     assert!(!found(&[mem(34, 1, 40, 0), mem(2, 4, 40, 0), and(4, 4), jba(6, 4, 4)]));
     assert!(found(&[mem(34, 1, 40, 0), mem(2, 4, 40, 0), rr(16, 5, 4, 9, SSS)]));
+    // A vector store over the spilled word drives it again; one beside it does not.
+    let spill = mem(34, 1, 40, 4);
+    let reload = [mem(2, 4, 40, 4), rr(16, 5, 4, 9, SSS)];
+    assert!(!found(&[spill, mem(38, 7, 40, 0), reload[0], reload[1]]));
+    assert!(found(&[
+        spill,
+        mem(38, 7, 40, 64),
+        mem(34, 9, 40, 8),
+        reload[0],
+        reload[1]
+    ]));
     assert!(found(&[rr(16, 5, 1, 9, SSS)]));
     assert!(found(&[rr(3, 4, 1, 9, SSS), rr(4, 4, 4, 4, SSS), rr(12, 5, 4, 0, SSS)]));
     assert!(found(&[rr(32, 4, 1, 0, VSS)]));
