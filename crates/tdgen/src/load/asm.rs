@@ -24,7 +24,7 @@ pub(super) fn pieces(
         match token {
             Token::Text(text) => push_text(&mut pieces, &text),
             Token::Name(name) => match compounds.iter().find(|c| c.name == name) {
-                Some(compound) => expand(compound, parts, span, &mut pieces)?,
+                Some(compound) => expand(compound, parts, &mut pieces)?,
                 None => pieces.push(AsmPiece::Operand(part_named(record, &name, parts, span)?)),
             },
         }
@@ -61,8 +61,8 @@ fn part_named(record: Record<'_>, name: &str, parts: &[Part], span: Span) -> Res
 }
 
 /// Adds the text of a compound operand. An immediate in front of a parenthesis is not printed if it is zero.
-fn expand(compound: &Compound, parts: &[Part], span: Span, pieces: &mut Vec<AsmPiece>) -> Result<(), Diagnostic> {
-    let tokens = tokens(&compound.format, span)?;
+fn expand(compound: &Compound, parts: &[Part], pieces: &mut Vec<AsmPiece>) -> Result<(), Diagnostic> {
+    let tokens = tokens(&compound.format, compound.span)?;
     for (i, token) in tokens.iter().enumerate() {
         let name = match token {
             Token::Text(text) => {
@@ -75,10 +75,10 @@ fn expand(compound: &Compound, parts: &[Part], span: Span, pieces: &mut Vec<AsmP
         let index = own.and_then(|(_, own)| parts.iter().position(|p| p.name == *own));
         let Some(index) = index else {
             return Err(fault(
-                span,
+                compound.span,
                 format!(
-                    "the text `{}` of operand `${}` names `${name}`, which is no sub-operand of it",
-                    compound.format, compound.name
+                    "the text `{}` of operand class `{}` names `${name}`, which is no sub-operand of it",
+                    compound.format, compound.class
                 ),
             ));
         };

@@ -99,6 +99,10 @@ impl<'a> Loader<'a> {
         let mut rows = Vec::new();
         for key in candidates.iter().filter(|c| c.column == shape.key) {
             let Some(&key_index) = self.instruction_index.get(key.record.name()) else {
+                // An instruction that could not be loaded has its own fault.
+                if key.record.is_a("Instruction") && key.record.field("Inst").is_some() {
+                    continue;
+                }
                 faults.push(also(
                     fault(
                         key.record.span(),

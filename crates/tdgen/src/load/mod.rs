@@ -15,7 +15,7 @@ mod plain;
 mod registers;
 
 use crate::model::Target;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tablegen::{Diagnostic, Label, Parsed, Record, RecordKeeper, Severity, Span};
 
 /// Checks the records and resolves them into tables.
@@ -42,6 +42,11 @@ pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     loader.mappings();
     loader.calling();
     loader.plain();
+    // What is wrong with a class shows in each of its uses.
+    let mut seen = HashSet::new();
+    loader
+        .faults
+        .retain(|fault| seen.insert((fault.message.clone(), fault.span())));
     if loader.faults.is_empty() {
         Ok(loader.target)
     } else {

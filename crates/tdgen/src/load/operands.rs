@@ -40,6 +40,10 @@ pub(super) struct Compound {
     pub(super) renamed: Vec<(String, String)>,
     /// How it is written, in the class's names.
     pub(super) format: String,
+    /// The operand class.
+    pub(super) class: String,
+    /// Where its text stands.
+    pub(super) span: Span,
 }
 
 impl<'a> Loader<'a> {
@@ -105,7 +109,7 @@ impl<'a> Loader<'a> {
             return Err(fault(
                 operand.span,
                 format!(
-                    "`{}` has {} sub-operands, but {} are named here",
+                    "`{}` has {} sub-operands, but names are given for {}",
                     class.name(),
                     subs.len(),
                     given.len()
@@ -140,6 +144,8 @@ impl<'a> Loader<'a> {
             name: operand.name.clone(),
             renamed,
             format: class.string("AsmFormat")?.to_owned(),
+            class: class.name().to_owned(),
+            span: field_span(class, "AsmFormat"),
         };
         Ok((parts, Some(compound)))
     }
