@@ -55,7 +55,8 @@ pub(crate) struct Watch {
     stuck_scalars: u64,
     stuck_vectors: u64,
     stuck_store: bool,
-    lost: Option<Lost>,
+    /// Few: each needs a slow instruction and a taken branch within the window.
+    lost: Vec<Lost>,
     undriven_scalars: u64,
     undriven: Option<Box<Undriven>>,
 }
@@ -70,7 +71,7 @@ impl Default for Watch {
             stuck_scalars: 0,
             stuck_vectors: 0,
             stuck_store: false,
-            lost: None,
+            lost: Vec::new(),
             undriven_scalars: 0,
             undriven: None,
         }
@@ -81,24 +82,26 @@ impl Watch {
     /// Whether anything is followed.
     #[inline]
     pub fn active(&self) -> bool {
-        self.lost.is_some() || self.stuck_scalars | self.stuck_vectors != 0 || self.undriven.is_some()
+        !self.lost.is_empty() || self.stuck_scalars | self.stuck_vectors != 0 || self.undriven.is_some()
     }
 
     /// Scalar registers whose use matters.
     #[inline]
     pub fn scalars(&self) -> u64 {
-        self.undriven_scalars | self.stuck_scalars | self.lost.map_or(0, |l| l.scalar)
+        self.lost
+            .iter()
+            .fold(self.undriven_scalars | self.stuck_scalars, |set, l| set | l.scalar)
     }
 
     /// Vector registers whose use matters.
     #[inline]
     pub fn vectors(&self) -> u64 {
-        self.stuck_vectors | self.lost.map_or(0, |l| l.vector)
+        self.lost.iter().fold(self.stuck_vectors, |set, l| set | l.vector)
     }
 
     /// Whether reading the lane mask matters. Undriven bits are in its upper half, which no lane takes.
     pub fn mask_matters(&self) -> bool {
-        (self.stuck_scalars | self.lost.map_or(0, |l| l.scalar)) >> RM & 1 != 0
+        self.lost.iter().fold(self.stuck_scalars, |set, l| set | l.scalar) >> RM & 1 != 0
     }
 
     /// At least the [`word_bit`]s of the memory words that hold undriven bits, whose loads and stores matter.
@@ -108,24 +111,25 @@ impl Watch {
 
     /// Instructions until the set of watched registers changes by itself.
     pub fn horizon(&self) -> u64 {
-        self.lost.map_or(u64::MAX, |l| u64::from(l.left))
+        self.lost.iter().map(|l| u64::from(l.left)).min().unwrap_or(u64::MAX)
     }
 
     /// Counts executed instructions.
     pub fn advance(&mut self, instructions: u64) {
-        if let Some(lost) = &mut self.lost {
-            if instructions >= u64::from(lost.left) {
-                self.lost = None;
-            } else {
-                lost.left -= instructions as u32;
-            }
+        if self.lost.is_empty() {
+            return;
         }
+        let instructions = u32::try_from(instructions).unwrap_or(u32::MAX);
+        for lost in &mut self.lost {
+            lost.left = lost.left.saturating_sub(instructions);
+        }
+        self.lost.retain(|lost| lost.left != 0);
     }
 
     /// The thread was put somewhere else from outside.
     pub fn restart(&mut self) {
         self.last_long = NOWHERE;
-        self.lost = None;
+        self.lost.clear();
     }
 
     /// A scalar register was set from outside.
@@ -173,7 +177,7 @@ impl Watch {
             return;
         }
         let operands = Operands::of(&inst);
-        self.lost = Some(Lost {
+        self.lost.push(Lost {
             scalar: operands.scalar_writes,
             vector: operands.vector_writes,
             producer: at,
@@ -214,13 +218,13 @@ impl Watch {
 
     /// Looks at the operands of the instruction at `pc` before it executes: a use of a lost result is described.
     pub fn lost_use(&mut self, operands: &Operands) -> Option<String> {
-        let lost = self.lost?;
+        let touched = |l: &Lost| {
+            (operands.scalar_reads | operands.scalar_writes) & l.scalar
+                | (operands.vector_reads | operands.vector_writes) & l.vector
+        };
+        let place = self.lost.iter().position(|l| touched(l) != 0)?;
+        let lost = self.lost.swap_remove(place);
         let reads = (operands.scalar_reads & lost.scalar) | (operands.vector_reads & lost.vector);
-        let writes = (operands.scalar_writes & lost.scalar) | (operands.vector_writes & lost.vector);
-        if reads == 0 && writes == 0 {
-            return None;
-        }
-        self.lost = None;
         let vector = lost.vector != 0;
         let number = if vector { lost.vector } else { lost.scalar }.trailing_zeros();
         let register = register_name(number as u8, vector);

@@ -570,6 +570,8 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     // Short latencies and scratchpad loads are safe.
     assert!(!lost(&[rr(35, 1, 2, 3, SSS), jump, NOP, use_scalar]));
     assert!(!lost(&[spm(2, 1, 2, 0), jump, NOP, use_scalar]));
+    // Two at once.
+    assert!(lost(&[load, jump, NOP, mem(2, 8, 40, 4), jump, NOP, use_scalar]));
     // A load can arrive after the write that follows it.
     assert!(lost(&[load, jump, NOP, mvi(2, 1, 0, 0)]));
     // Jumping to the branch instead of falling into it is safe.
