@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use tablegen::{Options, Parsed};
 
-const MUTATIONS: usize = 400;
+const MUTATIONS: usize = 250;
 
 /// Files that are damaged; the selection patterns are not the loader's business.
 const FILES: &[&str] = &[
