@@ -133,10 +133,7 @@ impl Evaluator {
             return None;
         };
         let mut new = self.w.values.kids(kids).to_vec();
-        let ty = self
-            .w
-            .values
-            .ty(crate::value::Type::Bits(bits.len() as u32));
+        let ty = self.w.values.ty(crate::value::Type::Bits(bits.len() as u32));
         let Some(value) = self.w.convert(change.value, ty) else {
             let range = FieldData {
                 ty,
@@ -239,10 +236,7 @@ impl Evaluator {
             };
             if at >= params.len() {
                 self.report(Diagnostic::error(
-                    format!(
-                        "too many template arguments for {what}: it takes {}",
-                        params.len()
-                    ),
+                    format!("too many template arguments for {what}: it takes {}", params.len()),
                     arg.span,
                     "one too many",
                 ));
@@ -539,11 +533,7 @@ impl Evaluator {
         let mut diagnostic = match self.w.as_int(assertion.condition) {
             Some(0) => {
                 let message = self.w.unquoted(assertion.message);
-                Diagnostic::error(
-                    format!("assertion failed: {message}"),
-                    assertion.span,
-                    "does not hold",
-                )
+                Diagnostic::error(format!("assertion failed: {message}"), assertion.span, "does not hold")
             }
             Some(_) => return,
             None if self.stopped => return,
@@ -565,9 +555,7 @@ impl Evaluator {
     /// Prints a `dump` as a note.
     pub(crate) fn dump(&mut self, value: ValueId, span: Span) {
         let text = self.w.unquoted(value);
-        self.report(
-            Diagnostic::new(crate::Severity::Note, text).primary(span, "dumped here"),
-        );
+        self.report(Diagnostic::new(crate::Severity::Note, text).primary(span, "dumped here"));
     }
 
     fn add_to_sets(&mut self, value: ValueId, ty: TypeId, proto: &Proto) {
@@ -577,10 +565,7 @@ impl Evaluator {
                 self.sets[at].items.push(value);
                 continue;
             }
-            let (name, want) = (
-                self.w.text(self.sets[at].name).to_owned(),
-                self.w.type_text(element),
-            );
+            let (name, want) = (self.w.text(self.sets[at].name).to_owned(), self.w.type_text(element));
             let place = self.sets[at].span;
             self.report(
                 Diagnostic::error(
@@ -613,14 +598,9 @@ impl Evaluator {
                     continue;
                 }
             }
-            let (field_name, record) = (
-                self.w.text(field.name).to_owned(),
-                self.w.text(name).to_owned(),
-            );
+            let (field_name, record) = (self.w.text(field.name).to_owned(), self.w.text(name).to_owned());
             let text = self.w.brief(field.value);
-            let message = format!(
-                "field `{field_name}` of `{record}` cannot be fully resolved: `{text}` remains"
-            );
+            let message = format!("field `{field_name}` of `{record}` cannot be fully resolved: `{text}` remains");
             let mut diagnostic = Diagnostic::error(message, field.span, self.why_open(field.value));
             diagnostic = diagnostic.secondary(proto.span, "in this record");
             for place in &proto.chain {
@@ -652,9 +632,7 @@ impl Evaluator {
                     None => "not known".into(),
                 }
             }
-            Node::VarBit(base, _) | Node::Field(base, _) | Node::Index(base, _)
-                if self.w.values.is_open(base) =>
-            {
+            Node::VarBit(base, _) | Node::Field(base, _) | Node::Index(base, _) if self.w.values.is_open(base) => {
                 self.why_open(base)
             }
             Node::List(kids) | Node::Op(_, kids) => {

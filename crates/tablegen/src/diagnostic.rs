@@ -93,10 +93,7 @@ impl Diagnostic {
 
     /// Where the fault is, if it has a place.
     pub fn span(&self) -> Option<Span> {
-        self.labels
-            .iter()
-            .find(|label| label.primary)
-            .map(|label| label.span)
+        self.labels.iter().find(|label| label.primary).map(|label| label.span)
     }
 
     /// Whether it makes the run fail.
@@ -111,36 +108,24 @@ impl<'a> Files<'a> for SourceMap {
     type Source = &'a str;
 
     fn name(&'a self, id: FileId) -> Result<&'a str, FilesError> {
-        self.file(id)
-            .map(|file| file.name())
-            .ok_or(FilesError::FileMissing)
+        self.file(id).map(|file| file.name()).ok_or(FilesError::FileMissing)
     }
     fn source(&'a self, id: FileId) -> Result<&'a str, FilesError> {
-        self.file(id)
-            .map(|file| file.text())
-            .ok_or(FilesError::FileMissing)
+        self.file(id).map(|file| file.text()).ok_or(FilesError::FileMissing)
     }
     fn line_index(&'a self, id: FileId, at: usize) -> Result<usize, FilesError> {
         let file = self.file(id).ok_or(FilesError::FileMissing)?;
-        let after = file
-            .line_starts()
-            .partition_point(|start| *start as usize <= at);
+        let after = file.line_starts().partition_point(|start| *start as usize <= at);
         Ok(after.saturating_sub(1))
     }
-    fn line_range(
-        &'a self,
-        id: FileId,
-        line: usize,
-    ) -> Result<std::ops::Range<usize>, FilesError> {
+    fn line_range(&'a self, id: FileId, line: usize) -> Result<std::ops::Range<usize>, FilesError> {
         let file = self.file(id).ok_or(FilesError::FileMissing)?;
         let starts = file.line_starts();
         let start = *starts.get(line).ok_or(FilesError::LineTooLarge {
             given: line,
             max: starts.len().saturating_sub(1),
         })? as usize;
-        let end = starts
-            .get(line + 1)
-            .map_or(file.text().len(), |next| *next as usize);
+        let end = starts.get(line + 1).map_or(file.text().len(), |next| *next as usize);
         Ok(start..end)
     }
 }
@@ -154,8 +139,50 @@ fn on_boundary(text: &str, at: usize) -> usize {
     at
 }
 
+/// Longer lines are not shown: they are made by machines, and drawing them takes longer than reading the program.
+const MAX_LINE: usize = 1000;
+
+/// Whether a label stands in a line that is too long to be shown.
+fn in_long_line(label: &Label, sources: &SourceMap) -> bool {
+    let Some(file) = sources.file(label.span.file) else {
+        return true;
+    };
+    let line = |at: u32| file.line_starts().partition_point(|start| *start <= at);
+    let end = file.text().len() as u32;
+    let (first, last) = (line(label.span.start), line(label.span.end));
+    (first..=last).any(|line| {
+        let start = file.line_starts().get(line.saturating_sub(1)).copied();
+        let next = file.line_starts().get(line).copied().unwrap_or(end);
+        next - start.unwrap_or(0).min(next) > MAX_LINE as u32
+    })
+}
+
+/// A message without its source lines.
+fn render_short(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
+    let severity = match diagnostic.severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    let mut out = format!("{severity}: {}\n", diagnostic.message);
+    for label in &diagnostic.labels {
+        let place = sources.location(label.span);
+        out.push_str(&format!(
+            "  {}:{}:{}: {}\n",
+            place.file, place.line, place.column, label.message
+        ));
+    }
+    for note in &diagnostic.notes {
+        out.push_str(&format!("  = {note}\n"));
+    }
+    out
+}
+
 /// A message as text for a terminal: `file:line:col`, the source lines with their labels, and the notes.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
+    if diagnostic.labels.len() > 20 || diagnostic.labels.iter().any(|label| in_long_line(label, sources)) {
+        return render_short(diagnostic, sources);
+    }
     let severity = match diagnostic.severity {
         Severity::Note => cs::Severity::Note,
         Severity::Warning => cs::Severity::Warning,
@@ -183,16 +210,13 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     let mut out = term::termcolor::NoColor::new(Vec::new());
     if term::emit(&mut out, &term::Config::default(), sources, &message).is_err() {
         // The renderer refuses only labels outside their file; the message itself is still worth having.
-        return format!("error: {}\n", diagnostic.message);
+        return render_short(diagnostic, sources);
     }
     String::from_utf8_lossy(&out.into_inner()).into_owned()
 }
 
 /// The candidate closest to `name`, if one is close enough to be worth a "did you mean".
-pub(crate) fn closest<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.len() / 3).clamp(1, 4);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {

@@ -4,10 +4,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::ast::{
-    AssertStmt, BodyItem, ClassRef, Expr, ExprKind, Ident, LetItem, LoopSource, Param, Stmt,
-    TypeExpr,
-};
+use crate::ast::{AssertStmt, BodyItem, ClassRef, Expr, ExprKind, Ident, LetItem, LoopSource, Param, Stmt, TypeExpr};
 use crate::build::{ArgValue, Change};
 use crate::diagnostic::{Diagnostic, closest};
 use crate::resolve::Resolver;
@@ -228,11 +225,7 @@ impl Evaluator {
                 parents,
                 body,
             } => self.def(name.as_ref(), *keyword, parents, body),
-            Stmt::Defm {
-                name,
-                keyword,
-                parents,
-            } => self.defm(name.as_ref(), *keyword, parents),
+            Stmt::Defm { name, keyword, parents } => self.defm(name.as_ref(), *keyword, parents),
             Stmt::Multiclass {
                 name,
                 params,
@@ -258,8 +251,7 @@ impl Evaluator {
                 let Some(target) = self.type_expr(ty) else {
                     return;
                 };
-                let taken = self.type_names.contains_key(&name.name)
-                    || self.w.class_names.contains_key(&name.name);
+                let taken = self.type_names.contains_key(&name.name) || self.w.class_names.contains_key(&name.name);
                 if taken {
                     return self.already(*name, "type");
                 }
@@ -356,13 +348,7 @@ impl Evaluator {
     }
 
     /// Reads template parameters; each may use the ones before it.
-    fn params(
-        &mut self,
-        owner: Symbol,
-        separator: &str,
-        params: &[Param],
-        mut add: impl FnMut(&mut Self, ParamData),
-    ) {
+    fn params(&mut self, owner: Symbol, separator: &str, params: &[Param], mut add: impl FnMut(&mut Self, ParamData)) {
         let mut seen = FxHashSet::default();
         for param in params {
             let Some(ty) = self.type_expr(&param.ty) else {
@@ -372,11 +358,7 @@ impl Evaluator {
                 self.already(param.name, "template argument");
                 continue;
             }
-            let qualified = format!(
-                "{}{separator}{}",
-                self.w.text(owner),
-                self.w.text(param.name.name)
-            );
+            let qualified = format!("{}{separator}{}", self.w.text(owner), self.w.text(param.name.name));
             let qualified = self.w.intern(&qualified);
             let mut span = param.name.span;
             let default = match &param.default {
@@ -398,13 +380,7 @@ impl Evaluator {
         }
     }
 
-    fn class(
-        &mut self,
-        name: Ident,
-        params: &[Param],
-        parents: &[ClassRef],
-        body: Option<&[BodyItem]>,
-    ) {
+    fn class(&mut self, name: Ident, params: &[Param], parents: &[ClassRef], body: Option<&[BodyItem]>) {
         if !self.at_top() {
             return self.report(Diagnostic::error(
                 "a class cannot be defined inside a loop, `if` or multiclass",
@@ -501,9 +477,7 @@ impl Evaluator {
         self.w.field_type(ty, name).or_else(|| {
             let (class, proto) = (self.current_class?, self.current.as_ref()?);
             match self.w.values.get_type(ty) {
-                Type::Record(classes) if classes.contains(&class) => {
-                    proto.field(name).map(|field| field.ty)
-                }
+                Type::Record(classes) if classes.contains(&class) => proto.field(name).map(|field| field.ty),
                 _ => None,
             }
         })
@@ -656,10 +630,7 @@ impl Evaluator {
         };
         let taken = match self.scopes.last() {
             Some(Scope::Block(names)) => names.contains_key(&name.name),
-            None => {
-                self.globals.contains_key(&name.name)
-                    || self.w.record_names.contains_key(&name.name)
-            }
+            None => self.globals.contains_key(&name.name) || self.w.record_names.contains_key(&name.name),
             _ => false,
         };
         if taken {
@@ -679,13 +650,7 @@ impl Evaluator {
         }
     }
 
-    fn def(
-        &mut self,
-        name: Option<&Expr>,
-        keyword: Span,
-        parents: &[ClassRef],
-        body: &[BodyItem],
-    ) {
+    fn def(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef], body: &[BodyItem]) {
         let span = name.map_or(keyword, |name| name.span);
         let mut proto = Proto::new(ValueId::UNSET, span);
         match self.object_name(name) {
@@ -735,12 +700,7 @@ impl Evaluator {
         match self.w.values.node(id) {
             Node::Var(name) => name == variable,
             Node::Paste(a, b) => self.mentions(a, variable) || self.mentions(b, variable),
-            Node::Op(_, kids) => self
-                .w
-                .values
-                .kids(kids)
-                .iter()
-                .any(|kid| self.mentions(*kid, variable)),
+            Node::Op(_, kids) => self.w.values.kids(kids).iter().any(|kid| self.mentions(*kid, variable)),
             Node::Field(base, _) | Node::VarBit(base, _) => self.mentions(base, variable),
             _ => false,
         }
@@ -751,21 +711,15 @@ impl Evaluator {
         if let Some(open) = self.loops.last_mut() {
             return open.entries.push(entry);
         }
-        let multiclass = self.multiclass;
+        let Some(at) = self.multiclass else {
+            return self.make(entry);
+        };
         if let Entry::Loop(one) = entry {
             let mut out = Vec::new();
-            self.expand_loop(&one, &mut Vec::new(), multiclass.is_none(), &mut out, None);
-            for entry in out {
-                match multiclass {
-                    Some(at) => self.multiclasses[at].entries.push(entry),
-                    None => self.make(entry),
-                }
-            }
-            return;
-        }
-        match multiclass {
-            Some(at) => self.multiclasses[at].entries.push(entry),
-            None => self.make(entry),
+            self.expand_loop(&one, &mut Vec::new(), false, &mut Some(&mut out), None);
+            self.multiclasses[at].entries.extend(out);
+        } else {
+            self.multiclasses[at].entries.push(entry);
         }
     }
 
@@ -788,23 +742,26 @@ impl Evaluator {
                 self.dump(value, span);
             }
             Entry::Loop(one) => {
-                let mut out = Vec::new();
-                self.expand_loop(&one, &mut Vec::new(), true, &mut out, None);
-                for entry in out {
-                    self.make(entry);
-                }
+                self.expand_loop(&one, &mut Vec::new(), true, &mut None, None);
             }
         }
     }
 
-    /// Copies `entries` with variables replaced. Records that are to be made at once (no outer target) are made in
-    /// order, as later ones may refer to them.
+    /// Keeps an entry, or makes it at once if it is not collected.
+    fn emit(&mut self, entry: Entry, out: &mut Option<&mut Vec<Entry>>) {
+        match out {
+            Some(out) => out.push(entry),
+            None => self.make(entry),
+        }
+    }
+
+    /// Copies `entries` with variables replaced. Without an `out` each is made at once, before the next is looked at.
     fn expand(
         &mut self,
         entries: &[Entry],
         substitutions: &mut Vec<(Symbol, ValueId)>,
         is_final: bool,
-        out: &mut Vec<Entry>,
+        out: &mut Option<&mut Vec<Entry>>,
         place: Option<Span>,
     ) {
         for entry in entries {
@@ -825,16 +782,19 @@ impl Evaluator {
                     proto.chain.extend(place);
                     self.resolve_proto(&mut proto, &mut r);
                     self.spend(1 + proto.fields.len() as u64 / 8);
-                    out.push(Entry::Record(proto));
+                    self.emit(Entry::Record(proto), out);
                 }
-                Entry::Assert(assertion) => out.push(Entry::Assert(Assertion {
-                    condition: self.resolve(assertion.condition, &mut r),
-                    message: self.resolve(assertion.message, &mut r),
-                    span: assertion.span,
-                })),
+                Entry::Assert(assertion) => {
+                    let assertion = Assertion {
+                        condition: self.resolve(assertion.condition, &mut r),
+                        message: self.resolve(assertion.message, &mut r),
+                        span: assertion.span,
+                    };
+                    self.emit(Entry::Assert(assertion), out);
+                }
                 Entry::Dump(value, span) => {
                     let value = self.resolve(*value, &mut r);
-                    out.push(Entry::Dump(value, *span));
+                    self.emit(Entry::Dump(value, *span), out);
                 }
                 Entry::Loop(_) => {}
             }
@@ -846,7 +806,7 @@ impl Evaluator {
         one: &Loop,
         substitutions: &mut Vec<(Symbol, ValueId)>,
         is_final: bool,
-        out: &mut Vec<Entry>,
+        out: &mut Option<&mut Vec<Entry>>,
         place: Option<Span>,
     ) {
         let mut r = Resolver::new();
@@ -860,13 +820,14 @@ impl Evaluator {
         let Node::List(kids) = self.w.values.node(list) else {
             if !is_final {
                 let mut entries = Vec::new();
-                self.expand(&one.entries, substitutions, false, &mut entries, place);
-                out.push(Entry::Loop(Box::new(Loop {
+                self.expand(&one.entries, substitutions, false, &mut Some(&mut entries), place);
+                let waiting = Loop {
                     var: one.var,
                     list,
                     span: one.span,
                     entries,
-                })));
+                };
+                self.emit(Entry::Loop(Box::new(waiting)), out);
             } else if !self.stopped {
                 let text = self.w.brief(list);
                 self.report(Diagnostic::error(
@@ -897,10 +858,7 @@ impl Evaluator {
         let list = match source {
             LoopSource::Ranges(ranges) => match self.number_list(ranges) {
                 Some(numbers) => {
-                    let items: Vec<ValueId> = numbers
-                        .into_iter()
-                        .map(|number| self.w.values.int(number))
-                        .collect();
+                    let items: Vec<ValueId> = numbers.into_iter().map(|number| self.w.values.int(number)).collect();
                     Some(self.w.values.list(&items, TypeId::INT))
                 }
                 None => None,
@@ -923,10 +881,7 @@ impl Evaluator {
             return;
         };
         let element = self.w.values.element(self.w.values.type_of(list));
-        let value = self
-            .w
-            .values
-            .var(var.name, element.unwrap_or(TypeId::ANY));
+        let value = self.w.values.var(var.name, element.unwrap_or(TypeId::ANY));
         self.loops.push(Loop {
             var: Some(var.name),
             list,
@@ -1004,13 +959,7 @@ impl Evaluator {
         }
     }
 
-    fn define_multiclass(
-        &mut self,
-        name: Ident,
-        params: &[Param],
-        parents: &[ClassRef],
-        body: &[Stmt],
-    ) {
+    fn define_multiclass(&mut self, name: Ident, params: &[Param], parents: &[ClassRef], body: &[Stmt]) {
         if !self.at_top() {
             return self.report(Diagnostic::error(
                 "a multiclass cannot be defined inside a loop, `if` or multiclass",
@@ -1096,14 +1045,12 @@ impl Evaluator {
             parent.span,
             Some((self.multiclasses[at].name_var, own_name)),
         )?;
-        let mut substitutions: Vec<(Symbol, ValueId)> = bound
-            .into_iter()
-            .map(|(name, value, _)| (name, value))
-            .collect();
+        let mut substitutions: Vec<(Symbol, ValueId)> =
+            bound.into_iter().map(|(name, value, _)| (name, value)).collect();
         substitutions.push((self.multiclasses[at].name_var, own_name));
         let entries = std::mem::take(&mut self.multiclasses[at].entries);
         let mut out = Vec::new();
-        self.expand(&entries, &mut substitutions, is_final, &mut out, place);
+        self.expand(&entries, &mut substitutions, is_final, &mut Some(&mut out), place);
         self.multiclasses[at].entries = entries;
         Some(out)
     }
@@ -1176,20 +1123,12 @@ impl Evaluator {
     }
 
     /// Reads the arguments of a class.
-    pub(crate) fn args(
-        &mut self,
-        args: &[crate::ast::Arg],
-        class: Option<ClassId>,
-    ) -> Option<Vec<ArgValue>> {
+    pub(crate) fn args(&mut self, args: &[crate::ast::Arg], class: Option<ClassId>) -> Option<Vec<ArgValue>> {
         let params = class.map_or_else(Vec::new, |class| self.w.class(class).params.clone());
         self.arg_values(args, &params)
     }
 
-    fn arg_values(
-        &mut self,
-        args: &[crate::ast::Arg],
-        params: &[ParamData],
-    ) -> Option<Vec<ArgValue>> {
+    fn arg_values(&mut self, args: &[crate::ast::Arg], params: &[ParamData]) -> Option<Vec<ArgValue>> {
         let mut out = Vec::with_capacity(args.len());
         let mut good = true;
         for (at, arg) in args.iter().enumerate() {

@@ -13,10 +13,7 @@ impl Evaluator {
         let have = self.w.type_text(self.w.values.type_of(value));
         let text = self.w.brief(value);
         self.report(Diagnostic::error(
-            format!(
-                "`!{}` expects {want}, found `{text}` of type `{have}`",
-                op.text()
-            ),
+            format!("`!{}` expects {want}, found `{text}` of type `{have}`", op.text()),
             span,
             format!("expected {want}"),
         ));
@@ -49,17 +46,20 @@ impl Evaluator {
     }
 
     /// A list and the type of its elements.
-    fn list_arg(
-        &mut self,
-        op: Bang,
-        expr: &Expr,
-        expected: Option<TypeId>,
-    ) -> Option<(ValueId, TypeId)> {
+    fn list_arg(&mut self, op: Bang, expr: &Expr, expected: Option<TypeId>) -> Option<(ValueId, TypeId)> {
         let value = self.eval(expr, expected)?;
         match self.w.values.element(self.w.values.type_of(value)) {
             Some(element) => Some((value, element)),
             None => self.wrong(op, value, expr.span, "a list"),
         }
+    }
+
+    /// An operator of any number of arguments, as one of two applied from the right.
+    fn done_pairwise(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> Option<ValueId> {
+        let (last, rest) = args.split_last()?;
+        rest.iter()
+            .rev()
+            .try_fold(*last, |right, left| self.done(op, &[*left, right], ty))
     }
 
     fn done(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> Option<ValueId> {
@@ -123,11 +123,12 @@ impl Evaluator {
                 for arg in args {
                     values.push(self.int_arg(op, arg)?);
                 }
+                if op.arity().1 == usize::MAX {
+                    return self.done_pairwise(op, &values, TypeId::INT);
+                }
                 self.done(op, &values, TypeId::INT)
             }
-            Bang::Eq | Bang::Ne | Bang::Lt | Bang::Le | Bang::Gt | Bang::Ge => {
-                self.comparison(op, args)
-            }
+            Bang::Eq | Bang::Ne | Bang::Lt | Bang::Le | Bang::Gt | Bang::Ge => self.comparison(op, args),
             Bang::If => {
                 let test = self.int_arg(op, &args[0])?;
                 // The other arm may be wrong in ways that do not matter then, but names in it must exist.
@@ -169,12 +170,11 @@ impl Evaluator {
                 for arg in args {
                     values.push(self.str_arg(op, arg)?);
                 }
-                let ty = if op == Bang::Match {
-                    TypeId::BIT
-                } else {
-                    TypeId::STR
-                };
-                self.done(op, &values, ty)
+                match op {
+                    Bang::Match => self.done(op, &values, TypeId::BIT),
+                    Bang::StrConcat => self.done_pairwise(op, &values, TypeId::STR),
+                    _ => self.done(op, &values, TypeId::STR),
+                }
             }
             Bang::Substr => {
                 let mut values = vec![self.str_arg(op, &args[0])?];
@@ -209,8 +209,7 @@ impl Evaluator {
             Bang::Size | Bang::Empty => {
                 let value = self.eval(&args[0], None)?;
                 let ty = self.w.values.type_of(value);
-                let fits =
-                    ty == TypeId::STR || ty == TypeId::DAG || self.w.values.element(ty).is_some();
+                let fits = ty == TypeId::STR || ty == TypeId::DAG || self.w.values.element(ty).is_some();
                 if !fits {
                     return self.wrong(op, value, args[0].span, "a list, dag or string");
                 }
@@ -225,9 +224,7 @@ impl Evaluator {
             | Bang::GetDagName
             | Bang::SetDagArg
             | Bang::SetDagName => self.dag_access(op, args, asked),
-            Bang::Foreach | Bang::Filter | Bang::Sort | Bang::Foldl => {
-                self.binding_operator(op, args, expected)
-            }
+            Bang::Foreach | Bang::Filter | Bang::Sort | Bang::Foldl => self.binding_operator(op, args, expected),
             _ => self.list_operator(op, args, expected),
         }
     }
@@ -236,8 +233,7 @@ impl Evaluator {
         let left = self.eval(&args[0], None)?;
         let right = self.eval(&args[1], None)?;
         let (a, b) = (self.w.values.type_of(left), self.w.values.type_of(right));
-        let numbers =
-            self.w.type_converts(a, TypeId::INT) && self.w.type_converts(b, TypeId::INT);
+        let numbers = self.w.type_converts(a, TypeId::INT) && self.w.type_converts(b, TypeId::INT);
         let strings = a == TypeId::STR && b == TypeId::STR;
         let records = self.w.values.is_record(a) && self.w.values.is_record(b);
         let equality = matches!(op, Bang::Eq | Bang::Ne);
@@ -245,10 +241,7 @@ impl Evaluator {
             let (a, b) = (self.w.type_text(a), self.w.type_text(b));
             let span = args[0].span.to(args[1].span);
             self.report(Diagnostic::error(
-                format!(
-                    "`!{}` cannot compare a `{a}` with a `{b}`",
-                    op.text()
-                ),
+                format!("`!{}` cannot compare a `{a}` with a `{b}`", op.text()),
                 span,
                 "numbers, strings and, for equality, records can be compared",
             ));
@@ -320,12 +313,7 @@ impl Evaluator {
         self.done(Bang::Cond, &args, common)
     }
 
-    fn list_operator(
-        &mut self,
-        op: Bang,
-        args: &[Expr],
-        expected: Option<TypeId>,
-    ) -> Option<ValueId> {
+    fn list_operator(&mut self, op: Bang, args: &[Expr], expected: Option<TypeId>) -> Option<ValueId> {
         match op {
             Bang::Head => {
                 let (list, element) = self.list_arg(op, &args[0], None)?;
@@ -352,7 +340,7 @@ impl Evaluator {
                 for value in &mut values {
                     *value = self.w.convert(*value, ty).unwrap_or(*value);
                 }
-                self.done(op, &values, ty)
+                self.done_pairwise(op, &values, ty)
             }
             Bang::ListFlatten => {
                 let (list, element) = self.list_arg(op, &args[0], None)?;
@@ -378,9 +366,7 @@ impl Evaluator {
                     let value = self.eval(arg, None)?;
                     let ty = self.w.values.type_of(value);
                     let list = args.len() == 1 && self.w.values.element(ty).is_some();
-                    if value == ValueId::UNSET
-                        || !list && !self.w.type_converts(ty, TypeId::INT)
-                    {
+                    if value == ValueId::UNSET || !list && !self.w.type_converts(ty, TypeId::INT) {
                         return self.wrong(op, value, arg.span, "a number");
                     }
                     values.push(value);
@@ -416,12 +402,7 @@ impl Evaluator {
         name
     }
 
-    fn binding_operator(
-        &mut self,
-        op: Bang,
-        args: &[Expr],
-        expected: Option<TypeId>,
-    ) -> Option<ValueId> {
+    fn binding_operator(&mut self, op: Bang, args: &[Expr], expected: Option<TypeId>) -> Option<ValueId> {
         if op == Bang::Foldl {
             let init = self.eval(&args[0], expected)?;
             let ty = self.w.values.type_of(init);
@@ -463,9 +444,7 @@ impl Evaluator {
             Bang::Filter if !self.w.type_converts(body_ty, TypeId::INT) => {
                 return self.wrong(op, body, args[2].span, "a condition");
             }
-            Bang::Sort
-                if body_ty != TypeId::STR && !self.w.type_converts(body_ty, TypeId::INT) =>
-            {
+            Bang::Sort if body_ty != TypeId::STR && !self.w.type_converts(body_ty, TypeId::INT) => {
                 return self.wrong(op, body, args[2].span, "a number or string as key");
             }
             _ => list_ty,
@@ -479,7 +458,7 @@ impl Evaluator {
             for arg in args {
                 values.push(self.dag_arg(op, arg)?);
             }
-            return self.done(op, &values, TypeId::DAG);
+            return self.done_pairwise(op, &values, TypeId::DAG);
         }
         let operator = self.record_arg(op, &args[0])?;
         let unset = ValueId::UNSET;
@@ -512,12 +491,7 @@ impl Evaluator {
         Some(value)
     }
 
-    fn dag_access(
-        &mut self,
-        op: Bang,
-        args: &[Expr],
-        asked: Option<TypeId>,
-    ) -> Option<ValueId> {
+    fn dag_access(&mut self, op: Bang, args: &[Expr], asked: Option<TypeId>) -> Option<ValueId> {
         let mut values = vec![self.dag_arg(op, &args[0])?];
         match op {
             Bang::SetDagOp => values.push(self.record_arg(op, &args[1])?),
@@ -525,8 +499,7 @@ impl Evaluator {
             Bang::GetDagArg | Bang::GetDagName | Bang::SetDagArg | Bang::SetDagName => {
                 let key = self.eval(&args[1], None)?;
                 let ty = self.w.values.type_of(key);
-                let fits = ty == TypeId::STR
-                    || self.w.type_converts(ty, TypeId::INT) && key != ValueId::UNSET;
+                let fits = ty == TypeId::STR || self.w.type_converts(ty, TypeId::INT) && key != ValueId::UNSET;
                 if !fits {
                     return self.wrong(op, key, args[1].span, "an index or a name");
                 }

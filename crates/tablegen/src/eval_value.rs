@@ -44,10 +44,7 @@ impl Evaluator {
     fn convert_or_report(&mut self, value: ValueId, ty: TypeId, span: Span) -> Option<ValueId> {
         let converted = self.w.convert(value, ty);
         if converted.is_none() {
-            let (want, have) = (
-                self.w.type_text(ty),
-                self.w.type_text(self.w.values.type_of(value)),
-            );
+            let (want, have) = (self.w.type_text(ty), self.w.type_text(self.w.values.type_of(value)));
             let text = self.w.brief(value);
             self.report(Diagnostic::error(
                 format!("expected a value of type `{want}`, found `{text}` of type `{have}`"),
@@ -58,19 +55,10 @@ impl Evaluator {
         converted
     }
 
-    fn eval_in(
-        &mut self,
-        expr: &Expr,
-        expected: Option<TypeId>,
-        mode: Mode,
-    ) -> Option<ValueId> {
+    fn eval_in(&mut self, expr: &Expr, expected: Option<TypeId>, mode: Mode) -> Option<ValueId> {
         let outer = std::mem::replace(&mut self.at, expr.span);
         // An expected type is that of the whole value, not of what a suffix is applied to.
-        let inner = if expr.suffixes.is_empty() {
-            expected
-        } else {
-            None
-        };
+        let inner = if expr.suffixes.is_empty() { expected } else { None };
         let mut value = self.simple(expr, inner, mode);
         for suffix in &expr.suffixes {
             value = value.and_then(|value| self.suffix(value, suffix));
@@ -84,9 +72,7 @@ impl Evaluator {
         Some(match &expr.kind {
             ExprKind::Unset => ValueId::UNSET,
             ExprKind::Int(value) => self.w.values.int(*value),
-            ExprKind::Binary { value, width } => {
-                self.w.values.bits_of(*value, u32::from(*width))
-            }
+            ExprKind::Binary { value, width } => self.w.values.bits_of(*value, u32::from(*width)),
             ExprKind::Str(text) => self.w.values.str(*text),
             ExprKind::Code(text) => self.w.values.code(*text),
             ExprKind::Ident(name) => {
@@ -128,18 +114,9 @@ impl Evaluator {
                 let call = self.w.values.call(id, &pairs, ty);
                 self.try_instantiate(call)
             }
-            ExprKind::Bang {
-                op,
-                op_span,
-                ty,
-                args,
-            } => return self.bang(*op, *op_span, ty.as_ref(), args, expected),
+            ExprKind::Bang { op, op_span, ty, args } => return self.bang(*op, *op_span, ty.as_ref(), args, expected),
             ExprKind::Cond(cases) => return self.cond(cases, None, expected),
-            ExprKind::Switch {
-                key,
-                cases,
-                default,
-            } => {
+            ExprKind::Switch { key, cases, default } => {
                 let key = self.eval(key, None)?;
                 let mut tests = Vec::with_capacity(cases.len());
                 for (case, value) in cases {
@@ -230,14 +207,12 @@ impl Evaluator {
         }
         candidates.sort_unstable();
         let near = closest(&text, candidates.iter().map(|name| self.w.text(*name)));
-        let mut diagnostic =
-            Diagnostic::error(format!("unknown name `{text}`"), name.span, "not defined");
+        let mut diagnostic = Diagnostic::error(format!("unknown name `{text}`"), name.span, "not defined");
         if let Some(near) = near {
             diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
         }
         if self.w.class_names.contains_key(&name.name) {
-            diagnostic =
-                diagnostic.note(format!("`{text}` is a class; `{text}<>` is a value of it"));
+            diagnostic = diagnostic.note(format!("`{text}` is a class; `{text}<>` is a value of it"));
         }
         self.report(diagnostic);
     }
@@ -333,13 +308,7 @@ impl Evaluator {
         Some(self.w.values.bits(&bits))
     }
 
-    fn list(
-        &mut self,
-        items: &[Expr],
-        ty: Option<&TypeExpr>,
-        expected: Option<TypeId>,
-        span: Span,
-    ) -> Option<ValueId> {
+    fn list(&mut self, items: &[Expr], ty: Option<&TypeExpr>, expected: Option<TypeId>, span: Span) -> Option<ValueId> {
         let mut element = match ty {
             Some(ty) => Some(self.type_expr(ty)?),
             None => expected.and_then(|ty| self.w.values.element(ty)),
@@ -415,11 +384,7 @@ impl Evaluator {
                     ));
                     return None;
                 }
-                let bits: Vec<ValueId> = indices
-                    .iter()
-                    .rev()
-                    .map(|index| self.w.bit_of(value, *index))
-                    .collect();
+                let bits: Vec<ValueId> = indices.iter().rev().map(|index| self.w.bit_of(value, *index)).collect();
                 Some(self.w.values.bits(&bits))
             }
             Suffix::Items(ranges, trailing, span) => self.slice(value, ranges, *trailing, *span),
@@ -460,13 +425,7 @@ impl Evaluator {
         self.report(diagnostic);
     }
 
-    fn slice(
-        &mut self,
-        value: ValueId,
-        ranges: &[Range],
-        trailing: bool,
-        span: Span,
-    ) -> Option<ValueId> {
+    fn slice(&mut self, value: ValueId, ranges: &[Range], trailing: bool, span: Span) -> Option<ValueId> {
         let ty = self.w.values.type_of(value);
         let Some(element) = self.w.values.element(ty) else {
             let have = self.w.type_text(ty);
@@ -572,11 +531,7 @@ impl Evaluator {
         let numbers = self.number_list(ranges)?;
         let bits: Option<Vec<u32>> = numbers
             .into_iter()
-            .map(|number| {
-                u32::try_from(number)
-                    .ok()
-                    .filter(|bit| i64::from(*bit) < MAX_BITS)
-            })
+            .map(|number| u32::try_from(number).ok().filter(|bit| i64::from(*bit) < MAX_BITS))
             .collect();
         if bits.as_ref().is_none_or(|bits| bits.len() as i64 > MAX_BITS) {
             self.report(Diagnostic::error(
@@ -590,12 +545,7 @@ impl Evaluator {
     }
 
     /// `a # b # c`: strings, or lists if the left side is one.
-    fn pasted(
-        &mut self,
-        parts: &[Expr],
-        expected: Option<TypeId>,
-        mode: Mode,
-    ) -> Option<ValueId> {
+    fn pasted(&mut self, parts: &[Expr], expected: Option<TypeId>, mode: Mode) -> Option<ValueId> {
         let (first, rest) = parts.split_first()?;
         let list_wanted = expected.filter(|ty| self.w.values.element(*ty).is_some());
         let mut value = self.eval_in(first, list_wanted, mode)?;
@@ -631,10 +581,7 @@ impl Evaluator {
         if ty == TypeId::STR {
             return Some(value);
         }
-        let fits = ty == TypeId::INT
-            || ty == TypeId::BIT
-            || self.width(ty).is_some()
-            || self.w.values.is_record(ty);
+        let fits = ty == TypeId::INT || ty == TypeId::BIT || self.width(ty).is_some() || self.w.values.is_record(ty);
         if !fits || value == ValueId::UNSET {
             let (text, have) = (self.w.brief(value), self.w.type_text(ty));
             self.report(Diagnostic::error(

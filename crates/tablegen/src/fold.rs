@@ -13,13 +13,7 @@ const MAX_STRING: usize = 16 << 20;
 
 impl Evaluator {
     /// `op` applied to `args`; the value of type `ty`, or the operator itself if it has to wait.
-    pub(crate) fn fold(
-        &mut self,
-        op: Bang,
-        args: &[ValueId],
-        ty: TypeId,
-        r: &Resolver,
-    ) -> ValueId {
+    pub(crate) fn fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> ValueId {
         match self.try_fold(op, args, ty, r) {
             Some(value) => self.w.convert(value, ty).unwrap_or(value),
             None => self.w.values.op(op, args, ty),
@@ -30,13 +24,7 @@ impl Evaluator {
         args.iter().map(|arg| self.w.as_int(*arg)).collect()
     }
 
-    fn try_fold(
-        &mut self,
-        op: Bang,
-        args: &[ValueId],
-        ty: TypeId,
-        r: &Resolver,
-    ) -> Option<ValueId> {
+    fn try_fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> Option<ValueId> {
         match op {
             Bang::Add | Bang::Mul | Bang::And | Bang::Or | Bang::Xor => {
                 if matches!(op, Bang::And | Bang::Or) {
@@ -71,9 +59,7 @@ impl Evaluator {
                 }
                 Some(self.w.values.int(i64::from(value.ilog2())))
             }
-            Bang::Eq | Bang::Ne | Bang::Lt | Bang::Le | Bang::Gt | Bang::Ge => {
-                self.fold_compare(op, args[0], args[1])
-            }
+            Bang::Eq | Bang::Ne | Bang::Lt | Bang::Le | Bang::Gt | Bang::Ge => self.fold_compare(op, args[0], args[1]),
             Bang::If => {
                 let test = self.w.as_int(args[0])?;
                 Some(args[if test != 0 { 1 } else { 2 }])
@@ -89,7 +75,6 @@ impl Evaluator {
                     let set = !self.is_unset(args[0]);
                     Some(self.w.values.int(i64::from(set)))
                 }
-                _ if r.is_final => Some(self.w.values.int(0)),
                 _ => None,
             },
             Bang::Repr => {
@@ -108,9 +93,7 @@ impl Evaluator {
                     let text = self.w.as_str(*arg)?;
                     out.push_str(self.w.text(text));
                 }
-                let code = args
-                    .iter()
-                    .all(|arg| matches!(self.w.values.node(*arg), Node::Code(_)));
+                let code = args.iter().any(|arg| matches!(self.w.values.node(*arg), Node::Code(_)));
                 let value = self.string(&out);
                 match self.w.as_str(value) {
                     Some(text) if code => Some(self.w.values.code(text)),
@@ -203,11 +186,7 @@ impl Evaluator {
             (Node::Def(_), Node::Def(_))
         ) && matches!(op, Bang::Eq | Bang::Ne)
         {
-            if a == b {
-                Ordering::Equal
-            } else {
-                Ordering::Less
-            }
+            if a == b { Ordering::Equal } else { Ordering::Less }
         } else {
             return None;
         };
@@ -284,10 +263,7 @@ impl Evaluator {
             (Node::Int(_), _) => None,
             _ => {
                 let text = self.w.brief(arg);
-                let (have, want) = (
-                    self.w.type_text(self.w.values.type_of(arg)),
-                    self.w.type_text(ty),
-                );
+                let (have, want) = (self.w.type_text(self.w.values.type_of(arg)), self.w.type_text(ty));
                 self.fault(
                     &format!("`{text}` of type `{have}` is not a `{want}`"),
                     &format!("expected a `{want}`"),
@@ -309,11 +285,7 @@ impl Evaluator {
                     let names = self.w.record_names.keys().map(|name| self.w.text(*name));
                     let near = crate::diagnostic::closest(&text, names).map(str::to_owned);
                     let note = near.map(|near| format!("did you mean `{near}`?"));
-                    self.fault_with(
-                        &format!("no record is called `{text}`"),
-                        "looked up by name here",
-                        note,
-                    );
+                    self.fault_with(&format!("no record is called `{text}`"), "looked up by name here", note);
                     return Some(ValueId::UNSET);
                 }
             },
@@ -481,8 +453,7 @@ impl Evaluator {
             (Node::Str(_) | Node::Code(_), Node::Str(_) | Node::Code(_)) => {
                 let target = self.w.as_str(target)?;
                 let (new, value) = (self.w.as_str(new)?, self.w.as_str(value)?);
-                let (target, new, value) =
-                    (self.w.text(target), self.w.text(new), self.w.text(value));
+                let (target, new, value) = (self.w.text(target), self.w.text(new), self.w.text(value));
                 if target.is_empty() {
                     return Some(args[2]);
                 }
@@ -505,20 +476,11 @@ impl Evaluator {
     }
 
     /// A field of a value. Fields of a record that is not finished wait.
-    pub(crate) fn fold_field(
-        &mut self,
-        base: ValueId,
-        field: Symbol,
-        ty: TypeId,
-        r: &Resolver,
-    ) -> ValueId {
+    pub(crate) fn fold_field(&mut self, base: ValueId, field: Symbol, ty: TypeId, r: &Resolver) -> ValueId {
         if base == ValueId::UNSET {
             if r.is_final {
                 let name = self.w.text(field).to_owned();
-                self.fault(
-                    &format!("field `{name}` of an unset value"),
-                    "`?` has no fields",
-                );
+                self.fault(&format!("field `{name}` of an unset value"), "`?` has no fields");
             }
             return ValueId::UNSET;
         }
@@ -532,14 +494,8 @@ impl Evaluator {
                     }
                 }
                 None if record.complete => {
-                    let (name, record) = (
-                        self.w.text(field).to_owned(),
-                        self.w.text(record.name).to_owned(),
-                    );
-                    self.fault(
-                        &format!("record `{record}` has no field `{name}`"),
-                        "no such field",
-                    );
+                    let (name, record) = (self.w.text(field).to_owned(), self.w.text(record.name).to_owned());
+                    self.fault(&format!("record `{record}` has no field `{name}`"), "no such field");
                     return ValueId::UNSET;
                 }
                 None => {}
@@ -551,29 +507,26 @@ impl Evaluator {
     /// `left # right`: strings joined, or lists.
     pub(crate) fn fold_paste(&mut self, left: ValueId, right: ValueId, ty: TypeId) -> ValueId {
         if self.w.values.element(ty).is_some() {
-            if let (Node::List(a), Node::List(b)) =
-                (self.w.values.node(left), self.w.values.node(right))
-            {
+            if let (Node::List(a), Node::List(b)) = (self.w.values.node(left), self.w.values.node(right)) {
                 let mut items = self.w.values.kids(a).to_vec();
                 items.extend_from_slice(self.w.values.kids(b));
                 self.spend(items.len() as u64 / 8);
+                let ty = self.concatenated_type(left, ty);
                 let element = self.w.values.element(ty).unwrap_or(TypeId::ANY);
                 return self.w.values.list(&items, element);
             }
         } else if let (Some(a), Some(b)) = (self.text_of(left), self.text_of(right)) {
             let text = format!("{}{}", self.w.text(a), self.w.text(b));
-            let both_code = matches!(self.w.values.node(left), Node::Code(_))
-                && matches!(self.w.values.node(right), Node::Code(_));
+            let code =
+                matches!(self.w.values.node(left), Node::Code(_)) || matches!(self.w.values.node(right), Node::Code(_));
             let value = self.string(&text);
             return match self.w.as_str(value) {
-                Some(text) if both_code => self.w.values.code(text),
+                Some(text) if code => self.w.values.code(text),
                 _ => value,
             };
         } else {
             // Pasting nothing changes nothing, even while the other side is not known.
-            if self.w.as_str(left) == Some(Symbol::EMPTY)
-                && self.w.values.type_of(right) == TypeId::STR
-            {
+            if self.w.as_str(left) == Some(Symbol::EMPTY) && self.w.values.type_of(right) == TypeId::STR {
                 return right;
             }
         }

@@ -36,13 +36,7 @@ impl Evaluator {
         self.w.values.list(items, element)
     }
 
-    pub(crate) fn fold_list_op(
-        &mut self,
-        op: Bang,
-        args: &[ValueId],
-        ty: TypeId,
-        r: &Resolver,
-    ) -> Option<ValueId> {
+    pub(crate) fn fold_list_op(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> Option<ValueId> {
         match op {
             Bang::Size | Bang::Empty => {
                 let size = match self.w.values.node(args[0]) {
@@ -61,10 +55,7 @@ impl Evaluator {
             Bang::Head | Bang::Tail => {
                 let items = self.list_items(args[0])?;
                 let Some((first, rest)) = items.split_first() else {
-                    self.fault(
-                        &format!("`!{}` of an empty list", op.text()),
-                        "the list is empty",
-                    );
+                    self.fault(&format!("`!{}` of an empty list", op.text()), "the list is empty");
                     return Some(ValueId::UNSET);
                 };
                 if op == Bang::Head {
@@ -77,6 +68,7 @@ impl Evaluator {
                 for arg in args {
                     items.extend(self.list_items(*arg)?);
                 }
+                let ty = self.concatenated_type(args[0], ty);
                 Some(self.make_list(&items, ty))
             }
             Bang::ListFlatten => {
@@ -106,10 +98,7 @@ impl Evaluator {
             Bang::ListRemove => {
                 let (items, gone) = (self.list_items(args[0])?, self.list_items(args[1])?);
                 let gone: rustc_hash::FxHashSet<ValueId> = gone.into_iter().collect();
-                let kept: Vec<ValueId> = items
-                    .into_iter()
-                    .filter(|item| !gone.contains(item))
-                    .collect();
+                let kept: Vec<ValueId> = items.into_iter().filter(|item| !gone.contains(item)).collect();
                 Some(self.make_list(&kept, ty))
             }
             Bang::Range => self.fold_range(args, ty),
@@ -166,6 +155,15 @@ impl Evaluator {
         }
     }
 
+    /// The type of a concatenation that starts with `first`: llvm-tblgen keeps the element type of the first list.
+    pub(crate) fn concatenated_type(&self, first: ValueId, ty: TypeId) -> TypeId {
+        let own = self.w.values.type_of(first);
+        match self.w.values.element(own) {
+            Some(element) if element != TypeId::ANY => own,
+            _ => ty,
+        }
+    }
+
     fn converted_list(&mut self, items: &[ValueId], ty: TypeId) -> ValueId {
         let element = self.w.values.element(ty).unwrap_or(TypeId::ANY);
         let items: Vec<ValueId> = items
@@ -182,11 +180,7 @@ impl Evaluator {
             }
             [end] => (0, self.w.as_int(*end)?, 1),
             [start, end] => (self.w.as_int(*start)?, self.w.as_int(*end)?, 1),
-            [start, end, step] => (
-                self.w.as_int(*start)?,
-                self.w.as_int(*end)?,
-                self.w.as_int(*step)?,
-            ),
+            [start, end, step] => (self.w.as_int(*start)?, self.w.as_int(*end)?, self.w.as_int(*step)?),
             _ => return None,
         };
         if step == 0 {
@@ -208,13 +202,7 @@ impl Evaluator {
         Some(self.make_list(&items, ty))
     }
 
-    fn map_dag(
-        &mut self,
-        variable: ValueId,
-        dag: ValueId,
-        body: ValueId,
-        r: &Resolver,
-    ) -> Option<ValueId> {
+    fn map_dag(&mut self, variable: ValueId, dag: ValueId, body: ValueId, r: &Resolver) -> Option<ValueId> {
         let mut parts = self.dag_parts(dag)?;
         for part in &mut parts {
             part.0 = match self.map_dag(variable, part.0, body, r) {
@@ -258,10 +246,7 @@ impl Evaluator {
                             return None;
                         }
                         let (a, b) = (self.w.brief(*arg), self.w.brief(args[0]));
-                        self.fault(
-                            "`!con` of dags with different operators",
-                            &format!("`{b}` and `{a}`"),
-                        );
+                        self.fault("`!con` of dags with different operators", &format!("`{b}` and `{a}`"));
                         return Some(ValueId::UNSET);
                     }
                     if first.1 == Symbol::NONE {
@@ -354,11 +339,7 @@ impl Evaluator {
     }
 
     /// Where in `parts` the argument with the given index or name is.
-    fn dag_index(
-        &self,
-        parts: &[(ValueId, Symbol)],
-        key: ValueId,
-    ) -> Option<Result<usize, String>> {
+    fn dag_index(&self, parts: &[(ValueId, Symbol)], key: ValueId) -> Option<Result<usize, String>> {
         if let Some(name) = self.w.as_str(key) {
             let found = parts[1..].iter().position(|part| part.1 == name);
             return Some(
@@ -368,14 +349,8 @@ impl Evaluator {
             );
         }
         let index = self.w.as_int(key)?;
-        let found = usize::try_from(index)
-            .ok()
-            .filter(|at| *at < parts.len() - 1);
-        Some(
-            found
-                .map(|at| at + 1)
-                .ok_or_else(|| format!("no argument {index}")),
-        )
+        let found = usize::try_from(index).ok().filter(|at| *at < parts.len() - 1);
+        Some(found.map(|at| at + 1).ok_or_else(|| format!("no argument {index}")))
     }
 
     /// `!dag(operator, values, names)`.

@@ -21,11 +21,7 @@ struct Json<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn dump_json(
-    records: &RecordKeeper,
-    sources: &crate::SourceMap,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn dump_json(records: &RecordKeeper, sources: &crate::SourceMap, out: &mut dyn Write) -> io::Result<()> {
     let world = &records.world;
     let mut json = Json {
         world,
@@ -103,11 +99,8 @@ impl Json<'_> {
         let name = world.text(record.name);
         self.key(name);
         self.text.push_str("{\"!anonymous\":");
-        self.text.push_str(if record.proto.anonymous {
-            "true"
-        } else {
-            "false"
-        });
+        self.text
+            .push_str(if record.proto.anonymous { "true" } else { "false" });
         self.text.push_str(",\"!fields\":");
         let declared: Vec<&str> = record
             .proto

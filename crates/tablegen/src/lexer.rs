@@ -15,6 +15,8 @@ use crate::token::{Bang, Kw, Tok, Token};
 
 /// Includes may nest this deep; deeper is taken for a cycle.
 const MAX_INCLUDE_DEPTH: usize = 100;
+/// Files opened in one run, each time counted: a bound for files that include themselves twice.
+const MAX_INCLUDES: usize = 20_000;
 /// Tokens of one run, includes counted each time: a bound for files that include each other twice.
 const MAX_TOKENS: usize = 30_000_000;
 /// Errors of the lexer before it stops reporting: binary files would give millions.
@@ -51,22 +53,19 @@ struct Lexer<'a> {
     strings: &'a mut Strings,
     macros: FxHashSet<String>,
     frames: Vec<Frame>,
+    opened: usize,
     out: Lexed,
 }
 
 /// Reads `file` and all its includes.
-pub(crate) fn lex(
-    file: FileId,
-    options: &Options,
-    sources: &mut SourceMap,
-    strings: &mut Strings,
-) -> Lexed {
+pub(crate) fn lex(file: FileId, options: &Options, sources: &mut SourceMap, strings: &mut Strings) -> Lexed {
     let mut lexer = Lexer {
         options,
         sources,
         strings,
         macros: options.defines.iter().cloned().collect(),
         frames: Vec::new(),
+        opened: 0,
         out: Lexed {
             tokens: Vec::new(),
             diagnostics: Vec::new(),
@@ -76,10 +75,7 @@ pub(crate) fn lex(
     while !lexer.frames.is_empty() {
         lexer.step();
     }
-    let end = lexer
-        .sources
-        .file(file)
-        .map_or(0, |file| file.text().len() as u32);
+    let end = lexer.sources.file(file).map_or(0, |file| file.text().len() as u32);
     lexer.out.tokens.push(Token {
         tok: Tok::Eof,
         span: Span::new(file, end, end),
@@ -195,11 +191,7 @@ impl Lexer<'_> {
         };
         if self.out.tokens.len() >= MAX_TOKENS {
             let span = self.span(start);
-            self.error(
-                "the input is too large",
-                span,
-                "more than 30 million tokens up to here",
-            );
+            self.error("the input is too large", span, "more than 30 million tokens up to here");
             self.frames.clear();
             return;
         }
@@ -250,11 +242,7 @@ impl Lexer<'_> {
                 let width = text[start..].chars().next().map_or(1, char::len_utf8);
                 self.frame().at += width;
                 let span = self.span(start);
-                self.error(
-                    "unexpected character",
-                    span,
-                    "not part of any TableGen construct",
-                );
+                self.error("unexpected character", span, "not part of any TableGen construct");
                 return;
             }
         };
@@ -279,11 +267,7 @@ impl Lexer<'_> {
             return Tok::Bang(op);
         }
         let span = Span::new(self.frame().file, start as u32, end as u32);
-        let mut message = Diagnostic::error(
-            format!("unknown operator `!{name}`"),
-            span,
-            "no such operator",
-        );
+        let mut message = Diagnostic::error(format!("unknown operator `!{name}`"), span, "no such operator");
         if let Some(near) = closest(name, Bang::NAMES.iter().copied()) {
             message = message.note(format!("did you mean `!{near}`?"));
         }
@@ -333,11 +317,7 @@ impl Lexer<'_> {
         let value = text[start..end].parse::<i64>();
         if value.is_err() {
             let span = self.span(start);
-            self.error(
-                "number out of range",
-                span,
-                "does not fit into 64 bits with sign",
-            );
+            self.error("number out of range", span, "does not fit into 64 bits with sign");
         }
         self.push(Tok::Int(value.unwrap_or(0)), start);
     }
@@ -346,10 +326,7 @@ impl Lexer<'_> {
         let bytes = text.as_bytes();
         let body = digits + 2;
         let mut end = body;
-        while bytes
-            .get(end)
-            .is_some_and(|byte| char::from(*byte).is_digit(radix))
-        {
+        while bytes.get(end).is_some_and(|byte| char::from(*byte).is_digit(radix)) {
             end += 1;
         }
         self.frame().at = end;
@@ -396,11 +373,7 @@ impl Lexer<'_> {
                 None | Some(b'\n' | b'\r') => {
                     self.frame().at = at;
                     let span = self.span(start);
-                    self.error(
-                        "string is not closed",
-                        span,
-                        "a string ends on the line it starts on",
-                    );
+                    self.error("string is not closed", span, "a string ends on the line it starts on");
                     return None;
                 }
                 Some(b'\\') => {
@@ -472,17 +445,20 @@ impl Lexer<'_> {
                 "100 files are open; does a file include itself?",
             );
         }
+        self.opened += 1;
+        if self.opened > MAX_INCLUDES {
+            self.error(
+                "too many files are included",
+                span,
+                format!("more than {MAX_INCLUDES} up to here"),
+            );
+            return self.frames.clear();
+        }
         match find_file(&name, self.options, self.sources) {
             Ok(file) => self.open(file),
             Err(tried) => {
-                let mut message = Diagnostic::error(
-                    format!("cannot open include file `{name}`"),
-                    span,
-                    "not found",
-                );
-                message
-                    .notes
-                    .push(format!("looked for {}", tried.join(", ")));
+                let mut message = Diagnostic::error(format!("cannot open include file `{name}`"), span, "not found");
+                message.notes.push(format!("looked for {}", tried.join(", ")));
                 self.report(message);
             }
         }
@@ -531,10 +507,7 @@ impl Lexer<'_> {
                 }
             }
             let rest = &bytes[at..];
-            let line = rest
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .unwrap_or(rest.len());
+            let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
             self.frame().at = at + line;
         }
     }
@@ -608,11 +581,7 @@ impl Lexer<'_> {
             let line = rest.find('\n').unwrap_or(rest.len());
             self.frame().at = at + line;
             let span = self.span(at);
-            self.error(
-                format!("text after `#{name}`"),
-                span,
-                "only a comment may follow",
-            );
+            self.error(format!("text after `#{name}`"), span, "only a comment may follow");
         }
     }
 }
@@ -626,14 +595,9 @@ fn ident_end(bytes: &[u8], start: usize) -> usize {
 }
 
 /// Opens a file as `include` looks for it: as given, then in each include folder. The error lists what was tried.
-pub(crate) fn find_file(
-    name: &str,
-    options: &Options,
-    sources: &mut SourceMap,
-) -> Result<FileId, Vec<String>> {
+pub(crate) fn find_file(name: &str, options: &Options, sources: &mut SourceMap) -> Result<FileId, Vec<String>> {
     let mut tried = Vec::new();
-    let candidates = std::iter::once(PathBuf::from(name))
-        .chain(options.include_dirs.iter().map(|dir| dir.join(name)));
+    let candidates = std::iter::once(PathBuf::from(name)).chain(options.include_dirs.iter().map(|dir| dir.join(name)));
     for path in candidates {
         match load(&path, options, sources) {
             Ok(file) => return Ok(file),
@@ -644,11 +608,7 @@ pub(crate) fn find_file(
 }
 
 /// Reads one file, from the virtual files first.
-pub(crate) fn load(
-    path: &Path,
-    options: &Options,
-    sources: &mut SourceMap,
-) -> Result<FileId, std::io::Error> {
+pub(crate) fn load(path: &Path, options: &Options, sources: &mut SourceMap) -> Result<FileId, std::io::Error> {
     let name = path.to_string_lossy();
     if let Some(file) = sources.find(&name) {
         return Ok(file);
@@ -661,7 +621,6 @@ pub(crate) fn load(
     if bytes.len() >= u32::MAX as usize {
         return Err(std::io::Error::other("the file is larger than 4 GiB"));
     }
-    let text = String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(sources.add(&name, Some(path), text))
 }

@@ -58,9 +58,7 @@ use rustc_hash::FxHashMap;
 pub use diagnostic::{Diagnostic, Label, Severity, render};
 pub use json::dump_json;
 pub use print::print_records;
-pub use records::{
-    AccessError, BitValue, Class, Dag, Field, Record, RecordKeeper, TypeKind, Value, ValueKind,
-};
+pub use records::{AccessError, BitValue, Class, Dag, Field, Record, RecordKeeper, TypeKind, Value, ValueKind};
 pub use source::{FileId, Location, SourceFile, SourceMap, Span};
 
 /// How to read a program.
@@ -111,10 +109,7 @@ impl Parsed {
 
     /// All diagnostics as text.
     pub fn render_diagnostics(&self) -> String {
-        self.diagnostics
-            .iter()
-            .map(|one| render(one, &self.sources))
-            .collect()
+        self.diagnostics.iter().map(|one| render(one, &self.sources)).collect()
     }
 }
 
@@ -168,10 +163,7 @@ fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
     match result {
         Ok(Ok(parsed)) => parsed,
         _ => Parsed {
-            diagnostics: vec![Diagnostic::new(
-                Severity::Error,
-                "the evaluator could not be run",
-            )],
+            diagnostics: vec![Diagnostic::new(Severity::Error, "the evaluator could not be run")],
             ..Parsed::default()
         },
     }

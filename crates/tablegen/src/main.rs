@@ -87,9 +87,7 @@ fn read(matches: &ArgMatches) -> io::Result<Parsed> {
 
 fn write(matches: &ArgMatches, parsed: &Parsed) -> io::Result<()> {
     let mut out: Box<dyn Write> = match matches.get_one::<PathBuf>("output") {
-        Some(path) if path.as_os_str() != "-" => {
-            Box::new(BufWriter::new(std::fs::File::create(path)?))
-        }
+        Some(path) if path.as_os_str() != "-" => Box::new(BufWriter::new(std::fs::File::create(path)?)),
         _ => Box::new(BufWriter::new(io::stdout().lock())),
     };
     if matches.get_flag("dump-json") {

@@ -33,9 +33,7 @@ impl Parser<'_> {
     pub(crate) fn object_name(&mut self) -> Parse<Option<Expr>> {
         match self.peek() {
             Tok::Colon | Tok::Semi | Tok::LBrace => Ok(None),
-            _ => self
-                .nested(|parser| parser.pasted(Mode::Name))
-                .map(Some),
+            _ => self.nested(|parser| parser.pasted(Mode::Name)).map(Some),
         }
     }
 
@@ -90,9 +88,7 @@ impl Parser<'_> {
                     self.advance();
                     let (ranges, trailing) = self.slice_ranges()?;
                     let end = self.expect(Tok::RSquare, "at the end of a list slice")?;
-                    value
-                        .suffixes
-                        .push(Suffix::Items(ranges, trailing, start.to(end)));
+                    value.suffixes.push(Suffix::Items(ranges, trailing, start.to(end)));
                 }
                 Tok::Dot => {
                     self.advance();
@@ -265,10 +261,7 @@ impl Parser<'_> {
                         "not an identifier",
                     ));
                 };
-                let name = Ident {
-                    name,
-                    span: value.span,
-                };
+                let name = Ident { name, span: value.span };
                 let value = self.value()?;
                 args.push(Arg {
                     name: Some(name),
@@ -423,12 +416,7 @@ impl Parser<'_> {
                 format!("{} given", args.len()),
             ));
         }
-        let kind = ExprKind::Bang {
-            op,
-            op_span,
-            ty,
-            args,
-        };
+        let kind = ExprKind::Bang { op, op_span, ty, args };
         Ok(expr(kind, span))
     }
 }

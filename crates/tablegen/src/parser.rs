@@ -3,8 +3,7 @@
 //! Values are parsed in `parse_value`.
 
 use crate::ast::{
-    AssertStmt, BodyItem, ClassRef, Expr, Ident, LetItem, LetMode, LoopSource, Param, Range, Stmt,
-    TypeExpr,
+    AssertStmt, BodyItem, ClassRef, Expr, Ident, LetItem, LetMode, LoopSource, Param, Range, Stmt, TypeExpr,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -31,11 +30,7 @@ pub(crate) struct Parser<'a> {
 }
 
 /// Parses a whole file.
-pub(crate) fn parse(
-    tokens: &[Token],
-    strings: &Strings,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Stmt> {
+pub(crate) fn parse(tokens: &[Token], strings: &Strings, diagnostics: &mut Vec<Diagnostic>) -> Vec<Stmt> {
     let mut parser = Parser {
         tokens,
         at: 0,
@@ -112,8 +107,11 @@ impl Parser<'_> {
         let found = self.peek().describe();
         let what = tok.describe();
         let (here, before) = (self.here(), self.before());
-        let diagnostic =
-            Diagnostic::error(format!("expected {what} {context}, found {found}"), here, format!("found {found}"));
+        let diagnostic = Diagnostic::error(
+            format!("expected {what} {context}, found {found}"),
+            here,
+            format!("found {found}"),
+        );
         let diagnostic = if tok == Tok::Semi && self.at > 0 {
             diagnostic.secondary(before.after(), "`;` missing here?")
         } else {
@@ -123,10 +121,7 @@ impl Parser<'_> {
     }
 
     /// Runs `parse` one level deeper, or reports that the input nests too deep.
-    pub(crate) fn nested<T>(
-        &mut self,
-        parse: impl FnOnce(&mut Self) -> Parse<T>,
-    ) -> Parse<T> {
+    pub(crate) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= MAX_NESTING {
             let span = self.here();
             return self.fail(Diagnostic::error(
@@ -220,11 +215,7 @@ impl Parser<'_> {
         let Tok::Kw(word) = self.peek() else {
             if self.eat(Tok::Semi) {
                 let span = self.before();
-                return self.fail(Diagnostic::error(
-                    "stray `;`",
-                    span,
-                    "no statement ends here",
-                ));
+                return self.fail(Diagnostic::error("stray `;`", span, "no statement ends here"));
             }
             return self.expected("a statement (`class`, `def`, `defm`, `let`, `multiclass`, `foreach`, ...)");
         };
@@ -252,11 +243,7 @@ impl Parser<'_> {
                 self.expect(Tok::Colon, "before the multiclass of a `defm`")?;
                 let parents = self.class_refs()?;
                 self.expect(Tok::Semi, "at the end of a `defm`")?;
-                Ok(Stmt::Defm {
-                    name,
-                    keyword,
-                    parents,
-                })
+                Ok(Stmt::Defm { name, keyword, parents })
             }
             Kw::Multiclass => {
                 self.advance();
@@ -554,10 +541,7 @@ impl Parser<'_> {
         self.expect(Tok::Comma, "between the condition and the message of an `assert`")?;
         let message = self.value()?;
         self.expect(Tok::Semi, "at the end of an `assert`")?;
-        Ok(AssertStmt {
-            condition,
-            message,
-        })
+        Ok(AssertStmt { condition, message })
     }
 
     fn loop_source(&mut self) -> Parse<LoopSource> {
@@ -568,10 +552,7 @@ impl Parser<'_> {
         }
         let start = self.value()?;
         Ok(match self.range_end(&start)? {
-            Some(end) => LoopSource::Ranges(vec![Range {
-                start,
-                end: Some(end),
-            }]),
+            Some(end) => LoopSource::Ranges(vec![Range { start, end: Some(end) }]),
             None => LoopSource::List(start),
         })
     }

@@ -18,10 +18,7 @@ impl World {
 
     /// `type name = value`. A code fragment shows its own type word.
     fn declaration(&self, field: &FieldData, out: &mut String) {
-        if matches!(
-            self.values.node(field.value),
-            crate::value::Node::Code(_)
-        ) {
+        if matches!(self.values.node(field.value), crate::value::Node::Code(_)) {
             out.push_str("code");
         } else {
             out.push_str(&self.type_text(field.ty));

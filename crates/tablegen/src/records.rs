@@ -17,11 +17,7 @@ pub struct RecordKeeper {
 impl RecordKeeper {
     pub(crate) fn new(world: World) -> RecordKeeper {
         let mut sorted = world.order.clone();
-        sorted.sort_by(|a, b| {
-            world
-                .text(world.record(*a).name)
-                .cmp(world.text(world.record(*b).name))
-        });
+        sorted.sort_by(|a, b| world.text(world.record(*a).name).cmp(world.text(world.record(*b).name)));
         RecordKeeper { world, sorted }
     }
 
@@ -111,10 +107,7 @@ impl<'a> Class<'a> {
     }
 }
 
-fn class_names<'a>(
-    keeper: &'a RecordKeeper,
-    classes: &'a [ClassId],
-) -> impl Iterator<Item = &'a str> + use<'a> {
+fn class_names<'a>(keeper: &'a RecordKeeper, classes: &'a [ClassId]) -> impl Iterator<Item = &'a str> + use<'a> {
     classes
         .iter()
         .map(move |class| keeper.world.text(keeper.world.class(*class).name))
@@ -221,11 +214,7 @@ impl<'a> Record<'a> {
     /// Its fields, inherited ones first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let keeper = self.keeper;
-        self.data()
-            .proto
-            .fields
-            .iter()
-            .map(move |data| Field { keeper, data })
+        self.data().proto.fields.iter().map(move |data| Field { keeper, data })
     }
 
     /// An error about a field of this record, for back ends with rules of their own.
@@ -244,23 +233,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn read<T>(
-        &self,
-        field: &str,
-        expected: &str,
-        read: impl FnOnce(Value<'a>) -> Option<T>,
-    ) -> Access<T> {
+    fn read<T>(&self, field: &str, expected: &str, read: impl FnOnce(Value<'a>) -> Option<T>) -> Access<T> {
         self.field(field)
             .and_then(|field| read(field.value()))
             .ok_or_else(|| self.access_error(field, expected))
     }
 
-    fn optional<T>(
-        &self,
-        field: &str,
-        expected: &str,
-        read: impl FnOnce(Value<'a>) -> Option<T>,
-    ) -> Access<Option<T>> {
+    fn optional<T>(&self, field: &str, expected: &str, read: impl FnOnce(Value<'a>) -> Option<T>) -> Access<Option<T>> {
         self.read(field, expected, |value| match value.kind() {
             ValueKind::Unset => Some(None),
             _ => read(value).map(Some),
@@ -323,12 +302,7 @@ impl<'a> Record<'a> {
     pub fn list(&self, field: &str) -> Access<Vec<Value<'a>>> {
         self.read(field, "a list", |value| value.as_list())
     }
-    fn list_of<T>(
-        &self,
-        field: &str,
-        expected: &str,
-        read: impl Fn(Value<'a>) -> Option<T>,
-    ) -> Access<Vec<T>> {
+    fn list_of<T>(&self, field: &str, expected: &str, read: impl Fn(Value<'a>) -> Option<T>) -> Access<Vec<T>> {
         self.read(field, expected, |value| {
             value.as_list()?.into_iter().map(read).collect()
         })
@@ -639,11 +613,7 @@ impl<'a> Dag<'a> {
     }
     /// The arguments with their names.
     pub fn args(&self) -> Vec<(Value<'a>, Option<&'a str>)> {
-        self.parts()
-            .into_iter()
-            .skip(1)
-            .map(|part| self.named(part))
-            .collect()
+        self.parts().into_iter().skip(1).map(|part| self.named(part)).collect()
     }
     /// The number of arguments.
     pub fn len(&self) -> usize {

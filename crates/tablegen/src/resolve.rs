@@ -40,11 +40,7 @@ impl Resolver {
     /// Resolution of a record against its own fields.
     pub(crate) fn of_record(proto: &Proto, is_final: bool) -> Resolver {
         Resolver {
-            fields: proto
-                .fields
-                .iter()
-                .map(|field| (field.name, field.value))
-                .collect(),
+            fields: proto.fields.iter().map(|field| (field.name, field.value)).collect(),
             is_final,
             keep_unset: true,
             ..Resolver::default()
@@ -126,12 +122,7 @@ impl Evaluator {
     fn resolve_node(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
         let ty = self.w.values.type_of(id);
         match self.w.values.node(id) {
-            Node::Unset
-            | Node::Bit(_)
-            | Node::Int(_)
-            | Node::Str(_)
-            | Node::Code(_)
-            | Node::Def(_) => id,
+            Node::Unset | Node::Bit(_) | Node::Int(_) | Node::Str(_) | Node::Code(_) | Node::Def(_) => id,
             Node::Var(name) => self.lookup(name, r).unwrap_or(id),
             Node::VarBit(base, index) => {
                 let new = self.resolve(base, r);
@@ -191,13 +182,7 @@ impl Evaluator {
         }
     }
 
-    fn resolve_op(
-        &mut self,
-        op: Bang,
-        kids: &[ValueId],
-        ty: TypeId,
-        r: &mut Resolver,
-    ) -> ValueId {
+    fn resolve_op(&mut self, op: Bang, kids: &[ValueId], ty: TypeId, r: &mut Resolver) -> ValueId {
         let args = match op {
             // Only the arm that is taken is looked at once the condition is known.
             Bang::If => {
@@ -265,12 +250,7 @@ impl Evaluator {
         self.fold(op, &args, ty, r)
     }
 
-    fn resolve_shadowed(
-        &mut self,
-        body: ValueId,
-        variables: &[ValueId],
-        r: &mut Resolver,
-    ) -> ValueId {
+    fn resolve_shadowed(&mut self, body: ValueId, variables: &[ValueId], r: &mut Resolver) -> ValueId {
         let length = r.shadow.len();
         for variable in variables {
             if let Node::Var(name) = self.w.values.node(*variable) {
@@ -285,12 +265,7 @@ impl Evaluator {
     }
 
     /// `body` with one or two bound variables replaced, in the setting of `r`.
-    pub(crate) fn apply(
-        &mut self,
-        body: ValueId,
-        bindings: &[(ValueId, ValueId)],
-        outer: &Resolver,
-    ) -> ValueId {
+    pub(crate) fn apply(&mut self, body: ValueId, bindings: &[(ValueId, ValueId)], outer: &Resolver) -> ValueId {
         let mut r = Resolver::new();
         r.is_final = outer.is_final;
         r.self_name = outer.self_name;

@@ -144,16 +144,9 @@ impl SourceMap {
             };
         };
         let at = (span.start as usize).min(file.text.len());
-        let line = file
-            .line_starts
-            .partition_point(|start| *start as usize <= at)
-            .max(1);
+        let line = file.line_starts.partition_point(|start| *start as usize <= at).max(1);
         let start = file.line_starts[line - 1] as usize;
-        let column = file
-            .text
-            .get(start..at)
-            .map_or(at - start, |text| text.chars().count())
-            + 1;
+        let column = file.text.get(start..at).map_or(at - start, |text| text.chars().count()) + 1;
         Location {
             file: &file.name,
             line,

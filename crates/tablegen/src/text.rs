@@ -21,10 +21,7 @@ impl World {
             Type::Record(classes) => match classes.as_slice() {
                 [class] => self.text(self.class(*class).name).to_owned(),
                 classes => {
-                    let names: Vec<&str> = classes
-                        .iter()
-                        .map(|class| self.text(self.class(*class).name))
-                        .collect();
+                    let names: Vec<&str> = classes.iter().map(|class| self.text(self.class(*class).name)).collect();
                     format!("{{{}}}", names.join(", "))
                 }
             },

@@ -165,10 +165,7 @@ impl Values {
     pub(crate) fn ty(&mut self, ty: Type) -> TypeId {
         let hash = hash_one(&ty);
         let types = &self.types;
-        if let Some(id) = self
-            .type_table
-            .find(hash, |id| types[*id as usize] == ty)
-        {
+        if let Some(id) = self.type_table.find(hash, |id| types[*id as usize] == ty) {
             return TypeId(*id);
         }
         let id = self.types.len() as u32;
@@ -241,9 +238,9 @@ impl Values {
             return false;
         }
         match (&entry.node, node) {
-            (Node::Bits(old), Node::Bits(_))
-            | (Node::List(old), Node::List(_))
-            | (Node::Dag(old), Node::Dag(_)) => self.kids(*old) == kids,
+            (Node::Bits(old), Node::Bits(_)) | (Node::List(old), Node::List(_)) | (Node::Dag(old), Node::Dag(_)) => {
+                self.kids(*old) == kids
+            }
             (Node::Call(a, old), Node::Call(b, _)) => a == b && self.kids(*old) == kids,
             (Node::Op(a, old), Node::Op(b, _)) => a == b && self.kids(*old) == kids,
             (old, new) => old == new,
@@ -257,20 +254,18 @@ impl Values {
 
     fn make(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId]) -> ValueId {
         let hash = Self::hash(&node, ty, kids);
-        if let Some(id) = self.table.find(hash, |id| {
-            self.same(&self.entries[*id as usize], &node, ty, kids)
-        }) {
+        if let Some(id) = self
+            .table
+            .find(hash, |id| self.same(&self.entries[*id as usize], &node, ty, kids))
+        {
             return ValueId(*id);
         }
         let mut flags = match node {
             Node::Unset => HAS_UNSET,
             Node::Var(_) => HAS_VAR | OPEN,
-            Node::VarBit(..)
-            | Node::Field(..)
-            | Node::Op(..)
-            | Node::Call(..)
-            | Node::Index(..)
-            | Node::Paste(..) => OPEN,
+            Node::VarBit(..) | Node::Field(..) | Node::Op(..) | Node::Call(..) | Node::Index(..) | Node::Paste(..) => {
+                OPEN
+            }
             _ => 0,
         };
         let mut depth = 0;
@@ -305,30 +300,19 @@ impl Values {
             len: kids.len() as u32,
         };
         match &mut node {
-            Node::Bits(kids)
-            | Node::List(kids)
-            | Node::Dag(kids)
-            | Node::Call(_, kids)
-            | Node::Op(_, kids) => *kids = stored,
+            Node::Bits(kids) | Node::List(kids) | Node::Dag(kids) | Node::Call(_, kids) | Node::Op(_, kids) => {
+                *kids = stored
+            }
             _ => {}
         }
         self.pool.extend_from_slice(kids);
         let id = self.entries.len() as u32;
-        self.entries.push(Entry {
-            node,
-            ty,
-            flags,
-            depth,
-        });
+        self.entries.push(Entry { node, ty, flags, depth });
         let (entries, pool) = (&self.entries, &self.pool);
         self.table.insert_unique(hash, id, |id| {
             let entry = &entries[*id as usize];
             let kids = match entry.node {
-                Node::Bits(kids)
-                | Node::List(kids)
-                | Node::Dag(kids)
-                | Node::Call(_, kids)
-                | Node::Op(_, kids) => {
+                Node::Bits(kids) | Node::List(kids) | Node::Dag(kids) | Node::Call(_, kids) | Node::Op(_, kids) => {
                     &pool[kids.start as usize..(kids.start + kids.len) as usize]
                 }
                 _ => &[],
@@ -388,12 +372,7 @@ impl Values {
         let kids = flatten(parts);
         self.make(Node::Dag(EMPTY), TypeId::DAG, &kids)
     }
-    pub(crate) fn call(
-        &mut self,
-        class: ClassId,
-        args: &[(ValueId, Symbol)],
-        ty: TypeId,
-    ) -> ValueId {
+    pub(crate) fn call(&mut self, class: ClassId, args: &[(ValueId, Symbol)], ty: TypeId) -> ValueId {
         let kids = flatten(args);
         self.make(Node::Call(class, EMPTY), ty, &kids)
     }
@@ -403,9 +382,7 @@ impl Values {
 
     /// The parts of a dag (operator first) or the arguments of a class value.
     pub(crate) fn pairs(&self, kids: Kids) -> impl ExactSizeIterator<Item = (ValueId, Symbol)> {
-        self.kids(kids)
-            .chunks_exact(2)
-            .map(|pair| (pair[0], Symbol(pair[1].0)))
+        self.kids(kids).chunks_exact(2).map(|pair| (pair[0], Symbol(pair[1].0)))
     }
     pub(crate) fn pair_vec(&self, kids: Kids) -> Vec<(ValueId, Symbol)> {
         self.pairs(kids).collect()

@@ -178,21 +178,18 @@ impl World {
         if a == TypeId::ANY {
             return Some(b);
         }
-        let (left, right) = (
-            self.values.get_type(a).clone(),
-            self.values.get_type(b).clone(),
-        );
+        let (left, right) = (self.values.get_type(a).clone(), self.values.get_type(b).clone());
         match (left, right) {
             (Type::Record(left), Type::Record(right)) => {
                 let mut shared = Vec::new();
                 for class in &left {
                     let mut ancestors = vec![*class];
                     ancestors.extend_from_slice(&self.class(*class).proto.supers);
-                    shared.extend(ancestors.into_iter().filter(|ancestor| {
-                        right
-                            .iter()
-                            .any(|other| self.class_is_a(*other, *ancestor))
-                    }));
+                    shared.extend(
+                        ancestors
+                            .into_iter()
+                            .filter(|ancestor| right.iter().any(|other| self.class_is_a(*other, *ancestor))),
+                    );
                 }
                 Some(self.record_type(&shared))
             }
@@ -271,9 +268,8 @@ impl World {
         match (self.values.node(id), self.values.get_type(ty).clone()) {
             (Node::Int(value @ (0 | 1)), Type::Bit) => Some(ValueId::bit(value == 1)),
             (Node::Int(value), Type::Bits(width)) => {
-                let fits = width >= 64
-                    || (value >= -(1 << width.saturating_sub(1)) && value < 1 << width)
-                    || value == 0;
+                let fits =
+                    width >= 64 || (value >= -(1 << width.saturating_sub(1)) && value < 1 << width) || value == 0;
                 fits.then(|| self.values.bits_of(value as u64, width))
             }
             (Node::Int(_), _) => None,
@@ -289,16 +285,19 @@ impl World {
             (Node::List(kids), Type::List(element)) => {
                 let items = self.values.kids(kids).to_vec();
                 let mut converted = Vec::with_capacity(items.len());
-                for item in items {
-                    converted.push(self.convert(item, element)?);
+                for item in &items {
+                    converted.push(self.convert(*item, element)?);
+                }
+                // A list that fits as it is keeps its own element type, which makes it another value than one that does
+                // not have to be converted; llvm-tblgen tells them apart too.
+                if converted == items && self.values.element(from) != Some(TypeId::ANY) {
+                    return Some(id);
                 }
                 Some(self.values.list(&converted, element))
             }
             (Node::Def(_), Type::Record(_)) => self.type_is(from, ty).then_some(id),
             (_, Type::Bits(1)) if from == TypeId::BIT => Some(self.values.bits(&[id])),
-            (_, Type::Bit) if matches!(self.values.get_type(from), Type::Bits(1)) => {
-                Some(self.bit_of(id, 0))
-            }
+            (_, Type::Bit) if matches!(self.values.get_type(from), Type::Bits(1)) => Some(self.bit_of(id, 0)),
             _ if self.type_is(from, ty) => Some(id),
             _ if self.values.is_open(id) && self.type_converts(from, ty) => {
                 Some(self.values.op(crate::token::Bang::Cast, &[id], ty))

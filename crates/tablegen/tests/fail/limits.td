@@ -1,0 +1,3 @@
+// Programs that ask for too much.
+class B<int n> { B b = B<!add(n, 1)>; }
+def z : B<0>;
