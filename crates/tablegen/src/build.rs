@@ -341,6 +341,7 @@ impl Evaluator {
             Some((name_var, own_name)),
         ) else {
             // The class counts as a parent all the same, so that its absence makes no further errors.
+            proto.faulty = true;
             self.inherit_fields(proto, class, &[], own_name);
             return false;
         };
@@ -401,6 +402,7 @@ impl Evaluator {
             let value = self.resolve(value, &mut r);
             proto.dumps.push((value, span));
         }
+        proto.faulty |= self.w.class(class).proto.faulty;
         let supers = self.w.class(class).proto.supers.clone();
         proto.supers.extend(supers);
         proto.supers.push(class);
@@ -504,7 +506,7 @@ impl Evaluator {
         r.set(self.name_symbol, name_value);
         self.resolve_proto(proto, &mut r);
         // A class value is only a means to an end: what it leaves open does no harm unless it is used.
-        if named {
+        if named && !proto.faulty {
             self.check_concrete(proto, name);
         }
         let value = self.w.values.def(id, ty);

@@ -451,9 +451,11 @@ impl Evaluator {
     fn object_body(&mut self, parents: &[ClassRef], body: &[BodyItem], own_name: ValueId) {
         for parent in parents {
             let Some(class) = self.find_class(parent.name) else {
+                self.with_current(|_, proto| proto.faulty = true);
                 continue;
             };
             let Some(args) = self.args(&parent.args, Some(class)) else {
+                self.with_current(|_, proto| proto.faulty = true);
                 continue;
             };
             self.with_current(|this, proto| {
@@ -467,7 +469,11 @@ impl Evaluator {
             if self.stopped {
                 break;
             }
+            let errors = self.diagnostics.len();
             self.body_item(item);
+            if self.diagnostics.len() > errors {
+                self.with_current(|_, proto| proto.faulty = true);
+            }
         }
         self.scopes.pop();
     }

@@ -50,6 +50,8 @@ pub(crate) struct Proto {
     pub(crate) asserts: Vec<Assertion>,
     pub(crate) dumps: Vec<(ValueId, Span)>,
     pub(crate) anonymous: bool,
+    /// A fault in it is reported already; what stays open because of that is no news.
+    pub(crate) faulty: bool,
     /// The `defm`s and class values it came through, the innermost first.
     pub(crate) chain: Vec<Span>,
 }
@@ -65,6 +67,7 @@ impl Proto {
             asserts: Vec::new(),
             dumps: Vec::new(),
             anonymous: false,
+            faulty: false,
             chain: Vec::new(),
         }
     }

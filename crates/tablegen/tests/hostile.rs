@@ -220,7 +220,7 @@ fn mutations() {
     ];
     let seeds = seeds();
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    for round in 0..1500 {
+    for round in 0..300 {
         let mut text = seeds[random.next(seeds.len())].clone();
         for _ in 0..=random.next(6) {
             let at = on_boundary(&text, random.next(text.len() + 1));
