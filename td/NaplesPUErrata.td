@@ -45,7 +45,7 @@ def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
 def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
   let Summary = "The wait for a slow result is forgotten if a taken branch follows its instruction at once.";
   let Effect = "An instruction at the branch target reads the register's old value.";
-  let WorkAround = "An instruction of another kind, or a nop, stands between an instruction of long latency and a branch that may be taken.";
+  let WorkAround = "An instruction of another kind (a nop does not issue and does not count) stands between an instruction of long latency and a branch that may be taken.";
   let Reference = "microarch.md 10 item 1";
 }
 

@@ -17,7 +17,7 @@ use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::inst::OperandRange;
 use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, SReg};
 use regalloc2::{
-    Allocation, Block, Edit, Function as _, InstOrEdit, OperandConstraint, OperandKind as UseOrDef, OperandPos, Output,
+    Allocation, Block, Edit, InstOrEdit, OperandConstraint, OperandKind as UseOrDef, OperandPos, Output,
     RegClass,
 };
 use std::collections::BTreeMap;

@@ -6,12 +6,11 @@ use crate::emit::expand::immediate_range;
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{AMode, Cond, MInst, Srcs};
 use crate::runtime::Routine;
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Imm64, Offset32, Uimm8};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
-    AtomicRmwOp, Block, BlockCall, Constant, DynamicStackSlot, ExceptionTable, FuncRef, GlobalValue, Immediate, Inst,
-    InstructionData, JumpTable, MemFlags, MemFlagsData, Opcode, SigRef, StackSlot, TrapCode, Type, Value, ValueDef,
-    ValueList, types,
+    BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode, Type, Value,
+    ValueDef, ValueList, types,
 };
 use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;

@@ -33,19 +33,19 @@ pub(crate) enum Entry {
 /// A loop whose list is not known yet. `if` is a loop over a list of length 0 or 1 without a variable.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
-    var: Option<Symbol>,
-    list: ValueId,
-    span: Span,
-    entries: Vec<Entry>,
+    pub(crate) var: Option<Symbol>,
+    pub(crate) list: ValueId,
+    pub(crate) span: Span,
+    pub(crate) entries: Vec<Entry>,
 }
 
 #[derive(Debug)]
 pub(crate) struct MulticlassData {
-    name: Symbol,
-    name_var: Symbol,
-    params: Vec<ParamData>,
-    entries: Vec<Entry>,
-    span: Span,
+    pub(crate) name: Symbol,
+    pub(crate) name_var: Symbol,
+    pub(crate) params: Vec<ParamData>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) span: Span,
 }
 
 /// What names mean, by nesting.
@@ -73,14 +73,14 @@ pub(crate) struct OpenSet {
 pub(crate) struct Evaluator {
     pub(crate) w: World,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    reported: FxHashSet<(Span, String)>,
+    pub(crate) reported: FxHashSet<(Span, String)>,
     pub(crate) globals: FxHashMap<Symbol, ValueId>,
-    type_names: FxHashMap<Symbol, TypeId>,
-    multiclasses: Vec<MulticlassData>,
-    multiclass_names: FxHashMap<Symbol, usize>,
+    pub(crate) type_names: FxHashMap<Symbol, TypeId>,
+    pub(crate) multiclasses: Vec<MulticlassData>,
+    pub(crate) multiclass_names: FxHashMap<Symbol, usize>,
     pub(crate) scopes: Vec<Scope>,
-    lets: Vec<Vec<Change>>,
-    loops: Vec<Loop>,
+    pub(crate) lets: Vec<Vec<Change>>,
+    pub(crate) loops: Vec<Loop>,
     /// The multiclass being defined.
     pub(crate) multiclass: Option<usize>,
     /// The record or class being built, and its class.
@@ -93,7 +93,7 @@ pub(crate) struct Evaluator {
     pub(crate) at: Span,
     pub(crate) depth: u32,
     pub(crate) instance_depth: u32,
-    fuel: u64,
+    pub(crate) fuel: u64,
     /// Too much was asked for; everything ends as it is.
     pub(crate) stopped: bool,
     pub(crate) name_symbol: Symbol,
@@ -201,13 +201,13 @@ impl Evaluator {
         self.loops.is_empty() && self.multiclass.is_none()
     }
 
-    fn scoped(&mut self, scope: Scope, body: impl FnOnce(&mut Self)) {
+    pub(crate) fn scoped(&mut self, scope: Scope, body: impl FnOnce(&mut Self)) {
         self.scopes.push(scope);
         body(self);
         self.scopes.pop();
     }
 
-    fn block(&mut self, body: &[Stmt]) {
+    pub(crate) fn block(&mut self, body: &[Stmt]) {
         self.scoped(Scope::Block(FxHashMap::default()), |this| this.run(body));
     }
 
@@ -284,7 +284,7 @@ impl Evaluator {
         }
     }
 
-    fn already(&mut self, name: Ident, what: &str) {
+    pub(crate) fn already(&mut self, name: Ident, what: &str) {
         let text = self.w.text(name.name).to_owned();
         self.report(Diagnostic::error(
             format!("{what} `{text}` is defined already"),
@@ -348,7 +348,13 @@ impl Evaluator {
     }
 
     /// Reads template parameters; each may use the ones before it.
-    fn params(&mut self, owner: Symbol, separator: &str, params: &[Param], mut add: impl FnMut(&mut Self, ParamData)) {
+    pub(crate) fn params(
+        &mut self,
+        owner: Symbol,
+        separator: &str,
+        params: &[Param],
+        mut add: impl FnMut(&mut Self, ParamData),
+    ) {
         let mut seen = FxHashSet::default();
         for param in params {
             let Some(ty) = self.type_expr(&param.ty) else {
@@ -504,7 +510,7 @@ impl Evaluator {
         }
     }
 
-    fn apply_lets(&mut self, proto: &mut Proto) {
+    pub(crate) fn apply_lets(&mut self, proto: &mut Proto) {
         let changes: Vec<Change> = self.lets.iter().flatten().cloned().collect();
         for change in &changes {
             self.set_field(proto, change, false);
@@ -680,7 +686,7 @@ impl Evaluator {
 
     /// What `NAME` stands for in the classes a record derives from. An anonymous record that is repeated gets its name at
     /// the end.
-    fn own_name(&mut self, proto: &Proto) -> ValueId {
+    pub(crate) fn own_name(&mut self, proto: &Proto) -> ValueId {
         if proto.anonymous && !self.at_top() {
             return self.w.values.var(self.name_symbol, TypeId::STR);
         }
@@ -688,7 +694,7 @@ impl Evaluator {
     }
 
     /// The name of a `def` or `defm`. In a multiclass `NAME` goes in front unless it is mentioned.
-    fn object_name(&mut self, name: Option<&Expr>) -> Option<ValueId> {
+    pub(crate) fn object_name(&mut self, name: Option<&Expr>) -> Option<ValueId> {
         let value = self.name_value(name?)?;
         let Some(multiclass) = self.multiclass else {
             return Some(value);
@@ -709,154 +715,6 @@ impl Evaluator {
             Node::Op(_, kids) => self.w.values.kids(kids).iter().any(|kid| self.mentions(*kid, variable)),
             Node::Field(base, _) | Node::VarBit(base, _) => self.mentions(base, variable),
             _ => false,
-        }
-    }
-
-    /// Records, or makes at once if nothing around is still to be repeated.
-    fn add_entry(&mut self, entry: Entry) {
-        if let Some(open) = self.loops.last_mut() {
-            return open.entries.push(entry);
-        }
-        let Some(at) = self.multiclass else {
-            return self.make(entry);
-        };
-        if let Entry::Loop(one) = entry {
-            let mut out = Vec::new();
-            self.expand_loop(&one, &mut Vec::new(), false, &mut Some(&mut out), None);
-            self.multiclasses[at].entries.extend(out);
-        } else {
-            self.multiclasses[at].entries.push(entry);
-        }
-    }
-
-    fn make(&mut self, entry: Entry) {
-        match entry {
-            Entry::Record(proto) => {
-                self.finish(*proto, true);
-            }
-            Entry::Assert(mut assertion) => {
-                let mut r = Resolver::new();
-                r.is_final = true;
-                assertion.condition = self.resolve(assertion.condition, &mut r);
-                assertion.message = self.resolve(assertion.message, &mut r);
-                self.check_assertion(&assertion, None);
-            }
-            Entry::Dump(value, span) => {
-                let mut r = Resolver::new();
-                r.is_final = true;
-                let value = self.resolve(value, &mut r);
-                self.dump(value, span);
-            }
-            Entry::Loop(one) => {
-                self.expand_loop(&one, &mut Vec::new(), true, &mut None, None);
-            }
-        }
-    }
-
-    /// Keeps an entry, or makes it at once if it is not collected.
-    fn emit(&mut self, entry: Entry, out: &mut Option<&mut Vec<Entry>>) {
-        match out {
-            Some(out) => out.push(entry),
-            None => self.make(entry),
-        }
-    }
-
-    /// Copies `entries` with variables replaced. Without an `out` each is made at once, before the next is looked at.
-    fn expand(
-        &mut self,
-        entries: &[Entry],
-        substitutions: &mut Vec<(Symbol, ValueId)>,
-        is_final: bool,
-        out: &mut Option<&mut Vec<Entry>>,
-        place: Option<Span>,
-    ) {
-        for entry in entries {
-            if self.stopped {
-                return;
-            }
-            if let Entry::Loop(one) = entry {
-                self.expand_loop(one, substitutions, is_final, out, place);
-                continue;
-            }
-            let mut r = Resolver::new();
-            for (name, value) in substitutions.iter() {
-                r.map.insert(*name, *value);
-            }
-            match entry {
-                Entry::Record(proto) => {
-                    let mut proto = proto.clone();
-                    proto.chain.extend(place);
-                    self.resolve_proto(&mut proto, &mut r);
-                    self.spend(1 + proto.fields.len() as u64 / 8);
-                    self.emit(Entry::Record(proto), out);
-                }
-                Entry::Assert(assertion) => {
-                    let assertion = Assertion {
-                        condition: self.resolve(assertion.condition, &mut r),
-                        message: self.resolve(assertion.message, &mut r),
-                        span: assertion.span,
-                    };
-                    self.emit(Entry::Assert(assertion), out);
-                }
-                Entry::Dump(value, span) => {
-                    let value = self.resolve(*value, &mut r);
-                    self.emit(Entry::Dump(value, *span), out);
-                }
-                Entry::Loop(_) => {}
-            }
-        }
-    }
-
-    fn expand_loop(
-        &mut self,
-        one: &Loop,
-        substitutions: &mut Vec<(Symbol, ValueId)>,
-        is_final: bool,
-        out: &mut Option<&mut Vec<Entry>>,
-        place: Option<Span>,
-    ) {
-        let mut r = Resolver::new();
-        r.is_final = is_final;
-        for (name, value) in substitutions.iter() {
-            r.map.insert(*name, *value);
-        }
-        let outer = std::mem::replace(&mut self.at, one.span);
-        let list = self.resolve(one.list, &mut r);
-        self.at = outer;
-        let Node::List(kids) = self.w.values.node(list) else {
-            if !is_final {
-                let mut entries = Vec::new();
-                self.expand(&one.entries, substitutions, false, &mut Some(&mut entries), place);
-                let waiting = Loop {
-                    var: one.var,
-                    list,
-                    span: one.span,
-                    entries,
-                };
-                self.emit(Entry::Loop(Box::new(waiting)), out);
-            } else if !self.stopped {
-                let text = self.w.brief(list);
-                self.report(Diagnostic::error(
-                    format!("the loop runs over `{text}`, which is not a known list"),
-                    one.span,
-                    "cannot be computed here",
-                ));
-            }
-            return;
-        };
-        let items = self.w.values.kids(kids).to_vec();
-        for item in items {
-            if self.stopped {
-                return;
-            }
-            self.spend(1);
-            if let Some(var) = one.var {
-                substitutions.push((var, item));
-            }
-            self.expand(&one.entries, substitutions, is_final, out, place);
-            if one.var.is_some() {
-                substitutions.pop();
-            }
         }
     }
 
@@ -965,176 +823,13 @@ impl Evaluator {
         }
     }
 
-    fn define_multiclass(&mut self, name: Ident, params: &[Param], parents: &[ClassRef], body: &[Stmt]) {
-        if !self.at_top() {
-            return self.report(Diagnostic::error(
-                "a multiclass cannot be defined inside a loop, `if` or multiclass",
-                name.span,
-                "move it out",
-            ));
-        }
-        if let Some(at) = self.multiclass_names.get(&name.name) {
-            let earlier = self.multiclasses[*at].span;
-            let text = self.w.text(name.name).to_owned();
-            return self.report(
-                Diagnostic::error(
-                    format!("multiclass `{text}` is defined twice"),
-                    name.span,
-                    "defined again here",
-                )
-                .secondary(earlier, "first defined here"),
-            );
-        }
-        let at = self.multiclasses.len();
-        let name_var = format!("{}::NAME", self.w.text(name.name));
-        let name_var = self.w.intern(&name_var);
-        self.multiclasses.push(MulticlassData {
-            name: name.name,
-            name_var,
-            params: Vec::new(),
-            entries: Vec::new(),
-            span: name.span,
-        });
-        self.multiclass = Some(at);
-        // `let`s around the multiclass apply where it is used, not here.
-        self.scoped(Scope::Multiclass(at), |this| {
-            this.params(name.name, "::", params, |this, param| {
-                this.multiclasses[at].params.push(param);
-            });
-            for parent in parents {
-                let own_name = this.w.values.var(name_var, TypeId::STR);
-                if let Some(entries) = this.use_multiclass(parent, own_name, false, None) {
-                    this.multiclasses[at].entries.extend(entries);
-                }
-            }
-            this.block(body);
-        });
-        self.multiclass = None;
-        self.multiclass_names.insert(name.name, at);
-    }
-
-    fn find_multiclass(&mut self, name: Ident) -> Option<usize> {
-        if let Some(at) = self.multiclass_names.get(&name.name) {
-            return Some(*at);
-        }
-        let text = self.w.text(name.name).to_owned();
-        let names = self.multiclass_names.keys().map(|name| self.w.text(*name));
-        let near = closest(&text, names).map(str::to_owned);
-        let mut diagnostic = Diagnostic::error(
-            format!("unknown multiclass `{text}`"),
-            name.span,
-            "no multiclass of this name so far",
-        );
-        if let Some(near) = near {
-            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
-        }
-        self.report(diagnostic);
-        None
-    }
-
-    /// The entries of a multiclass with its arguments and `NAME` filled in.
-    fn use_multiclass(
-        &mut self,
-        parent: &ClassRef,
-        own_name: ValueId,
-        is_final: bool,
-        place: Option<Span>,
-    ) -> Option<Vec<Entry>> {
-        let at = self.find_multiclass(parent.name)?;
-        let params = self.multiclasses[at].params.clone();
-        let args = self.arg_values(&parent.args, &params)?;
-        let text = self.w.text(self.multiclasses[at].name).to_owned();
-        let bound = self.bind_args(
-            &format!("multiclass `{text}`"),
-            &params,
-            &args,
-            parent.span,
-            Some((self.multiclasses[at].name_var, own_name)),
-        )?;
-        let mut substitutions: Vec<(Symbol, ValueId)> =
-            bound.into_iter().map(|(name, value, _)| (name, value)).collect();
-        substitutions.push((self.multiclasses[at].name_var, own_name));
-        let entries = std::mem::take(&mut self.multiclasses[at].entries);
-        let mut out = Vec::new();
-        self.expand(&entries, &mut substitutions, is_final, &mut Some(&mut out), place);
-        self.multiclasses[at].entries = entries;
-        Some(out)
-    }
-
-    fn defm(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef]) {
-        let own_name = match self.object_name(name) {
-            Some(value) => value,
-            None if name.is_some() => return,
-            None => {
-                let symbol = self.anonymous_name();
-                let value = self.w.values.str(symbol);
-                match self.multiclass {
-                    Some(at) => {
-                        let prefix = self.multiclasses[at].name_var;
-                        let prefix = self.w.values.var(prefix, TypeId::STR);
-                        self.fold_paste(prefix, value, TypeId::STR)
-                    }
-                    None => value,
-                }
-            }
-        };
-        let place = name.map_or(keyword, |name| name.span);
-        let is_final = self.at_top();
-        let mut entries = Vec::new();
-        let mut classes = Vec::new();
-        for parent in parents {
-            let is_multiclass = self.multiclass_names.contains_key(&parent.name.name);
-            let is_class = self.w.class_names.contains_key(&parent.name.name);
-            if is_class && (!is_multiclass || !classes.is_empty()) {
-                let Some(class) = self.find_class(parent.name) else {
-                    continue;
-                };
-                if let Some(args) = self.args(&parent.args, Some(class)) {
-                    classes.push((class, args, parent.span));
-                }
-                continue;
-            }
-            if let Some(more) = self.use_multiclass(parent, own_name, is_final, Some(place)) {
-                entries.extend(more);
-            }
-        }
-        for entry in &mut entries {
-            self.finish_defm_entry(entry, &classes);
-        }
-        for entry in entries {
-            if self.stopped {
-                return;
-            }
-            self.add_entry(entry);
-        }
-    }
-
-    /// Ordinary classes of a `defm` and the `let`s around it apply to every record it makes.
-    fn finish_defm_entry(&mut self, entry: &mut Entry, classes: &[(ClassId, Vec<ArgValue>, Span)]) {
-        match entry {
-            Entry::Record(proto) => {
-                for (class, args, span) in classes {
-                    let own_name = self.own_name(proto);
-                    self.inherit(proto, *class, args, *span, own_name);
-                }
-                self.apply_lets(proto);
-            }
-            Entry::Loop(one) => {
-                for entry in &mut one.entries {
-                    self.finish_defm_entry(entry, classes);
-                }
-            }
-            Entry::Assert(_) | Entry::Dump(..) => {}
-        }
-    }
-
     /// Reads the arguments of a class.
     pub(crate) fn args(&mut self, args: &[crate::ast::Arg], class: Option<ClassId>) -> Option<Vec<ArgValue>> {
         let params = class.map_or_else(Vec::new, |class| self.w.class(class).params.clone());
         self.arg_values(args, &params)
     }
 
-    fn arg_values(&mut self, args: &[crate::ast::Arg], params: &[ParamData]) -> Option<Vec<ArgValue>> {
+    pub(crate) fn arg_values(&mut self, args: &[crate::ast::Arg], params: &[ParamData]) -> Option<Vec<ArgValue>> {
         let mut out = Vec::with_capacity(args.len());
         let mut good = true;
         for (at, arg) in args.iter().enumerate() {

@@ -35,6 +35,7 @@ mod diagnostic;
 mod eval;
 mod eval_bang;
 mod eval_value;
+mod expand;
 mod fold;
 mod fold_list;
 mod json;

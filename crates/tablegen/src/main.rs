@@ -12,6 +12,7 @@ use tablegen::{Options, Parsed, dump_json, parse_file, parse_str, print_records}
 fn command() -> Command {
     Command::new("npu-tblgen")
         .about("Reads a TableGen program and prints its classes and records")
+        .arg_required_else_help(true)
         .arg(
             Arg::new("file")
                 .value_name("FILE")
