@@ -1,6 +1,6 @@
 //! The TableGen language: source text to records, without LLVM.
 //!
-//! A program goes through these stages, one file each: [`lexer`](self) (with includes and preprocessor), parser, evaluator. The result
+//! A program goes through these stages, one file each: lexer (with includes and preprocessor), parser, evaluator. The result
 //! is a [`RecordKeeper`] with typed access to the fields of records, and a list of [`Diagnostic`]s. The crate knows no target and no back end.
 //!
 //! # Contract

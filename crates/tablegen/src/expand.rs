@@ -1,0 +1,325 @@
+//! Repetition: loops and multiclasses keep what they hold as entries with variables, and `defm`, or the end of the outermost
+//! loop, makes records of them.
+
+use crate::ast::{ClassRef, Expr, Ident, Param, Stmt};
+use crate::build::ArgValue;
+use crate::diagnostic::{Diagnostic, closest};
+use crate::eval::{Entry, Evaluator, Loop, MulticlassData, Scope};
+use crate::resolve::Resolver;
+use crate::source::Span;
+use crate::strings::Symbol;
+use crate::value::{ClassId, Node, TypeId, ValueId};
+use crate::world::Assertion;
+
+impl Evaluator {
+    /// Records, or makes at once if nothing around is still to be repeated.
+    pub(crate) fn add_entry(&mut self, entry: Entry) {
+        if let Some(open) = self.loops.last_mut() {
+            return open.entries.push(entry);
+        }
+        let Some(at) = self.multiclass else {
+            return self.make(entry);
+        };
+        if let Entry::Loop(one) = entry {
+            let mut out = Vec::new();
+            self.expand_loop(&one, &mut Vec::new(), false, &mut Some(&mut out), None);
+            self.multiclasses[at].entries.extend(out);
+        } else {
+            self.multiclasses[at].entries.push(entry);
+        }
+    }
+
+    pub(crate) fn make(&mut self, entry: Entry) {
+        match entry {
+            Entry::Record(proto) => {
+                self.finish(*proto, true);
+            }
+            Entry::Assert(mut assertion) => {
+                let mut r = Resolver::new();
+                r.is_final = true;
+                assertion.condition = self.resolve(assertion.condition, &mut r);
+                assertion.message = self.resolve(assertion.message, &mut r);
+                self.check_assertion(&assertion, None);
+            }
+            Entry::Dump(value, span) => {
+                let mut r = Resolver::new();
+                r.is_final = true;
+                let value = self.resolve(value, &mut r);
+                self.dump(value, span);
+            }
+            Entry::Loop(one) => {
+                self.expand_loop(&one, &mut Vec::new(), true, &mut None, None);
+            }
+        }
+    }
+
+    /// Keeps an entry, or makes it at once if it is not collected.
+    pub(crate) fn emit(&mut self, entry: Entry, out: &mut Option<&mut Vec<Entry>>) {
+        match out {
+            Some(out) => out.push(entry),
+            None => self.make(entry),
+        }
+    }
+
+    /// Copies `entries` with variables replaced. Without an `out` each is made at once, before the next is looked at.
+    pub(crate) fn expand(
+        &mut self,
+        entries: &[Entry],
+        substitutions: &mut Vec<(Symbol, ValueId)>,
+        is_final: bool,
+        out: &mut Option<&mut Vec<Entry>>,
+        place: Option<Span>,
+    ) {
+        for entry in entries {
+            if self.stopped {
+                return;
+            }
+            if let Entry::Loop(one) = entry {
+                self.expand_loop(one, substitutions, is_final, out, place);
+                continue;
+            }
+            let mut r = Resolver::new();
+            for (name, value) in substitutions.iter() {
+                r.map.insert(*name, *value);
+            }
+            match entry {
+                Entry::Record(proto) => {
+                    let mut proto = proto.clone();
+                    proto.chain.extend(place);
+                    self.resolve_proto(&mut proto, &mut r);
+                    self.spend(1 + proto.fields.len() as u64 / 8);
+                    self.emit(Entry::Record(proto), out);
+                }
+                Entry::Assert(assertion) => {
+                    let assertion = Assertion {
+                        condition: self.resolve(assertion.condition, &mut r),
+                        message: self.resolve(assertion.message, &mut r),
+                        span: assertion.span,
+                    };
+                    self.emit(Entry::Assert(assertion), out);
+                }
+                Entry::Dump(value, span) => {
+                    let value = self.resolve(*value, &mut r);
+                    self.emit(Entry::Dump(value, *span), out);
+                }
+                Entry::Loop(_) => {}
+            }
+        }
+    }
+
+    pub(crate) fn expand_loop(
+        &mut self,
+        one: &Loop,
+        substitutions: &mut Vec<(Symbol, ValueId)>,
+        is_final: bool,
+        out: &mut Option<&mut Vec<Entry>>,
+        place: Option<Span>,
+    ) {
+        let mut r = Resolver::new();
+        r.is_final = is_final;
+        for (name, value) in substitutions.iter() {
+            r.map.insert(*name, *value);
+        }
+        let outer = std::mem::replace(&mut self.at, one.span);
+        let list = self.resolve(one.list, &mut r);
+        self.at = outer;
+        let Node::List(kids) = self.w.values.node(list) else {
+            if !is_final {
+                let mut entries = Vec::new();
+                self.expand(&one.entries, substitutions, false, &mut Some(&mut entries), place);
+                let waiting = Loop {
+                    var: one.var,
+                    list,
+                    span: one.span,
+                    entries,
+                };
+                self.emit(Entry::Loop(Box::new(waiting)), out);
+            } else if !self.stopped {
+                let text = self.w.brief(list);
+                self.report(Diagnostic::error(
+                    format!("the loop runs over `{text}`, which is not a known list"),
+                    one.span,
+                    "cannot be computed here",
+                ));
+            }
+            return;
+        };
+        let items = self.w.values.kids(kids).to_vec();
+        for item in items {
+            if self.stopped {
+                return;
+            }
+            self.spend(1);
+            if let Some(var) = one.var {
+                substitutions.push((var, item));
+            }
+            self.expand(&one.entries, substitutions, is_final, out, place);
+            if one.var.is_some() {
+                substitutions.pop();
+            }
+        }
+    }
+
+    pub(crate) fn define_multiclass(&mut self, name: Ident, params: &[Param], parents: &[ClassRef], body: &[Stmt]) {
+        if !self.at_top() {
+            return self.report(Diagnostic::error(
+                "a multiclass cannot be defined inside a loop, `if` or multiclass",
+                name.span,
+                "move it out",
+            ));
+        }
+        if let Some(at) = self.multiclass_names.get(&name.name) {
+            let earlier = self.multiclasses[*at].span;
+            let text = self.w.text(name.name).to_owned();
+            return self.report(
+                Diagnostic::error(
+                    format!("multiclass `{text}` is defined twice"),
+                    name.span,
+                    "defined again here",
+                )
+                .secondary(earlier, "first defined here"),
+            );
+        }
+        let at = self.multiclasses.len();
+        let name_var = format!("{}::NAME", self.w.text(name.name));
+        let name_var = self.w.intern(&name_var);
+        self.multiclasses.push(MulticlassData {
+            name: name.name,
+            name_var,
+            params: Vec::new(),
+            entries: Vec::new(),
+            span: name.span,
+        });
+        self.multiclass = Some(at);
+        // `let`s around the multiclass apply where it is used, not here.
+        self.scoped(Scope::Multiclass(at), |this| {
+            this.params(name.name, "::", params, |this, param| {
+                this.multiclasses[at].params.push(param);
+            });
+            for parent in parents {
+                let own_name = this.w.values.var(name_var, TypeId::STR);
+                if let Some(entries) = this.use_multiclass(parent, own_name, false, None) {
+                    this.multiclasses[at].entries.extend(entries);
+                }
+            }
+            this.block(body);
+        });
+        self.multiclass = None;
+        self.multiclass_names.insert(name.name, at);
+    }
+
+    pub(crate) fn find_multiclass(&mut self, name: Ident) -> Option<usize> {
+        if let Some(at) = self.multiclass_names.get(&name.name) {
+            return Some(*at);
+        }
+        let text = self.w.text(name.name).to_owned();
+        let names = self.multiclass_names.keys().map(|name| self.w.text(*name));
+        let near = closest(&text, names).map(str::to_owned);
+        let mut diagnostic = Diagnostic::error(
+            format!("unknown multiclass `{text}`"),
+            name.span,
+            "no multiclass of this name so far",
+        );
+        if let Some(near) = near {
+            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+        }
+        self.report(diagnostic);
+        None
+    }
+
+    /// The entries of a multiclass with its arguments and `NAME` filled in.
+    pub(crate) fn use_multiclass(
+        &mut self,
+        parent: &ClassRef,
+        own_name: ValueId,
+        is_final: bool,
+        place: Option<Span>,
+    ) -> Option<Vec<Entry>> {
+        let at = self.find_multiclass(parent.name)?;
+        let params = self.multiclasses[at].params.clone();
+        let args = self.arg_values(&parent.args, &params)?;
+        let text = self.w.text(self.multiclasses[at].name).to_owned();
+        let bound = self.bind_args(
+            &format!("multiclass `{text}`"),
+            &params,
+            &args,
+            parent.span,
+            Some((self.multiclasses[at].name_var, own_name)),
+        )?;
+        let mut substitutions: Vec<(Symbol, ValueId)> =
+            bound.into_iter().map(|(name, value, _)| (name, value)).collect();
+        substitutions.push((self.multiclasses[at].name_var, own_name));
+        let entries = std::mem::take(&mut self.multiclasses[at].entries);
+        let mut out = Vec::new();
+        self.expand(&entries, &mut substitutions, is_final, &mut Some(&mut out), place);
+        self.multiclasses[at].entries = entries;
+        Some(out)
+    }
+
+    pub(crate) fn defm(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef]) {
+        let own_name = match self.object_name(name) {
+            Some(value) => value,
+            None if name.is_some() => return,
+            None => {
+                let symbol = self.anonymous_name();
+                let value = self.w.values.str(symbol);
+                match self.multiclass {
+                    Some(at) => {
+                        let prefix = self.multiclasses[at].name_var;
+                        let prefix = self.w.values.var(prefix, TypeId::STR);
+                        self.fold_paste(prefix, value, TypeId::STR)
+                    }
+                    None => value,
+                }
+            }
+        };
+        let place = name.map_or(keyword, |name| name.span);
+        let is_final = self.at_top();
+        let mut entries = Vec::new();
+        let mut classes = Vec::new();
+        for parent in parents {
+            let is_multiclass = self.multiclass_names.contains_key(&parent.name.name);
+            let is_class = self.w.class_names.contains_key(&parent.name.name);
+            if is_class && (!is_multiclass || !classes.is_empty()) {
+                let Some(class) = self.find_class(parent.name) else {
+                    continue;
+                };
+                if let Some(args) = self.args(&parent.args, Some(class)) {
+                    classes.push((class, args, parent.span));
+                }
+                continue;
+            }
+            if let Some(more) = self.use_multiclass(parent, own_name, is_final, Some(place)) {
+                entries.extend(more);
+            }
+        }
+        for entry in &mut entries {
+            self.finish_defm_entry(entry, &classes);
+        }
+        for entry in entries {
+            if self.stopped {
+                return;
+            }
+            self.add_entry(entry);
+        }
+    }
+
+    /// Ordinary classes of a `defm` and the `let`s around it apply to every record it makes.
+    pub(crate) fn finish_defm_entry(&mut self, entry: &mut Entry, classes: &[(ClassId, Vec<ArgValue>, Span)]) {
+        match entry {
+            Entry::Record(proto) => {
+                for (class, args, span) in classes {
+                    let own_name = self.own_name(proto);
+                    self.inherit(proto, *class, args, *span, own_name);
+                }
+                self.apply_lets(proto);
+            }
+            Entry::Loop(one) => {
+                for entry in &mut one.entries {
+                    self.finish_defm_entry(entry, classes);
+                }
+            }
+            Entry::Assert(_) | Entry::Dump(..) => {}
+        }
+    }
+}
