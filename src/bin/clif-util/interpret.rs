@@ -1,7 +1,85 @@
-/// x
+//! `clif-util interpret`: run lines in Cranelift's interpreter.
+
+use crate::{Outcome, Stop, input, output};
+use cranelift_interpreter::environment::FunctionStore;
+use cranelift_naplespu::filetest::interpret;
+use cranelift_naplespu::filetest::lines::{CallError, RunLines};
+use cranelift_naplespu::filetest::outcome::Finding;
+use cranelift_naplespu::filetest::{Options, Summary, Verdict};
+use std::path::{Path, PathBuf};
+
+/// Execute the `; run:` and `; print:` lines of CLIF files in Cranelift's interpreter
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// CLIF files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Tell each line
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// CLIF instructions that a line may execute
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
+    max_steps: u64,
+}
+
 /// Runs the subcommand.
-pub fn run(_args: &Args) -> crate::Outcome {
-    Ok(())
+pub fn run(args: &Args) -> Outcome {
+    let mut summary = Summary::default();
+    let mut good = true;
+    for path in &args.files {
+        match run_file(args, path, &mut summary) {
+            Ok(()) => {}
+            Err(Stop::Told) => good = false,
+            Err(stop) => return Err(stop),
+        }
+    }
+    let lines = summary.lines;
+    let text = format!(
+        "run lines: {} passed, {} failed, {} refused\n",
+        lines.passed, lines.failed, lines.refused
+    );
+    output::print(text.as_bytes())?;
+    if good && lines.failed == 0 && lines.refused == 0 {
+        Ok(())
+    } else {
+        Err(Stop::Told)
+    }
+}
+
+fn run_file(args: &Args, path: &Path, summary: &mut Summary) -> Outcome {
+    let file = input::read_clif(path)?;
+    let config = input::config_of(&file, &[])?;
+    input::told(&file, &input::verify(&file, &config))?;
+    let mut faults = Vec::new();
+    let mut lines = RunLines::collect(&file, false, &mut faults);
+    input::told(&file, &faults)?;
+    let mut store = FunctionStore::default();
+    for case in &file.functions {
+        store.add(case.name.clone(), &case.func);
+    }
+    let mut findings = vec![Finding::default(); file.functions.len()];
+    let mut failures = Vec::new();
+    lines.execute(
+        &file,
+        "the interpreter",
+        &mut findings,
+        &mut failures,
+        |case, values| {
+            interpret::call(&store, &case.name, values, args.max_steps).map_err(|e| CallError::Failed(e.to_string()))
+        },
+    );
+    let mut text = String::new();
+    for line in lines.outcomes(&file) {
+        summary.lines.add(line.verdict);
+        for printed in &line.printed {
+            text += &format!("{printed}\n");
+        }
+        if args.verbose || line.verdict == Verdict::Refused {
+            text += &format!("{}:{}: {}: {}\n", file.source.name, line.line, line.verdict, line.text);
+        }
+    }
+    output::print(text.as_bytes())?;
+    input::told(&file, &failures)
 }

@@ -1,7 +1,127 @@
-/// x
+//! `clif-util run`: run lines, compiled and simulated.
+
+use crate::{Outcome, Stop, input, output};
+use cranelift_naplespu::Program;
+use cranelift_naplespu::RunError;
+use cranelift_naplespu::filetest::lines::{CallError, RunLines};
+use cranelift_naplespu::filetest::outcome::Finding;
+use cranelift_naplespu::filetest::panics::caught;
+use cranelift_naplespu::filetest::{Options, Summary, Verdict};
+use cranelift_naplespu::program::function_name;
+use std::path::PathBuf;
+
+/// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// CLIF files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    target: input::TargetArgs,
+
+    /// Tell each line with the number of instructions it executed
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Instructions that a line may execute
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
+    max_steps: u64,
+}
+
 /// Runs the subcommand.
-pub fn run(_args: &Args) -> crate::Outcome {
-    Ok(())
+pub fn run(args: &Args) -> Outcome {
+    let mut summary = Summary::default();
+    let mut good = true;
+    for path in &args.files {
+        // A bad file does not keep the others from running.
+        match run_file(args, path, &mut summary) {
+            Ok(()) => {}
+            Err(Stop::Told) => good = false,
+            Err(stop) => return Err(stop),
+        }
+    }
+    let lines = summary.lines;
+    let text = format!(
+        "run lines: {} passed, {} failed, {} refused\n",
+        lines.passed, lines.failed, lines.refused
+    );
+    output::print(text.as_bytes())?;
+    if good && lines.failed == 0 && lines.refused == 0 {
+        Ok(())
+    } else {
+        Err(Stop::Told)
+    }
+}
+
+fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outcome {
+    let file = input::read_clif(path)?;
+    let config = input::config_of(&file, &args.target.settings)?;
+    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    input::told(&file, &input::verify(&file, &config))?;
+    let mut faults = Vec::new();
+    let mut lines = RunLines::collect(&file, false, &mut faults);
+    input::told(&file, &faults)?;
+
+    let mut program = Program::new(isa);
+    program.set_step_limit(args.max_steps);
+    let mut bad = false;
+    for case in &file.functions {
+        match caught(|| match program.define(&case.func) {
+            Ok(()) => Vec::new(),
+            Err(error) => crate::compile::explain(&file, case, error),
+        }) {
+            Ok(list) => faults.extend(list),
+            Err(panic) => {
+                bad = true;
+                faults.push(input::at_function(&file, case, "the compiler panicked", panic));
+            }
+        }
+    }
+    bad |= input::told(&file, &faults).is_err();
+    let mut findings = vec![Finding::default(); file.functions.len()];
+    let mut failures = Vec::new();
+    let mut steps = Vec::new();
+    lines.execute(
+        &file,
+        &config.to_string(),
+        &mut findings,
+        &mut failures,
+        |case, values| {
+            let name = function_name(&case.func.name);
+            let result = match caught(|| program.call(&name, values)) {
+                Ok(Ok(results)) => Ok(results),
+                Ok(Err(error @ RunError::Refused { .. })) => Err(CallError::Refused(error.to_string())),
+                Ok(Err(error)) => Err(CallError::Failed(error.to_string())),
+                Err(panic) => Err(CallError::Failed(format!("panic: {panic}"))),
+            };
+            steps.push(program.steps());
+            result
+        },
+    );
+    let outcomes = lines.outcomes(&file);
+    let mut text = String::new();
+    for (number, line) in outcomes.iter().enumerate() {
+        summary.lines.add(line.verdict);
+        for printed in &line.printed {
+            text += &format!("{printed}\n");
+        }
+        if line.verdict == Verdict::Refused {
+            text += &format!(
+                "{}:{}: refused: {}: {}\n",
+                file.source.name, line.line, line.text, line.reason
+            );
+        } else if args.verbose {
+            // Lines that do not parse call nothing.
+            let steps = steps.get(number).filter(|_| steps.len() == outcomes.len());
+            let steps = steps.map_or(String::new(), |n| format!(" ({n} instructions)"));
+            text += &format!(
+                "{}:{}: {}: {}{steps}\n",
+                file.source.name, line.line, line.verdict, line.text
+            );
+        }
+    }
+    output::print(text.as_bytes())?;
+    input::told(&file, &failures)?;
+    if bad { Err(Stop::Told) } else { Ok(()) }
 }

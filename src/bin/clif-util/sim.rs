@@ -1,7 +1,159 @@
-/// x
+//! `clif-util sim`: memory images in the simulator.
+
+use crate::disasm::{FormatArg, parse_address, read_image};
+use crate::{Outcome, Stop, output};
+use npu_mc::{SReg, VReg};
+use npu_sim::image::Format;
+use npu_sim::{Config, Machine, Status, Stop as Halt, TraceEvent};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Run a flat binary, a hex word file or a memory image on thread 0
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The image; `-` is standard input
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+
+    /// Address to start at, and to load flat binaries and hex words to
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pc: Option<u32>,
+
+    /// What the image is
+    #[arg(long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
+    format: FormatArg,
+
+    /// Address to load flat binaries and hex words to, if it is not the start address
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    base: Option<u32>,
+
+    /// Print every instruction with what it changes
+    #[arg(long)]
+    trace: bool,
+
+    /// Instructions to execute at most
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+    max_steps: u64,
+
+    /// Print LEN bytes of memory from ADDR on when the program has stopped
+    #[arg(long, value_name = "ADDR:LEN", value_parser = parse_range)]
+    dump: Vec<(u32, u32)>,
+
+    /// Print the registers when the program has stopped
+    #[arg(long)]
+    regs: bool,
+
+    /// Stop at the first erratum whose outcome depends on timing, instead of only telling of it
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Longest dump, in bytes.
+const MAX_DUMP: u32 = 64 << 20;
+
+fn parse_range(text: &str) -> Result<(u32, u32), String> {
+    let (address, length) = text
+        .split_once(':')
+        .ok_or_else(|| format!("`{text}` is not of the form ADDR:LEN"))?;
+    let length = parse_address(length)?;
+    if length > MAX_DUMP {
+        return Err(format!("at most {MAX_DUMP} bytes"));
+    }
+    Ok((parse_address(address)?, length))
+}
+
 /// Runs the subcommand.
-pub fn run(_args: &Args) -> crate::Outcome {
-    Ok(())
+pub fn run(args: &Args) -> Outcome {
+    let base = args.base.or(args.pc).unwrap_or(0);
+    let (format, image) = read_image(&args.image, args.format, base)?;
+    // Images that carry their addresses start where the hardware does, the others at their first word.
+    let start = args.pc.unwrap_or(match format {
+        Format::Mem | Format::MemStandalone => npu_mc::machine::BOOT_PC,
+        Format::Flat | Format::HexWords => image.segments.first().map_or(base, |s| s.address),
+    });
+    let mut machine = Machine::new(Config {
+        strict: args.strict,
+        ..Config::default()
+    });
+    machine.load(&image).map_err(|full| {
+        Stop::Fault(format!(
+            "the image is larger than the memory limit, at {:#010x}",
+            full.address
+        ))
+    })?;
+    machine.thread_mut(0).set_pc(start);
+    let halt = if args.trace {
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut closed = false;
+        let halt = machine.run_traced(0, args.max_steps, &mut |event: &TraceEvent<'_>| {
+            closed = closed || writeln!(out, "{event}").is_err();
+        });
+        if closed {
+            return Err(Stop::Closed);
+        }
+        out.flush()?;
+        halt
+    } else {
+        machine.run(0, args.max_steps)
+    };
+    output::print(machine.console_output())?;
+    let mut text = String::new();
+    if args.regs {
+        registers(&machine, &mut text);
+    }
+    for &(address, length) in &args.dump {
+        dump(&machine, address, length, &mut text);
+    }
+    let steps = machine.thread(0).instructions();
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{halt}, {steps} instructions");
+    output::print(text.as_bytes())?;
+    for finding in machine.findings() {
+        eprintln!(
+            "warning: erratum {} at {:#010x}: {}",
+            finding.hazard, finding.pc, finding.detail
+        );
+    }
+    match halt {
+        Halt::Ended { status } if status == Status::ENDED => Ok(()),
+        Halt::Breakpoint { .. } => Ok(()),
+        _ => Err(Stop::Told),
+    }
+}
+
+fn registers(machine: &Machine, text: &mut String) {
+    let thread = machine.thread(0);
+    let scalars: Vec<_> = SReg::all().filter(|&r| r != SReg::PC).collect();
+    for row in scalars.chunks(4) {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|r| format!("{:>4} {:08x}", r.name(), thread.scalar(r.number())))
+            .collect();
+        let _ = writeln!(text, "{}", cells.join("  "));
+    }
+    let _ = writeln!(text, "  pc {:08x}  mask {:04x}", thread.pc(), thread.mask());
+    for reg in VReg::all() {
+        let lanes: Vec<String> = thread
+            .vector(reg.number())
+            .0
+            .iter()
+            .map(|l| format!("{l:08x}"))
+            .collect();
+        // Most programs leave most vectors alone.
+        if lanes.iter().any(|l| l != "00000000") {
+            let _ = writeln!(text, "{:>4} {}", reg.name(), lanes.join(" "));
+        }
+    }
+}
+
+fn dump(machine: &Machine, address: u32, length: u32, text: &mut String) {
+    for row in (0..length).step_by(16) {
+        let at = address.wrapping_add(row);
+        let mut bytes = [0; 16];
+        let bytes = &mut bytes[..(length - row).min(16) as usize];
+        machine.memory().read(at, bytes);
+        let list: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let _ = writeln!(text, "{at:08x}: {}", list.join(" "));
+    }
 }
