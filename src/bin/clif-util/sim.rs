@@ -128,18 +128,13 @@ fn registers(machine: &Machine, text: &mut String) {
     for row in scalars.chunks(4) {
         let cells: Vec<String> = row
             .iter()
-            .map(|r| format!("{:>4} {:08x}", r.name(), thread.scalar(r.number())))
+            .map(|r| format!("{:>4} {:08x}", r.name(), thread.scalar(*r)))
             .collect();
         let _ = writeln!(text, "{}", cells.join("  "));
     }
     let _ = writeln!(text, "  pc {:08x}  mask {:04x}", thread.pc(), thread.mask());
     for reg in VReg::all() {
-        let lanes: Vec<String> = thread
-            .vector(reg.number())
-            .0
-            .iter()
-            .map(|l| format!("{l:08x}"))
-            .collect();
+        let lanes: Vec<String> = thread.vector(reg).0.iter().map(|l| format!("{l:08x}")).collect();
         // Most programs leave most vectors alone.
         if lanes.iter().any(|l| l != "00000000") {
             let _ = writeln!(text, "{:>4} {}", reg.name(), lanes.join(" "));
