@@ -376,13 +376,14 @@ impl Evaluator {
                     .first()
                     .map(|only| self.w.values.type_of(*only))
                     .is_some_and(|ty| self.w.values.element(ty).is_some());
-                if !lists {
-                    if values.len() == 1 {
-                        values.insert(0, self.w.values.int(0));
-                    }
-                    if values.len() == 2 {
-                        values.push(self.w.values.int(1));
-                    }
+                if lists {
+                    values[0] = self.done(Bang::Size, &values, TypeId::INT)?;
+                }
+                if values.len() == 1 {
+                    values.insert(0, self.w.values.int(0));
+                }
+                if values.len() == 2 {
+                    values.push(self.w.values.int(1));
                 }
                 self.done(op, &values, ints)
             }

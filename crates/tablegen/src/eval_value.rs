@@ -566,11 +566,15 @@ impl Evaluator {
             }
             return Some(value);
         }
-        value = self.as_text(value, first.span)?;
+        // What stands on the right of a `#` is a value of its own: `a # b # c` is `a # (b # c)`.
+        let mut texts = vec![self.as_text(value, first.span)?];
         for part in rest {
             let more = self.eval_in(part, Some(TypeId::STR), Mode::Name)?;
-            let more = self.as_text(more, part.span)?;
-            value = self.fold_paste(value, more, TypeId::STR);
+            texts.push(self.as_text(more, part.span)?);
+        }
+        value = texts.pop()?;
+        for text in texts.into_iter().rev() {
+            value = self.fold_paste(text, value, TypeId::STR);
         }
         Some(value)
     }
