@@ -7,7 +7,7 @@ use super::interpret::{self, InterpretError};
 use super::lines::{CallError, RunLines};
 use super::outcome::{FileOutcome, Finding, FunctionOutcome, Verdict, add_failure};
 use super::panics::caught;
-use super::parse::ClifFile;
+use super::parse::{ClifFile, FunctionCase};
 use super::subtest::Subtest;
 use super::verify;
 use crate::program::function_name;
@@ -15,6 +15,7 @@ use crate::{CompileError, CompiledCode, Isa, Program, RunError, optimize};
 use cranelift_codegen::Context;
 use cranelift_codegen::cfg_printer::CFGPrinter;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::{VerifierErrors, verify_function};
 use cranelift_interpreter::environment::FunctionStore;
@@ -334,7 +335,7 @@ impl FileTest<'_> {
                     }
                 }
                 Ok(Err(error)) if error.is_refusal() => {
-                    self.findings[index].add(Verdict::Refused, error.to_string());
+                    self.findings[index].add(Verdict::Refused, refusal(&error));
                 }
                 Ok(Err(error)) => {
                     let why = error.to_string();
@@ -368,7 +369,7 @@ impl FileTest<'_> {
             }
             let result = caught(|| match program.define(&case.func) {
                 Ok(()) => None,
-                Err(error) if error.is_refusal() => Some(Unusable::Refused(error.to_string())),
+                Err(error) if error.is_refusal() => Some(Unusable::Refused(refusal(error))),
                 Err(error) => Some(Unusable::Failed(error.to_string())),
             });
             let why = match result {
@@ -397,16 +398,10 @@ impl FileTest<'_> {
         self.lines.execute(file, &setting, findings, failures, |case, args| {
             match unusable.get(&case.name) {
                 Some(Unusable::Refused(why)) => return Err(CallError::Refused(why.clone())),
-                Some(Unusable::Failed(why)) => return Err(CallError::Failed(why.clone())),
+                Some(Unusable::Failed(why)) => return Err(CallError::Told(why.clone())),
                 None => {}
             }
-            let name = function_name(&case.func.name);
-            match caught(|| program.call(&name, args)) {
-                Ok(Ok(values)) => Ok(values),
-                Ok(Err(error @ RunError::Refused { .. })) => Err(CallError::Refused(error.to_string())),
-                Ok(Err(error)) => Err(CallError::Failed(error.to_string())),
-                Err(panic) => Err(CallError::Failed(format!("panic: {panic}"))),
-            }
+            call_simulated(&mut program, case, args)
         });
     }
 
@@ -428,7 +423,7 @@ impl FileTest<'_> {
         self.lines
             .execute(file, "the interpreter", findings, failures, |case, args| {
                 if invalid.contains(&case.name.as_str()) {
-                    return Err(CallError::Failed("it is not valid CLIF".to_owned()));
+                    return Err(CallError::Told("it is not valid CLIF".to_owned()));
                 }
                 interpret::call(&store, &case.name, args, max_steps)
                     .map_err(|e: InterpretError| CallError::Failed(e.to_string()))
@@ -457,6 +452,38 @@ fn compile(isa: &Isa, func: &Function, disassemble: bool) -> Result<Result<Strin
             code.asm(params)
         })
     })
+}
+
+/// Calls a function of a program; refusals are told apart from failures.
+///
+/// # Errors
+///
+/// See [`CallError`].
+pub fn call_simulated(
+    program: &mut Program,
+    case: &FunctionCase,
+    args: &[DataValue],
+) -> Result<Vec<DataValue>, CallError> {
+    let name = function_name(&case.func.name);
+    match caught(|| program.call(&name, args)) {
+        Ok(Ok(values)) => Ok(values),
+        Ok(Err(error @ RunError::Refused { .. })) => {
+            let text = error.to_string();
+            Err(CallError::Refused(text.lines().next().unwrap_or_default().to_owned()))
+        }
+        Ok(Err(error)) => Err(CallError::Failed(error.to_string())),
+        Err(panic) => Err(CallError::Failed(format!("panic: {panic}"))),
+    }
+}
+
+/// A refusal in one line: its first reason, and how many there are.
+pub fn refusal(error: &CompileError) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    match error {
+        CompileError::Unsupported(all) if all.len() > 1 => format!("{first} (and {} more)", all.len() - 1),
+        _ => first.to_owned(),
+    }
 }
 
 /// What a function that cannot be called does to those that call it, directly or not.

@@ -16,6 +16,8 @@ pub enum CallError {
     Refused(String),
     /// A trap, a limit, a fault of the compiler or the interpreter.
     Failed(String),
+    /// A fault that has been told elsewhere.
+    Told(String),
 }
 
 /// A run line with its function and its results so far.
@@ -101,6 +103,7 @@ impl RunLines {
                     (Verdict::Passed, String::new())
                 }
                 Err(CallError::Refused(reason)) => (Verdict::Refused, reason),
+                Err(CallError::Told(reason)) => (Verdict::Failed, reason),
                 Err(CallError::Failed(reason)) => {
                     let span = directive_span(&line.comment);
                     add_failure(failures, "a run line failed", span, &reason, setting);

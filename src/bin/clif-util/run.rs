@@ -2,12 +2,11 @@
 
 use crate::{Outcome, Stop, input, output};
 use cranelift_naplespu::Program;
-use cranelift_naplespu::RunError;
-use cranelift_naplespu::filetest::lines::{CallError, RunLines};
+use cranelift_naplespu::filetest::file::call_simulated;
+use cranelift_naplespu::filetest::lines::RunLines;
 use cranelift_naplespu::filetest::outcome::Finding;
 use cranelift_naplespu::filetest::panics::caught;
 use cranelift_naplespu::filetest::{Options, Summary, Verdict};
-use cranelift_naplespu::program::function_name;
 use std::path::PathBuf;
 
 /// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
@@ -88,13 +87,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         &mut findings,
         &mut failures,
         |case, values| {
-            let name = function_name(&case.func.name);
-            let result = match caught(|| program.call(&name, values)) {
-                Ok(Ok(results)) => Ok(results),
-                Ok(Err(error @ RunError::Refused { .. })) => Err(CallError::Refused(error.to_string())),
-                Ok(Err(error)) => Err(CallError::Failed(error.to_string())),
-                Err(panic) => Err(CallError::Failed(format!("panic: {panic}"))),
-            };
+            let result = call_simulated(&mut program, case, values);
             steps.push(program.steps());
             result
         },
