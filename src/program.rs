@@ -407,7 +407,7 @@ impl Program {
                 (start..start + size).contains(&u64::from(pc))
             })
         };
-        let site: Option<u32> = None;
+        let site = thread.last_branch();
         if thread.pc().wrapping_sub(TRAP_VECTOR) < 0x80 {
             return RunError::Misaligned { function: site.and_then(function).map(|f| f.name.clone()) };
         }

@@ -1,8 +1,8 @@
 //! The runtime: routines for what the machine has no instruction for, written in CLIF (`runtime/`) and compiled by
 //! this back end when a program needs them.
 //!
-//! They use the `preserve_all` convention: only the first few caller-saved registers change, so that a call costs its
-//! caller little.
+//! They use the convention that CLIF spells `preserve_all`, or `probestack` where there is a result: only the first few
+//! caller-saved registers change, so that a call costs its caller little.
 
 use crate::abi::sig::SigInfo;
 use cranelift_codegen::ir::{AbiParam, Function, Signature, types};
@@ -40,7 +40,7 @@ impl Routine {
     pub fn signature(self) -> &'static SigInfo {
         static BINARY: OnceLock<SigInfo> = OnceLock::new();
         BINARY.get_or_init(|| {
-            let mut sig = Signature::new(CallConv::PreserveAll);
+            let mut sig = Signature::new(CallConv::Probestack);
             sig.params.extend([AbiParam::new(types::I32); 2]);
             sig.returns.push(AbiParam::new(types::I32));
             SigInfo::new(&sig, self.name()).unwrap_or_else(|_| SigInfo::empty())

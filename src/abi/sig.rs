@@ -112,7 +112,8 @@ impl SigInfo {
         };
         let registers = match sig.call_conv {
             CallConv::Fast | CallConv::SystemV => RegisterSet::All,
-            CallConv::PreserveAll => RegisterSet::PreserveAll,
+            // Cranelift's verifier allows no results with `preserve_all`, so routines that have one say `probestack`.
+            CallConv::PreserveAll | CallConv::Probestack => RegisterSet::PreserveAll,
             other => {
                 refuse(format!("calling convention {other}"), "use system_v or fast");
                 RegisterSet::All

@@ -74,10 +74,10 @@ struct Assign<'a>(std::slice::Iter<'a, Allocation>);
 
 impl OperandVisitor for Assign<'_> {
     fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: UseOrDef, _: OperandPos) {
-        if reg.as_virtual().is_some() {
-            if let Some(real) = self.0.next().and_then(|a| a.as_reg()).and_then(from_preg) {
-                *reg = Reg::Real(real);
-            }
+        if reg.as_virtual().is_some()
+            && let Some(real) = self.0.next().and_then(|a| a.as_reg()).and_then(from_preg)
+        {
+            *reg = Reg::Real(real);
         }
     }
 }

@@ -76,13 +76,9 @@ fn can_exchange(list: &[Item], is_target: &[bool], branch: usize) -> bool {
         flags.may_load() || flags.may_store() || flags.has_side_effects()
     };
     let reads_pc = |inst: &Inst| inst.uses().any(|r| Some(r) == Reg::PC.as_real());
-    !touches(&first.inst, &second.inst)
-        && !(memory(&first.inst) && memory(&second.inst))
-        && !reads_pc(&first.inst)
-        && !reads_pc(&second.inst)
-        // What moves next to the branch must not be what the branch reads: that would stall it, nothing worse.
-        && first.trap.is_none()
-        && second.trap.is_none()
+    let ordered = touches(&first.inst, &second.inst) || memory(&first.inst) && memory(&second.inst);
+    let in_place = |item: &Item| reads_pc(&item.inst) || item.trap.is_some();
+    !ordered && !in_place(first) && !in_place(second)
 }
 
 /// An instruction that takes an issue slot, waits for nothing and changes nothing that anybody reads.

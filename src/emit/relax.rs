@@ -49,8 +49,8 @@ pub fn run(items: &mut Items) {
 fn replace(items: &mut Items, far: &[bool]) {
     // Entries of branch tables stay one instruction and go to a detour behind their table.
     let mut detours: HashMap<usize, Vec<(Label, Label)>> = HashMap::new();
-    for index in 0..items.list.len() {
-        if let (true, Fixup::TableEntry { target, end }) = (far[index], items.list[index].fixup.clone()) {
+    for (index, _) in far.iter().enumerate().filter(|(_, far)| **far) {
+        if let Fixup::TableEntry { target, end } = items.list[index].fixup {
             let detour = items.new_label();
             detours.entry(items.position(end)).or_default().push((detour, target));
             items.list[index].fixup = Fixup::TableEntry { target: detour, end };
@@ -85,10 +85,8 @@ fn replace(items: &mut Items, far: &[bool]) {
             _ => list.push(item),
         }
     });
-    if let Some(detours) = detours.get(&total) {
-        if let Some(like) = items.list.last().cloned() {
-            push_detours(&mut items.list, detours, &like, &mut bound);
-        }
+    if let (Some(detours), Some(like)) = (detours.get(&total), items.list.last().cloned()) {
+        push_detours(&mut items.list, detours, &like, &mut bound);
     }
     items.labels.resize(next_label, usize::MAX);
     for (label, position) in bound.into_iter().chain(skips) {

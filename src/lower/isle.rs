@@ -35,9 +35,8 @@ type BlockArray2 = [BlockCall; 2];
     dead_code,
     unused_imports,
     unused_variables,
-    non_camel_case_types,
     non_snake_case,
-    missing_docs,
+    unreachable_patterns,
     clippy::all,
     reason = "generated code is judged by the tests of its generator, not by lints"
 )]

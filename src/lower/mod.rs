@@ -398,12 +398,10 @@ impl<'a> Lower<'a> {
     pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
         let value = self.func.dfg.resolve_aliases(value);
         let regs = self.value_regs[value];
-        if let (Some(constant), Some(regs)) = (self.as_constant(value), regs) {
-            if regs.len == 1 {
-                // Upper bits of narrow integers are undefined, so the sign extension is as good as any; it shares more.
-                let bits = self.func.dfg.value_type(value).bits();
-                return ValueRegs::one(self.constant(sign_extend(constant, bits)));
-            }
+        if let (Some(constant), Some(ValueRegs { len: 1, .. })) = (self.as_constant(value), regs) {
+            // Upper bits of narrow integers are undefined, so the sign extension is as good as any; it shares more.
+            let bits = self.func.dfg.value_type(value).bits();
+            return ValueRegs::one(self.constant(sign_extend(constant, bits)));
         }
         self.lowered_uses[value] += 1;
         regs.unwrap_or_else(|| {

@@ -243,6 +243,7 @@ pub(crate) fn run<const WATCH: bool>(
                     leave!(Exit::Slow);
                 }
                 thread.watch.forget_long();
+                thread.last_branch = Some(pc!());
             };
         }
         macro_rules! near {

@@ -405,6 +405,9 @@ impl Machine {
                     .watch
                     .note_taken(pc, |address| npu_mc::split(memory.read_u32(address & !3)));
                 thread.pc = target;
+                if target != pc {
+                    thread.last_branch = Some(pc);
+                }
                 // A call through `ra` changes its own target; every other jump to itself is for ever.
                 let repeats = !matches!(inst, RawInst::Jba { .. }) || effect.scalar.is_none();
                 if target == pc && repeats {

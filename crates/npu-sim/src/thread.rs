@@ -77,6 +77,8 @@ pub struct Thread {
     pub(crate) vectors: [Lanes; 64],
     pub(crate) mask: u16,
     pub(crate) pc: u32,
+    /// Address of the last taken branch that did not go to itself.
+    pub(crate) last_branch: Option<u32>,
     pub(crate) status: Status,
     pub(crate) trap: TrapReason,
     pub(crate) instructions: u64,
@@ -90,6 +92,7 @@ impl Thread {
             vectors: [Lanes::default(); 64],
             mask: 0,
             pc: 0,
+            last_branch: None,
             status: Status::IDLE,
             trap: TrapReason::None,
             instructions: 0,
@@ -102,9 +105,15 @@ impl Thread {
         self.pc
     }
 
+    /// Address of the last taken branch, jumps to themselves aside: where a thread came from that has stopped.
+    pub fn last_branch(&self) -> Option<u32> {
+        self.last_branch
+    }
+
     /// Continues at `pc`. Forgets the instructions that came before, as far as errata depend on them.
     pub fn set_pc(&mut self, pc: u32) {
         self.pc = pc;
+        self.last_branch = None;
         self.watch.restart();
     }
 
