@@ -1,4 +1,11 @@
-//! The command line: every file under `tests/cli/` is a session with its expected output. `TRYCMD=overwrite` rewrites them.
+//! The command line, and the filetest runner on input that nobody meant.
+//!
+//! Every file under `tests/cli/` is a session with its expected output; `TRYCMD=overwrite` rewrites them.
+
+use cranelift_naplespu::filetest::{Options, Verdict, file, runner};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 #[test]
 fn command_line() {
@@ -6,4 +13,311 @@ fn command_line() {
         .default_bin_name("clif-util")
         .case("tests/cli/*.trycmd")
         .case("tests/cli/*.toml");
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn clif_util(arguments: &[&str], bless: bool) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clif-util"));
+    command
+        .args(arguments)
+        .env("CRANELIFT_TEST_BLESS", if bless { "1" } else { "0" });
+    command.output().unwrap()
+}
+
+#[test]
+fn blessing_makes_a_precise_test_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.clif");
+    let name = path.to_str().unwrap();
+    let head = "test compile precise-output\ntarget naplespu\n\n";
+    let function = "function %f(i32) -> i32 {\nblock0(v0: i32):\n    v1 = iadd v0, v0\n    return v1\n}\n";
+    fs::write(&path, format!("{head}{function}; run: %f(1) == 2\n; stale\n")).unwrap();
+    let before = clif_util(&["test", name], false);
+    assert_eq!(before.status.code(), Some(1));
+    let blessed = clif_util(&["test", name], true);
+    assert!(blessed.status.success());
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(
+        text.starts_with(&format!("{head}{function}; run: %f(1) == 2\n\n; ")),
+        "{text}"
+    );
+    assert!(!text.contains("stale") && text.contains("add_i32"), "{text}");
+    assert!(clif_util(&["test", name], false).status.success());
+    // Nothing to rewrite any more.
+    clif_util(&["test", name], true);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn raw_bytes_go_to_the_output_file_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("code.bin");
+    let kernel = root().join("filetests/corpus/crc32_table.clif");
+    let [kernel, out] = [kernel.to_str().unwrap(), out.to_str().unwrap()];
+    assert!(
+        clif_util(&["compile", "--emit=bytes", "-o", out, kernel], false)
+            .status
+            .success()
+    );
+    let bytes = fs::read(out).unwrap();
+    assert!(bytes.len() > 100 && bytes.len() % 4 == 0);
+    let words = clif_util(&["compile", "--emit=bytes", kernel], false).stdout;
+    let words: Vec<u32> = String::from_utf8(words)
+        .unwrap()
+        .lines()
+        .map(|l| u32::from_str_radix(l, 16).unwrap())
+        .collect();
+    assert_eq!(bytes.len(), 4 * words.len());
+    assert!(bytes.chunks(4).zip(&words).all(|(b, w)| b == w.to_le_bytes()));
+    let listing = clif_util(&["disasm", out], false).stdout;
+    assert_eq!(String::from_utf8(listing).unwrap().lines().count(), words.len());
+}
+
+#[test]
+fn reports_have_a_line_for_each_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.tsv");
+    let corpus = root().join("filetests/corpus");
+    let arguments = [
+        "test",
+        corpus.to_str().unwrap(),
+        "--report",
+        report.to_str().unwrap(),
+        "-j",
+        "2",
+    ];
+    let first = clif_util(&arguments, false);
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stdout));
+    let text = fs::read_to_string(&report).unwrap();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        assert_eq!(fields.len(), 4, "{line}");
+        assert!(
+            fields[1].starts_with('%') && ["passed", "refused"].contains(&fields[2]),
+            "{line}"
+        );
+        assert_eq!(fields[3].is_empty(), fields[2] == "passed", "{line}");
+    }
+    let output = String::from_utf8(first.stdout).unwrap();
+    let last: Vec<&str> = output.lines().rev().take(2).collect();
+    assert!(
+        last[1].starts_with("run lines: ") && last[0].ends_with(" skipped"),
+        "{output}"
+    );
+    // The same input gives the same output, whatever the threads do.
+    let again = clif_util(&["test", corpus.to_str().unwrap(), "-j", "1"], false);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), output);
+}
+
+/// xorshift64*: good enough to pick places, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
+    }
+
+    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.below(list.len())]
+    }
+}
+
+/// Changes a text in one way or another.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(bytes.len() + 1);
+    match random.below(8) {
+        0 => bytes.truncate(at),
+        1 => drop(bytes.drain(..at)),
+        2 => {
+            let junk: Vec<u8> = (0..random.below(20)).map(|_| random.below(256) as u8).collect();
+            bytes.splice(at..at, junk);
+        }
+        3 => {
+            let end = (at + random.below(40)).min(bytes.len());
+            bytes.drain(at..end);
+        }
+        4 => {
+            let end = (at + random.below(200)).min(bytes.len());
+            let copy = bytes[at..end].to_vec();
+            bytes.splice(at..at, copy);
+        }
+        _ => {
+            // A word for a word: most likely to stay valid.
+            let words = [
+                "i8",
+                "i16",
+                "i32",
+                "i64",
+                "i128",
+                "f32",
+                "f64",
+                "i32x16",
+                "i8x16",
+                "v0",
+                "v1",
+                "v2",
+                "v3",
+                "v99",
+                "block0",
+                "block1",
+                "0",
+                "-1",
+                "1",
+                "4294967295",
+                "9223372036854775807",
+                "-170141183460469231731687303715884105728",
+                "99999999999999999999999999999999999999999",
+                "v4294967295",
+                "block4294967295",
+                "iadd",
+                "imul",
+                "udiv",
+                "srem",
+                "icmp",
+                "eq",
+                "ult",
+                "select",
+                "load",
+                "store",
+                "uload8",
+                "sload16",
+                "ireduce",
+                "uextend",
+                "bitselect",
+                "rotl",
+                "clz",
+                "popcnt",
+                "bswap",
+                "smulhi",
+                "stack_addr",
+                "explicit_slot",
+                "4294967295",
+                "brif",
+                "jump",
+                "return",
+                "trap",
+                "trapnz",
+                "user1",
+                "call",
+                "call_indirect",
+                "return_call",
+                "fn0",
+                "sig0",
+                "ss0",
+                "gv0",
+                "vmctx",
+                "sret",
+                "tail",
+                "fast",
+                "notrap",
+                "aligned",
+                "function",
+                "{",
+                "}",
+                "(",
+                ")",
+                ",",
+                "=",
+                ":",
+                "->",
+                ";",
+                "%f",
+                "u0:0",
+                "0x1.0p3",
+                "NaN",
+                "\"",
+                "'",
+                "@",
+                "@0",
+                "+",
+                "!",
+                "[",
+                "]",
+                "é",
+                "\u{0}",
+                "\t",
+                "\r\n",
+            ];
+            let word = random.pick(&words);
+            let is_word = |b: &u8| b.is_ascii_alphanumeric();
+            let start = bytes[..at].iter().rposition(|b| !is_word(b)).map_or(0, |p| p + 1);
+            let end = bytes[at..]
+                .iter()
+                .position(|b| !is_word(b))
+                .map_or(bytes.len(), |p| at + p);
+            bytes.splice(start..end, word.bytes());
+        }
+    }
+}
+
+/// Damaged kernels and noise end in a verdict. `NAPLESPU_HOSTILE=n` tries more; a failing case prints its seed.
+#[test]
+fn hostile_files_end_in_a_verdict() {
+    let rounds: u64 = std::env::var("NAPLESPU_HOSTILE")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(600);
+    let files: Vec<PathBuf> = runner::find(&[root().join("filetests"), root().join("tests/cli/inputs")]).unwrap();
+    let texts: Vec<Vec<u8>> = files.iter().map(|f| fs::read(f).unwrap()).collect();
+    let subtests = [
+        "cat",
+        "print-cfg",
+        "verifier",
+        "optimize",
+        "compile",
+        "disasm",
+        "interpret",
+        "run",
+    ];
+    runner::with_large_stack(|| {
+        for seed in 1..=rounds {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut bytes = texts[random.below(texts.len())].clone();
+            for _ in 0..=random.below(4) {
+                damage(&mut bytes, &mut random);
+            }
+            let extra = format!("test {}\n", random.pick(&subtests));
+            bytes.splice(0..0, extra.bytes());
+            let options = Options {
+                max_steps: 20_000,
+                ..Options::default()
+            };
+            let outcome = file::test("hostile", &bytes, &options);
+            let rendered = outcome.render();
+            assert!(
+                !rendered.contains("the compiler panicked") && !rendered.contains("] panic: "),
+                "seed {seed}:\n{rendered}\n{}",
+                String::from_utf8_lossy(&bytes)
+            );
+            assert_eq!(
+                outcome.verdict == Verdict::Failed,
+                !outcome.failures.is_empty(),
+                "seed {seed}"
+            );
+        }
+        for text in [
+            "function %f() {".repeat(5_000),
+            "(".repeat(100_000),
+            format!("function %f({}) {{\nblock0:\n return\n}}", "i32, ".repeat(50_000)),
+            format!(
+                "test run\nfunction %{}() {{\nblock0:\n return\n}}",
+                "f".repeat(1_000_000)
+            ),
+            format!(
+                "test run\nfunction %f() {{\nblock0:\n{}    return\n}}\n; run: %f() == []",
+                "    jump block1\nblock1:\n".repeat(2)
+            ),
+            format!("test compile\n{}", "; check: $(a=\n".repeat(100)),
+            "test compile\n; regex: X=(((\nfunction %f() {\nblock0:\n return\n}".to_owned(),
+        ] {
+            file::test("hostile", text.as_bytes(), &Options::default());
+        }
+    })
+    .unwrap();
 }

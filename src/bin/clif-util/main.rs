@@ -19,7 +19,8 @@ mod run;
 mod sim;
 mod test;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Compile, run, test and look at CLIF and NPU code.
@@ -65,7 +66,10 @@ impl From<std::io::Error> for Stop {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     // Deeply nested or very long functions need more stack than the main thread has.
     let outcome = cranelift_naplespu::filetest::runner::with_large_stack(|| match cli.command {
         Command::Cat(args) => cat::run(&args),
@@ -90,4 +94,25 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Tells what is wrong with the command line, with the usage of the subcommand; or help, if that was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to do if standard error is closed.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return ExitCode::SUCCESS,
+        _ => {}
+    }
+    if !error.to_string().contains("Usage:") {
+        let mut command = Cli::command();
+        command.build();
+        let name = std::env::args().nth(1).unwrap_or_default();
+        let mut usage = command.render_usage();
+        if let Some(subcommand) = command.find_subcommand_mut(&name) {
+            usage = subcommand.render_usage();
+        }
+        eprintln!("\n{usage}");
+    }
+    ExitCode::from(2)
 }
