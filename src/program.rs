@@ -248,7 +248,6 @@ impl Program {
     /// Lays the functions out, fixes their references and loads them. Done by the first call.
     fn link(&mut self) -> Result<(), RunError> {
         if !self.runtime_added {
-            self.runtime_added = true;
             let needed = self.functions.iter().filter_map(|f| f.compiled.as_ref().ok());
             let needs_runtime = needed.flat_map(|c| &c.relocs).any(|r| matches!(r.target, RelocTarget::Runtime(_)));
             let user_calls_runtime = self.functions.iter().filter_map(|f| f.compiled.as_ref().ok()).any(|c| {
@@ -260,6 +259,7 @@ impl Program {
                         self.add(&function);
                     }
                 }
+                self.runtime_added = true;
             }
         }
         let mut machine = Machine::new(npu_sim::Config::default());

@@ -56,7 +56,7 @@ impl CompiledCode {
 
     fn notes(&self, text: &mut String, offset: u32, params: Option<&FunctionParameters>) {
         for reloc in self.relocs.iter().filter(|r| r.offset == offset) {
-            let _ = write!(text, " ; reloc_external {:?} {}", reloc.kind, reloc.target.describe(params));
+            let _ = write!(text, " ; reloc_external {} {}", reloc.kind.name(), reloc.target.describe(params));
             if reloc.addend != 0 {
                 let _ = write!(text, "{:+}", reloc.addend);
             }
