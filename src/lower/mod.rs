@@ -9,6 +9,7 @@
 
 pub mod address;
 pub mod constants;
+pub mod hoist;
 pub mod isle;
 pub mod order;
 
@@ -19,8 +20,10 @@ use crate::isa::Isa;
 use crate::regalloc::RegisterSet;
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use constants::ConstantPool;
+use hoist::Hoist;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::ir::{self, Function, Inst, Opcode, Type, Value, ValueDef, ValueLabelAssignments, types};
 use order::{BlockOrder, LoweredBlock};
 use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
@@ -80,6 +83,9 @@ pub struct Lower<'a> {
     pub vcode: VCode,
     /// Constants waiting for their definition.
     pub constants: ConstantPool,
+    hoist: Hoist,
+    /// Place in the order of the block at hand.
+    block: usize,
     value_regs: SecondaryMap<Value, Option<ValueRegs>>,
     uses: SecondaryMap<Value, u32>,
     lowered_uses: SecondaryMap<Value, u32>,
@@ -104,21 +110,27 @@ pub struct Lower<'a> {
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] for an instruction that no rule covers.
-pub fn lower(ctx: &Context, isa: &Isa, sig: SigInfo) -> Result<VCode, CompileError> {
+pub fn lower(ctx: &mut Context, isa: &Isa, sig: SigInfo) -> Result<VCode, CompileError> {
     let order = BlockOrder::new(ctx);
-    let mut lower = Lower::new(&ctx.func, isa, sig);
+    let hoist = match isa.flags().opt_level() {
+        OptLevel::None => Hoist::default(),
+        OptLevel::Speed | OptLevel::SpeedAndSize => Hoist::new(ctx, &order),
+    };
+    let mut lower = Lower::new(&ctx.func, isa, sig, hoist);
     lower.run(&order)?;
     Ok(lower.vcode)
 }
 
 impl<'a> Lower<'a> {
-    fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo) -> Self {
+    fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo, hoist: Hoist) -> Self {
         Self {
             func,
             isa,
             sig,
             vcode: VCode::default(),
             constants: ConstantPool::default(),
+            hoist,
+            block: 0,
             value_regs: SecondaryMap::with_capacity(func.dfg.num_values()),
             uses: SecondaryMap::with_capacity(func.dfg.num_values()),
             lowered_uses: SecondaryMap::with_capacity(func.dfg.num_values()),
@@ -142,6 +154,7 @@ impl<'a> Lower<'a> {
         let mut ends = vec![0usize; order.blocks.len()];
         let mut blocks: Vec<VBlock> = Vec::with_capacity(order.blocks.len());
         for (index, block) in order.blocks.iter().enumerate().rev() {
+            self.block = index;
             let vblock = match block {
                 LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
                 LoweredBlock::Edge { call, target, from } => {
@@ -149,7 +162,7 @@ impl<'a> Lower<'a> {
                     self.emit(MInst::Jump);
                     self.flush_current();
                     let args = self.block_args(call);
-                    self.flush_all_constants();
+                    self.end_constants();
                     VBlock {
                         insts: 0..0,
                         succs: vec![Block::new(*target)],
@@ -237,12 +250,13 @@ impl<'a> Lower<'a> {
                 for succ in succs {
                     branch_args.push(if succ.split { Vec::new() } else { self.block_args(&succ.call) });
                 }
+                self.receive_constants();
                 first = false;
             }
             inst_cursor = self.func.layout.prev_inst(inst);
         }
         self.origin = Origin::default();
-        self.flush_all_constants();
+        self.end_constants();
         let mut params = Vec::new();
         if is_entry {
             self.label_params(block);
@@ -347,8 +361,33 @@ impl<'a> Lower<'a> {
         self.reversed.extend(self.current.drain(..).rev().map(|inst| (inst, origin)));
     }
 
+    /// Defines the constants of the block at its start, or in front of the loop that it belongs to.
+    fn end_constants(&mut self) {
+        for (value, reg) in self.constants.take_all() {
+            match self.hoist.take(self.block, value, reg) {
+                Some(other) if other == reg => {}
+                Some(other) => self.aliases[reg.vreg()] = self.resolve(other),
+                None => self.reversed.push((MInst::Const { dst: Reg::Virtual(reg), value }, Origin::default())),
+            }
+        }
+    }
+
+    /// Promises the constants that loops behind this block want to have made in it.
+    fn receive_constants(&mut self) {
+        let position = self.reversed.len();
+        for (value, reg) in self.hoist.arrivals(self.block) {
+            match self.constants.get(value, position) {
+                Some(other) => self.aliases[reg.vreg()] = other,
+                None => self.constants.insert(value, reg, position),
+            }
+        }
+    }
+
     /// Defines the constants that were last used a while ago, here, in front of their first use.
     fn flush_old_constants(&mut self) {
+        if self.hoist.leaves(self.block) {
+            return;
+        }
         let position = self.reversed.len();
         for (value, reg) in self.constants.take_older_than(position) {
             self.reversed.push((MInst::Const { dst: Reg::Virtual(reg), value }, Origin::default()));
