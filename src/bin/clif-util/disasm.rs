@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     output::print(text.as_bytes())?;
     let size: usize = image.segments.iter().map(|s| s.bytes.len()).sum();
-    if format == Format::Flat && size % 4 != 0 {
+    if format == Format::Flat && !size.is_multiple_of(4) {
         let name = args.file.display();
         return Err(Stop::Fault(format!(
             "{name}: {} bytes behind the last whole word: instructions are 4 bytes long",

@@ -3,7 +3,7 @@
 use crate::disasm::{FormatArg, parse_address, read_image};
 use crate::{Outcome, Stop, output};
 use npu_mc::{SReg, VReg};
-use npu_sim::image::Format;
+use npu_sim::image::{Image, Segment};
 use npu_sim::{Config, Machine, Status, Stop as Halt, TraceEvent};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
 
-    /// Address to start at, and to load flat binaries and hex words to
+    /// Address to start at; the boot address 0x400 if the image has something there, else its first word
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pc: Option<u32>,
 
@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
     format: FormatArg,
 
-    /// Address to load flat binaries and hex words to, if it is not the start address
+    /// Address to load flat binaries and hex words to; 0, or the start address if the image would not reach it
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     base: Option<u32>,
 
@@ -65,13 +65,18 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let base = args.base.or(args.pc).unwrap_or(0);
-    let (format, image) = read_image(&args.image, args.format, base)?;
-    // Images that carry their addresses start where the hardware does, the others at their first word.
-    let start = args.pc.unwrap_or(match format {
-        Format::Mem | Format::MemStandalone => npu_mc::machine::BOOT_PC,
-        Format::Flat | Format::HexWords => image.segments.first().map_or(base, |s| s.address),
-    });
+    let (_, mut image) = read_image(&args.image, args.format, args.base.unwrap_or(0))?;
+    if let (Some(pc), None) = (args.pc, args.base)
+        && !holds(&image, pc)
+        && let [only] = image.segments.as_mut_slice()
+        && only.address == 0
+    {
+        // A piece of code without an address of its own, to be run there.
+        only.address = pc;
+    }
+    let first = image.segments.first().map_or(0, |s| s.address);
+    let boot = npu_mc::machine::BOOT_PC;
+    let start = args.pc.unwrap_or(if holds(&image, boot) { boot } else { first });
     let mut machine = Machine::new(Config {
         strict: args.strict,
         ..Config::default()
@@ -97,8 +102,12 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         machine.run(0, args.max_steps)
     };
-    output::print(machine.console_output())?;
+    let console = machine.console_output();
+    output::print(console)?;
     let mut text = String::new();
+    if console.last().is_some_and(|&last| last != b'\n') {
+        text.push('\n');
+    }
     if args.regs {
         registers(&machine, &mut text);
     }
@@ -120,6 +129,12 @@ pub fn run(args: &Args) -> Outcome {
         Halt::Breakpoint { .. } => Ok(()),
         _ => Err(Stop::Told),
     }
+}
+
+/// Whether the image has a byte for this address.
+fn holds(image: &Image, address: u32) -> bool {
+    let inside = |s: &Segment| (address.wrapping_sub(s.address) as usize) < s.bytes.len();
+    image.segments.iter().any(inside)
 }
 
 fn registers(machine: &Machine, text: &mut String) {
