@@ -1,0 +1,132 @@
+//! Makes a failing case small: fewer functions, blocks and instructions, simpler constants.
+
+use super::generate::{Case, Line, iconst};
+use std::collections::HashSet;
+
+/// Rounds over the whole case, and cases tried at most.
+const TRIES: usize = 4000;
+
+/// Shrinks as long as `fails` says yes. The result fails, if the case did.
+pub fn shrink(case: Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
+    let mut best = case;
+    let mut tries = 0;
+    loop {
+        let before = best.clone();
+        for pass in [fewer_arguments, fewer_functions, simpler_terminators, constant_results, no_unused] {
+            let mut at = 0;
+            while let Some(candidate) = pass(&best, at) {
+                tries += 1;
+                if tries > TRIES {
+                    return best;
+                }
+                // The candidate has less at this place, so the place holds something new.
+                if candidate != best && fails(&candidate) {
+                    best = candidate;
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        if best == before {
+            return best;
+        }
+    }
+}
+
+fn fewer_arguments(case: &Case, at: usize) -> Option<Case> {
+    let mut case = case.clone();
+    if at >= case.args.len() || case.args.len() == 1 {
+        return None;
+    }
+    case.args.remove(at);
+    Some(case)
+}
+
+/// Drops the last function, if nobody calls it.
+fn fewer_functions(case: &Case, at: usize) -> Option<Case> {
+    let mut case = case.clone();
+    if at > 0 || case.funcs.len() < 2 {
+        return None;
+    }
+    case.funcs.pop();
+    Some(case)
+}
+
+/// Ends the block by a jump to one of its targets, and drops the blocks that nobody reaches.
+fn simpler_terminators(case: &Case, at: usize) -> Option<Case> {
+    let mut case = case.clone();
+    let mut index = at / 2;
+    for func in &mut case.funcs {
+        if index >= func.blocks.len() {
+            index -= func.blocks.len();
+            continue;
+        }
+        let terminator = func.blocks[index].terminator.clone();
+        if terminator.starts_with("brif") {
+            let first = terminator.find("block")?;
+            // Arguments hold commas, so targets are told apart by the word.
+            let second = first + 5 + terminator[first + 5..].find("block")?;
+            let targets = [terminator[first..second].trim_end_matches([',', ' ']), &terminator[second..]];
+            func.blocks[index].terminator = format!("jump {}", targets[at % 2]);
+        } else if terminator.starts_with("br_table") {
+            let first = terminator.find("block")?;
+            let end = first + terminator[first..].find(',')?;
+            func.blocks[index].terminator = format!("jump {}", &terminator[first..end]);
+        }
+        return Some(case);
+    }
+    None
+}
+
+fn line_at(case: &mut Case, mut at: usize) -> Option<(&mut Vec<Line>, usize)> {
+    for func in &mut case.funcs {
+        for block in &mut func.blocks {
+            if at < block.lines.len() {
+                return Some((&mut block.lines, at));
+            }
+            at -= block.lines.len();
+        }
+    }
+    None
+}
+
+/// Replaces an instruction by constants, or removes it if it defines nothing.
+fn constant_results(case: &Case, at: usize) -> Option<Case> {
+    let mut case = case.clone();
+    let (lines, at) = line_at(&mut case, at)?;
+    let constants: Vec<Line> = lines[at]
+        .defs
+        .iter()
+        .map(|&def| Line { defs: vec![def], text: iconst(def.1, 0), interpreted: None })
+        .collect();
+    // One and zero are as simple as it gets.
+    lines.splice(at..=at, constants);
+    Some(case)
+}
+
+/// Removes an instruction whose results nobody uses.
+fn no_unused(case: &Case, at: usize) -> Option<Case> {
+    let mut case = case.clone();
+    let text: Vec<HashSet<String>> = case.funcs.iter().map(words).collect();
+    let mut index = at;
+    for (func, used) in case.funcs.iter_mut().zip(text) {
+        for block in &mut func.blocks {
+            if index >= block.lines.len() {
+                index -= block.lines.len();
+                continue;
+            }
+            if block.lines[index].defs.iter().all(|d| !used.contains(&format!("v{}", d.0))) {
+                block.lines.remove(index);
+            }
+            return Some(case);
+        }
+    }
+    None
+}
+
+/// All names that instructions of the function read.
+fn words(func: &super::generate::Func) -> HashSet<String> {
+    let lines = func.blocks.iter().flat_map(|b| b.lines.iter().map(|l| &l.text).chain([&b.terminator]));
+    let split = |c: char| !c.is_ascii_alphanumeric();
+    lines.flat_map(|text| text.split(split).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
