@@ -27,7 +27,10 @@ fn generator() {
             }
         }
     }
-    assert!(returned > 1500 && trapped > 30 && endless < 50, "{returned} returned, {trapped} trapped, {endless} endless");
+    assert!(
+        returned > 1500 && trapped > 30 && endless < 50,
+        "{returned} returned, {trapped} trapped, {endless} endless"
+    );
 }
 
 #[test]

@@ -15,7 +15,6 @@ fn program(opt_level: &str, clif: &str) -> Program {
     program
 }
 
-
 /// Numbers around which estimates of quotients go wrong.
 fn edges() -> Vec<u32> {
     let mut all = vec![3, 5, 6, 7, 9, 10, 100, 1000, 0x5555_5555, 0xaaaa_aaab, 1_000_000_007];
@@ -39,7 +38,12 @@ fn edges() -> Vec<u32> {
 
 fn expected(n: u32, d: u32) -> [u32; 4] {
     let (sn, sd) = (n.cast_signed(), d.cast_signed());
-    [n / d, n % d, sn.wrapping_div(sd).cast_unsigned(), sn.wrapping_rem(sd).cast_unsigned()]
+    [
+        n / d,
+        n % d,
+        sn.wrapping_div(sd).cast_unsigned(),
+        sn.wrapping_rem(sd).cast_unsigned(),
+    ]
 }
 
 const ALL_FOUR: &str = "
@@ -62,7 +66,9 @@ fn edge_cases() {
                 continue;
             }
             let args = [n, d].map(|arg| DataValue::I32(arg.cast_signed()));
-            let results = program.call("four", &args).unwrap_or_else(|error| panic!("{n:#x}, {d:#x}: {error}"));
+            let results = program
+                .call("four", &args)
+                .unwrap_or_else(|error| panic!("{n:#x}, {d:#x}: {error}"));
             let results: Vec<u32> = results
                 .iter()
                 .map(|value| match value {
@@ -96,9 +102,13 @@ fn unchecked_operands() {
     );
     for n in edges() {
         program.set_step_limit(1000);
-        program.call("raw", &[DataValue::I32(n.cast_signed()), DataValue::I32(0)]).unwrap();
+        program
+            .call("raw", &[DataValue::I32(n.cast_signed()), DataValue::I32(0)])
+            .unwrap();
     }
-    let results = program.call("raw", &[DataValue::I32(i32::MIN), DataValue::I32(-1)]).unwrap();
+    let results = program
+        .call("raw", &[DataValue::I32(i32::MIN), DataValue::I32(-1)])
+        .unwrap();
     assert_eq!(results[3], DataValue::I32(0));
 }
 
@@ -227,7 +237,9 @@ fn a_million_random_operands() {
     let (mut seed, batch) = (0x1234_5678u32, 10_000u32);
     for _ in 0..100 {
         let args = [seed, batch].map(|arg| DataValue::I32(arg.cast_signed()));
-        let results = program.call("drive", &args).unwrap_or_else(|error| panic!("seed {seed:#x}: {error}"));
+        let results = program
+            .call("drive", &args)
+            .unwrap_or_else(|error| panic!("seed {seed:#x}: {error}"));
         let [next, hash] = drive(seed, batch);
         let expected = [next, hash].map(|result| DataValue::I32(result.cast_signed()));
         assert_eq!(results, expected, "a batch of {batch} from seed {seed:#x}");
@@ -241,7 +253,10 @@ fn reciprocal_bounds() {
     use npu_sim::fp;
     for d in (2u32..1 << 24).filter(|d| *d < 1 << 12 || d % 37 == 0 || d.count_ones() < 3 || *d > (1 << 24) - 4096) {
         let float = fp::from_int(d);
-        let (low, exact) = (u64::from(fp::to_int(fp::div(0x4f7f_ffff, float))), (1u64 << 32) as f64 / f64::from(d));
+        let (low, exact) = (
+            u64::from(fp::to_int(fp::div(0x4f7f_ffff, float))),
+            (1u64 << 32) as f64 / f64::from(d),
+        );
         assert!((low as f64) < exact, "{d}");
         assert!(low as f64 > exact * (1.0 - 2f64.powi(-23)) - 1.0, "{d}");
         if d < 1 << 11 {

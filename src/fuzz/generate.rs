@@ -33,6 +33,8 @@ pub struct Block {
     pub lines: Vec<Line>,
     /// The instruction that ends it.
     pub terminator: String,
+    /// Whether it is left out: shrinking keeps the numbers of the others.
+    pub dropped: bool,
 }
 
 /// One function, `%fN` by its place in the case.
@@ -62,7 +64,11 @@ fn list(types: &[Width]) -> String {
 }
 
 fn signature(func: &Func) -> String {
-    let returns = if func.returns.is_empty() { String::new() } else { format!(" -> {}", list(&func.returns)) };
+    let returns = if func.returns.is_empty() {
+        String::new()
+    } else {
+        format!(" -> {}", list(&func.returns))
+    };
     format!("({}){returns}", list(&func.params))
 }
 
@@ -90,9 +96,13 @@ impl Case {
             writeln!(out, "    sig{other} = {}", signature(callee))?;
             writeln!(out, "    fn{other} = %f{other} sig{other}")?;
         }
-        for (number, block) in func.blocks.iter().enumerate() {
+        for (number, block) in func.blocks.iter().enumerate().filter(|(_, b)| !b.dropped) {
             let params: Vec<String> = block.params.iter().map(|(v, w)| format!("v{v}: i{w}")).collect();
-            let params = if params.is_empty() { String::new() } else { format!("({})", params.join(", ")) };
+            let params = if params.is_empty() {
+                String::new()
+            } else {
+                format!("({})", params.join(", "))
+            };
             writeln!(out, "\nblock{number}{params}:")?;
             for line in &block.lines {
                 let text = line.interpreted.as_ref().filter(|_| interpreted).unwrap_or(&line.text);
@@ -114,7 +124,12 @@ const DIVISIONS: &[&str] = &["udiv", "urem", "sdiv", "srem"];
 const SHIFTS: &[&str] = &["ishl", "ushr", "sshr", "rotl", "rotr"];
 const UNARY: &[&str] = &["ineg", "iabs", "bnot", "clz", "ctz", "cls", "popcnt", "bitrev"];
 const OVERFLOW: &[&str] = &[
-    "uadd_overflow", "sadd_overflow", "usub_overflow", "ssub_overflow", "umul_overflow", "smul_overflow",
+    "uadd_overflow",
+    "sadd_overflow",
+    "usub_overflow",
+    "ssub_overflow",
+    "umul_overflow",
+    "smul_overflow",
 ];
 const CONDITIONS: &[&str] = &["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"];
 
@@ -137,7 +152,12 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         for _ in 0..u.int_in_range(0..=2)? {
             slots.push(4u32 << u.int_in_range(0..=7)?);
         }
-        funcs.push(Func { params, returns, slots, blocks: Vec::new() });
+        funcs.push(Func {
+            params,
+            returns,
+            slots,
+            blocks: Vec::new(),
+        });
     }
     for index in (0..count).rev() {
         let blocks = Body::new(u, &funcs, index).function()?;
@@ -164,7 +184,9 @@ fn constant(u: &mut Unstructured<'_>) -> Result<u32> {
     Ok(match u.int_in_range(0..=5)? {
         0 => u.int_in_range(0..=40)?,
         1 => u.int_in_range(0..=40u32)?.wrapping_neg(),
-        2 => (1u32 << u.int_in_range(0..=31)?).wrapping_add(u.int_in_range(0..=2)?).wrapping_sub(1),
+        2 => (1u32 << u.int_in_range(0..=31)?)
+            .wrapping_add(u.int_in_range(0..=2)?)
+            .wrapping_sub(1),
         3 => (1u32 << u.int_in_range(0..=31)?).wrapping_neg(),
         _ => u.arbitrary()?,
     })
@@ -196,13 +218,25 @@ struct Body<'a, 'u> {
 
 impl<'a, 'u> Body<'a, 'u> {
     fn new(u: &'a mut Unstructured<'u>, funcs: &'a [Func], index: usize) -> Self {
-        Self { u, funcs, index, blocks: Vec::new(), current: 0, scope: Vec::new(), next: 0, budget: 60 }
+        Self {
+            u,
+            funcs,
+            index,
+            blocks: Vec::new(),
+            current: 0,
+            scope: Vec::new(),
+            next: 0,
+            budget: 60,
+        }
     }
 
     fn function(mut self) -> Result<Vec<Block>> {
         let params: Vec<Def> = self.funcs[self.index].params.iter().map(|&w| self.fresh(w)).collect();
         self.scope.extend(&params);
-        self.blocks.push(Block { params, ..Block::default() });
+        self.blocks.push(Block {
+            params,
+            ..Block::default()
+        });
         for slot in 0..self.funcs[self.index].slots.len() {
             self.fill(slot)?;
         }
@@ -228,7 +262,11 @@ impl<'a, 'u> Body<'a, 'u> {
     fn push_with(&mut self, defs: &[Width], text: String, interpreted: Option<String>) -> Vec<Def> {
         let defs: Vec<Def> = defs.iter().map(|&w| self.fresh(w)).collect();
         self.scope.extend(&defs);
-        self.blocks[self.current].lines.push(Line { defs: defs.clone(), text, interpreted });
+        self.blocks[self.current].lines.push(Line {
+            defs: defs.clone(),
+            text,
+            interpreted,
+        });
         defs
     }
 
@@ -238,7 +276,10 @@ impl<'a, 'u> Body<'a, 'u> {
 
     fn block(&mut self, params: &[Width]) -> (usize, Vec<Def>) {
         let params: Vec<Def> = params.iter().map(|&w| self.fresh(w)).collect();
-        self.blocks.push(Block { params: params.clone(), ..Block::default() });
+        self.blocks.push(Block {
+            params: params.clone(),
+            ..Block::default()
+        });
         (self.blocks.len() - 1, params)
     }
 
@@ -251,7 +292,11 @@ impl<'a, 'u> Body<'a, 'u> {
             return Ok(format!("v{}", def[0].0));
         }
         let recent = fitting.len().saturating_sub(6);
-        let from = if self.u.ratio(2, 3)? { &fitting[recent..] } else { &fitting[..] };
+        let from = if self.u.ratio(2, 3)? {
+            &fitting[recent..]
+        } else {
+            &fitting[..]
+        };
         Ok(format!("v{}", self.u.choose(from)?))
     }
 
@@ -299,14 +344,22 @@ impl<'a, 'u> Body<'a, 'u> {
     fn arguments(&mut self, params: &[Width]) -> Result<String> {
         let args: Result<Vec<String>> = params.iter().map(|&w| self.value(w)).collect();
         let args = args?;
-        Ok(if args.is_empty() { String::new() } else { format!("({})", args.join(", ")) })
+        Ok(if args.is_empty() {
+            String::new()
+        } else {
+            format!("({})", args.join(", "))
+        })
     }
 
     fn branch(&mut self, depth: u32) -> Result<()> {
         let condition = self.condition()?;
         let params = widths(self.u, 3)?;
         let direct = self.u.ratio(1, 4)?;
-        let outside = if direct { self.arguments(&params)? } else { String::new() };
+        let outside = if direct {
+            self.arguments(&params)?
+        } else {
+            String::new()
+        };
         let origin = self.current;
         let (then, _) = self.block(&[]);
         let (join, merged) = self.block(&params);
@@ -319,13 +372,9 @@ impl<'a, 'u> Body<'a, 'u> {
         }
         self.arm(then, join, &params, depth)?;
         self.current = join;
-        self.scope_at(origin, merged);
-        Ok(())
-    }
-
-    /// Arms have taken their values out of scope again; what is left dominates the join.
-    fn scope_at(&mut self, _origin: usize, merged: Vec<Def>) {
+        // Arms have taken their values out of scope again; what is left dominates the join.
         self.scope.extend(merged);
+        Ok(())
     }
 
     fn table(&mut self, depth: u32) -> Result<()> {
@@ -349,7 +398,8 @@ impl<'a, 'u> Body<'a, 'u> {
             self.arm(arm, join, &params, depth)?;
         }
         self.current = join;
-        self.scope_at(origin, merged);
+        // Arms have taken their values out of scope again; what is left dominates the join.
+        self.scope.extend(merged);
         Ok(())
     }
 
@@ -360,7 +410,11 @@ impl<'a, 'u> Body<'a, 'u> {
         let count = self.push(&[32], iconst(32, fuel))[0].0;
         let rest = self.arguments(&params[1..])?;
         let rest = rest.trim_matches(['(', ')']).to_owned();
-        let first = if rest.is_empty() { format!("v{count}") } else { format!("v{count}, {rest}") };
+        let first = if rest.is_empty() {
+            format!("v{count}")
+        } else {
+            format!("v{count}, {rest}")
+        };
         let (header, carried) = self.block(&params);
         self.end(format!("jump block{header}({first})"));
         self.current = header;
@@ -371,7 +425,11 @@ impl<'a, 'u> Body<'a, 'u> {
         let left = self.push(&[32], format!("isub v{}, v{one}", carried[0].0))[0].0;
         let rest = self.arguments(&params[1..])?;
         let rest = rest.trim_matches(['(', ')']).to_owned();
-        let again = if rest.is_empty() { format!("v{left}") } else { format!("v{left}, {rest}") };
+        let again = if rest.is_empty() {
+            format!("v{left}")
+        } else {
+            format!("v{left}, {rest}")
+        };
         let (exit, _) = self.block(&[]);
         self.end(format!("brif v{left}, block{header}({again}), block{exit}"));
         // The last block of the body dominates the exit, but not all that is in it may: keep to what surely does.
@@ -422,7 +480,11 @@ impl<'a, 'u> Body<'a, 'u> {
             9 => {
                 let c = self.condition()?;
                 let (a, b) = (self.value(w)?, self.value(w)?);
-                let op = if self.u.ratio(1, 6)? { "select_spectre_guard" } else { "select" };
+                let op = if self.u.ratio(1, 6)? {
+                    "select_spectre_guard"
+                } else {
+                    "select"
+                };
                 self.push(&[w], format!("{op} {c}, {a}, {b}"));
             }
             10 => {
@@ -465,9 +527,17 @@ impl<'a, 'u> Body<'a, 'u> {
         match self.u.int_in_range(0..=8)? {
             0 | 1 => {
                 let carry = self.condition()?;
-                let op = if self.u.arbitrary()? { "uadd_overflow_cin" } else { "usub_overflow_bin" };
+                let op = if self.u.arbitrary()? {
+                    "uadd_overflow_cin"
+                } else {
+                    "usub_overflow_bin"
+                };
                 // A condition may be of any width; the carry is a truth value of i8.
-                let width = self.scope.iter().find(|d| format!("v{}", d.0) == carry).map_or(8, |d| d.1);
+                let width = self
+                    .scope
+                    .iter()
+                    .find(|d| format!("v{}", d.0) == carry)
+                    .map_or(8, |d| d.1);
                 let zero = self.push(&[width], iconst(width, 0))[0].0;
                 let carry = self.push(&[8], format!("icmp ne {carry}, v{zero}"))[0].0;
                 self.push(&[w, 8], format!("{op} {a}, {b}, v{carry}"));
@@ -485,12 +555,13 @@ impl<'a, 'u> Body<'a, 'u> {
 
     /// Gives a slot known contents.
     fn fill(&mut self, slot: usize) -> Result<()> {
-        let base = self.push(&[], String::new());
-        debug_assert!(base.is_empty());
-        self.blocks[self.current].lines.pop();
         let size = self.funcs[self.index].slots[slot];
         let (address, word) = (self.fresh(32), constant(self.u)?);
-        let line = Line { defs: vec![address], text: format!("stack_addr.i32 ss{slot}"), interpreted: None };
+        let line = Line {
+            defs: vec![address],
+            text: format!("stack_addr.i32 ss{slot}"),
+            interpreted: None,
+        };
         self.blocks[self.current].lines.push(line);
         let word = self.push(&[32], iconst(32, word))[0].0;
         for offset in (0..size).step_by(4) {
@@ -549,7 +620,11 @@ impl<'a, 'u> Body<'a, 'u> {
     /// A value that later instructions do not pick up.
     fn hidden(&mut self, text: String) -> u32 {
         let def = self.fresh(32);
-        self.blocks[self.current].lines.push(Line { defs: vec![def], text, interpreted: None });
+        self.blocks[self.current].lines.push(Line {
+            defs: vec![def],
+            text,
+            interpreted: None,
+        });
         def.0
     }
 
@@ -566,7 +641,11 @@ impl<'a, 'u> Body<'a, 'u> {
         if self.u.ratio(1, 3)? {
             let address = self.fresh(32);
             let interpreted = Some("iconst.i32 0".to_owned());
-            let line = Line { defs: vec![address], text: format!("func_addr.i32 fn{callee}"), interpreted };
+            let line = Line {
+                defs: vec![address],
+                text: format!("func_addr.i32 fn{callee}"),
+                interpreted,
+            };
             self.blocks[self.current].lines.push(line);
             let indirect = format!("call_indirect sig{callee}, v{}({args})", address.0);
             self.push_with(&returns, indirect, Some(direct));

@@ -99,12 +99,16 @@ pub fn configs() -> Result<Vec<Config>, String> {
     for opt_level in ["none", "speed"] {
         for algorithm in ["backtracking", "single_pass"] {
             let mut flags = settings::builder();
-            for (name, value) in
-                [("opt_level", opt_level), ("regalloc_algorithm", algorithm), ("regalloc_checker", "true")]
-            {
+            for (name, value) in [
+                ("opt_level", opt_level),
+                ("regalloc_algorithm", algorithm),
+                ("regalloc_checker", "true"),
+            ] {
                 flags.set(name, value).map_err(|error| error.to_string())?;
             }
-            let triple = "naplespu".parse().map_err(|error: crate::isa::TripleError| error.to_string())?;
+            let triple = "naplespu"
+                .parse()
+                .map_err(|error: crate::isa::TripleError| error.to_string())?;
             let isa = crate::isa::isa_builder(triple).finish(settings::Flags::new(flags));
             all.push((format!("opt_level={opt_level} regalloc_algorithm={algorithm}"), isa));
         }
@@ -113,8 +117,7 @@ pub fn configs() -> Result<Vec<Config>, String> {
 }
 
 fn parse(text: &str) -> Result<Vec<Function>, Failure> {
-    let functions =
-        cranelift_reader::parse_functions(text).map_err(|error| Failure::Generator(error.to_string()))?;
+    let functions = cranelift_reader::parse_functions(text).map_err(|error| Failure::Generator(error.to_string()))?;
     let flags = settings::Flags::new(settings::builder());
     for function in &functions {
         cranelift_codegen::verify_function(function, &flags)
@@ -156,12 +159,16 @@ fn interpret(functions: &[Function], args: &[DataValue]) -> Result<Option<Outcom
 /// [`Failure::Generator`].
 pub fn expected(case: &Case) -> Result<Vec<(Vec<DataValue>, Option<Outcome>)>, Failure> {
     let functions = parse(&case.text(true))?;
-    let Some(first) = functions.first() else { return Ok(Vec::new()) };
+    let Some(first) = functions.first() else {
+        return Ok(Vec::new());
+    };
     let mut all = Vec::new();
     for bits in &case.args {
         let params = first.signature.params.iter();
-        let args: Vec<DataValue> =
-            params.enumerate().map(|(i, p)| argument(p.value_type, bits.get(i).copied().unwrap_or(0))).collect();
+        let args: Vec<DataValue> = params
+            .enumerate()
+            .map(|(i, p)| argument(p.value_type, bits.get(i).copied().unwrap_or(0)))
+            .collect();
         let outcome = interpret(&functions, &args)?;
         all.push((args, outcome));
     }
@@ -177,11 +184,16 @@ pub fn check(case: &Case, configs: &[Config]) -> Result<(), Failure> {
     let expected = expected(case)?;
     let functions = parse(&case.text(false))?;
     for (config, isa) in configs {
-        let mismatch = |message: String| Failure::Mismatch { config: config.clone(), message };
+        let mismatch = |message: String| Failure::Mismatch {
+            config: config.clone(),
+            message,
+        };
         let mut program = Program::new(isa.clone());
         program.set_step_limit(STEPS);
         for function in &functions {
-            program.define(function).map_err(|error| mismatch(format!("{} did not compile: {error}", function.name)))?;
+            program
+                .define(function)
+                .map_err(|error| mismatch(format!("{} did not compile: {error}", function.name)))?;
         }
         for (args, outcome) in &expected {
             let Some(outcome) = outcome else { continue };
@@ -195,7 +207,10 @@ pub fn check(case: &Case, configs: &[Config]) -> Result<(), Failure> {
             if actual.as_ref() != Ok(outcome) {
                 let got = actual.map_or_else(|error| error, |outcome| outcome.to_string());
                 let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-                return Err(mismatch(format!("%f0({}) gives {got}, expected {outcome}", args.join(", "))));
+                return Err(mismatch(format!(
+                    "%f0({}) gives {got}, expected {outcome}",
+                    args.join(", ")
+                )));
             }
         }
     }
@@ -222,8 +237,12 @@ pub fn bytes(seed: u64) -> Vec<u8> {
 /// The report.
 pub fn run(data: &[u8], configs: &[Config]) -> Result<(), String> {
     // Bytes that run out are no failure: the generator then takes zeros.
-    let Ok(case) = generate(&mut arbitrary::Unstructured::new(data)) else { return Ok(()) };
-    let Err(failure) = check(&case, configs) else { return Ok(()) };
+    let Ok(case) = generate(&mut arbitrary::Unstructured::new(data)) else {
+        return Ok(());
+    };
+    let Err(failure) = check(&case, configs) else {
+        return Ok(());
+    };
     let small = shrink::shrink(case, |candidate| {
         check(candidate, configs).is_err_and(|candidate| candidate.same_kind(&failure))
     });

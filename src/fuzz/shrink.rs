@@ -1,10 +1,21 @@
 //! Makes a failing case small: fewer functions, blocks and instructions, simpler constants.
 
-use super::generate::{Case, Line, iconst};
+use super::generate::{Block, Case, Line, iconst};
 use std::collections::HashSet;
 
 /// Rounds over the whole case, and cases tried at most.
 const TRIES: usize = 4000;
+
+type Pass = fn(&Case, usize) -> Option<Case>;
+
+const PASSES: [Pass; 6] = [
+    fewer_arguments,
+    fewer_functions,
+    simpler_terminators,
+    tidy_blocks,
+    constant_results,
+    no_unused,
+];
 
 /// Shrinks as long as `fails` says yes. The result fails, if the case did.
 pub fn shrink(case: Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
@@ -12,7 +23,7 @@ pub fn shrink(case: Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     let mut tries = 0;
     loop {
         let before = best.clone();
-        for pass in [fewer_arguments, fewer_functions, simpler_terminators, constant_results, no_unused] {
+        for pass in PASSES {
             let mut at = 0;
             while let Some(candidate) = pass(&best, at) {
                 tries += 1;
@@ -52,7 +63,7 @@ fn fewer_functions(case: &Case, at: usize) -> Option<Case> {
     Some(case)
 }
 
-/// Ends the block by a jump to one of its targets, and drops the blocks that nobody reaches.
+/// Ends the block by a jump to one of its targets.
 fn simpler_terminators(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
     let mut index = at / 2;
@@ -66,7 +77,10 @@ fn simpler_terminators(case: &Case, at: usize) -> Option<Case> {
             let first = terminator.find("block")?;
             // Arguments hold commas, so targets are told apart by the word.
             let second = first + 5 + terminator[first + 5..].find("block")?;
-            let targets = [terminator[first..second].trim_end_matches([',', ' ']), &terminator[second..]];
+            let targets = [
+                terminator[first..second].trim_end_matches([',', ' ']),
+                &terminator[second..],
+            ];
             func.blocks[index].terminator = format!("jump {}", targets[at % 2]);
         } else if terminator.starts_with("br_table") {
             let first = terminator.find("block")?;
@@ -76,6 +90,41 @@ fn simpler_terminators(case: &Case, at: usize) -> Option<Case> {
         return Some(case);
     }
     None
+}
+
+fn targets(block: &Block) -> impl Iterator<Item = usize> + '_ {
+    let split = block.terminator.split(|c: char| !c.is_ascii_alphanumeric());
+    split.filter_map(|word| word.strip_prefix("block")?.parse().ok())
+}
+
+/// Drops the blocks that nobody reaches, and joins blocks that follow one another.
+fn tidy_blocks(case: &Case, at: usize) -> Option<Case> {
+    let mut case = case.clone();
+    let func = case.funcs.get_mut(at)?;
+    let mut count = vec![0; func.blocks.len()];
+    let mut todo = vec![0];
+    while let Some(index) = todo.pop() {
+        count[index] += 1;
+        if count[index] == 1 {
+            todo.extend(targets(&func.blocks[index]));
+        }
+    }
+    for (block, &count) in func.blocks.iter_mut().zip(&count) {
+        block.dropped |= count == 0;
+    }
+    for from in 0..func.blocks.len() {
+        let Some(to) = func.blocks[from].terminator.strip_prefix("jump block") else {
+            continue;
+        };
+        let Ok(to) = to.parse::<usize>() else { continue };
+        if to != from && count[to] == 1 && !func.blocks[from].dropped && func.blocks[to].params.is_empty() {
+            let next = std::mem::take(&mut func.blocks[to]);
+            func.blocks[to].dropped = true;
+            func.blocks[from].lines.extend(next.lines);
+            func.blocks[from].terminator = next.terminator;
+        }
+    }
+    Some(case)
 }
 
 fn line_at(case: &mut Case, mut at: usize) -> Option<(&mut Vec<Line>, usize)> {
@@ -97,7 +146,11 @@ fn constant_results(case: &Case, at: usize) -> Option<Case> {
     let constants: Vec<Line> = lines[at]
         .defs
         .iter()
-        .map(|&def| Line { defs: vec![def], text: iconst(def.1, 0), interpreted: None })
+        .map(|&def| Line {
+            defs: vec![def],
+            text: iconst(def.1, 0),
+            interpreted: None,
+        })
         .collect();
     // One and zero are as simple as it gets.
     lines.splice(at..=at, constants);
@@ -115,7 +168,11 @@ fn no_unused(case: &Case, at: usize) -> Option<Case> {
                 index -= block.lines.len();
                 continue;
             }
-            if block.lines[index].defs.iter().all(|d| !used.contains(&format!("v{}", d.0))) {
+            if block.lines[index]
+                .defs
+                .iter()
+                .all(|d| !used.contains(&format!("v{}", d.0)))
+            {
                 block.lines.remove(index);
             }
             return Some(case);
@@ -126,7 +183,12 @@ fn no_unused(case: &Case, at: usize) -> Option<Case> {
 
 /// All names that instructions of the function read.
 fn words(func: &super::generate::Func) -> HashSet<String> {
-    let lines = func.blocks.iter().flat_map(|b| b.lines.iter().map(|l| &l.text).chain([&b.terminator]));
+    let lines = func
+        .blocks
+        .iter()
+        .flat_map(|b| b.lines.iter().map(|l| &l.text).chain([&b.terminator]));
     let split = |c: char| !c.is_ascii_alphanumeric();
-    lines.flat_map(|text| text.split(split).map(str::to_owned).collect::<Vec<_>>()).collect()
+    lines
+        .flat_map(|text| text.split(split).map(str::to_owned).collect::<Vec<_>>())
+        .collect()
 }
