@@ -50,6 +50,8 @@ pub mod emit;
 pub mod error;
 pub mod filetest;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod inst;
 pub mod intrinsics;
 pub mod isa;

@@ -3,18 +3,58 @@
 use crate::error::CompileError;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::settings::{Flags, OptLevel};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode};
+use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
+use cranelift_codegen::verifier::VerifierErrors;
 
-/// Checks that the function is valid CLIF, if the flag `enable_verifier` says so.
+/// Checks that the function is valid CLIF.
+///
+/// Cranelift's verifier wants a Cranelift target for `get_frame_pointer` and `get_return_address`, which this target
+/// always has; it is shown constants in their place.
+///
+/// # Errors
+///
+/// Everything the verifier found.
+pub fn verify_function(func: &Function, flags: &Flags) -> Result<(), VerifierErrors> {
+    let needs_target = |inst: &Inst| {
+        matches!(func.dfg.insts[*inst].opcode(), Opcode::GetFramePointer | Opcode::GetReturnAddress)
+    };
+    let special: Vec<Inst> =
+        func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).filter(needs_target).collect();
+    if special.is_empty() {
+        return cranelift_codegen::verify_function(func, flags);
+    }
+    let mut copy = func.clone();
+    for inst in special {
+        if let Some(ty) = func.dfg.inst_results(inst).first().map(|&v| func.dfg.value_type(v)).filter(|ty| ty.is_int()) {
+            copy.replace(inst).iconst(ty, 0);
+        }
+    }
+    cranelift_codegen::verify_function(&copy, flags)
+}
+
+/// Checks the function if the flag `enable_verifier` says so.
 ///
 /// # Errors
 ///
 /// [`CompileError::Verifier`] with everything the verifier found.
 pub fn verify(ctx: &Context, flags: &Flags) -> Result<(), CompileError> {
     if flags.enable_verifier() {
-        cranelift_codegen::verify_function(&ctx.func, flags)?;
+        verify_function(&ctx.func, flags)?;
     }
     Ok(())
+}
+
+/// The flags with `enable_verifier` off: passes would otherwise verify on their own, without what [`verify_function`]
+/// knows.
+pub fn without_verifier(flags: &Flags) -> Flags {
+    let mut builder = settings::builder();
+    for value in flags.iter() {
+        // Every value came out of such a builder, so it fits one.
+        let _ = builder.set(value.name, &value.value_string());
+    }
+    let _ = builder.set("enable_verifier", "false");
+    Flags::new(builder)
 }
 
 /// Brings the function into the form that is lowered: without unreachable code and constant block parameters, and
@@ -22,18 +62,20 @@ pub fn verify(ctx: &Context, flags: &Flags) -> Result<(), CompileError> {
 ///
 /// # Errors
 ///
-/// [`CompileError::Optimizer`] if a pass fails.
+/// [`CompileError::Optimizer`] if a pass fails, [`CompileError::Verifier`] if its result is not valid.
 pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<(), CompileError> {
+    let quiet = &without_verifier(flags);
     let failed = |error: cranelift_codegen::CodegenError| CompileError::Optimizer(error.to_string());
     ctx.compute_cfg();
     ctx.compute_domtree();
-    ctx.eliminate_unreachable_code(flags).map_err(failed)?;
+    ctx.eliminate_unreachable_code(quiet).map_err(failed)?;
     if flags.opt_level() != OptLevel::None {
-        ctx.remove_constant_phis(flags).map_err(failed)?;
+        ctx.remove_constant_phis(quiet).map_err(failed)?;
     }
     ctx.func.dfg.resolve_all_aliases();
     if flags.opt_level() != OptLevel::None {
-        ctx.egraph_pass(flags, ctrl).map_err(failed)?;
+        ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
+        verify(ctx, flags)?;
     }
     // The passes may leave blocks that nothing reaches any more.
     ctx.compute_cfg();

@@ -5,10 +5,10 @@ use crate::code::RelocTarget;
 use crate::error::CompileError;
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, MInst};
-use crate::lower::{InstOutput, Lower, ValueRegs};
+use crate::lower::{InstOutput, Lower, ValueRegs, isle};
 use crate::regalloc::{RegisterSet, clobbered};
 use crate::runtime::Routine;
-use cranelift_codegen::ir::{Block, FuncRef, Function, SigRef, Value};
+use cranelift_codegen::ir::{ArgumentExtension, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
 
@@ -76,9 +76,8 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
     let mut uses = Vec::new();
     let places = ctx.sig.rets.clone();
     let area = ctx.ret_area();
-    for (&arg, places) in args.iter().zip(&places) {
-        let regs = ctx.put_in_regs(arg);
-        for (&reg, &place) in regs.as_slice().iter().zip(places) {
+    for ((&arg, places), param) in args.iter().zip(&places).zip(&ctx.func.signature.returns) {
+        for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
             match place {
                 Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
                 Place::Memory(at) => {
@@ -90,6 +89,16 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
     }
     ctx.emit(MInst::Return { uses });
     Some(InstOutput::new())
+}
+
+/// The registers of a value on its way out, narrow integers extended as the signature asks.
+fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> smallvec::SmallVec<[VReg; 4]> {
+    let narrow = ctx.func.dfg.value_type(value).bits() < 32;
+    let extended = if narrow { isle::extended(ctx, value, extension).as_virtual() } else { None };
+    match extended {
+        Some(reg) => smallvec::smallvec![reg],
+        None => ctx.put_in_regs(value).as_slice().into(),
+    }
 }
 
 /// An address in the area for results.
@@ -135,9 +144,8 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
         }
     };
     let mut uses = Vec::new();
-    for (&arg, places) in args.iter().zip(&info.args) {
-        let regs = ctx.put_in_regs(arg);
-        for (&reg, &place) in regs.as_slice().iter().zip(places) {
+    for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
+        for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
             pass(ctx, reg, place, &mut uses);
         }
     }

@@ -9,7 +9,7 @@ use crate::runtime::Routine;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
-    BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode, Type, Value,
+    ArgumentExtension, BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode, Type, Value,
     ValueDef, ValueList, types,
 };
 use npu_mc::{Opcode as Op, OperandKind};
@@ -49,6 +49,15 @@ mod generated {
 /// Lowers one instruction. `None` if no rule covers it.
 pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     generated::constructor_lower(ctx, inst)
+}
+
+/// The value in a register whose upper bits are as the signature asks.
+pub fn extended(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> Reg {
+    match extension {
+        ArgumentExtension::None => Reg::Virtual(ctx.put_in_regs(value).as_slice()[0]),
+        ArgumentExtension::Uext => generated::constructor_zext32(ctx, value).0,
+        ArgumentExtension::Sext => generated::constructor_sext32(ctx, value).0,
+    }
 }
 
 /// The 9-bit immediate of a number, if it fits.

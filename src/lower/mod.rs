@@ -216,6 +216,11 @@ impl<'a> Lower<'a> {
 
     /// A fresh virtual register.
     pub fn new_vreg(&mut self, class: RegClass) -> VReg {
+        if self.aliases.len() >= VReg::MAX {
+            // regalloc2 cannot number more; the fault ends the compilation.
+            self.set_fault(CompileError::TooLarge(format!("the function needs more than {} registers", VReg::MAX)));
+            return VReg::new(0, class);
+        }
         let reg = VReg::new(self.aliases.len(), class);
         self.aliases.push(reg);
         reg

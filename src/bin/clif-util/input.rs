@@ -91,7 +91,7 @@ pub fn verify(file: &ClifFile, config: &Config) -> Vec<Diagnostic> {
     for case in &file.functions {
         let result = caught(|| {
             let flags = config.flags().map_err(|e| e.to_string())?;
-            Ok::<_, String>(cranelift_codegen::verify_function(&case.func, &flags).err())
+            Ok::<_, String>(cranelift_naplespu::optimize::verify_function(&case.func, &flags).err())
         });
         match result {
             Ok(Ok(None)) => {}
