@@ -152,12 +152,15 @@ fn interpret(functions: &[Function], args: &[DataValue]) -> Result<Option<Outcom
     }
 }
 
+/// Arguments of a call, and what it comes to; `None` if interpreting it takes too long.
+pub type Expected = (Vec<DataValue>, Option<Outcome>);
+
 /// Verifies and interprets a case: what its calls should come to, by set of arguments.
 ///
 /// # Errors
 ///
 /// [`Failure::Generator`].
-pub fn expected(case: &Case) -> Result<Vec<(Vec<DataValue>, Option<Outcome>)>, Failure> {
+pub fn expected(case: &Case) -> Result<Vec<Expected>, Failure> {
     let functions = parse(&case.text(true))?;
     let Some(first) = functions.first() else {
         return Ok(Vec::new());
