@@ -5,7 +5,12 @@ use std::process::ExitCode;
 
 /// Hand-written ISLE, in the order of reading. The prelude comes first, the rules made from td after CLIF's terms.
 const PRELUDE: &str = "isle/prelude.isle";
-const RULES: &[&str] = &["isle/integer.isle", "isle/bits.isle", "isle/memory.isle", "isle/control.isle"];
+const RULES: &[&str] = &[
+    "isle/integer.isle",
+    "isle/bits.isle",
+    "isle/memory.isle",
+    "isle/control.isle",
+];
 
 fn main() -> ExitCode {
     match build() {
@@ -44,5 +49,8 @@ fn build() -> Result<(), String> {
 }
 
 fn prefix(path: &Path, name: &str) -> cranelift_isle::codegen::Prefix {
-    cranelift_isle::codegen::Prefix { prefix: path.display().to_string(), name: name.to_owned() }
+    cranelift_isle::codegen::Prefix {
+        prefix: path.display().to_string(),
+        name: name.to_owned(),
+    }
 }

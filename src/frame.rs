@@ -76,7 +76,11 @@ pub fn layout(
         at += size + align.saturating_sub(STACK_ALIGN.into());
         start
     };
-    let locals: Vec<u64> = vcode.locals.iter().map(|&(size, align)| place(size.into(), align.into())).collect();
+    let locals: Vec<u64> = vcode
+        .locals
+        .iter()
+        .map(|&(size, align)| place(size.into(), align.into()))
+        .collect();
     // Small slots first, so that most are in reach of an instruction's offset.
     let mut slots: Vec<_> = func.sized_stack_slots.iter().collect();
     slots.sort_by_key(|(key, data)| (data.size, key.as_u32()));
@@ -97,14 +101,19 @@ pub fn layout(
 
     let size = (body.next_multiple_of(4) + save_area).next_multiple_of(STACK_ALIGN.into());
     if size > MAX_FRAME {
-        return Err(CompileError::TooLarge(format!("the stack frame has {size} bytes, at most {MAX_FRAME} are possible")));
+        return Err(CompileError::TooLarge(format!(
+            "the stack frame has {size} bytes, at most {MAX_FRAME} are possible"
+        )));
     }
     let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     Ok(Frame {
         layout: FrameLayout {
             size: narrow(size),
             incoming_args: vcode.incoming_args,
-            saved: below_top.into_iter().map(|(reg, below)| (reg, narrow(size - below))).collect(),
+            saved: below_top
+                .into_iter()
+                .map(|(reg, below)| (reg, narrow(size - below)))
+                .collect(),
             spills: (narrow(spills), narrow(spill_size)),
             stack_slots: stack_slots.into_iter().map(narrow).collect(),
             outgoing_args: narrow(outgoing_args),

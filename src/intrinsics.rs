@@ -30,13 +30,19 @@ pub enum Reserved {
 /// Whether the function reference is an intrinsic. `None` for ordinary functions.
 pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved> {
     let data = &func.dfg.ext_funcs[callee];
-    let ExternalName::TestCase(name) = &data.name else { return None };
+    let ExternalName::TestCase(name) = &data.name else {
+        return None;
+    };
     let name = std::str::from_utf8(name.raw()).ok()?;
     if !name.starts_with("__builtin_npu_") {
         return None;
     }
     let sig = &func.dfg.signatures[data.signature];
-    let all_words = sig.params.iter().chain(&sig.returns).all(|p| p.value_type == types::I32);
+    let all_words = sig
+        .params
+        .iter()
+        .chain(&sig.returns)
+        .all(|p| p.value_type == types::I32);
     let known = RAW.iter().find(|(known, _, operands)| {
         *known == name && sig.params.len() == *operands && sig.returns.len() == 1 && all_words
     });
@@ -48,12 +54,19 @@ pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved> {
 
 /// Lowers a call of an intrinsic.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
-    let Some(Reserved::Instruction(op)) = classify(ctx.func, callee) else { return None };
+    let Some(Reserved::Instruction(op)) = classify(ctx.func, callee) else {
+        return None;
+    };
     let mut srcs = Srcs::new();
     for &arg in args {
         srcs.push(Reg::Virtual(ctx.put_in_regs(arg).as_slice()[0]));
     }
     let dst = ctx.new_vreg(RegClass::Int);
-    ctx.emit(MInst::Op { op, dst: Some(Reg::Virtual(dst)), srcs, imm: 0 });
+    ctx.emit(MInst::Op {
+        op,
+        dst: Some(Reg::Virtual(dst)),
+        srcs,
+        imm: 0,
+    });
     Some(smallvec::smallvec![ValueRegs::one(dst)])
 }

@@ -3,12 +3,16 @@
 use crate::code::CompiledCode;
 use crate::compile::{self, StageRequest};
 use crate::error::CompileError;
+use crate::optimize;
 use crate::settings::{SetError, TargetSettings};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_codegen::settings::Flags;
+use npu_mc::machine::CACHE_LINE;
 use std::fmt;
 use std::sync::Arc;
+use target_lexicon::PointerWidth;
 
 /// The target's name. `target-lexicon` does not know the architecture, so this is a type of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,13 +45,20 @@ impl std::str::FromStr for Triple {
     /// Accepts `naplespu` alone, or with a vendor, system and format behind it.
     fn from_str(text: &str) -> Result<Self, TripleError> {
         let arch = text.split('-').next().unwrap_or_default();
-        if arch == "naplespu" && text.split('-').count() <= 4 { Ok(Self(())) } else { Err(TripleError(text.to_owned())) }
+        if arch == "naplespu" && text.split('-').count() <= 4 {
+            Ok(Self(()))
+        } else {
+            Err(TripleError(text.to_owned()))
+        }
     }
 }
 
 /// A builder for the target, as `cranelift_codegen::isa::lookup` would give one.
 pub fn isa_builder(triple: Triple) -> Builder {
-    Builder { triple, settings: TargetSettings::default() }
+    Builder {
+        triple,
+        settings: TargetSettings::default(),
+    }
 }
 
 /// Collects settings of the target.
@@ -84,7 +95,11 @@ impl Builder {
 
     /// The target with these settings and the shared flags.
     pub fn finish(self, flags: Flags) -> Arc<Isa> {
-        Arc::new(Isa { triple: self.triple, flags, settings: self.settings })
+        Arc::new(Isa {
+            triple: self.triple,
+            flags,
+            settings: self.settings,
+        })
     }
 }
 
@@ -98,7 +113,11 @@ pub struct Isa {
 impl fmt::Debug for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = self.flags.to_string();
-        f.debug_struct("Isa").field("triple", &self.triple).field("flags", &flags).field("settings", &self.settings).finish()
+        f.debug_struct("Isa")
+            .field("triple", &self.triple)
+            .field("flags", &flags)
+            .field("settings", &self.settings)
+            .finish()
     }
 }
 
@@ -123,14 +142,28 @@ impl Isa {
         &self.settings
     }
 
+    /// The target as the runtime is compiled for: its routines are worth optimizing whatever the program asks for.
+    pub fn for_runtime(&self) -> Self {
+        let flags = optimize::with_flag(&self.flags, "opt_level", "speed");
+        Self {
+            triple: self.triple,
+            flags,
+            settings: self.settings.clone(),
+        }
+    }
+
     /// Whether the named erratum (`td/NaplesPUErrata.td`) is worked around.
     pub fn has_erratum(&self, name: &str) -> bool {
         self.settings.works_around(name)
     }
 
-    /// Width of an address in bits.
-    pub fn pointer_bits(&self) -> u8 {
-        32
+    /// What `cranelift-frontend` wants to know: 32-bit addresses, `system_v`, and no pages, for which a cache line stands.
+    pub fn frontend_config(&self) -> TargetFrontendConfig {
+        TargetFrontendConfig {
+            default_call_conv: CallConv::SystemV,
+            pointer_width: PointerWidth::U32,
+            page_size_align_log2: CACHE_LINE.trailing_zeros().try_into().unwrap_or(0),
+        }
     }
 
     /// Compiles the function in the context. The context's function is optimized in place.

@@ -17,16 +17,29 @@ use cranelift_codegen::verifier::VerifierErrors;
 /// Everything the verifier found.
 pub fn verify_function(func: &Function, flags: &Flags) -> Result<(), VerifierErrors> {
     let needs_target = |inst: &Inst| {
-        matches!(func.dfg.insts[*inst].opcode(), Opcode::GetFramePointer | Opcode::GetReturnAddress)
+        matches!(
+            func.dfg.insts[*inst].opcode(),
+            Opcode::GetFramePointer | Opcode::GetReturnAddress
+        )
     };
-    let special: Vec<Inst> =
-        func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).filter(needs_target).collect();
+    let special: Vec<Inst> = func
+        .layout
+        .blocks()
+        .flat_map(|block| func.layout.block_insts(block))
+        .filter(needs_target)
+        .collect();
     if special.is_empty() {
         return cranelift_codegen::verify_function(func, flags);
     }
     let mut copy = func.clone();
     for inst in special {
-        if let Some(ty) = func.dfg.inst_results(inst).first().map(|&v| func.dfg.value_type(v)).filter(|ty| ty.is_int()) {
+        if let Some(ty) = func
+            .dfg
+            .inst_results(inst)
+            .first()
+            .map(|&v| func.dfg.value_type(v))
+            .filter(|ty| ty.is_int())
+        {
             copy.replace(inst).iconst(ty, 0);
         }
     }
@@ -45,15 +58,14 @@ pub fn verify(ctx: &Context, flags: &Flags) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// The flags with `enable_verifier` off: passes would otherwise verify on their own, without what [`verify_function`]
-/// knows.
-pub fn without_verifier(flags: &Flags) -> Flags {
+/// A copy of the flags in which one has another value.
+pub fn with_flag(flags: &Flags, name: &str, value: &str) -> Flags {
     let mut builder = settings::builder();
-    for value in flags.iter() {
+    for old in flags.iter() {
         // Every value came out of such a builder, so it fits one.
-        let _ = builder.set(value.name, &value.value_string());
+        let _ = builder.set(old.name, &old.value_string());
     }
-    let _ = builder.set("enable_verifier", "false");
+    let _ = builder.set(name, value);
     Flags::new(builder)
 }
 
@@ -64,7 +76,8 @@ pub fn without_verifier(flags: &Flags) -> Flags {
 ///
 /// [`CompileError::Optimizer`] if a pass fails, [`CompileError::Verifier`] if its result is not valid.
 pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<(), CompileError> {
-    let quiet = &without_verifier(flags);
+    // Passes would otherwise verify on their own, without what `verify_function` knows.
+    let quiet = &with_flag(flags, "enable_verifier", "false");
     let failed = |error: cranelift_codegen::CodegenError| CompileError::Optimizer(error.to_string());
     ctx.compute_cfg();
     ctx.compute_domtree();

@@ -12,7 +12,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{self, ExternalName, Function, Signature, SourceLoc, TrapCode, UserFuncName};
-use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, ThreadStatus, TRAP_VECTOR};
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
@@ -174,21 +174,27 @@ impl Program {
     ///
     /// Why it was not compiled, as text; the program remembers it for those who call the function.
     pub fn define(&mut self, func: &Function) -> Result<(), &CompileError> {
-        let index = self.add(func);
+        let index = self.add(func, &self.isa.clone());
         match &self.functions[index].compiled {
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    fn add(&mut self, func: &Function) -> usize {
+    fn add(&mut self, func: &Function, isa: &Isa) -> usize {
         let mut ctx = Context::for_function(func.clone());
-        let compiled = self.isa.compile(&mut ctx, &mut ControlPlane::default());
+        let compiled = isa.compile(&mut ctx, &mut ControlPlane::default());
         let name = function_name(&func.name);
         let entry = Entry {
             name: name.clone(),
             signature: func.signature.clone(),
-            symbols: ctx.func.params.user_named_funcs().iter().map(|(key, name)| (key, name.clone())).collect(),
+            symbols: ctx
+                .func
+                .params
+                .user_named_funcs()
+                .iter()
+                .map(|(key, name)| (key, name.clone()))
+                .collect(),
             compiled,
             address: 0,
         };
@@ -249,14 +255,22 @@ impl Program {
     fn link(&mut self) -> Result<(), RunError> {
         if !self.runtime_added {
             let needed = self.functions.iter().filter_map(|f| f.compiled.as_ref().ok());
-            let needs_runtime = needed.flat_map(|c| &c.relocs).any(|r| matches!(r.target, RelocTarget::Runtime(_)));
+            let needs_runtime = needed
+                .flat_map(|c| &c.relocs)
+                .any(|r| matches!(r.target, RelocTarget::Runtime(_)));
             let user_calls_runtime = self.functions.iter().filter_map(|f| f.compiled.as_ref().ok()).any(|c| {
-                c.relocs.iter().any(|r| r.target.describe(None).strip_prefix('%').is_some_and(crate::runtime::is_reserved))
+                c.relocs.iter().any(|r| {
+                    r.target
+                        .describe(None)
+                        .strip_prefix('%')
+                        .is_some_and(crate::runtime::is_reserved)
+                })
             });
             if needs_runtime || user_calls_runtime {
+                let isa = self.isa.for_runtime();
                 for function in crate::runtime::functions().map_err(RunError::Stopped)? {
                     if !self.by_name.contains_key(&function_name(&function.name)) {
-                        self.add(&function);
+                        self.add(&function, &isa);
                     }
                 }
                 self.runtime_added = true;
@@ -273,16 +287,19 @@ impl Program {
             let mut veneers: Vec<(u32, u32)> = Vec::new();
             for reloc in &code.relocs {
                 // What is not there is found out by the call that reaches it.
-                let Ok(target) = self.resolve(entry, &reloc.target) else { continue };
+                let Ok(target) = self.resolve(entry, &reloc.target) else {
+                    continue;
+                };
                 let target = self.functions[target].address;
                 let place = entry.address + reloc.offset;
                 let at = reloc.offset as usize;
                 // Addresses have 32 bits, so an addend counts modulo 2^32.
                 let addend = (reloc.addend & i64::from(u32::MAX)) as u32 as i32;
-                let Some(word) = bytes.get_mut(at..at + INSTRUCTION_SIZE as usize) else { continue };
-                let mut apply = |symbol: u32, addend: i32| {
-                    npu_mc::reloc::apply(reloc.kind, word, symbol, addend, place)
+                let Some(word) = bytes.get_mut(at..at + INSTRUCTION_SIZE as usize) else {
+                    continue;
                 };
+                let mut apply =
+                    |symbol: u32, addend: i32| npu_mc::reloc::apply(reloc.kind, word, symbol, addend, place);
                 if apply(target, addend).is_ok() {
                     continue;
                 }
@@ -361,7 +378,10 @@ impl Program {
     ///
     /// See [`RunError`].
     pub fn call(&mut self, name: &str, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
-        let index = *self.by_name.get(name).ok_or_else(|| RunError::NoSuchFunction(name.to_owned()))?;
+        let index = *self
+            .by_name
+            .get(name)
+            .ok_or_else(|| RunError::NoSuchFunction(name.to_owned()))?;
         if self.linked.is_none() {
             self.link()?;
         }
@@ -379,8 +399,13 @@ impl Program {
                 args.iter().map(|a| a.ty().to_string()).collect::<Vec<_>>().join(", "),
             )));
         }
-        let Some(machine) = &mut self.linked else { return Err(RunError::Stopped("not linked".to_owned())) };
-        let mut call = Call { machine, sp: STACK_TOP - info.stack_args.next_multiple_of(STACK_ALIGN) };
+        let Some(machine) = &mut self.linked else {
+            return Err(RunError::Stopped("not linked".to_owned()));
+        };
+        let mut call = Call {
+            machine,
+            sp: STACK_TOP - info.stack_args.next_multiple_of(STACK_ALIGN),
+        };
         call.set_up(&info, args, entry.address)?;
         let before = call.machine.thread(0).instructions();
         let stop = call.machine.run(0, self.step_limit);
@@ -398,7 +423,9 @@ impl Program {
 
     /// What the simulator knows about the thread that stopped.
     fn trap(&self) -> RunError {
-        let Some(machine) = &self.linked else { return RunError::Stopped("not linked".to_owned()) };
+        let Some(machine) = &self.linked else {
+            return RunError::Stopped("not linked".to_owned());
+        };
         let thread = machine.thread(0);
         let function = |pc: u32| {
             self.functions.iter().find(|f| {
@@ -409,10 +436,15 @@ impl Program {
         };
         let site = thread.last_branch();
         if thread.pc().wrapping_sub(TRAP_VECTOR) < 0x80 {
-            return RunError::Misaligned { function: site.and_then(function).map(|f| f.name.clone()) };
+            return RunError::Misaligned {
+                function: site.and_then(function).map(|f| f.name.clone()),
+            };
         }
         let tr = thread.scalar(SReg::TR);
-        let code = u8::try_from(tr).ok().and_then(std::num::NonZeroU8::new).map(TrapCode::from_raw);
+        let code = u8::try_from(tr)
+            .ok()
+            .and_then(std::num::NonZeroU8::new)
+            .map(TrapCode::from_raw);
         let here = function(thread.pc());
         let record = here.and_then(|f| {
             let offset = site?.checked_sub(f.address)?;
@@ -432,7 +464,11 @@ impl Program {
 const VENEER_SIZE: u32 = 3 * INSTRUCTION_SIZE;
 
 fn words(insts: &[Inst]) -> Vec<u8> {
-    insts.iter().filter_map(|inst| npu_mc::encode(inst).ok()).flat_map(u32::to_le_bytes).collect()
+    insts
+        .iter()
+        .filter_map(|inst| npu_mc::encode(inst).ok())
+        .flat_map(u32::to_le_bytes)
+        .collect()
 }
 
 /// A jump to any address.
@@ -451,7 +487,10 @@ fn spin() -> Vec<u8> {
     let [a, b] = [Operand::S(SReg::TR), Operand::S(SReg::RA)];
     words(&[
         Inst::new(Opcode::MOVEISI, [a, Operand::Imm(ThreadStatus::Trapped as i32)]),
-        Inst::new(Opcode::MOVEISI, [b, Operand::Imm(i32::from(ControlRegister::ThreadStatus.number()))]),
+        Inst::new(
+            Opcode::MOVEISI,
+            [b, Operand::Imm(i32::from(ControlRegister::ThreadStatus.number()))],
+        ),
         Inst::new(Opcode::WRITECR, [a, b]),
         Inst::new(Opcode::JMP, [Operand::Imm(0)]),
     ])
@@ -508,11 +547,17 @@ impl Call<'_> {
         let thread = self.machine.thread(0);
         let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;
         if changed(SReg::SP, self.sp) {
-            return Err(RunError::Clobbered { register: Reg::S(SReg::SP) });
+            return Err(RunError::Clobbered {
+                register: Reg::S(SReg::SP),
+            });
         }
         for &register in npu_mc::cc::CALLEE_SAVED {
             let Reg::S(reg) = register else { continue };
-            let expected = if reg == SReg::RA { RETURN_TO } else { SENTINEL | u32::from(reg.number()) };
+            let expected = if reg == SReg::RA {
+                RETURN_TO
+            } else {
+                SENTINEL | u32::from(reg.number())
+            };
             if changed(reg, expected) {
                 return Err(RunError::Clobbered { register });
             }

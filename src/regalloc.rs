@@ -6,9 +6,9 @@ use crate::vcode::VCode;
 use cranelift_codegen::settings::{Flags, RegallocAlgorithm};
 use npu_mc::env::{ClassInfo, GPR32, VR512W};
 use npu_mc::{SReg, VReg as VectorReg};
+use regalloc2::{Algorithm, MachineEnv, Output, PReg, PRegSet, RegClass, RegallocOptions};
 use std::fmt::Write;
 use std::sync::OnceLock;
-use regalloc2::{Algorithm, MachineEnv, Output, PReg, PRegSet, RegClass, RegallocOptions};
 
 /// Bytes of one spill slot as regalloc2 counts them: the spill size of a scalar.
 pub fn spill_unit() -> u32 {
@@ -60,7 +60,11 @@ pub fn clobbered(registers: RegisterSet) -> PRegSet {
 const PRESERVE_ALL_SCRATCH: usize = 10;
 
 fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
-    info.preferred.iter().take(PRESERVE_ALL_SCRATCH).filter_map(|&n| scalar(n)).collect()
+    info.preferred
+        .iter()
+        .take(PRESERVE_ALL_SCRATCH)
+        .filter_map(|&n| scalar(n))
+        .collect()
 }
 
 /// The register environment for regalloc2.
@@ -135,7 +139,9 @@ pub fn run(vcode: &VCode, env: &MachineEnv, flags: &Flags) -> Result<Output, Com
     if flags.regalloc_checker() {
         let mut checker = regalloc2::checker::Checker::new(vcode, env);
         checker.prepare(&output);
-        checker.run().map_err(|errors| CompileError::Regalloc(format!("{errors:?}")))?;
+        checker
+            .run()
+            .map_err(|errors| CompileError::Regalloc(format!("{errors:?}")))?;
     }
     Ok(output)
 }

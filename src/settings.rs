@@ -94,18 +94,33 @@ pub fn list() -> Vec<SettingInfo> {
             default.strict_float.to_string(),
             "true, false",
         ),
-        info("threads", "hardware threads a core", default.threads.to_string(), "1 to 8"),
+        info(
+            "threads",
+            "hardware threads a core",
+            default.threads.to_string(),
+            "1 to 8",
+        ),
         info(
             "scratchpad_bytes",
             "bytes of scratchpad memory a core",
             default.scratchpad_bytes.to_string(),
             "a number",
         ),
-        info("has_fpu", "the core has a float unit", default.has_fpu.to_string(), "true, false"),
+        info(
+            "has_fpu",
+            "the core has a float unit",
+            default.has_fpu.to_string(),
+            "true, false",
+        ),
     ];
     all.extend(errata::ALL.iter().map(|erratum| {
         let description = format!("work around: {}", erratum.summary);
-        info(&format!("{ERRATUM}{}", erratum.name), &description, erratum.default.to_string(), "true, false")
+        info(
+            &format!("{ERRATUM}{}", erratum.name),
+            &description,
+            erratum.default.to_string(),
+            "true, false",
+        )
     }));
     all
 }
@@ -123,11 +138,15 @@ fn parse_bool(name: &str, value: &str) -> Result<bool, SetError> {
 }
 
 fn parse_number(name: &str, value: &str, max: u32) -> Result<u32, SetError> {
-    value.parse().ok().filter(|n| (1..=max).contains(n)).ok_or_else(|| SetError::BadValue {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        expected: format!("a number from 1 to {max}"),
-    })
+    value
+        .parse()
+        .ok()
+        .filter(|n| (1..=max).contains(n))
+        .ok_or_else(|| SetError::BadValue {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            expected: format!("a number from 1 to {max}"),
+        })
 }
 
 impl TargetSettings {
@@ -155,6 +174,9 @@ impl TargetSettings {
 
     /// Whether the erratum is worked around. An unknown name counts as worked around.
     pub fn works_around(&self, erratum: &str) -> bool {
-        errata::ALL.iter().position(|e| e.name == erratum).is_none_or(|index| self.errata[index])
+        errata::ALL
+            .iter()
+            .position(|e| e.name == erratum)
+            .is_none_or(|index| self.errata[index])
     }
 }

@@ -62,7 +62,11 @@ pub fn run(func: &Function) -> Result<(), CompileError> {
             }
         }
     }
-    if refusals.is_empty() { Ok(()) } else { Err(CompileError::Unsupported(refusals)) }
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(CompileError::Unsupported(refusals))
+    }
 }
 
 type Reason = (String, Option<&'static str>);
@@ -129,7 +133,9 @@ fn refuse_signature(func: &Function, sig: cranelift_codegen::ir::SigRef) -> Opti
 }
 
 fn refuse_global(func: &Function, data: &InstructionData) -> Option<Reason> {
-    let InstructionData::UnaryGlobalValue { global_value, opcode } = *data else { return None };
+    let InstructionData::UnaryGlobalValue { global_value, opcode } = *data else {
+        return None;
+    };
     match func.global_values[global_value] {
         GlobalValueData::Symbol { tls: false, .. } => None,
         GlobalValueData::Symbol { .. } => Some(("a thread-local symbol".to_owned(), None)),

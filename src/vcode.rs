@@ -104,13 +104,21 @@ impl VCode {
         self.operand_ends.reserve(self.insts.len());
         for inst in &mut self.insts {
             inst.visit_operands(&mut Collect(&mut self.operands));
-            self.operand_ends.push(u32::try_from(self.operands.len()).unwrap_or(u32::MAX));
+            self.operand_ends
+                .push(u32::try_from(self.operands.len()).unwrap_or(u32::MAX));
         }
         self.labels.sort_by_key(|l| (l.reg.vreg(), l.start));
         self.debug_labels = self
             .labels
             .iter()
-            .map(|l| (l.reg, Inst::new(l.start as usize), Inst::new(l.end as usize), l.label.as_u32()))
+            .map(|l| {
+                (
+                    l.reg,
+                    Inst::new(l.start as usize),
+                    Inst::new(l.end as usize),
+                    l.label.as_u32(),
+                )
+            })
             .collect();
     }
 }

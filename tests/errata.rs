@@ -56,8 +56,13 @@ fn for_each_function(isa: &Isa, mut check: impl FnMut(&str, &CompiledCode)) -> u
 }
 
 fn decode(code: &CompiledCode) -> Vec<Inst> {
-    let words = code.bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    words.map(|word| npu_mc::decode(word).expect("an instruction")).collect()
+    let words = code
+        .bytes
+        .chunks_exact(4)
+        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    words
+        .map(|word| npu_mc::decode(word).expect("an instruction"))
+        .collect()
 }
 
 /// Pairs of instructions of which the second is a branch that can make the result of the first get lost.
@@ -106,7 +111,10 @@ fn the_link_of_indirect_calls_is_made_by_hand() {
     let mut calls = 0;
     for_each_function(&isa("speed", &[]), |name, code| {
         let insts = decode(code);
-        assert!(insts.iter().all(|i| i.opcode != Opcode::JMPSR_REG), "{name} links through a register");
+        assert!(
+            insts.iter().all(|i| i.opcode != Opcode::JMPSR_REG),
+            "{name} links through a register"
+        );
         let links = |i: &Inst| i.opcode == Opcode::ADDSSI && i.operands[1].reg() == Some(Reg::S(SReg::PC));
         for pair in insts.windows(2) {
             if links(&pair[0]) && pair[0].operands[0].reg() == Some(Reg::S(SReg::RA)) {

@@ -82,7 +82,11 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
                 Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
                 Place::Memory(at) => {
                     let addr = result_address(ctx, area?, at);
-                    ctx.emit(MInst::Store { op: store_op(reg.class()), src: Reg::Virtual(reg), addr });
+                    ctx.emit(MInst::Store {
+                        op: store_op(reg.class()),
+                        src: Reg::Virtual(reg),
+                        addr,
+                    });
                 }
             }
         }
@@ -94,7 +98,11 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
 /// The registers of a value on its way out, narrow integers extended as the signature asks.
 fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> smallvec::SmallVec<[VReg; 4]> {
     let narrow = ctx.func.dfg.value_type(value).bits() < 32;
-    let extended = if narrow { isle::extended(ctx, value, extension).as_virtual() } else { None };
+    let extended = if narrow {
+        isle::extended(ctx, value, extension).as_virtual()
+    } else {
+        None
+    };
     match extended {
         Some(reg) => smallvec::smallvec![reg],
         None => ctx.put_in_regs(value).as_slice().into(),
@@ -105,12 +113,20 @@ fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> 
 fn result_address(ctx: &mut Lower<'_>, area: VReg, at: u32) -> AMode {
     let (_, highest) = crate::emit::expand::immediate_range(npu_mc::OperandKind::Offset9);
     if offset(at) <= highest {
-        return AMode::Reg { base: Reg::Virtual(area), offset: offset(at) };
+        return AMode::Reg {
+            base: Reg::Virtual(area),
+            offset: offset(at),
+        };
     }
     let distance = Reg::Virtual(ctx.constant(at));
     let base = Reg::Virtual(ctx.new_vreg(RegClass::Int));
     let srcs = crate::inst::Srcs::from_slice(&[Reg::Virtual(area), distance]);
-    ctx.emit(MInst::Op { op: Opcode::ADDSSS_32, dst: Some(base), srcs, imm: 0 });
+    ctx.emit(MInst::Op {
+        op: Opcode::ADDSSS_32,
+        dst: Some(base),
+        srcs,
+        imm: 0,
+    });
     AMode::Reg { base, offset: 0 }
 }
 
@@ -126,7 +142,11 @@ pub fn direct(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<In
         return Some(output);
     }
     let target = target(ctx.func, callee);
-    let dest = if data.colocated { CallDest::Near(target) } else { CallDest::Far(target) };
+    let dest = if data.colocated {
+        CallDest::Near(target)
+    } else {
+        CallDest::Far(target)
+    };
     emit_call(ctx, data.signature, dest, args)
 }
 
@@ -155,7 +175,10 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
         ctx.vcode.locals.push((info.ret_area_size, AREA_ALIGN));
         let pointer = ctx.new_vreg(RegClass::Int);
         let addr = AMode::Local { area, offset: 0 };
-        ctx.emit(MInst::Address { dst: Reg::Virtual(pointer), addr });
+        ctx.emit(MInst::Address {
+            dst: Reg::Virtual(pointer),
+            addr,
+        });
         pass(ctx, pointer, place, &mut uses);
         area
     });
@@ -173,7 +196,10 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
                 Place::Memory(at) => loads.push(MInst::Load {
                     op: load_op(class),
                     dst: Reg::Virtual(reg),
-                    addr: AMode::Local { area: area?, offset: offset(at) },
+                    addr: AMode::Local {
+                        area: area?,
+                        offset: offset(at),
+                    },
                 }),
             }
         }
@@ -210,7 +236,12 @@ fn push_call(
         clobbers.remove(to_preg(*at));
     }
     ctx.vcode.has_calls = true;
-    ctx.emit(MInst::Call(Box::new(CallInfo { dest, uses, defs, clobbers })));
+    ctx.emit(MInst::Call(Box::new(CallInfo {
+        dest,
+        uses,
+        defs,
+        clobbers,
+    })));
 }
 
 /// Calls a routine of the runtime on two words; gives its result.
@@ -221,8 +252,22 @@ pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: [Reg; 2]) -> Reg {
         Some(&Place::Reg(reg)) => Some(reg),
         _ => None,
     };
-    let uses = args.iter().zip(&info.args).filter_map(|(&reg, places)| Some((reg, in_reg(places)?))).collect();
-    let defs = info.rets.iter().filter_map(|places| Some((result, in_reg(places)?))).collect();
-    push_call(ctx, CallDest::Near(RelocTarget::Runtime(routine.name())), uses, defs, RegisterSet::PreserveAll);
+    let uses = args
+        .iter()
+        .zip(&info.args)
+        .filter_map(|(&reg, places)| Some((reg, in_reg(places)?)))
+        .collect();
+    let defs = info
+        .rets
+        .iter()
+        .filter_map(|places| Some((result, in_reg(places)?)))
+        .collect();
+    push_call(
+        ctx,
+        CallDest::Near(RelocTarget::Runtime(routine.name())),
+        uses,
+        defs,
+        RegisterSet::PreserveAll,
+    );
     result
 }

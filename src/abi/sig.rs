@@ -66,7 +66,11 @@ struct Placer {
 
 impl Placer {
     fn new(convention: &'static Convention) -> Self {
-        Self { convention, state: cc::State::new(), found: Vec::new() }
+        Self {
+            convention,
+            state: cc::State::new(),
+            found: Vec::new(),
+        }
     }
 
     /// The places of a value; none if the convention has no place left for it.
@@ -121,12 +125,18 @@ impl SigInfo {
         };
         let mut check = |param: &AbiParam, role: &str| -> Option<ValueType> {
             if param.purpose != ArgumentPurpose::Normal && param.purpose != ArgumentPurpose::StructReturn {
-                refuse(format!("{role} with purpose {}", param.purpose), "pass a pointer as an ordinary argument");
+                refuse(
+                    format!("{role} with purpose {}", param.purpose),
+                    "pass a pointer as an ordinary argument",
+                );
             }
             match value_type(param.value_type).filter(|_| crate::validate::is_covered(param.value_type)) {
                 Some(ty) => Some(ty),
                 None => {
-                    refuse(format!("{role} of type {}", param.value_type), crate::validate::TYPE_HELP);
+                    refuse(
+                        format!("{role} of type {}", param.value_type),
+                        crate::validate::TYPE_HELP,
+                    );
                     None
                 }
             }
@@ -149,7 +159,9 @@ impl SigInfo {
         let mut args = Placer::new(&cc::ARGUMENTS);
         let mut arg_places = Vec::with_capacity(sig.params.len());
         for param in &sig.params {
-            let Some(ty) = check(param, "an argument") else { continue };
+            let Some(ty) = check(param, "an argument") else {
+                continue;
+            };
             arg_places.push(args.place(ty).unwrap_or_default());
         }
         let ret_area = (ret_area_size > 0)
@@ -173,5 +185,9 @@ impl SigInfo {
 
 /// Size and alignment of one word or vector of a value in memory, and how many it has.
 fn memory_shape(ty: ValueType) -> (u32, u32) {
-    if ty.lanes() > 1 { (VECTOR_SLOT, 1) } else { (WORD_SLOT, ty.bits().div_ceil(8 * WORD_SLOT)) }
+    if ty.lanes() > 1 {
+        (VECTOR_SLOT, 1)
+    } else {
+        (WORD_SLOT, ty.bits().div_ceil(8 * WORD_SLOT))
+    }
 }

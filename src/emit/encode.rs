@@ -13,7 +13,9 @@ use regalloc2::Output;
 
 /// Byte offset of an instruction.
 fn offset(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX).saturating_mul(INSTRUCTION_SIZE)
+    u32::try_from(index)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(INSTRUCTION_SIZE)
 }
 
 /// Writes the function.
@@ -33,7 +35,12 @@ pub fn encode(items: &Items, frame: &Frame, output: &Output) -> Result<CompiledC
         let word = npu_mc::encode(&inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))?;
         code.bytes.extend_from_slice(&word.to_le_bytes());
         if let Fixup::Reloc { kind, target, addend } = &item.fixup {
-            code.relocs.push(Reloc { offset: offset(index), kind: *kind, target: target.clone(), addend: *addend });
+            code.relocs.push(Reloc {
+                offset: offset(index),
+                kind: *kind,
+                target: target.clone(),
+                addend: *addend,
+            });
         }
         if let Some(trap) = item.trap {
             code.traps.push(Trap {
@@ -89,7 +96,9 @@ fn record_labels(code: &mut CompiledCode, items: &Items, frame: &Frame, output: 
         items.marks.get(&inst).map(|&label| offset(items.position(label)))
     };
     for &(label, from, to, allocation) in &output.debug_locations {
-        let (Some(start), Some(end)) = (place(from), place(to)) else { continue };
+        let (Some(start), Some(end)) = (place(from), place(to)) else {
+            continue;
+        };
         let loc = match (allocation.as_reg().and_then(from_preg), allocation.as_stack()) {
             (Some(reg), _) => LabelLoc::Reg(reg),
             (None, Some(slot)) => {
@@ -99,7 +108,10 @@ fn record_labels(code: &mut CompiledCode, items: &Items, frame: &Frame, output: 
             (None, None) => continue,
         };
         if start < end {
-            code.value_labels.entry(ValueLabel::from_u32(label)).or_default().push(LabelRange { start, end, loc });
+            code.value_labels
+                .entry(ValueLabel::from_u32(label))
+                .or_default()
+                .push(LabelRange { start, end, loc });
         }
     }
 }

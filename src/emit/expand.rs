@@ -12,13 +12,12 @@ use crate::isa::Isa;
 use crate::regalloc::spill_unit;
 use crate::vcode::{Origin, VCode};
 use cranelift_codegen::ir::TrapCode;
+use npu_mc::inst::OperandRange;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus};
 use npu_mc::reloc::Reloc as RelocKind;
-use npu_mc::inst::OperandRange;
 use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, SReg};
 use regalloc2::{
-    Allocation, Block, Edit, InstOrEdit, OperandConstraint, OperandKind as UseOrDef, OperandPos, Output,
-    RegClass,
+    Allocation, Block, Edit, InstOrEdit, OperandConstraint, OperandKind as UseOrDef, OperandPos, Output, RegClass,
 };
 use std::collections::BTreeMap;
 
@@ -128,8 +127,11 @@ impl Expander<'_> {
                         let inst = allocated(self.vcode, output, number);
                         self.origin = self.vcode.origins[number.index()];
                         if inst.is_branch() {
-                            let succs: Vec<usize> =
-                                self.vcode.blocks[index].succs.iter().map(|s| targets[s.index()]).collect();
+                            let succs: Vec<usize> = self.vcode.blocks[index]
+                                .succs
+                                .iter()
+                                .map(|s| targets[s.index()])
+                                .collect();
                             self.branch(&inst, &succs, next);
                         } else {
                             self.inst(&inst);
@@ -140,7 +142,9 @@ impl Expander<'_> {
         }
         let end = self.items.new_label();
         self.items.bind(end);
-        self.items.marks.insert(u32::try_from(self.vcode.insts.len()).unwrap_or(u32::MAX), end);
+        self.items
+            .marks
+            .insert(u32::try_from(self.vcode.insts.len()).unwrap_or(u32::MAX), end);
         self.trap_sequences();
     }
 
@@ -150,10 +154,12 @@ impl Expander<'_> {
         let only_jump: Vec<bool> = (0..count)
             .map(|index| {
                 index != 0
-                    && output.block_insts_and_edits(self.vcode, Block::new(index)).all(|step| match step {
-                        InstOrEdit::Edit(Edit::Move { from, to }) => from == to,
-                        InstOrEdit::Inst(number) => matches!(self.vcode.insts[number.index()], MInst::Jump),
-                    })
+                    && output
+                        .block_insts_and_edits(self.vcode, Block::new(index))
+                        .all(|step| match step {
+                            InstOrEdit::Edit(Edit::Move { from, to }) => from == to,
+                            InstOrEdit::Inst(number) => matches!(self.vcode.insts[number.index()], MInst::Jump),
+                        })
             })
             .collect();
         let mut target: Vec<Option<usize>> = vec![None; count];
@@ -171,11 +177,21 @@ impl Expander<'_> {
                 target[block] = Some(end);
             }
         }
-        target.into_iter().enumerate().map(|(block, target)| target.unwrap_or(block)).collect()
+        target
+            .into_iter()
+            .enumerate()
+            .map(|(block, target)| target.unwrap_or(block))
+            .collect()
     }
 
     fn push(&mut self, inst: Inst, fixup: Fixup) {
-        self.items.list.push(Item { inst, fixup, origin: self.origin, trap: None, glued: false });
+        self.items.list.push(Item {
+            inst,
+            fixup,
+            origin: self.origin,
+            trap: None,
+            glued: false,
+        });
     }
 
     fn op<const N: usize>(&mut self, op: Opcode, operands: [Operand; N]) {
@@ -194,7 +210,10 @@ impl Expander<'_> {
         if from == to {
             return;
         }
-        self.origin = Origin { inst: None, ..self.origin };
+        self.origin = Origin {
+            inst: None,
+            ..self.origin
+        };
         match (from.as_reg(), to.as_reg(), from.as_stack(), to.as_stack()) {
             (Some(from), Some(to), _, _) => {
                 if let (Some(from), Some(to)) = (from_preg(from), from_preg(to)) {
@@ -270,7 +289,10 @@ impl Expander<'_> {
     /// `dst` := `base` + a number that is too large for an immediate. `base` is not `dst`.
     fn add_far(&mut self, dst: Reg, base: Reg, number: i64) {
         self.constant(real(dst), (number & i64::from(u32::MAX)) as u32);
-        self.op(Opcode::ADDSSS_32, [real(dst).into(), real(base).into(), real(dst).into()]);
+        self.op(
+            Opcode::ADDSSS_32,
+            [real(dst).into(), real(base).into(), real(dst).into()],
+        );
     }
 
     fn add(&mut self, dst: Reg, base: Reg, number: i64) {
@@ -307,7 +329,11 @@ impl Expander<'_> {
             (Opcode::LEAH, RelocKind::AbsHighLea),
             (Opcode::LEAL, RelocKind::AbsLowLea),
         ] {
-            let fixup = Fixup::Reloc { kind, target: target.clone(), addend };
+            let fixup = Fixup::Reloc {
+                kind,
+                target: target.clone(),
+                addend,
+            };
             self.push(Inst::new(op, [dst.into(), Operand::Imm(0)]), fixup);
         }
     }
@@ -332,7 +358,9 @@ impl Expander<'_> {
                 let (base, offset) = self.resolve(*addr);
                 self.add(*dst, base, offset);
             }
-            MInst::Select { cond, if_false, dst, .. } => {
+            MInst::Select {
+                cond, if_false, dst, ..
+            } => {
                 if real(*if_false) != real(*dst) {
                     let skip = self.items.new_label();
                     self.branch_if(*cond, skip);
@@ -407,7 +435,12 @@ impl Expander<'_> {
                     }
                 }
             }
-            MInst::BrTable { index, tmp, base, entries } => {
+            MInst::BrTable {
+                index,
+                tmp,
+                base,
+                entries,
+            } => {
                 let labels: Vec<Label> = succs.iter().map(|&s| label(s)).collect();
                 self.table(*index, *tmp, *base, entries, &labels);
             }
@@ -435,7 +468,13 @@ impl Expander<'_> {
                 self.op(Opcode::SGEUISSS_32, [scratch.into(), index.into(), base.into()]);
             }
         }
-        self.branch_if(Cond { reg: tmp, nonzero: true }, default);
+        self.branch_if(
+            Cond {
+                reg: tmp,
+                nonzero: true,
+            },
+            default,
+        );
         let shift = WORD.trailing_zeros().cast_signed();
         self.op(Opcode::SLLSSI, [scratch.into(), index.into(), shift.into()]);
         // Three instructions from here to the table, this one included.
@@ -449,7 +488,10 @@ impl Expander<'_> {
         let end = self.items.new_label();
         for &entry in entries {
             let target = labels.get(entry as usize).copied().unwrap_or(default);
-            self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), Fixup::TableEntry { target, end });
+            self.push(
+                Inst::new(Opcode::JMP, [Operand::Imm(0)]),
+                Fixup::TableEntry { target, end },
+            );
             self.glue_last();
         }
         if let Some(last) = self.items.list.last_mut() {
@@ -461,8 +503,11 @@ impl Expander<'_> {
     fn call(&mut self, dest: &CallDest) {
         match dest {
             CallDest::Near(target) => {
-                let fixup =
-                    Fixup::Reloc { kind: RelocKind::Branch, target: target.clone(), addend: 0 };
+                let fixup = Fixup::Reloc {
+                    kind: RelocKind::Branch,
+                    target: target.clone(),
+                    addend: 0,
+                };
                 self.push(Inst::new(Opcode::JMPSR_OFF, [Operand::Imm(0)]), fixup);
             }
             CallDest::Far(target) => {
@@ -477,7 +522,10 @@ impl Expander<'_> {
         if self.isa.has_erratum("indirect_call_link") {
             // The hardware would link to the callee, so the link is made by hand: the address after the jump.
             let distance = (2 * WORD).cast_signed();
-            self.op(Opcode::ADDSSI, [real(Reg::RA).into(), real(Reg::PC).into(), distance.into()]);
+            self.op(
+                Opcode::ADDSSI,
+                [real(Reg::RA).into(), real(Reg::PC).into(), distance.into()],
+            );
             self.glue_last();
             self.op(Opcode::JUMPREG, [reg.into()]);
         } else {
@@ -518,7 +566,10 @@ impl Expander<'_> {
             self.items.bind(label);
             let number = i32::from(code.as_raw().get());
             self.op(Opcode::MOVEISI, [real(Reg::SCRATCH).into(), number.into()]);
-            self.op(Opcode::MOVEISI, [register, i32::from(ControlRegister::ThreadStatus.number()).into()]);
+            self.op(
+                Opcode::MOVEISI,
+                [register, i32::from(ControlRegister::ThreadStatus.number()).into()],
+            );
             self.op(Opcode::MOVEISI, [status, (ThreadStatus::Trapped as i32).into()]);
             self.op(Opcode::WRITECR, [status, register]);
             let here = self.items.new_label();

@@ -30,7 +30,9 @@ pub fn run(items: &mut Items) {
             items.list.swap(branch - 2, branch - 1);
         }
     }
-    let hazards: Vec<bool> = (0..items.list.len()).map(|i| i > 0 && is_hazard(&items.list, i)).collect();
+    let hazards: Vec<bool> = (0..items.list.len())
+        .map(|i| i > 0 && is_hazard(&items.list, i))
+        .collect();
     items.rewrite(|list, index, item| {
         if hazards[index] {
             list.push(separator(&item));
@@ -41,7 +43,9 @@ pub fn run(items: &mut Items) {
 
 /// Whether the branch at the index can make the result of the instruction in front of it get lost.
 pub fn is_hazard(list: &[Item], branch: usize) -> bool {
-    let Some(before) = branch.checked_sub(1).and_then(|i| list.get(i)) else { return false };
+    let Some(before) = branch.checked_sub(1).and_then(|i| list.get(i)) else {
+        return false;
+    };
     let Some(branch) = list.get(branch) else { return false };
     branch.inst.desc().flags.is_branch()
         && !before.glued
@@ -69,7 +73,8 @@ fn can_exchange(list: &[Item], is_target: &[bool], branch: usize) -> bool {
         return false;
     }
     let touches = |a: &Inst, b: &Inst| {
-        a.defs().any(|def| b.uses().chain(b.defs()).any(|other| other == def)) || a.uses().any(|u| b.defs().any(|d| d == u))
+        a.defs().any(|def| b.uses().chain(b.defs()).any(|other| other == def))
+            || a.uses().any(|u| b.defs().any(|d| d == u))
     };
     let memory = |inst: &Inst| {
         let flags = inst.desc().flags;

@@ -34,7 +34,9 @@ impl CompiledCode {
     fn lines(&self, mut line: impl FnMut(u32, [u8; 4], String)) {
         for (index, chunk) in self.bytes.chunks_exact(INSTRUCTION_SIZE as usize).enumerate() {
             let bytes = [chunk[0], chunk[1], chunk[2], chunk[3]];
-            let offset = u32::try_from(index).unwrap_or(u32::MAX).saturating_mul(INSTRUCTION_SIZE);
+            let offset = u32::try_from(index)
+                .unwrap_or(u32::MAX)
+                .saturating_mul(INSTRUCTION_SIZE);
             let word = u32::from_le_bytes(bytes);
             let text = match npu_mc::decode(word) {
                 Ok(inst) => inst.to_string(),
@@ -56,7 +58,12 @@ impl CompiledCode {
 
     fn notes(&self, text: &mut String, offset: u32, params: Option<&FunctionParameters>) {
         for reloc in self.relocs.iter().filter(|r| r.offset == offset) {
-            let _ = write!(text, " ; reloc_external {} {}", reloc.kind.name(), reloc.target.describe(params));
+            let _ = write!(
+                text,
+                " ; reloc_external {} {}",
+                reloc.kind.name(),
+                reloc.target.describe(params)
+            );
             if reloc.addend != 0 {
                 let _ = write!(text, "{:+}", reloc.addend);
             }

@@ -6,8 +6,8 @@
 
 use super::{Fixup, Item, Items, Label};
 use crate::inst::reg::Reg;
-use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::inst::OperandRange;
+use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::{Inst, Opcode, Operand, OperandKind};
 use std::collections::HashMap;
 
@@ -59,11 +59,7 @@ fn replace(items: &mut Items, far: &[bool]) {
     let mut bound: Vec<(Label, usize)> = Vec::new();
     let mut skips: Vec<(Label, usize)> = Vec::new();
     let mut next_label = items.labels.len();
-    let total = items.list.len();
     items.rewrite(|list, index, item| {
-        if let Some(detours) = detours.get(&index) {
-            push_detours(list, detours, &item, &mut bound);
-        }
         match (far[index], &item.fixup) {
             (true, Fixup::Branch(target)) => {
                 let target = *target;
@@ -82,12 +78,13 @@ fn replace(items: &mut Items, far: &[bool]) {
                     push_far_jump(list, target, &item);
                 }
             }
-            _ => list.push(item),
+            _ => list.push(item.clone()),
+        }
+        // Behind the last entry of a table, so that labels at its end stay behind the detours.
+        if let Some(detours) = detours.get(&(index + 1)) {
+            push_detours(list, detours, &item, &mut bound);
         }
     });
-    if let (Some(detours), Some(like)) = (detours.get(&total), items.list.last().cloned()) {
-        push_detours(&mut items.list, detours, &like, &mut bound);
-    }
     items.labels.resize(next_label, usize::MAX);
     for (label, position) in bound.into_iter().chain(skips) {
         items.labels[label.0 as usize] = position;
@@ -115,9 +112,18 @@ fn push_far_jump(list: &mut Vec<Item>, target: Label, like: &Item) {
     let reg = |r: Reg| r.as_real().map_or(Operand::Imm(0), Operand::from);
     let (scratch, pc) = (reg(Reg::SCRATCH), reg(Reg::PC));
     let mut push = |inst, fixup, trap| {
-        list.push(Item { inst, fixup, origin: like.origin, trap, glued: false });
+        list.push(Item {
+            inst,
+            fixup,
+            origin: like.origin,
+            trap,
+            glued: false,
+        });
     };
-    let high = Fixup::FarHigh { target, after: 2 * WORD };
+    let high = Fixup::FarHigh {
+        target,
+        after: 2 * WORD,
+    };
     push(Inst::new(Opcode::MOVEIHSI, [scratch, Operand::Imm(0)]), high, None);
     let low = Fixup::FarLow { target, after: WORD };
     push(Inst::new(Opcode::MOVEILSI, [scratch, Operand::Imm(0)]), low, None);

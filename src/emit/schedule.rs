@@ -83,9 +83,18 @@ fn schedule(region: &mut [Item], branch: Option<&Inst>) {
     let mut nodes = dependencies(region);
     // Heights, last first; what the branch reads is as urgent as its latency.
     for index in (0..region.len()).rev() {
-        let through = nodes[index].succs.iter().map(|&(succ, distance)| nodes[succ].height + distance).max().unwrap_or(0);
+        let through = nodes[index]
+            .succs
+            .iter()
+            .map(|&(succ, distance)| nodes[succ].height + distance)
+            .max()
+            .unwrap_or(0);
         let read_by_branch = branch.is_some_and(|b| region[index].inst.defs().any(|def| b.uses().any(|u| u == def)));
-        let own = if read_by_branch { latency(&region[index].inst) } else { 1 };
+        let own = if read_by_branch {
+            latency(&region[index].inst)
+        } else {
+            1
+        };
         nodes[index].height = through.max(own);
     }
     let mut order = Vec::with_capacity(region.len());
@@ -189,20 +198,27 @@ fn access(inst: &Inst, node: usize, versions: &FxHashMap<Reg, usize>) -> Option<
         _ => (None, 0),
     };
     let base = base.map(|reg| (reg, versions.get(&reg).copied().unwrap_or(0)));
-    let vector = inst.desc().operands.first().is_some_and(|o| o.kind.register_file() == Some(npu_mc::RegFile::Vector));
+    let vector = inst
+        .desc()
+        .operands
+        .first()
+        .is_some_and(|o| o.kind.register_file() == Some(npu_mc::RegFile::Vector));
     Some(Access {
         node,
         is_store: flags.may_store(),
         base,
         offset,
-        bytes: if vector { MAX_ACCESS } else { npu_mc::machine::WORD_SLOT.cast_signed() },
+        bytes: if vector {
+            MAX_ACCESS
+        } else {
+            npu_mc::machine::WORD_SLOT.cast_signed()
+        },
     })
 }
 
 /// Whether two accesses must stay in order: one of them stores, and they may overlap.
 fn conflict(a: &Access, b: &Access) -> bool {
-    let apart = a.base.is_some()
-        && a.base == b.base
-        && (a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+    let apart =
+        a.base.is_some() && a.base == b.base && (a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
     (a.is_store || b.is_store) && !apart
 }

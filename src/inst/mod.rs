@@ -155,7 +155,10 @@ pub struct Cond {
 impl Cond {
     /// The opposite condition.
     pub fn inverted(self) -> Self {
-        Self { reg: self.reg, nonzero: !self.nonzero }
+        Self {
+            reg: self.reg,
+            nonzero: !self.nonzero,
+        }
     }
 
     /// The branch that is taken when the condition holds.

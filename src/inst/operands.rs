@@ -81,7 +81,12 @@ impl MInst {
                 address(v, addr);
                 def_reg(v, dst);
             }
-            Self::Select { dst, cond, if_true, if_false } => {
+            Self::Select {
+                dst,
+                cond,
+                if_true,
+                if_false,
+            } => {
                 use_reg(v, if_true);
                 use_reg(v, &mut cond.reg);
                 use_reg(v, if_false);

@@ -56,7 +56,12 @@ impl fmt::Display for MInst {
             Self::SymbolAddr { dst, target, addend: 0 } => write!(f, "symbol {dst}, {target}"),
             Self::SymbolAddr { dst, target, addend } => write!(f, "symbol {dst}, {target}{addend:+}"),
             Self::Address { dst, addr } => write!(f, "address {dst}, {addr}"),
-            Self::Select { dst, cond, if_true, if_false } => {
+            Self::Select {
+                dst,
+                cond,
+                if_true,
+                if_false,
+            } => {
                 write!(f, "select {dst}, {cond}, {if_true}, {if_false}")
             }
             Self::TrapIf { cond, code } => write!(f, "trap_if {cond}, {code}"),
@@ -81,7 +86,12 @@ impl fmt::Display for MInst {
             }
             Self::Jump => write!(f, "jump"),
             Self::CondBr { cond } => write!(f, "br_if {cond}"),
-            Self::BrTable { index, tmp, base, entries } => write!(f, "br_table {index}, {tmp}, {base}, {entries:?}"),
+            Self::BrTable {
+                index,
+                tmp,
+                base,
+                entries,
+            } => write!(f, "br_table {index}, {tmp}, {base}, {entries:?}"),
             Self::ReturnAddress { dst } => write!(f, "return_address {dst}"),
             Self::Fence => write!(f, "fence"),
             Self::Nop => write!(f, "nop"),

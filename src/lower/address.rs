@@ -1,11 +1,11 @@
 //! Addresses of loads and stores: which form they take, and what is known about their alignment.
 
 use super::Lower;
+use crate::emit::expand::immediate_range;
 use crate::frame;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, MInst, Srcs};
 use cranelift_codegen::ir::{Endianness, InstructionData, MemFlags, Opcode, StackSlot, Value, ValueDef};
-use crate::emit::expand::immediate_range;
 use npu_mc::machine::STACK_ALIGN;
 use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;
@@ -31,7 +31,9 @@ impl Lower<'_> {
 
     /// Whether an access goes to main memory: it has no alias region, or one that is not the scratchpad's.
     pub fn is_main_memory(&self, flags: MemFlags) -> bool {
-        let Some(region) = self.func.dfg.mem_flags[flags].alias_region() else { return true };
+        let Some(region) = self.func.dfg.mem_flags[flags].alias_region() else {
+            return true;
+        };
         !crate::validate::is_scratchpad(self.func, region)
     }
 
@@ -41,7 +43,9 @@ impl Lower<'_> {
         if let Some(constant) = self.as_constant(value) {
             return low_bit(constant.cast_signed());
         }
-        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else { return 1 };
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return 1;
+        };
         if depth == 0 {
             return 1;
         }
@@ -51,18 +55,29 @@ impl Lower<'_> {
                 let slot = &self.func.sized_stack_slots[stack_slot];
                 frame::slot_alignment(slot).min(low_bit(i64::from(i32::from(offset))))
             }
-            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::Isub | Opcode::Bor, args } => {
-                next(args[0]).min(next(args[1]))
-            }
-            InstructionData::Binary { opcode: Opcode::Band, args } => next(args[0]).max(next(args[1])),
-            InstructionData::Binary { opcode: Opcode::Imul, args } => (next(args[0]) * next(args[1])).min(1 << 16),
-            InstructionData::Binary { opcode: Opcode::Ishl, args } => match self.as_constant(args[1]) {
+            InstructionData::Binary {
+                opcode: Opcode::Iadd | Opcode::Isub | Opcode::Bor,
+                args,
+            } => next(args[0]).min(next(args[1])),
+            InstructionData::Binary {
+                opcode: Opcode::Band,
+                args,
+            } => next(args[0]).max(next(args[1])),
+            InstructionData::Binary {
+                opcode: Opcode::Imul,
+                args,
+            } => (next(args[0]) * next(args[1])).min(1 << 16),
+            InstructionData::Binary {
+                opcode: Opcode::Ishl,
+                args,
+            } => match self.as_constant(args[1]) {
                 Some(amount) if amount < 16 => (next(args[0]) << amount).min(1 << 16),
                 _ => next(args[0]),
             },
-            InstructionData::Ternary { opcode: Opcode::Select | Opcode::SelectSpectreGuard, args } => {
-                next(args[1]).min(next(args[2]))
-            }
+            InstructionData::Ternary {
+                opcode: Opcode::Select | Opcode::SelectSpectreGuard,
+                args,
+            } => next(args[1]).min(next(args[2])),
             _ => 1,
         }
     }
@@ -76,10 +91,17 @@ impl Lower<'_> {
         // The deepest base from which the offset is still in reach.
         let mut best = fits(total).then_some((pointer, total));
         for _ in 0..MAX_DEPTH {
-            let ValueDef::Result(inst, 0) = self.func.dfg.value_def(pointer) else { break };
+            let ValueDef::Result(inst, 0) = self.func.dfg.value_def(pointer) else {
+                break;
+            };
             match self.func.dfg.insts[inst] {
-                InstructionData::Binary { opcode: Opcode::Iadd, args } => {
-                    let Some((base, constant)) = self.split_constant(args) else { break };
+                InstructionData::Binary {
+                    opcode: Opcode::Iadd,
+                    args,
+                } => {
+                    let Some((base, constant)) = self.split_constant(args) else {
+                        break;
+                    };
                     total += constant;
                     pointer = self.func.dfg.resolve_aliases(base);
                     if fits(total) {
@@ -91,7 +113,10 @@ impl Lower<'_> {
                 {
                     let within = total + i64::from(i32::from(offset));
                     if let Ok(offset) = i32::try_from(within) {
-                        return AMode::Slot { slot: stack_slot, offset };
+                        return AMode::Slot {
+                            slot: stack_slot,
+                            offset,
+                        };
                     }
                     break;
                 }
@@ -101,7 +126,10 @@ impl Lower<'_> {
         match best {
             Some((base, total)) => {
                 let base = self.put_in_regs(base).as_slice()[0];
-                AMode::Reg { base: Reg::Virtual(base), offset: i32::try_from(total).unwrap_or(0) }
+                AMode::Reg {
+                    base: Reg::Virtual(base),
+                    offset: i32::try_from(total).unwrap_or(0),
+                }
             }
             None => self.far_address(pointer, total),
         }
@@ -134,7 +162,12 @@ impl Lower<'_> {
 
     fn emit_binary(&mut self, op: Op, a: Reg, b: Reg) -> Reg {
         let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
-        self.emit(MInst::Op { op, dst: Some(dst), srcs: Srcs::from_slice(&[a, b]), imm: 0 });
+        self.emit(MInst::Op {
+            op,
+            dst: Some(dst),
+            srcs: Srcs::from_slice(&[a, b]),
+            imm: 0,
+        });
         dst
     }
 
@@ -145,11 +178,17 @@ impl Lower<'_> {
         let base = self.put_in_regs(pointer).as_slice()[0];
         let high = self.constant(total - low);
         let sum = self.emit_binary(Op::ADDSSS_32, Reg::Virtual(base), Reg::Virtual(high));
-        AMode::Reg { base: sum, offset: low.cast_signed() }
+        AMode::Reg {
+            base: sum,
+            offset: low.cast_signed(),
+        }
     }
 
     fn split_constant(&self, args: [Value; 2]) -> Option<(Value, i64)> {
-        let constant = |v| self.as_constant(v).map(|c| i64::from(super::sign_extend(c, 32).cast_signed()));
+        let constant = |v| {
+            self.as_constant(v)
+                .map(|c| i64::from(super::sign_extend(c, 32).cast_signed()))
+        };
         match (constant(args[0]), constant(args[1])) {
             (_, Some(c)) => Some((args[0], c)),
             (Some(c), None) => Some((args[1], c)),
@@ -166,10 +205,19 @@ fn low_bit(number: i64) -> u64 {
 /// The address some bytes after another. The offset has room for the bytes of one access.
 pub fn plus(addr: AMode, bytes: i32) -> AMode {
     match addr {
-        AMode::Reg { base, offset } => AMode::Reg { base, offset: offset + bytes },
-        AMode::Slot { slot, offset } => AMode::Slot { slot, offset: offset.wrapping_add(bytes) },
+        AMode::Reg { base, offset } => AMode::Reg {
+            base,
+            offset: offset + bytes,
+        },
+        AMode::Slot { slot, offset } => AMode::Slot {
+            slot,
+            offset: offset.wrapping_add(bytes),
+        },
         AMode::Incoming { offset } => AMode::Incoming { offset: offset + bytes },
         AMode::Outgoing { offset } => AMode::Outgoing { offset: offset + bytes },
-        AMode::Local { area, offset } => AMode::Local { area, offset: offset + bytes },
+        AMode::Local { area, offset } => AMode::Local {
+            area,
+            offset: offset + bytes,
+        },
     }
 }

@@ -35,8 +35,12 @@ impl ConstantPool {
             return Vec::new();
         }
         let limit = position.saturating_sub(WINDOW);
-        let mut old: Vec<(u32, VReg)> =
-            self.pending.iter().filter(|(_, (_, last))| *last < limit).map(|(&value, &(reg, _))| (value, reg)).collect();
+        let mut old: Vec<(u32, VReg)> = self
+            .pending
+            .iter()
+            .filter(|(_, (_, last))| *last < limit)
+            .map(|(&value, &(reg, _))| (value, reg))
+            .collect();
         for (value, _) in &old {
             self.pending.remove(value);
         }

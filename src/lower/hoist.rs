@@ -34,7 +34,11 @@ impl Hoist {
 
         let mut with_calls: FxHashSet<Loop> = FxHashSet::default();
         for block in func.layout.blocks() {
-            if func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call()) {
+            if func
+                .layout
+                .block_insts(block)
+                .any(|inst| func.dfg.insts[inst].opcode().is_call())
+            {
                 let mut at = loops.innermost_loop(block);
                 while let Some(inner) = at {
                     if !with_calls.insert(inner) {
@@ -66,7 +70,11 @@ impl Hoist {
                 (!with_calls.contains(&inside) && before < index).then_some((inside, before))
             })
             .collect();
-        Self { exits, waiting: FxHashMap::default(), spent: FxHashMap::default() }
+        Self {
+            exits,
+            waiting: FxHashMap::default(),
+            spent: FxHashMap::default(),
+        }
     }
 
     /// Whether constants of the block leave it.

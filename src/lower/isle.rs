@@ -9,8 +9,8 @@ use crate::runtime::Routine;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
-    ArgumentExtension, BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode, Type, Value,
-    ValueDef, ValueList, types,
+    ArgumentExtension, BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot,
+    TrapCode, Type, Value, ValueDef, ValueList, types,
 };
 use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;
@@ -64,7 +64,11 @@ pub fn extended(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension)
 fn simm9(number: i64) -> Option<Simm9> {
     let (lowest, highest) = immediate_range(OperandKind::Simm9);
     let number = i32::try_from(number).ok()?;
-    if (lowest..=highest).contains(&number) { i16::try_from(number).ok().map(Simm9) } else { None }
+    if (lowest..=highest).contains(&number) {
+        i16::try_from(number).ok().map(Simm9)
+    } else {
+        None
+    }
 }
 
 /// An immediate from a number that fits by construction: a width, a bit position, a small mask.
@@ -75,7 +79,12 @@ fn small(number: u32) -> Simm9 {
 impl Lower<'_> {
     fn emit_op(&mut self, op: Op, srcs: &[Reg], imm: i32, class: RegClass) -> Reg {
         let dst = Reg::Virtual(self.new_vreg(class));
-        self.emit(MInst::Op { op, dst: Some(dst), srcs: Srcs::from_slice(srcs), imm });
+        self.emit(MInst::Op {
+            op,
+            dst: Some(dst),
+            srcs: Srcs::from_slice(srcs),
+            imm,
+        });
         dst
     }
 
@@ -164,7 +173,11 @@ impl generated::Context for Lower<'_> {
     }
 
     fn emit__vm(&mut self, op: &Op, src: Vector, addr: AMode) -> Unit {
-        self.emit(MInst::Store { op: *op, src: src.0, addr });
+        self.emit(MInst::Store {
+            op: *op,
+            src: src.0,
+            addr,
+        });
     }
 
     fn emit_s_m(&mut self, op: &Op, addr: AMode) -> Gpr {
@@ -174,17 +187,28 @@ impl generated::Context for Lower<'_> {
     }
 
     fn emit__sm(&mut self, op: &Op, src: Gpr, addr: AMode) -> Unit {
-        self.emit(MInst::Store { op: *op, src: src.0, addr });
+        self.emit(MInst::Store {
+            op: *op,
+            src: src.0,
+            addr,
+        });
     }
 
     // Looking at CLIF.
 
     fn inst_data_value(&mut self, inst: Inst) -> (Type, InstructionData) {
-        (self.result_type(inst).unwrap_or(types::INVALID), self.func.dfg.insts[inst])
+        (
+            self.result_type(inst).unwrap_or(types::INVALID),
+            self.func.dfg.insts[inst],
+        )
     }
 
     fn result_type(&mut self, inst: Inst) -> Option<Type> {
-        self.func.dfg.inst_results(inst).first().map(|&v| self.func.dfg.value_type(v))
+        self.func
+            .dfg
+            .inst_results(inst)
+            .first()
+            .map(|&v| self.func.dfg.value_type(v))
     }
 
     fn def_inst(&mut self, value: Value) -> Option<Inst> {
@@ -201,7 +225,8 @@ impl generated::Context for Lower<'_> {
 
     fn value_slice_unwrap(&mut self, slice: ValueSlice) -> Option<(Value, ValueSlice)> {
         let (list, start) = slice;
-        list.get(start, &self.func.dfg.value_lists).map(|value| (value, (list, start + 1)))
+        list.get(start, &self.func.dfg.value_lists)
+            .map(|value| (value, (list, start + 1)))
     }
 
     fn unpack_value_array_2(&mut self, array: &ValueArray2) -> (Value, Value) {
@@ -372,7 +397,10 @@ impl generated::Context for Lower<'_> {
         let inst = self.defining(value)?;
         let opcode = self.func.dfg.insts[inst].opcode();
         // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
-        let known = matches!(opcode, Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz);
+        let known = matches!(
+            opcode,
+            Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz
+        );
         known.then_some(value)
     }
 
@@ -389,11 +417,13 @@ impl generated::Context for Lower<'_> {
 
     fn main_memory_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<AMode> {
         let offset = i32::from(offset);
-        self.is_plain_access(flags, pointer, offset, bytes).then(|| self.address(pointer, offset))
+        self.is_plain_access(flags, pointer, offset, bytes)
+            .then(|| self.address(pointer, offset))
     }
 
     fn unaligned_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32) -> Option<AMode> {
-        self.is_main_memory(flags).then(|| self.address(pointer, i32::from(offset)))
+        self.is_main_memory(flags)
+            .then(|| self.address(pointer, i32::from(offset)))
     }
 
     fn address_plus(&mut self, addr: AMode, bytes: u8) -> AMode {
@@ -412,11 +442,17 @@ impl generated::Context for Lower<'_> {
     // Conditions and control flow.
 
     fn nonzero(&mut self, reg: Gpr) -> Cond {
-        Cond { reg: reg.0, nonzero: true }
+        Cond {
+            reg: reg.0,
+            nonzero: true,
+        }
     }
 
     fn is_zero(&mut self, reg: Gpr) -> Cond {
-        Cond { reg: reg.0, nonzero: false }
+        Cond {
+            reg: reg.0,
+            nonzero: false,
+        }
     }
 
     fn invert(&mut self, cond: Cond) -> Cond {
@@ -425,7 +461,12 @@ impl generated::Context for Lower<'_> {
 
     fn select_gpr(&mut self, cond: Cond, if_true: Gpr, if_false: Gpr) -> Gpr {
         let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
-        self.emit(MInst::Select { dst, cond, if_true: if_true.0, if_false: if_false.0 });
+        self.emit(MInst::Select {
+            dst,
+            cond,
+            if_true: if_true.0,
+            if_false: if_false.0,
+        });
         Gpr(dst)
     }
 
@@ -441,7 +482,12 @@ impl generated::Context for Lower<'_> {
         let tmp = Reg::Virtual(self.new_vreg(RegClass::Int));
         let base = Reg::Virtual(self.new_vreg(RegClass::Int));
         let entries = self.table().to_vec();
-        self.emit(MInst::BrTable { index: index.0, tmp, base, entries });
+        self.emit(MInst::BrTable {
+            index: index.0,
+            tmp,
+            base,
+            entries,
+        });
     }
 
     fn trap_if(&mut self, cond: Cond, code: &TrapCode) -> Unit {
@@ -468,7 +514,12 @@ impl generated::Context for Lower<'_> {
 
     fn gen_call_indirect(&mut self, sig: SigRef, callee: Value, args: ValueSlice) -> Option<InstOutput> {
         let callee = self.put_in_gpr(callee);
-        call::indirect(self, sig, callee.0, &args.0.as_slice(&self.func.dfg.value_lists)[args.1..])
+        call::indirect(
+            self,
+            sig,
+            callee.0,
+            &args.0.as_slice(&self.func.dfg.value_lists)[args.1..],
+        )
     }
 
     fn gen_return(&mut self, args: ValueSlice) -> Option<InstOutput> {
@@ -490,7 +541,13 @@ impl generated::Context for Lower<'_> {
 
     fn symbol_address(&mut self, global: GlobalValue) -> Option<Gpr> {
         use cranelift_codegen::ir::GlobalValueData;
-        let GlobalValueData::Symbol { name, offset, tls: false, .. } = &self.func.global_values[global] else {
+        let GlobalValueData::Symbol {
+            name,
+            offset,
+            tls: false,
+            ..
+        } = &self.func.global_values[global]
+        else {
             return None;
         };
         let (target, addend) = (crate::code::RelocTarget::Name(name.clone()), offset.bits());

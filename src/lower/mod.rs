@@ -20,11 +20,11 @@ use crate::isa::Isa;
 use crate::regalloc::RegisterSet;
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use constants::ConstantPool;
-use hoist::Hoist;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::ir::{self, Function, Inst, Opcode, Type, Value, ValueDef, ValueLabelAssignments, types};
+use cranelift_codegen::settings::OptLevel;
+use hoist::Hoist;
 use order::{BlockOrder, LoweredBlock};
 use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
 use smallvec::SmallVec;
@@ -39,7 +39,10 @@ pub struct ValueRegs {
 impl ValueRegs {
     /// A value in one register.
     pub fn one(reg: VReg) -> Self {
-        Self { regs: [reg, VReg::invalid(), VReg::invalid(), VReg::invalid()], len: 1 }
+        Self {
+            regs: [reg, VReg::invalid(), VReg::invalid(), VReg::invalid()],
+            len: 1,
+        }
     }
 
     /// A value in one to four registers, low word first; `None` for any other number.
@@ -188,7 +191,9 @@ impl<'a> Lower<'a> {
     /// Counts the uses of every value in reachable code and gives each value its registers.
     fn count_uses(&mut self, order: &BlockOrder) {
         for block in &order.blocks {
-            let LoweredBlock::Clif { block, .. } = block else { continue };
+            let LoweredBlock::Clif { block, .. } = block else {
+                continue;
+            };
             for &param in self.func.dfg.block_params(*block) {
                 self.assign_regs(param);
             }
@@ -218,7 +223,10 @@ impl<'a> Lower<'a> {
     pub fn new_vreg(&mut self, class: RegClass) -> VReg {
         if self.aliases.len() >= VReg::MAX {
             // regalloc2 cannot number more; the fault ends the compilation.
-            self.set_fault(CompileError::TooLarge(format!("the function needs more than {} registers", VReg::MAX)));
+            self.set_fault(CompileError::TooLarge(format!(
+                "the function needs more than {} registers",
+                VReg::MAX
+            )));
             return VReg::new(0, class);
         }
         let reg = VReg::new(self.aliases.len(), class);
@@ -243,7 +251,10 @@ impl<'a> Lower<'a> {
         let mut first = true;
         let mut inst_cursor = self.func.layout.last_inst(block);
         while let Some(inst) = inst_cursor {
-            self.origin = Origin { srcloc: self.func.srcloc(inst), inst: Some(inst) };
+            self.origin = Origin {
+                srcloc: self.func.srcloc(inst),
+                inst: Some(inst),
+            };
             if first {
                 // The terminator is lowered first; the arguments it passes are uses that come just before it.
                 self.table = order::table_entries(self.func, inst);
@@ -253,7 +264,11 @@ impl<'a> Lower<'a> {
             }
             if first {
                 for succ in succs {
-                    branch_args.push(if succ.split { Vec::new() } else { self.block_args(&succ.call) });
+                    branch_args.push(if succ.split {
+                        Vec::new()
+                    } else {
+                        self.block_args(&succ.call)
+                    });
                 }
                 self.receive_constants();
                 first = false;
@@ -289,16 +304,23 @@ impl<'a> Lower<'a> {
     fn is_needed(&self, inst: Inst) -> bool {
         let data = &self.func.dfg.insts[inst];
         let opcode = data.opcode();
-        let trapping_load = opcode.can_load() && !self.func.dfg.insts[inst].memflags().is_some_and(|flags| {
-            self.func.dfg.mem_flags[flags].notrap()
-        });
+        let trapping_load = opcode.can_load()
+            && !self.func.dfg.insts[inst]
+                .memflags()
+                .is_some_and(|flags| self.func.dfg.mem_flags[flags].notrap());
         let effect = opcode.is_call()
             || opcode.is_terminator()
             || opcode.can_store()
             || opcode.other_side_effects()
             || trapping_load
             || (opcode.can_trap() && !opcode.can_load());
-        effect || self.func.dfg.inst_results(inst).iter().any(|&r| self.lowered_uses[r] > 0)
+        effect
+            || self
+                .func
+                .dfg
+                .inst_results(inst)
+                .iter()
+                .any(|&r| self.lowered_uses[r] > 0)
     }
 
     fn lower_inst(&mut self, inst: Inst) -> Result<(), CompileError> {
@@ -331,7 +353,11 @@ impl<'a> Lower<'a> {
         let dfg = &self.func.dfg;
         let opcode = dfg.insts[inst].opcode();
         let ty = dfg.ctrl_typevar(inst);
-        let what = if ty.is_invalid() { opcode.to_string() } else { format!("{opcode}.{ty}") };
+        let what = if ty.is_invalid() {
+            opcode.to_string()
+        } else {
+            format!("{opcode}.{ty}")
+        };
         CompileError::Unsupported(vec![Refusal {
             function: self.func.name.to_string(),
             inst: Some((inst, dfg.display_inst(inst).to_string())),
@@ -363,7 +389,8 @@ impl<'a> Lower<'a> {
 
     fn flush_current(&mut self) {
         let origin = self.origin;
-        self.reversed.extend(self.current.drain(..).rev().map(|inst| (inst, origin)));
+        self.reversed
+            .extend(self.current.drain(..).rev().map(|inst| (inst, origin)));
     }
 
     /// Defines the constants of the block at its start, or in front of the loop that it belongs to.
@@ -372,7 +399,13 @@ impl<'a> Lower<'a> {
             match self.hoist.take(self.block, value, reg) {
                 Some(other) if other == reg => {}
                 Some(other) => self.aliases[reg.vreg()] = self.resolve(other),
-                None => self.reversed.push((MInst::Const { dst: Reg::Virtual(reg), value }, Origin::default())),
+                None => self.reversed.push((
+                    MInst::Const {
+                        dst: Reg::Virtual(reg),
+                        value,
+                    },
+                    Origin::default(),
+                )),
             }
         }
     }
@@ -395,13 +428,25 @@ impl<'a> Lower<'a> {
         }
         let position = self.reversed.len();
         for (value, reg) in self.constants.take_older_than(position) {
-            self.reversed.push((MInst::Const { dst: Reg::Virtual(reg), value }, Origin::default()));
+            self.reversed.push((
+                MInst::Const {
+                    dst: Reg::Virtual(reg),
+                    value,
+                },
+                Origin::default(),
+            ));
         }
     }
 
     fn flush_all_constants(&mut self) {
         for (value, reg) in self.constants.take_all() {
-            self.reversed.push((MInst::Const { dst: Reg::Virtual(reg), value }, Origin::default()));
+            self.reversed.push((
+                MInst::Const {
+                    dst: Reg::Virtual(reg),
+                    value,
+                },
+                Origin::default(),
+            ));
         }
     }
 
@@ -417,8 +462,10 @@ impl<'a> Lower<'a> {
     }
 
     fn block_args(&mut self, call: &ir::BlockCall) -> Vec<VReg> {
-        let values: Vec<Value> =
-            call.args(&self.func.dfg.value_lists).filter_map(|arg| arg.as_value()).collect();
+        let values: Vec<Value> = call
+            .args(&self.func.dfg.value_lists)
+            .filter_map(|arg| arg.as_value())
+            .collect();
         let mut regs = Vec::with_capacity(values.len());
         for value in values {
             regs.extend_from_slice(self.put_in_regs(value).as_slice());
@@ -429,8 +476,14 @@ impl<'a> Lower<'a> {
     /// The constant that the value is, zero-extended from its type.
     pub fn as_constant(&self, value: Value) -> Option<u64> {
         let value = self.func.dfg.resolve_aliases(value);
-        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else { return None };
-        let ir::InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = self.func.dfg.insts[inst] else {
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return None;
+        };
+        let ir::InstructionData::UnaryImm {
+            opcode: Opcode::Iconst,
+            imm,
+        } = self.func.dfg.insts[inst]
+        else {
             return None;
         };
         let bits = self.func.dfg.value_type(value).bits();
@@ -469,7 +522,9 @@ impl<'a> Lower<'a> {
     /// Asks the load that defines the value for sign extension to 32 bits, if the value has no other user.
     pub fn request_signed_load(&mut self, value: Value) -> bool {
         let value = self.func.dfg.resolve_aliases(value);
-        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else { return false };
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return false;
+        };
         let single = self.uses[value] == 1 && self.func.dfg.insts[inst].opcode() == Opcode::Load;
         if single {
             self.signed_loads[value] = true;
@@ -479,7 +534,11 @@ impl<'a> Lower<'a> {
 
     /// Whether the user of a load asked for sign extension.
     pub fn wants_signed_load(&self, inst: Inst) -> bool {
-        self.func.dfg.inst_results(inst).first().is_some_and(|&v| self.signed_loads[v])
+        self.func
+            .dfg
+            .inst_results(inst)
+            .first()
+            .is_some_and(|&v| self.signed_loads[v])
     }
 
     /// Entries of the branch table at hand, as positions among its successors.
@@ -511,7 +570,9 @@ impl<'a> Lower<'a> {
 
     /// Notes the labels of a value that is defined by the instructions emitted next.
     fn label_value(&mut self, value: Value) {
-        let Some(labels) = &self.func.dfg.values_labels else { return };
+        let Some(labels) = &self.func.dfg.values_labels else {
+            return;
+        };
         let starts = match labels.get(&value) {
             Some(ValueLabelAssignments::Starts(starts)) => starts,
             Some(ValueLabelAssignments::Alias { value, .. }) => match labels.get(value) {
@@ -595,5 +656,8 @@ pub fn sign_extend(constant: u64, bits: u32) -> u32 {
         return (constant & u64::from(u32::MAX)) as u32;
     }
     let shift = 32 - bits;
-    (((constant << shift) & u64::from(u32::MAX)) as u32).cast_signed().wrapping_shr(shift).cast_unsigned()
+    (((constant << shift) & u64::from(u32::MAX)) as u32)
+        .cast_signed()
+        .wrapping_shr(shift)
+        .cast_unsigned()
 }

@@ -66,7 +66,10 @@ pub fn distinct_calls(func: &Function, inst: Inst) -> Vec<BlockCall> {
 
 /// Target and arguments of a block call: two calls with the same key are the same edge.
 pub fn call_key(func: &Function, call: &BlockCall) -> (Block, Vec<cranelift_codegen::ir::Value>) {
-    let args = call.args(&func.dfg.value_lists).filter_map(|arg| arg.as_value()).collect();
+    let args = call
+        .args(&func.dfg.value_lists)
+        .filter_map(|arg| arg.as_value())
+        .collect();
     (call.block(&func.dfg.value_lists), args)
 }
 
@@ -121,17 +124,29 @@ impl BlockOrder {
                         .iter()
                         .enumerate()
                         .map(|(number, &call)| match edge_index.get(&(block, number)) {
-                            Some(&index) => Successor { call, index, split: true },
+                            Some(&index) => Successor {
+                                call,
+                                index,
+                                split: true,
+                            },
                             None => {
                                 let index = index_of[call.block(&func.dfg.value_lists)];
-                                Successor { call, index, split: false }
+                                Successor {
+                                    call,
+                                    index,
+                                    split: false,
+                                }
                             }
                         })
                         .collect(),
                 },
                 Placed::Edge(from, number) => {
                     let call = calls[from][number];
-                    LoweredBlock::Edge { call, target: index_of[call.block(&func.dfg.value_lists)], from }
+                    LoweredBlock::Edge {
+                        call,
+                        target: index_of[call.block(&func.dfg.value_lists)],
+                        from,
+                    }
                 }
             })
             .collect();

@@ -1,0 +1,251 @@
+//! What comes with the code: relocations, traps, source locations, value labels, frame layout; and that compilation is
+//! deterministic.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, SourceLoc, TrapCode, ValueLabel, ValueLabelAssignments, ValueLabelStart};
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::code::{LabelLoc, RelocTarget};
+use cranelift_naplespu::{CompileError, CompiledCode, Isa, Program, RunError, isa_builder};
+use npu_mc::reloc::Reloc;
+use npu_mc::{Opcode, Reg, SReg};
+use std::sync::Arc;
+
+fn isa(set: &[(&str, &str)]) -> Arc<Isa> {
+    let mut flags = settings::builder();
+    for (name, value) in set {
+        flags.set(name, value).expect("a flag");
+    }
+    isa_builder("naplespu".parse().expect("the target")).finish(Flags::new(flags))
+}
+
+fn parse(text: &str) -> Function {
+    cranelift_reader::parse_functions(text).expect("CLIF").remove(0)
+}
+
+fn compile(isa: &Isa, function: Function) -> CompiledCode {
+    isa.compile(&mut Context::for_function(function), &mut ControlPlane::default())
+        .expect("code")
+}
+
+fn opcode_at(code: &CompiledCode, offset: u32) -> Opcode {
+    let at = offset as usize;
+    let word = u32::from_le_bytes(code.bytes[at..at + 4].try_into().expect("a word"));
+    npu_mc::decode(word).expect("an instruction").opcode
+}
+
+const CALLS: &str = "
+    function %calls(i32) -> i32 {
+        sig0 = (i32) -> i32
+        fn0 = colocated %near(i32) -> i32
+        fn1 = %far(i32) -> i32
+        gv0 = symbol colocated %data+8
+    block0(v0: i32):
+        v1 = call fn0(v0)
+        v2 = call fn1(v1)
+        v3 = func_addr.i32 fn0
+        v4 = call_indirect sig0, v3(v2)
+        v5 = symbol_value.i32 gv0
+        v6 = iadd v4, v5
+        return v6
+    }";
+
+#[test]
+fn relocations_name_symbol_kind_and_addend() {
+    let code = compile(&isa(&[]), parse(CALLS));
+    let found: Vec<(Opcode, Reloc, String, i64)> = code
+        .relocs
+        .iter()
+        .map(|r| (opcode_at(&code, r.offset), r.kind, r.target.to_string(), r.addend))
+        .collect();
+    let has = |op, kind, name: &str, addend| found.contains(&(op, kind, name.to_owned(), addend));
+    assert!(has(Opcode::JMPSR_OFF, Reloc::Branch, "%near", 0), "{found:?}");
+    // `leah` and `leal` decode as the moves they are.
+    for (op, kind) in [
+        (Opcode::MOVEIHSI, Reloc::AbsHighLea),
+        (Opcode::MOVEILSI, Reloc::AbsLowLea),
+    ] {
+        assert!(has(op, kind, "%far", 0), "{found:?}");
+        assert!(has(op, kind, "%near", 0), "{found:?}");
+        assert!(has(op, kind, "%data", 8), "{found:?}");
+    }
+    assert_eq!(found.len(), 7);
+    assert!(code.relocs.is_sorted_by_key(|r| r.offset));
+}
+
+#[test]
+fn division_refers_to_the_runtime() {
+    let code = compile(
+        &isa(&[]),
+        parse("function %d(i32, i32) -> i32 { block0(v0: i32, v1: i32): v2 = udiv v0, v1 return v2 }"),
+    );
+    assert!(
+        code.relocs
+            .iter()
+            .any(|r| r.target == RelocTarget::Runtime("__npu_udiv32"))
+    );
+    let divided_by_zero = code
+        .traps
+        .iter()
+        .find(|t| t.code == TrapCode::INTEGER_DIVISION_BY_ZERO)
+        .expect("a trap");
+    assert_eq!(opcode_at(&code, divided_by_zero.offset), Opcode::BEQZ);
+}
+
+const LOCATED: &str = "
+    function %located(i32, i32) -> i32 {
+    block0(v0: i32, v1: i32):
+    @0010 v2 = imul v0, v1
+    @0020 trapz v2, user7
+    @0030 v3 = bxor v2, v0
+    @0040 trapz v3, user7
+        return v3
+    }";
+
+#[test]
+fn source_locations_cover_the_code_they_made() {
+    let code = compile(&isa(&[]), parse(LOCATED));
+    let locs: Vec<u32> = code.srclocs.iter().map(|s| s.loc.bits()).collect();
+    assert_eq!(locs, [0x10, 0x20, 0x30, 0x40]);
+    assert!(code.srclocs.windows(2).all(|w| w[0].end <= w[1].start));
+    assert_eq!(opcode_at(&code, code.srclocs[0].start), Opcode::MULLSSS_32);
+    assert_eq!(opcode_at(&code, code.srclocs[2].start), Opcode::XORSSS_32);
+    let traps: Vec<(TrapCode, SourceLoc)> = code.traps.iter().map(|t| (t.code, t.srcloc)).collect();
+    let code7 = TrapCode::unwrap_user(7);
+    assert_eq!(traps, [(code7, SourceLoc::new(0x20)), (code7, SourceLoc::new(0x40))]);
+}
+
+#[test]
+fn a_trap_tells_which_of_two_places_with_one_code_it_came_from() {
+    for (args, loc) in [([0, 5], 0x20), ([1, 1], 0x40)] {
+        let mut program = Program::new(isa(&[]));
+        program.define(&parse(LOCATED)).expect("code");
+        let args = args.map(DataValue::I32);
+        match program.call("located", &args) {
+            Err(RunError::Trap(report)) => {
+                assert_eq!(report.code, Some(TrapCode::unwrap_user(7)));
+                assert_eq!(report.srcloc, Some(SourceLoc::new(loc)));
+                assert_eq!(report.function.as_deref(), Some("located"));
+                assert!(report.inst.is_some());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn labelled_values_are_where_the_table_says() {
+    let mut function = parse(
+        "
+        function %labelled(i32, i32) -> i32 {
+            fn0 = %f(i32) -> i32
+        block0(v0: i32, v1: i32):
+            v2 = iadd v0, v1
+            v3 = call fn0(v2)
+            v4 = iadd v2, v3
+            return v4
+        }",
+    );
+    function.dfg.collect_debug_info();
+    let label = |function: &mut Function, value: u32, label: u32| {
+        let start = ValueLabelStart {
+            from: Default::default(),
+            label: ValueLabel::from_u32(label),
+        };
+        let labels = function.dfg.values_labels.as_mut().expect("enabled");
+        labels.insert(
+            cranelift_codegen::ir::Value::from_u32(value),
+            ValueLabelAssignments::Starts(vec![start]),
+        );
+    };
+    label(&mut function, 2, 77);
+    let code = compile(&isa(&[]), function);
+    let ranges = &code.value_labels[&ValueLabel::from_u32(77)];
+    assert!(!ranges.is_empty());
+    for range in ranges {
+        assert!(range.start < range.end && range.end as usize <= code.bytes.len());
+        match range.loc {
+            LabelLoc::Reg(Reg::S(reg)) => assert!(reg.number() < 58),
+            LabelLoc::Stack(offset) => assert!(offset >= 0 && offset.unsigned_abs() < code.frame.size),
+            other => panic!("{other:?}"),
+        }
+    }
+    // The value lives across the call, so some range spans the instruction that calls.
+    let call = code.relocs.last().expect("the call").offset + 8;
+    assert!(
+        ranges.iter().any(|r| r.start <= call && call < r.end),
+        "{ranges:?}, call at {call}"
+    );
+}
+
+#[test]
+fn frames_hold_what_is_used_and_nothing_else() {
+    let leaf = compile(
+        &isa(&[]),
+        parse("function %leaf(i32) -> i32 { block0(v0: i32): return v0 }"),
+    );
+    assert_eq!(leaf.frame.size, 0);
+    assert!(leaf.frame.saved.is_empty());
+
+    let calls = compile(&isa(&[]), parse(CALLS));
+    assert_eq!(calls.frame.size % 64, 0);
+    assert_eq!(
+        calls.frame.saved.iter().map(|(r, _)| *r).collect::<Vec<_>>(),
+        [Reg::S(SReg::RA)]
+    );
+
+    let framed = compile(&isa(&[("preserve_frame_pointers", "true")]), parse(CALLS));
+    assert!(framed.frame.frame_pointer);
+    assert!(framed.frame.saved.iter().any(|(r, _)| *r == Reg::S(SReg::FP)));
+
+    let slots = compile(
+        &isa(&[]),
+        parse(
+            "
+        function %slots() -> i32 {
+            ss0 = explicit_slot 1
+            ss1 = explicit_slot 1000
+            ss2 = explicit_slot 64, align = 64
+        block0:
+            v0 = stack_addr.i32 ss0
+            v1 = stack_addr.i32 ss1
+            v2 = stack_addr.i32 ss2
+            v3 = bxor v0, v1
+            v4 = bxor v3, v2
+            return v4
+        }",
+        ),
+    );
+    let offsets = &slots.frame.stack_slots;
+    assert_eq!(offsets[2] % 64, 0);
+    assert!(offsets.iter().all(|o| o % 4 == 0));
+    assert!(offsets[0] < offsets[1], "small slots come first");
+    assert!(offsets[1] + 1000 <= slots.frame.size);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let isa = isa(&[("opt_level", "speed")]);
+    let first = compile(&isa, parse(CALLS));
+    for _ in 0..5 {
+        assert_eq!(first.bytes, compile(&isa, parse(CALLS)).bytes);
+    }
+}
+
+#[test]
+fn refusals_name_function_instruction_type_and_help() {
+    let function =
+        parse("function %wide(i32) -> i32 { block0(v0: i32): v1 = uextend.i64 v0 v2 = ireduce.i32 v1 return v2 }");
+    let error = isa(&[])
+        .compile(&mut Context::for_function(function), &mut ControlPlane::default())
+        .expect_err("refused");
+    let CompileError::Unsupported(refusals) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(refusals.len(), 2, "every refused instruction is listed");
+    let text = error.to_string();
+    for part in ["%wide", "uextend", "i64", "inst0", "i32"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
