@@ -1,0 +1,367 @@
+//! The documents that are made from the code: `docs/errata.md` and `docs/clif-support.md`.
+//!
+//! Each test makes the text and compares it with the committed file. With `CRANELIFT_TEST_BLESS=1` it writes the file
+//! instead. Making the second document compiles every opcode of CLIF on every type, so it is also the test that valid
+//! CLIF is compiled or refused and never panics.
+
+#[path = "../examples/embed.rs"]
+mod embed;
+#[path = "docs/forms.rs"]
+mod forms;
+#[path = "docs/sessions.rs"]
+mod sessions;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{self, Opcode, Type};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::code::RelocTarget;
+use cranelift_naplespu::filetest::panics::caught;
+use cranelift_naplespu::{CompileError, Isa, isa_builder, validate};
+use forms::{Access, Form};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Compares a document with the committed file, or writes it.
+fn check_document(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+    if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let diff = similar::TextDiff::from_lines(committed.as_str(), text);
+    assert!(
+        committed == text,
+        "docs/{name} is not what the code says; CRANELIFT_TEST_BLESS=1 rewrites it\n{}",
+        diff.unified_diff().header("committed", "made from the code")
+    );
+}
+
+/// Settings that take part in a compilation: those that the back end asks for by name.
+fn settings_asked_for() -> String {
+    let mut all = String::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                all.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn errata() {
+    let sources = settings_asked_for();
+    let mut text = String::from(
+        "# Errata\n\n\
+         Made from `td/NaplesPUErrata.td` by `cargo test --test docs`; do not edit.\n\n\
+         The hardware description has faults that reach compiled code. Each has a setting `erratum_NAME`; `true` means that\n\
+         the compiler works around the fault. The reference names a section of the machine documents.\n\n\
+         For a machine where a fault is corrected, switch its work-around off: `--set erratum_NAME=false` on the command line,\n\
+         `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. So far the\n\
+         setting changes code only where the table says so. In the other cases the work-around is built in (a register that is\n\
+         never allocated, an instruction that is never selected), or no instruction that is compiled today meets the fault.\n\n\
+         | erratum | setting changes code |\n|---|---|\n",
+    );
+    for erratum in npu_mc::errata::ALL {
+        let asked = sources.contains(&format!("has_erratum(\"{}\")", erratum.name));
+        let _ = writeln!(
+            text,
+            "| [{0}](#{0}) | {1} |",
+            erratum.name,
+            if asked { "yes" } else { "no" }
+        );
+    }
+    for erratum in npu_mc::errata::ALL {
+        let _ = write!(
+            text,
+            "\n## {name}\n\n{summary}\n\n\
+             - Setting: `erratum_{name}`, default `{default}`\n\
+             - Effect: {effect}\n\
+             - What the compiler does: {workaround}\n\
+             - Reference: {reference}\n",
+            name = erratum.name,
+            summary = erratum.summary,
+            default = erratum.default,
+            effect = erratum.effect,
+            workaround = erratum.workaround,
+            reference = erratum.reference,
+        );
+    }
+    check_document("errata.md", &text);
+}
+
+#[test]
+fn embedding() {
+    embed::main().unwrap();
+}
+
+/// What became of a form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// So many machine instructions beside the returns, none of them a call of the runtime.
+    Instructions(usize),
+    /// A call of the runtime.
+    Runtime,
+    /// Refused for this reason.
+    Refused(String),
+}
+
+/// A target for which forms are compiled. They are verified when they are made.
+fn isa(opt_level: &str, separators: bool) -> Arc<Isa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", opt_level).unwrap();
+    flags.set("enable_verifier", "false").unwrap();
+    let mut builder = isa_builder("naplespu".parse().unwrap());
+    builder
+        .set("erratum_lost_result_before_taken_branch", &separators.to_string())
+        .unwrap();
+    builder.finish(settings::Flags::new(flags))
+}
+
+/// Compiles a form. The error is a panic, or anything else that must not happen to valid CLIF.
+fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
+    let mut ctx = Context::for_function(form.func.clone());
+    let compiled = caught(|| isa.compile(&mut ctx, &mut ControlPlane::default()));
+    match compiled.map_err(|panic| format!("panic: {panic}"))? {
+        Ok(code) => {
+            if code.relocs.iter().any(|r| matches!(r.target, RelocTarget::Runtime(_))) {
+                return Ok(Outcome::Runtime);
+            }
+            let jret = npu_mc::encode(&npu_mc::Inst::new(npu_mc::Opcode::JRET, [])).unwrap();
+            let others = code.bytes.chunks(4).filter(|&word| *word != jret.to_le_bytes()).count();
+            let own = usize::from(form.func.dfg.insts[form.inst].opcode() == Opcode::Return);
+            Ok(Outcome::Instructions(others + own))
+        }
+        Err(CompileError::Unsupported(refusals)) => {
+            let own = refusals
+                .iter()
+                .find(|r| r.inst.as_ref().is_some_and(|(inst, _)| *inst == form.inst));
+            let refusal = own.or(refusals.first()).ok_or("refused without a reason")?;
+            let opcode = form.func.dfg.insts[form.inst].opcode().to_string();
+            let what = match refusal.what.strip_prefix(&opcode) {
+                Some("") => "the instruction",
+                Some(rest) => rest.trim_start(),
+                None => &refusal.what,
+            };
+            let help = refusal.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
+            Ok(Outcome::Refused(format!("{what}{help}")))
+        }
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+/// All that the table says about one opcode and type.
+fn cell(isas: &[Arc<Isa>], opcode: Opcode, ty: Type, access: Access, faults: &mut Vec<String>) -> Vec<Outcome> {
+    let mut compiled = Vec::new();
+    let mut refused = Vec::new();
+    for form in forms::forms(opcode, ty, access) {
+        let mut told = |what: String| faults.push(format!("{opcode}.{ty}: {what}\n{}", form.func.display()));
+        let mut results = Vec::new();
+        for isa in isas {
+            match outcome(isa, &form) {
+                Ok(result) => results.push(result),
+                Err(what) => told(what),
+            }
+        }
+        let refusals = results.iter().filter(|r| matches!(r, Outcome::Refused(_))).count();
+        if refusals != 0 && refusals != results.len() {
+            told(format!(
+                "compiled with some settings and refused with others: {results:?}"
+            ));
+        }
+        let types = form.func.dfg.values().map(|value| form.func.dfg.value_type(value));
+        let all_covered = types.into_iter().all(validate::is_covered);
+        match results.into_iter().next() {
+            Some(Outcome::Refused(why)) => refused.push((why, all_covered)),
+            Some(good) => compiled.push(good),
+            None => {}
+        }
+    }
+    // A form with another operand of a type that is not covered says nothing about this one.
+    if !compiled.is_empty() && refused.iter().any(|(_, all_covered)| *all_covered) {
+        faults.push(format!(
+            "{opcode}.{ty}: some forms on covered types are refused: {refused:?}"
+        ));
+    }
+    let mut all = compiled;
+    if all.is_empty() {
+        all.extend(refused.into_iter().map(|(why, _)| Outcome::Refused(why)));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// `a` to `z`, then `aa` to `zz`.
+fn letter(number: usize) -> String {
+    let letter = char::from(b'a' + u8::try_from(number % 26).unwrap());
+    letter.to_string().repeat(1 + number / 26)
+}
+
+/// Reasons of refusals with the letters that stand for them in the table.
+#[derive(Default)]
+struct Footnotes(BTreeMap<String, usize>);
+
+impl Footnotes {
+    fn mark(&mut self, reason: &str) -> String {
+        // The reader sees the types in the table and in the CLIF.
+        let general = match reason
+            .strip_prefix("with a value of type ")
+            .and_then(|rest| rest.split_once(';'))
+        {
+            Some((_, help)) => format!("a value has a type that is not compiled;{help}"),
+            None if reason.starts_with('.') => "the instruction with this type".to_owned(),
+            None => reason.to_owned(),
+        };
+        let next = self.0.len();
+        let number = *self.0.entry(general).or_insert(next);
+        format!("*{}*", letter(number))
+    }
+
+    fn text(&self) -> String {
+        let mut list: Vec<_> = self.0.iter().map(|(reason, number)| (*number, reason)).collect();
+        list.sort();
+        let mut text = String::new();
+        for (number, reason) in list {
+            let _ = writeln!(text, "- *{}*: {reason}", letter(number));
+        }
+        text
+    }
+}
+
+fn show(outcomes: &[Outcome], notes: &mut Footnotes) -> String {
+    let count = |outcome: &Outcome| {
+        if let Outcome::Instructions(n) = outcome {
+            Some(*n)
+        } else {
+            None
+        }
+    };
+    let counts: Vec<usize> = outcomes.iter().filter_map(count).collect();
+    let mut parts = Vec::new();
+    match (counts.first(), counts.last()) {
+        (Some(least), Some(most)) if least == most => parts.push(least.to_string()),
+        (Some(least), Some(most)) => parts.push(format!("{least}–{most}")),
+        _ => {}
+    }
+    if outcomes.contains(&Outcome::Runtime) {
+        parts.push("call".to_owned());
+    }
+    for outcome in outcomes {
+        if let Outcome::Refused(reason) = outcome {
+            let mark = notes.mark(reason);
+            if !parts.contains(&mark) {
+                parts.push(mark);
+            }
+        }
+    }
+    parts.join(" ")
+}
+
+#[test]
+fn clif_support() {
+    // The first one counts: the instruction that keeps a load away from the return is not the load's.
+    let isas = [isa("none", false), isa("none", true), isa("speed", true)];
+    let columns = forms::columns();
+    let others = forms::other_vectors();
+    let mut notes = Footnotes::default();
+    let mut faults = Vec::new();
+    let mut typed = String::from("| opcode |");
+    for ty in &columns {
+        let _ = write!(typed, " {ty} |");
+    }
+    let _ = writeln!(typed, " other vectors |\n|---|{}---|", "---|".repeat(columns.len()));
+    let mut plain = String::from("| opcode | |\n|---|---|\n");
+    for &opcode in Opcode::all() {
+        for &access in Access::of(opcode) {
+            let name = format!("`{opcode}`{}", access.note());
+            if !opcode.constraints().is_polymorphic() {
+                let outcomes = cell(&isas, opcode, ir::types::INVALID, access, &mut faults);
+                if outcomes.is_empty() {
+                    faults.push(format!("{opcode}: no form that the verifier accepts"));
+                }
+                let _ = writeln!(plain, "| {name} | {} |", show(&outcomes, &mut notes));
+                continue;
+            }
+            let mut cells: Vec<Vec<Outcome>> = columns
+                .iter()
+                .map(|&ty| cell(&isas, opcode, ty, access, &mut faults))
+                .collect();
+            let mut rest: Vec<Outcome> = others
+                .iter()
+                .flat_map(|&ty| cell(&isas, opcode, ty, access, &mut faults))
+                .collect();
+            rest.sort();
+            rest.dedup();
+            cells.push(rest);
+            if cells.iter().all(Vec::is_empty) {
+                faults.push(format!("{opcode}: no form that the verifier accepts"));
+            }
+            let shown: Vec<String> = cells.iter().map(|cell| show(cell, &mut notes)).collect();
+            let _ = writeln!(typed, "| {name} | {} |", shown.join(" | "));
+        }
+    }
+    let shown: Vec<&str> = faults.iter().take(20).map(String::as_str).collect();
+    assert!(
+        faults.is_empty(),
+        "{} faults, the first are:\n{}",
+        faults.len(),
+        shown.join("\n")
+    );
+    let notes = notes.text();
+    let limits = sessions::limits(&isas[0]);
+    let text = format!(
+        "{HEAD}\n{limits}\n{LEGEND}\n{notes}\n## Instructions with a type\n\n{typed}\n## Instructions without a type\n\n{plain}"
+    );
+    check_document("clif-support.md", &text);
+}
+
+const HEAD: &str = "\
+# CLIF support
+
+Made by `cargo test --test docs`, which compiles every opcode on every type; do not edit.
+
+A function is compiled as a whole or refused as a whole, with all reasons. A refusal names the function, the instruction and
+the nearest form that works, where there is one.
+
+## What holds for all instructions
+
+- Values are `i8`, `i16` or `i32`. This goes for every value of a function, its arguments and its results. A shift amount,
+  an index or an address of another type is refused too.
+- Addresses have 32 bits.
+- Integers are exact, and everything that CLIF leaves to the width (shift amounts, narrow compares, overflow) is as CLIF says.
+  Upper bits of `i8` and `i16` arguments and results are undefined unless the signature says `uext` or `sext`.
+- `load` and `store` without the flag `aligned` work at any address: they access single bytes unless the address is known to
+  be aligned. With the flag, an address that is not aligned stops the thread, a little later than the access.
+- Other reasons for refusal:
+";
+
+const LEGEND: &str = "\
+## How to read the tables
+
+The test makes a function of one block with this one instruction, its operands as parameters and its results as results,
+and compiles it at `opt_level=none`. (For the numbers, the work-around of the erratum `lost_result_before_taken_branch` is off: it
+may put one more instruction between a load and the return.)
+
+- A number is the number of machine instructions beside the returns. `1`: the instruction is native. `0`: nothing has to be
+  done. More: a sequence. A range: it depends on the other operands' types. The numbers contain what the instruction brings
+  with it: the frame of a call, the code behind a trap, the rows of a branch table with two entries, constants.
+- `call`: a routine of the runtime is called.
+- An empty cell: CLIF has no such form.
+- A letter: refused for this reason. With the work-around, and at `opt_level=speed`, the same forms are compiled and refused;
+  the test checks it.
+
+The type is the controlling type of the instruction: that of the result or, where results say nothing, of the first operand.
+`other vectors` are those with 2, 4, 8 or 32 lanes, and those of dynamic size.
+
+Reasons:
+";
