@@ -254,7 +254,7 @@ fn table_with_far_targets() {
 #[test]
 fn around_the_reach() {
     let first = REACH / 4 - 12;
-    for filler in (first..first + 20).step_by(1) {
+    for filler in first..first + 20 {
         let mut program = program(("none", "single_pass"));
         // Without arguments of the edges, so that the filler is what lies between.
         let forwards = function("forwards", 2, |b, params| {
@@ -286,7 +286,7 @@ fn around_the_reach() {
         });
         program.define(&forwards).unwrap();
         program.define(&backwards).unwrap();
-        // Addresses of the stack, which the harness made; nothing else lives this far down.
+        // An address that nothing else uses.
         assert_eq!(
             call(&mut program, "forwards", &[7, 0x4000_0000]).unwrap(),
             7,
@@ -309,7 +309,7 @@ fn fill(b: &mut FunctionBuilder<'_>, address: Value, count: usize) {
     }
 }
 
-/// The same at an address that is made up.
+/// The same at an address that nothing else uses.
 fn fill_unused(b: &mut FunctionBuilder<'_>, value: Value, count: usize) {
     let address = constant(b, 0x4000_0000);
     for _ in 0..count {
