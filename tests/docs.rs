@@ -102,6 +102,8 @@ fn errata() {
 #[test]
 fn embedding() {
     embed::main().unwrap();
+    fn can_be_shared<T: Send + Sync>() {}
+    can_be_shared::<Isa>();
 }
 
 /// What became of a form.
