@@ -2,15 +2,14 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, BlockArg, Function, InstBuilder, Signature, UserFuncName, types::I32};
-use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_naplespu::{Program, isa_builder};
+use cranelift_naplespu::{Isa, Program, isa_builder};
 use std::error::Error;
-use target_lexicon::PointerWidth;
 
 /// `%triangle(n)`: the sum of the numbers from `n` down to 1.
-fn triangle() -> Function {
+fn triangle(isa: &Isa) -> Function {
     let mut sig = Signature::new(CallConv::Fast);
     sig.params.push(AbiParam::new(I32));
     sig.returns.push(AbiParam::new(I32));
@@ -36,11 +35,7 @@ fn triangle() -> Function {
     b.switch_to_block(exit);
     b.ins().return_(&[sum]);
     b.seal_all_blocks();
-    b.finalize(TargetFrontendConfig {
-        default_call_conv: CallConv::Fast,
-        pointer_width: PointerWidth::U32,
-        page_size_align_log2: 12,
-    });
+    b.finalize(isa.frontend_config());
     func
 }
 
@@ -49,8 +44,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;
     let isa = isa_builder("naplespu".parse()?).finish(settings::Flags::new(flags));
-    let mut program = Program::new(isa);
-    program.define(&triangle()).map_err(|error| error.to_string())?;
+    let mut program = Program::new(isa.clone());
+    program.define(&triangle(&isa)).map_err(|error| error.to_string())?;
     println!("{}", program.code("triangle").ok_or("no code")?.disassemble(None));
     let results = program.call("triangle", &[DataValue::I32(100)])?;
     println!("%triangle(100) = {}", results[0]);

@@ -9,41 +9,42 @@ use cranelift_codegen::verifier::VerifierErrors;
 
 /// Checks that the function is valid CLIF.
 ///
-/// Cranelift's verifier wants a Cranelift target for `get_frame_pointer` and `get_return_address`, which this target
-/// always has; it is shown constants in their place.
+/// Cranelift's verifier wants a Cranelift target for instructions that name the frame or the pinned register; it is shown
+/// constants in their place.
 ///
 /// # Errors
 ///
 /// Everything the verifier found.
 pub fn verify_function(func: &Function, flags: &Flags) -> Result<(), VerifierErrors> {
-    let needs_target = |inst: &Inst| {
-        matches!(
-            func.dfg.insts[*inst].opcode(),
-            Opcode::GetFramePointer | Opcode::GetReturnAddress
-        )
-    };
     let special: Vec<Inst> = func
         .layout
         .blocks()
         .flat_map(|block| func.layout.block_insts(block))
-        .filter(needs_target)
+        .filter(|&inst| wants_target(func.dfg.insts[inst].opcode()))
         .collect();
     if special.is_empty() {
         return cranelift_codegen::verify_function(func, flags);
     }
     let mut copy = func.clone();
     for inst in special {
-        if let Some(ty) = func
-            .dfg
-            .inst_results(inst)
-            .first()
-            .map(|&v| func.dfg.value_type(v))
-            .filter(|ty| ty.is_int())
-        {
-            copy.replace(inst).iconst(ty, 0);
+        match func.dfg.inst_results(inst).first().map(|&v| func.dfg.value_type(v)) {
+            Some(ty) if ty.is_int() => {
+                copy.replace(inst).iconst(ty, 0);
+            }
+            Some(_) => {}
+            None => {
+                copy.replace(inst).nop();
+            }
         }
     }
     cranelift_codegen::verify_function(&copy, flags)
+}
+
+fn wants_target(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::GetFramePointer | Opcode::GetReturnAddress | Opcode::GetPinnedReg | Opcode::SetPinnedReg
+    )
 }
 
 /// Checks the function if the flag `enable_verifier` says so.

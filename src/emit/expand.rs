@@ -296,9 +296,14 @@ impl Expander<'_> {
     }
 
     fn add(&mut self, dst: Reg, base: Reg, number: i64) {
-        match i32::try_from(number).ok().filter(|&n| fits(OperandKind::Simm9, n)) {
+        let fitting = |n: i64| i32::try_from(n).ok().filter(|&n| fits(OperandKind::Simm9, n));
+        match fitting(number) {
             Some(0) => self.move_reg(real(dst), real(base)),
             Some(n) => self.op(Opcode::ADDSSI, [real(dst).into(), real(base).into(), n.into()]),
+            None if let Some(n) = fitting(-number) => {
+                // One more number is in reach of a subtraction.
+                self.op(Opcode::SUBSSI, [real(dst).into(), real(base).into(), n.into()]);
+            }
             None if dst != base => self.add_far(dst, base, number),
             None => {
                 self.constant(real(Reg::SCRATCH), (number & i64::from(u32::MAX)) as u32);
@@ -440,7 +445,7 @@ impl Expander<'_> {
                 tmp,
                 base,
                 entries,
-            } => {
+            } if !entries.is_empty() => {
                 let labels: Vec<Label> = succs.iter().map(|&s| label(s)).collect();
                 self.table(*index, *tmp, *base, entries, &labels);
             }
@@ -455,10 +460,6 @@ impl Expander<'_> {
     /// A branch table is a row of jumps; the index picks one. That needs no data and no relocation.
     fn table(&mut self, index: Reg, tmp: Reg, base: Reg, entries: &[u32], labels: &[Label]) {
         let default = labels[0];
-        if entries.is_empty() {
-            self.jump(default);
-            return;
-        }
         let (index, scratch, base) = (real(index), real(tmp), real(base));
         let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         match i32::try_from(count).ok().filter(|&n| fits(OperandKind::Simm9, n)) {

@@ -26,9 +26,8 @@ pub struct Hoist {
 }
 
 impl Hoist {
-    /// Finds the loops of the function.
-    pub fn new(ctx: &mut Context, order: &BlockOrder) -> Self {
-        ctx.compute_loop_analysis();
+    /// Finds out where constants can go. The loops of the function must have been analysed.
+    pub fn new(ctx: &Context, order: &BlockOrder) -> Self {
         let loops = &ctx.loop_analysis;
         let func = &ctx.func;
 

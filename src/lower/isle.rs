@@ -108,6 +108,25 @@ impl Lower<'_> {
         }
     }
 
+    /// Whether the value is the second result of an instruction that tells about overflow: 0 or 1 in a full register.
+    fn is_overflow_flag(&self, value: Value) -> bool {
+        let def = self.func.dfg.value_def(self.func.dfg.resolve_aliases(value));
+        let ValueDef::Result(inst, 1) = def else { return false };
+        matches!(
+            self.func.dfg.insts[inst].opcode(),
+            Opcode::UaddOverflow
+                | Opcode::SaddOverflow
+                | Opcode::UsubOverflow
+                | Opcode::SsubOverflow
+                | Opcode::UmulOverflow
+                | Opcode::SmulOverflow
+                | Opcode::UaddOverflowCin
+                | Opcode::SaddOverflowCin
+                | Opcode::UsubOverflowBin
+                | Opcode::SsubOverflowBin
+        )
+    }
+
     fn opcode_of(&self, value: Value) -> Option<Opcode> {
         self.defining(value).map(|inst| self.func.dfg.insts[inst].opcode())
     }
@@ -391,9 +410,16 @@ impl generated::Context for Lower<'_> {
         Gpr(Reg::Virtual(self.constant(number)))
     }
 
+    fn signed_const_gpr(&mut self, number: i32) -> Gpr {
+        self.const_gpr(number.cast_unsigned())
+    }
+
     // What is known about upper bits.
 
     fn known_zero_extended(&mut self, value: Value) -> Option<Value> {
+        if self.is_overflow_flag(value) {
+            return Some(value);
+        }
         let inst = self.defining(value)?;
         let opcode = self.func.dfg.insts[inst].opcode();
         // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
@@ -410,7 +436,8 @@ impl generated::Context for Lower<'_> {
     }
 
     fn boolean(&mut self, value: Value) -> Option<Value> {
-        (self.opcode_of(value)? == Opcode::Icmp).then_some(value)
+        let known = self.is_overflow_flag(value) || self.opcode_of(value)? == Opcode::Icmp;
+        known.then_some(value)
     }
 
     // Memory.

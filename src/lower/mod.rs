@@ -114,10 +114,15 @@ pub struct Lower<'a> {
 ///
 /// [`CompileError::Unsupported`] for an instruction that no rule covers.
 pub fn lower(ctx: &mut Context, isa: &Isa, sig: SigInfo) -> Result<VCode, CompileError> {
+    let optimize = isa.flags().opt_level() != OptLevel::None;
+    if optimize {
+        ctx.compute_loop_analysis();
+    }
     let order = BlockOrder::new(ctx);
-    let hoist = match isa.flags().opt_level() {
-        OptLevel::None => Hoist::default(),
-        OptLevel::Speed | OptLevel::SpeedAndSize => Hoist::new(ctx, &order),
+    let hoist = if optimize {
+        Hoist::new(ctx, &order)
+    } else {
+        Hoist::default()
     };
     let mut lower = Lower::new(&ctx.func, isa, sig, hoist);
     lower.run(&order)?;
@@ -496,9 +501,15 @@ impl<'a> Lower<'a> {
         let value = self.func.dfg.resolve_aliases(value);
         let regs = self.value_regs[value];
         if let (Some(constant), Some(ValueRegs { len: 1, .. })) = (self.as_constant(value), regs) {
-            // Upper bits of narrow integers are undefined, so the sign extension is as good as any; it shares more.
-            let bits = self.func.dfg.value_type(value).bits();
-            return ValueRegs::one(self.constant(sign_extend(constant, bits)));
+            // Upper bits of narrow integers are undefined: zeros make a number of one instruction of any of them, and all
+            // ones is another that is shared with -1 of other types.
+            let signed = sign_extend(constant, self.func.dfg.value_type(value).bits());
+            let number = if signed == u32::MAX {
+                signed
+            } else {
+                (constant & u64::from(u32::MAX)) as u32
+            };
+            return ValueRegs::one(self.constant(number));
         }
         self.lowered_uses[value] += 1;
         regs.unwrap_or_else(|| {

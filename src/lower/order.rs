@@ -7,6 +7,7 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode};
+use cranelift_codegen::loop_analysis::Loop;
 use std::collections::HashMap;
 
 /// A block of the VCode to be.
@@ -78,6 +79,9 @@ impl BlockOrder {
     pub fn new(ctx: &Context) -> Self {
         let func = &ctx.func;
         let mut order: Vec<Block> = ctx.domtree.cfg_rpo().copied().collect();
+        if ctx.loop_analysis.is_valid() {
+            order = keep_loops_together(ctx, &order);
+        }
         let entry = func.layout.entry_block();
         order.sort_by_key(|&b| Some(b) != entry && func.layout.is_cold(b));
 
@@ -152,6 +156,45 @@ impl BlockOrder {
             .collect();
         Self { blocks }
     }
+}
+
+/// The blocks in an order in which each loop is one stretch that begins with its header, so that code behind a loop does
+/// not stand inside it. Otherwise the given order is kept.
+fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Vec<Block> {
+    enum Part {
+        Block(Block),
+        Loop(Loop),
+    }
+    let loops = &ctx.loop_analysis;
+    let mut top: Vec<Part> = Vec::new();
+    let mut parts: HashMap<Loop, Vec<Part>> = HashMap::new();
+    for &block in rpo {
+        let inside = loops.innermost_loop(block);
+        if let Some(inner) = inside
+            && loops.loop_header(inner) == block
+        {
+            match loops.loop_parent(inner) {
+                Some(outer) => parts.entry(outer).or_default().push(Part::Loop(inner)),
+                None => top.push(Part::Loop(inner)),
+            }
+        }
+        match inside {
+            Some(inner) => parts.entry(inner).or_default().push(Part::Block(block)),
+            None => top.push(Part::Block(block)),
+        }
+    }
+    let mut order = Vec::with_capacity(rpo.len());
+    let mut stack = vec![top.into_iter()];
+    while let Some(list) = stack.last_mut() {
+        match list.next() {
+            Some(Part::Block(block)) => order.push(block),
+            Some(Part::Loop(inner)) => stack.push(parts.remove(&inner).unwrap_or_default().into_iter()),
+            None => {
+                stack.pop();
+            }
+        }
+    }
+    order
 }
 
 /// For each entry of a branch table, the position of its edge among the distinct calls.
