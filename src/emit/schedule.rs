@@ -5,6 +5,7 @@
 //! branch or an instruction with effects of its own; branches keep their places.
 
 use super::{Item, Items};
+use crate::inst::reg::Reg as Operand;
 use npu_mc::{Inst, Reg};
 use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
@@ -48,6 +49,8 @@ fn is_fixed(list: &[Item], index: usize) -> bool {
         || item.glued
         || index > 0 && list[index - 1].glued
         || item.trap.is_some()
+        // Nothing lives below the stack pointer, so no access may change sides with it.
+        || item.inst.defs().any(|def| Some(def) == Operand::SP.as_real())
 }
 
 /// An instruction and what has to wait for it.

@@ -216,18 +216,9 @@ impl generated::Context for Lower<'_> {
     // Looking at CLIF.
 
     fn inst_data_value(&mut self, inst: Inst) -> (Type, InstructionData) {
-        (
-            self.result_type(inst).unwrap_or(types::INVALID),
-            self.func.dfg.insts[inst],
-        )
-    }
-
-    fn result_type(&mut self, inst: Inst) -> Option<Type> {
-        self.func
-            .dfg
-            .inst_results(inst)
-            .first()
-            .map(|&v| self.func.dfg.value_type(v))
+        let result = self.func.dfg.inst_results(inst).first();
+        let ty = result.map_or(types::INVALID, |&v| self.func.dfg.value_type(v));
+        (ty, self.func.dfg.insts[inst])
     }
 
     fn def_inst(&mut self, value: Value) -> Option<Inst> {
@@ -310,16 +301,8 @@ impl generated::Context for Lower<'_> {
         matches!(ty, types::I8 | types::I16).then_some(ty)
     }
 
-    fn ty_bits(&mut self, ty: Type) -> u32 {
-        ty.bits()
-    }
-
     fn width_imm(&mut self, ty: Type) -> Simm9 {
         small(ty.bits())
-    }
-
-    fn spare_imm(&mut self, ty: Type) -> Simm9 {
-        small(32 - ty.bits())
     }
 
     fn neg_spare_imm(&mut self, ty: Type) -> Simm9 {
@@ -372,10 +355,6 @@ impl generated::Context for Lower<'_> {
         (self.as_constant(value)? == 0).then_some(value)
     }
 
-    fn all_ones(&mut self, value: Value) -> Option<Value> {
-        (self.signed_constant(value)? == -1).then_some(value)
-    }
-
     fn nonzero_constant(&mut self, value: Value) -> Option<Value> {
         (self.scalar_constant(value)? != 0).then_some(value)
     }
@@ -400,10 +379,6 @@ impl generated::Context for Lower<'_> {
 
     fn simm9_const(&mut self, number: i32) -> Simm9 {
         simm9(i64::from(number)).unwrap_or(Simm9(0))
-    }
-
-    fn as_simm9(&mut self, number: i32) -> Option<Simm9> {
-        simm9(i64::from(number))
     }
 
     fn const_gpr(&mut self, number: u32) -> Gpr {

@@ -15,9 +15,8 @@ pub mod order;
 
 use crate::abi::sig::SigInfo;
 use crate::error::{CompileError, Refusal};
-use crate::inst::{Cond, MInst, operands::OperandVisitor, reg::Reg};
+use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
 use crate::isa::Isa;
-use crate::regalloc::RegisterSet;
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use constants::ConstantPool;
 use cranelift_codegen::Context;
@@ -525,11 +524,6 @@ impl<'a> Lower<'a> {
         })
     }
 
-    /// How many uses a value has in reachable code.
-    pub fn use_count(&self, value: Value) -> u32 {
-        self.uses[self.func.dfg.resolve_aliases(value)]
-    }
-
     /// Asks the load that defines the value for sign extension to 32 bits, if the value has no other user.
     pub fn request_signed_load(&mut self, value: Value) -> bool {
         let value = self.func.dfg.resolve_aliases(value);
@@ -560,11 +554,6 @@ impl<'a> Lower<'a> {
     /// Pointer to the area for results in memory.
     pub fn ret_area(&self) -> Option<VReg> {
         self.ret_area
-    }
-
-    /// Emits a conditional branch as the block's terminator.
-    pub fn emit_cond_br(&mut self, cond: Cond) {
-        self.emit(MInst::CondBr { cond });
     }
 
     fn label_results(&mut self, results: &[Value]) {
@@ -653,11 +642,6 @@ impl<'a> Lower<'a> {
         self.vcode.num_vregs = self.aliases.len();
         self.vcode.incoming_args = self.sig.stack_args;
         self.vcode.finish();
-    }
-
-    /// Which registers the function itself may use.
-    pub fn register_set(&self) -> RegisterSet {
-        self.sig.registers
     }
 }
 
