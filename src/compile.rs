@@ -49,6 +49,9 @@ pub(crate) fn run(
     let frame = frame::layout(&ctx.func, &vcode, &output, registers, frame_pointer)?;
     let mut items = emit::expand::expand(&vcode, &output, &frame, isa);
     if isa.flags().opt_level() != OptLevel::None {
+        if vcode.labels.is_empty() {
+            emit::copies::run(&mut items, registers);
+        }
         emit::schedule::run(&mut items);
     }
     if isa.has_erratum("lost_result_before_taken_branch") {

@@ -1,9 +1,10 @@
 //! From allocated VCode to bytes.
 //!
 //! [`expand`](mod@expand) turns every VCode instruction into machine instructions with symbolic targets,
-//! [`schedule`](mod@schedule) fills the time that results take, [`hazard`](mod@hazard) keeps the order free of what the hardware gets wrong, [`relax`](mod@relax) replaces branches
+//! [`copies`](mod@copies) drops moves, [`schedule`](mod@schedule) fills the time that results take, [`hazard`](mod@hazard) keeps the order free of what the hardware gets wrong, [`relax`](mod@relax) replaces branches
 //! that do not reach, and [`encode`](mod@encode) writes words, relocations, traps and debug information.
 
+pub mod copies;
 pub mod encode;
 pub mod expand;
 pub mod hazard;
