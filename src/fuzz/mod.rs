@@ -1,6 +1,6 @@
 //! Differential testing: random integer CLIF, compiled and simulated, against `cranelift-interpreter`.
 //!
-//! [`generate`] makes valid functions from bytes, [`check`] compares, [`shrink`](shrink::shrink) makes a failing case
+//! `generate` makes valid functions from bytes, [`check`] compares, [`shrink`](shrink::shrink) makes a failing case
 //! small. The same body runs under `cargo test` for a fixed number of seeds and under cargo-fuzz without end. Not part
 //! of the public contract of this crate.
 //!
