@@ -417,7 +417,7 @@ impl Program {
             }
             Stop::StepLimit => Err(RunError::Timeout { steps: self.step_limit }),
             Stop::Ended { .. } => Err(self.trap()),
-            other => Err(RunError::Stopped(format!("the simulator stopped: {other:?}"))),
+            other => Err(RunError::Stopped(format!("the simulator stopped: {other}"))),
         }
     }
 

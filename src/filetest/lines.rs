@@ -38,10 +38,11 @@ pub struct RunLines {
 }
 
 impl RunLines {
-    /// Finds the run lines. A line calls the function that it names. With `in_place`, and for names that the file does not
-    /// have, it calls the function that it stands behind, whatever name it gives: so Cranelift reads files of its own.
+    /// Finds the run lines. A line calls the function that it names; one without a name calls the function that it stands
+    /// behind. With `in_place` every line calls the function that it stands behind, whatever name it gives: so Cranelift
+    /// reads files of its own.
     ///
-    /// Lines in front of the first function that name no function of the file are faults.
+    /// Lines that name a function that the file does not have are faults.
     pub fn collect(file: &ClifFile, in_place: bool, faults: &mut Vec<Diagnostic>) -> RunLines {
         let mut list = Vec::new();
         if !in_place {
@@ -62,6 +63,17 @@ impl RunLines {
         for (index, case) in file.functions.iter().enumerate() {
             for comment in case.comments.iter().filter(|c| is_run_line(&c.text)) {
                 let by_name = named(file, &comment.text).filter(|_| !in_place);
+                if by_name.is_none() && !in_place && names_something(&comment.text) {
+                    faults.push(
+                        Diagnostic::new(
+                            "this run line names no function of the file",
+                            comment.offset..comment.offset + comment.text.len(),
+                            "",
+                        )
+                        .note("a line calls the function that it names, wherever it stands"),
+                    );
+                    continue;
+                }
                 list.push(RunLine::new(file, by_name.unwrap_or(index), comment));
             }
         }
@@ -180,6 +192,13 @@ fn named(file: &ClifFile, comment: &str) -> Option<usize> {
     let (_, call) = bare(comment).split_once(':')?;
     let name = call.split('(').next()?.trim();
     file.functions.iter().position(|f| f.name == name)
+}
+
+/// Whether a run line gives a name at all: the shortest form is `; run` alone.
+fn names_something(comment: &str) -> bool {
+    bare(comment)
+        .split_once(':')
+        .is_some_and(|(_, call)| call.trim_start().starts_with('%'))
 }
 
 /// Compares results with what the command expects; gives the text of a `print:`.

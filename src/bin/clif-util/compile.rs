@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
     emit: Vec<Form>,
 
-    /// Where to write to instead of standard output; bytes are written raw
+    /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }

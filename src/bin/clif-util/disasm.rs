@@ -83,7 +83,7 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
                 cranelift_naplespu::filetest::Diagnostic::new(error.message, start..end, "here")
             })
             .collect();
-        eprint!("{}", source.render(&faults));
+        output::complain(&source.render(&faults));
         Stop::Told
     })?;
     Ok((format, image))

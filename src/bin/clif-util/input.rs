@@ -81,7 +81,7 @@ pub fn told(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
     if faults.is_empty() {
         return Ok(());
     }
-    eprint!("{}", file.source.render(faults));
+    crate::output::complain(&file.source.render(faults));
     Err(Stop::Told)
 }
 

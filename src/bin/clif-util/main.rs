@@ -86,11 +86,11 @@ fn main() -> ExitCode {
         Ok(Ok(()) | Err(Stop::Closed)) => ExitCode::SUCCESS,
         Ok(Err(Stop::Told)) => ExitCode::FAILURE,
         Ok(Err(Stop::Fault(text))) => {
-            eprintln!("error: {text}");
+            output::complain(&format!("error: {text}\n"));
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            output::complain(&format!("error: {error}\n"));
             ExitCode::FAILURE
         }
     }
@@ -112,7 +112,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         if let Some(subcommand) = command.find_subcommand_mut(&name) {
             usage = subcommand.render_usage();
         }
-        eprintln!("\n{usage}");
+        output::complain(&format!("\n{usage}\n"));
     }
     ExitCode::from(2)
 }

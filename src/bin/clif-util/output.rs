@@ -22,3 +22,8 @@ pub fn print(bytes: &[u8]) -> Result<(), Stop> {
     out.flush()?;
     Ok(())
 }
+
+/// Writes to standard error. If nobody reads it any more there is nobody to tell, and the exit status says the rest.
+pub fn complain(text: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+}

@@ -74,9 +74,14 @@ pub fn run(args: &Args) -> Outcome {
         // A piece of code without an address of its own, to be run there.
         only.address = pc;
     }
-    let first = image.segments.first().map_or(0, |s| s.address);
+    let Some(first) = image.segments.iter().find(|s| !s.bytes.is_empty()).map(|s| s.address) else {
+        return Err(Stop::Fault("the image is empty".to_owned()));
+    };
     let boot = npu_mc::machine::BOOT_PC;
     let start = args.pc.unwrap_or(if holds(&image, boot) { boot } else { first });
+    if start % npu_mc::machine::INSTRUCTION_SIZE != 0 {
+        return Err(Stop::Fault(format!("{start:#010x} is no address of an instruction")));
+    }
     let mut machine = Machine::new(Config {
         strict: args.strict,
         ..Config::default()
@@ -119,10 +124,10 @@ pub fn run(args: &Args) -> Outcome {
     let _ = writeln!(text, "{halt}, {steps} instructions");
     output::print(text.as_bytes())?;
     for finding in machine.findings() {
-        eprintln!(
-            "warning: erratum {} at {:#010x}: {}",
+        output::complain(&format!(
+            "warning: erratum {} at {:#010x}: {}\n",
             finding.hazard, finding.pc, finding.detail
-        );
+        ));
     }
     match halt {
         Halt::Ended { status } if status == Status::ENDED => Ok(()),
