@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     let boot = npu_mc::machine::BOOT_PC;
     let start = args.pc.unwrap_or(if holds(&image, boot) { boot } else { first });
-    if start % npu_mc::machine::INSTRUCTION_SIZE != 0 {
+    if !start.is_multiple_of(npu_mc::machine::INSTRUCTION_SIZE) {
         return Err(Stop::Fault(format!("{start:#010x} is no address of an instruction")));
     }
     let mut machine = Machine::new(Config {
