@@ -16,6 +16,7 @@ mod isa;
 mod output;
 mod print_cfg;
 mod run;
+mod run_lines;
 mod sim;
 mod test;
 

@@ -1,6 +1,6 @@
 //! `clif-util run`: run lines, compiled and simulated.
 
-use crate::{Outcome, Stop, input, output};
+use crate::{Outcome, Stop, input, output, run_lines};
 use cranelift_naplespu::Program;
 use cranelift_naplespu::filetest::file::call_simulated;
 use cranelift_naplespu::filetest::lines::RunLines;
@@ -30,27 +30,7 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let mut summary = Summary::default();
-    let mut good = true;
-    for path in &args.files {
-        // A bad file does not keep the others from running.
-        match run_file(args, path, &mut summary) {
-            Ok(()) => {}
-            Err(Stop::Told) => good = false,
-            Err(stop) => return Err(stop),
-        }
-    }
-    let lines = summary.lines;
-    let text = format!(
-        "run lines: {} passed, {} failed, {} refused\n",
-        lines.passed, lines.failed, lines.refused
-    );
-    output::print(text.as_bytes())?;
-    if good && lines.failed == 0 && lines.refused == 0 {
-        Ok(())
-    } else {
-        Err(Stop::Told)
-    }
+    run_lines::in_files(&args.files, |path, summary| run_file(args, path, summary))
 }
 
 fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outcome {

@@ -1,0 +1,29 @@
+//! What `run` and `interpret` share: all files one after the other, and the line that sums them up.
+
+use crate::{Outcome, Stop, output};
+use cranelift_naplespu::filetest::Summary;
+use std::path::{Path, PathBuf};
+
+/// Runs every file and tells how many run lines passed. A bad file does not keep the others from running.
+pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary) -> Outcome) -> Outcome {
+    let mut summary = Summary::default();
+    let mut good = true;
+    for path in files {
+        match run_file(path, &mut summary) {
+            Ok(()) => {}
+            Err(Stop::Told) => good = false,
+            Err(stop) => return Err(stop),
+        }
+    }
+    let lines = summary.lines;
+    let text = format!(
+        "run lines: {} passed, {} failed, {} refused\n",
+        lines.passed, lines.failed, lines.refused
+    );
+    output::print(text.as_bytes())?;
+    if good && lines.failed == 0 && lines.refused == 0 {
+        Ok(())
+    } else {
+        Err(Stop::Told)
+    }
+}
