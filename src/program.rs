@@ -223,6 +223,36 @@ impl Program {
         self.by_name.get(name).map(|&index| self.functions[index].address)
     }
 
+    /// Writes memory of the device, which keeps it until the next function is defined.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Stopped`] if the simulated memory is full, and what [`Program::call`] gives for a program that cannot be
+    /// linked.
+    pub fn write_memory(&mut self, address: u32, bytes: &[u8]) -> Result<(), RunError> {
+        if self.linked.is_none() {
+            self.link()?;
+        }
+        let written = self
+            .linked
+            .as_mut()
+            .map(|machine| machine.memory_mut().write(address, bytes));
+        match written {
+            Some(Err(full)) => Err(RunError::Stopped(format!(
+                "simulated memory is full at {:#x}",
+                full.address
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a word of the device's memory: 0 where nothing was written.
+    pub fn read_word(&self, address: u32) -> u32 {
+        self.linked
+            .as_ref()
+            .map_or(0, |machine| machine.memory().read_u32(address))
+    }
+
     /// Limits the instructions of each call.
     pub fn set_step_limit(&mut self, steps: u64) {
         self.step_limit = steps;

@@ -57,7 +57,7 @@ pub fn clobbered(registers: RegisterSet) -> PRegSet {
 }
 
 /// How many of the caller-saved scalars a `preserve_all` function may change.
-const PRESERVE_ALL_SCRATCH: usize = 10;
+const PRESERVE_ALL_SCRATCH: usize = 20;
 
 fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
     info.preferred

@@ -11,6 +11,7 @@ use crate::runtime::Routine;
 use cranelift_codegen::ir::{ArgumentExtension, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
+use smallvec::SmallVec;
 
 /// Alignment of the areas for stack arguments and results, in bytes.
 const AREA_ALIGN: u32 = npu_mc::machine::STACK_ALIGN;
@@ -96,7 +97,7 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
 }
 
 /// The registers of a value on its way out, narrow integers extended as the signature asks.
-fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> smallvec::SmallVec<[VReg; 4]> {
+fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
     let narrow = ctx.func.dfg.value_type(value).bits() < 32;
     let extended = if narrow {
         isle::extended(ctx, value, extension).as_virtual()
@@ -186,7 +187,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     let mut loads = Vec::new();
     let mut output = InstOutput::new();
     for (places, param) in info.rets.iter().zip(&ctx.func.dfg.signatures[sig].returns.clone()) {
-        let mut regs: smallvec::SmallVec<[VReg; 4]> = smallvec::SmallVec::new();
+        let mut regs: SmallVec<[VReg; 4]> = smallvec::SmallVec::new();
         let (class, _) = crate::lower::registers_of(param.value_type)?;
         for &place in places {
             let reg = ctx.new_vreg(class);
@@ -244,30 +245,24 @@ fn push_call(
     })));
 }
 
-/// Calls a routine of the runtime on two words; gives its result.
-pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: [Reg; 2]) -> Reg {
+/// Calls a routine of the runtime; gives its results. Both lists are as long as [`Routine::words`] says.
+pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: &[Reg]) -> SmallVec<[Reg; 4]> {
     let info = routine.signature();
-    let result = Reg::Virtual(ctx.new_vreg(RegClass::Int));
     let in_reg = |places: &super::sig::Places| match places.first() {
         Some(&Place::Reg(reg)) => Some(reg),
         _ => None,
     };
-    let uses = args
-        .iter()
-        .zip(&info.args)
-        .filter_map(|(&reg, places)| Some((reg, in_reg(places)?)))
-        .collect();
-    let defs = info
-        .rets
-        .iter()
-        .filter_map(|places| Some((result, in_reg(places)?)))
-        .collect();
+    let at: SmallVec<[npu_mc::Reg; 8]> = info.args.iter().filter_map(in_reg).collect();
+    let from: SmallVec<[npu_mc::Reg; 8]> = info.rets.iter().filter_map(in_reg).collect();
+    debug_assert_eq!((at.len(), from.len()), routine.words());
+    debug_assert_eq!(at.len(), args.len());
+    let results: SmallVec<[Reg; 4]> = from.iter().map(|_| Reg::Virtual(ctx.new_vreg(RegClass::Int))).collect();
     push_call(
         ctx,
         CallDest::Near(RelocTarget::Runtime(routine.name())),
-        uses,
-        defs,
+        args.iter().copied().zip(at).collect(),
+        results.iter().copied().zip(from).collect(),
         RegisterSet::PreserveAll,
     );
-    result
+    results
 }

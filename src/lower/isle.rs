@@ -507,7 +507,7 @@ impl generated::Context for Lower<'_> {
     // Calls.
 
     fn call_routine(&mut self, routine: &Routine, a: Gpr, b: Gpr) -> Gpr {
-        Gpr(call::routine(self, *routine, [a.0, b.0]))
+        Gpr(call::routine(self, *routine, &[a.0, b.0])[0])
     }
 
     fn gen_call(&mut self, callee: FuncRef, args: ValueSlice) -> Option<InstOutput> {
