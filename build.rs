@@ -10,6 +10,7 @@ const RULES: &[&str] = &[
     "isle/bits.isle",
     "isle/memory.isle",
     "isle/control.isle",
+    "isle/calls.isle",
 ];
 
 fn main() -> ExitCode {

@@ -108,8 +108,14 @@ pub enum LabelLoc {
 pub struct FrameLayout {
     /// Distance from the stack pointer in the body to the stack pointer at entry: the whole frame, 0 when there is none.
     pub size: u32,
-    /// Words of arguments that the caller left above the frame.
+    /// Bytes of arguments that the caller left above the frame.
     pub incoming_args: u32,
+    /// Bytes at the top of the frame that are kept for stack arguments of tail calls, which need more room than the
+    /// function's own.
+    pub tail_args: u32,
+    /// How much higher the stack pointer is when the function returns: with the convention `tail`, it removes its stack
+    /// arguments.
+    pub popped: u32,
     /// Saved registers with their offset from the stack pointer in the body, in save order.
     pub saved: Vec<(npu_mc::Reg, u32)>,
     /// Offset of the spill area from the stack pointer in the body, and its size.

@@ -5,6 +5,7 @@
 //! ```text
 //!   stack arguments of this function       (in the caller's frame)
 //!   ---------------------------------------- sp at entry, 64-byte aligned
+//!   room for stack arguments of tail calls, as far as they need more than the function was given
 //!   saved registers, in the order of NaplesPUCSR
 //!   stack slots, large ones above small ones
 //!   areas for results of calls in memory
@@ -46,7 +47,7 @@ pub struct Frame {
     pub layout: FrameLayout,
     /// Offset of each area that lowering reserved.
     pub locals: Vec<u32>,
-    /// Size of the part of the frame that holds the saved registers: what the first adjustment of `sp` allocates.
+    /// Size of the part of the frame down to the saved registers: what the first adjustment of `sp` allocates.
     pub save_area: u32,
 }
 
@@ -91,7 +92,10 @@ pub fn layout(
     let body = at;
 
     let saved = saved_registers(vcode, output, registers, frame_pointer);
-    let mut save_area: u64 = 0;
+    // Stack arguments of a tail call end where those of the function end.
+    let own_args = vcode.incoming_args.next_multiple_of(STACK_ALIGN);
+    let tail_args = u64::from(vcode.tail_args.saturating_sub(own_args));
+    let mut save_area = tail_args;
     let mut below_top = Vec::with_capacity(saved.len());
     for reg in saved {
         let (size, align) = spill_shape(reg);
@@ -110,6 +114,8 @@ pub fn layout(
         layout: FrameLayout {
             size: narrow(size),
             incoming_args: vcode.incoming_args,
+            tail_args: narrow(tail_args),
+            popped: vcode.popped,
             saved: below_top
                 .into_iter()
                 .map(|(reg, below)| (reg, narrow(size - below)))

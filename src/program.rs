@@ -442,7 +442,7 @@ impl Program {
         self.steps = call.machine.thread(0).instructions() - before;
         match stop {
             Stop::Breakpoint { pc } if pc == RETURN_TO => {
-                call.check_preserved()?;
+                call.check_preserved(info.popped)?;
                 Ok(call.results(&info, &entry.signature))
             }
             Stop::StepLimit => Err(RunError::Timeout { steps: self.step_limit }),
@@ -572,11 +572,11 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The registers that every convention preserves hold what they held.
-    fn check_preserved(&self) -> Result<(), RunError> {
+    /// The registers that every convention preserves hold what they held; the callee removed what it had to.
+    fn check_preserved(&self, popped: u32) -> Result<(), RunError> {
         let thread = self.machine.thread(0);
         let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;
-        if changed(SReg::SP, self.sp) {
+        if changed(SReg::SP, self.sp + popped) {
             return Err(RunError::Clobbered {
                 register: Reg::S(SReg::SP),
             });

@@ -93,7 +93,6 @@ fn refuse_inst(func: &Function, inst: Inst) -> Option<Reason> {
 /// Opcodes that are refused whatever the type, with what to use instead.
 fn refuse_opcode(opcode: Opcode) -> Option<Option<&'static str>> {
     Some(match opcode {
-        Opcode::ReturnCall | Opcode::ReturnCallIndirect => Some("use call and return"),
         Opcode::TryCall | Opcode::TryCallIndirect | Opcode::GetExceptionHandlerAddress => {
             Some("return an error code: there are no exceptions")
         }
@@ -114,10 +113,17 @@ fn refuse_memory(func: &Function, data: &InstructionData) -> Option<Reason> {
 
 fn refuse_callee(func: &Function, data: &InstructionData) -> Option<Reason> {
     match *data {
-        InstructionData::Call { func_ref, .. } => {
-            if let Some(Reserved::Unknown(name)) = intrinsics::classify(func, func_ref) {
-                let what = format!("the intrinsic %{name} with this signature");
-                return Some((what, Some("see the list of intrinsics in the documentation")));
+        InstructionData::Call { func_ref, opcode, .. } => {
+            match intrinsics::classify(func, func_ref) {
+                Some(Reserved::Unknown(name)) => {
+                    let what = format!("the intrinsic %{name} with this signature");
+                    return Some((what, Some("see the list of intrinsics in the documentation")));
+                }
+                Some(Reserved::Instruction(_)) if opcode == Opcode::ReturnCall => {
+                    let what = "a tail call of an intrinsic".to_owned();
+                    return Some((what, Some("it is an instruction: call it and return")));
+                }
+                _ => {}
             }
             refuse_signature(func, func.dfg.ext_funcs[func_ref].signature)
         }

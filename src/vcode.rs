@@ -71,8 +71,14 @@ pub struct VCode {
     pub incoming_args: u32,
     /// Size and alignment of the areas that lowering reserved in the frame.
     pub locals: Vec<(u32, u32)>,
-    /// Whether the function calls anything.
+    /// Bytes of stack arguments that its tail calls need at most, rounded up to the alignment of the stack.
+    pub tail_args: u32,
+    /// Whether the function calls anything and goes on afterwards.
     pub has_calls: bool,
+    /// Whether a tail call ends it.
+    pub has_tail_calls: bool,
+    /// How much higher the stack pointer is when it returns.
+    pub popped: u32,
     /// Whether the function needs `fp`.
     pub uses_frame_pointer: bool,
     /// Labels of values, sorted by register.

@@ -32,7 +32,7 @@ pub fn store_op(class: RegClass) -> Opcode {
     }
 }
 
-fn offset(bytes: u32) -> i32 {
+pub(super) fn offset(bytes: u32) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
@@ -97,7 +97,7 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
 }
 
 /// The registers of a value on its way out, narrow integers extended as the signature asks.
-fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
+pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
     let narrow = ctx.func.dfg.value_type(value).bits() < 32;
     let extended = if narrow {
         isle::extended(ctx, value, extension).as_virtual()
@@ -138,17 +138,11 @@ pub fn target(func: &Function, callee: FuncRef) -> RelocTarget {
 
 /// Lowers a call of a known function.
 pub fn direct(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
-    let data = &ctx.func.dfg.ext_funcs[callee];
     if let Some(output) = crate::intrinsics::lower(ctx, callee, args) {
         return Some(output);
     }
-    let target = target(ctx.func, callee);
-    let dest = if data.colocated {
-        CallDest::Near(target)
-    } else {
-        CallDest::Far(target)
-    };
-    emit_call(ctx, data.signature, dest, args)
+    let dest = destination(ctx, callee);
+    emit_call(ctx, ctx.func.dfg.ext_funcs[callee].signature, dest, args)
 }
 
 /// Lowers a call through a register.
@@ -156,14 +150,29 @@ pub fn indirect(ctx: &mut Lower<'_>, sig: SigRef, callee: Reg, args: &[Value]) -
     emit_call(ctx, sig, CallDest::Reg(callee), args)
 }
 
-fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
-    let info = match SigInfo::new(&ctx.func.dfg.signatures[sig], &ctx.func.name.to_string()) {
-        Ok(info) => info,
+/// Where the arguments and results of a callee are.
+pub(super) fn places(ctx: &mut Lower<'_>, sig: SigRef) -> Option<SigInfo> {
+    match SigInfo::new(&ctx.func.dfg.signatures[sig], &ctx.func.name.to_string()) {
+        Ok(info) => Some(info),
         Err(refusals) => {
             ctx.set_fault(CompileError::Unsupported(refusals));
-            return None;
+            None
         }
-    };
+    }
+}
+
+/// How a function can be reached.
+pub(super) fn destination(ctx: &Lower<'_>, callee: FuncRef) -> CallDest {
+    let target = target(ctx.func, callee);
+    if ctx.func.dfg.ext_funcs[callee].colocated {
+        CallDest::Near(target)
+    } else {
+        CallDest::Far(target)
+    }
+}
+
+fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
+    let info = places(ctx, sig)?;
     let mut uses = Vec::new();
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
         for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
@@ -207,7 +216,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
         output.push(ValueRegs::from_slice(&regs)?);
     }
     ctx.vcode.outgoing_args = ctx.vcode.outgoing_args.max(info.stack_args);
-    push_call(ctx, dest, uses, defs, info.registers);
+    push_call(ctx, dest, uses, defs, info.registers, info.popped);
     for load in loads {
         ctx.emit(load);
     }
@@ -231,6 +240,7 @@ fn push_call(
     uses: Vec<(Reg, npu_mc::Reg)>,
     defs: Vec<(Reg, npu_mc::Reg)>,
     registers: RegisterSet,
+    popped: u32,
 ) {
     let mut clobbers: PRegSet = clobbered(registers);
     for (_, at) in &defs {
@@ -242,6 +252,7 @@ fn push_call(
         uses,
         defs,
         clobbers,
+        popped,
     })));
 }
 
@@ -263,6 +274,7 @@ pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: &[Reg]) -> SmallVec<
         args.iter().copied().zip(at).collect(),
         results.iter().copied().zip(from).collect(),
         RegisterSet::PreserveAll,
+        0,
     );
     results
 }

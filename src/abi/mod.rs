@@ -2,3 +2,4 @@
 
 pub mod call;
 pub mod sig;
+pub mod tail;

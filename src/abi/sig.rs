@@ -9,8 +9,11 @@ use crate::regalloc::RegisterSet;
 use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use npu_mc::cc::{self, Convention, Loc, ValueType};
-use npu_mc::machine::{VECTOR_SLOT, WORD_SLOT};
+use npu_mc::env::GPR32;
+use npu_mc::machine::{STACK_ALIGN, VECTOR_SLOT, WORD_SLOT};
+use npu_mc::{Reg, SReg};
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 
 /// The places of one value, low word first.
 pub type Places = SmallVec<[Place; 2]>;
@@ -19,7 +22,7 @@ pub type Places = SmallVec<[Place; 2]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a register.
-    Reg(npu_mc::Reg),
+    Reg(Reg),
     /// In memory, this many bytes into the area for stack arguments or for results.
     Memory(u32),
 }
@@ -37,6 +40,9 @@ pub struct SigInfo {
     pub ret_area_size: u32,
     /// Size of the area for stack arguments, in bytes.
     pub stack_args: u32,
+    /// How much higher the stack pointer is when the function returns: with the convention `tail`, it removes its stack
+    /// arguments.
+    pub popped: u32,
     /// Which registers the function may change.
     pub registers: RegisterSet,
 }
@@ -94,6 +100,7 @@ impl SigInfo {
             ret_area: None,
             ret_area_size: 0,
             stack_args: 0,
+            popped: 0,
             registers: RegisterSet::All,
         }
     }
@@ -115,11 +122,11 @@ impl SigInfo {
             });
         };
         let registers = match sig.call_conv {
-            CallConv::Fast | CallConv::SystemV => RegisterSet::All,
+            CallConv::Fast | CallConv::SystemV | CallConv::Tail => RegisterSet::All,
             // Cranelift's verifier allows no results with `preserve_all`, so routines that have one say `probestack`.
             CallConv::PreserveAll | CallConv::Probestack => RegisterSet::PreserveAll,
             other => {
-                refuse(format!("calling convention {other}"), "use system_v or fast");
+                refuse(format!("calling convention {other}"), "use system_v, fast or tail");
                 RegisterSet::All
             }
         };
@@ -169,18 +176,48 @@ impl SigInfo {
             .flatten();
 
         if refusals.is_empty() {
+            let stack_args = args.state.stack_size();
+            let popped = match sig.call_conv {
+                CallConv::Tail => stack_args.next_multiple_of(STACK_ALIGN),
+                _ => 0,
+            };
             Ok(Self {
                 args: arg_places,
                 rets: ret_places,
                 ret_area,
                 ret_area_size,
-                stack_args: args.state.stack_size(),
+                stack_args,
+                popped,
                 registers,
             })
         } else {
             Err(refusals)
         }
     }
+}
+
+/// The registers that can carry scalar arguments.
+pub fn argument_registers() -> &'static [Reg] {
+    static LIST: OnceLock<Vec<Reg>> = OnceLock::new();
+    LIST.get_or_init(|| {
+        let mut placer = Placer::new(&cc::ARGUMENTS);
+        std::iter::from_fn(|| match placer.place(ValueType::I32)?.first() {
+            Some(&Place::Reg(reg)) => Some(reg),
+            _ => None,
+        })
+        .collect()
+    })
+}
+
+/// The scalars that hold nothing when a function starts or is jumped to: caller-saved, and no arguments. Those that
+/// every convention may change come first.
+pub fn free_at_entry() -> &'static [SReg] {
+    static LIST: OnceLock<Vec<SReg>> = OnceLock::new();
+    LIST.get_or_init(|| {
+        let all = GPR32.preferred.iter().filter_map(|&number| SReg::new(number));
+        all.filter(|&reg| !argument_registers().contains(&Reg::S(reg)))
+            .collect()
+    })
 }
 
 /// Size and alignment of one word or vector of a value in memory, and how many it has.

@@ -8,6 +8,7 @@
 //! that regalloc2 chose.
 
 use super::{Fixup, Item, Items};
+use crate::abi::sig::argument_registers;
 use crate::inst::reg::from_preg;
 use crate::regalloc::{RegisterSet, clobbered};
 use npu_mc::{Opcode, Operands, Reg, SReg, cc};
@@ -69,13 +70,6 @@ impl Conventions {
         let mut results = cc::State::new();
         let mut places = Vec::new();
         while results.assign(&cc::RETURNS, cc::ValueType::I32, &mut places).is_ok() {}
-        let mut arguments = cc::State::new();
-        let mut argument_places = Vec::new();
-        while arguments.stack_size() == 0
-            && arguments
-                .assign(&cc::ARGUMENTS, cc::ValueType::I32, &mut argument_places)
-                .is_ok()
-        {}
         let in_registers = |places: &[cc::Place]| {
             union(places.iter().filter_map(|place| match place.loc {
                 cc::Loc::Reg(reg) => Some(reg),
@@ -83,7 +77,7 @@ impl Conventions {
             }))
         };
         Self {
-            arguments: in_registers(&argument_places),
+            arguments: union(argument_registers().iter().copied()),
             // Whatever the caller may count on, and the results.
             at_return: !union(changed) | in_registers(&places),
         }
@@ -93,6 +87,7 @@ impl Conventions {
         let named = union(item.inst.uses());
         match item.inst.opcode {
             Opcode::JRET => named | self.at_return,
+            _ if item.leaves => named | self.arguments | self.at_return,
             Opcode::JMPSR_OFF | Opcode::JMPSR_REG | Opcode::JUMPREG => named | self.arguments,
             _ => named,
         }
@@ -136,11 +131,11 @@ fn blocks(items: &Items) -> Vec<Block> {
                 Fixup::Branch(target) | Fixup::TableEntry { target, .. } => succs.extend(place(items.position(target))),
                 _ => {}
             }
-            let falls_through = !matches!(last.inst.opcode, Opcode::JMP | Opcode::JRET);
+            let falls_through = !last.leaves && !matches!(last.inst.opcode, Opcode::JMP | Opcode::JRET);
             if falls_through {
                 succs.extend(place(end));
             }
-            if last.inst.opcode == Opcode::JUMPREG {
+            if last.inst.opcode == Opcode::JUMPREG && !last.leaves {
                 // A branch table: any of the jumps behind it.
                 let entries = items.list[end..]
                     .iter()

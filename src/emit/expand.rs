@@ -191,6 +191,7 @@ impl Expander<'_> {
             origin: self.origin,
             trap: None,
             glued: false,
+            leaves: false,
         });
     }
 
@@ -384,8 +385,18 @@ impl Expander<'_> {
                 self.mark_trap(*code);
             }
             MInst::Args { .. } => self.prologue(),
-            MInst::Return { .. } => self.epilogue(),
-            MInst::Call(info) => self.call(&info.dest),
+            MInst::Return { .. } => {
+                self.leave_frame(self.frame.layout.popped.into());
+                self.op(Opcode::JRET, []);
+            }
+            MInst::Call(info) => {
+                self.call(&info.dest);
+                self.add_to_sp(-i64::from(info.popped));
+            }
+            MInst::ReturnCall(info) => {
+                self.leave_frame(i64::from(self.frame.layout.popped) - i64::from(info.popped));
+                self.jump_to_callee(&info.dest);
+            }
             MInst::ReturnAddress { dst } => self.return_address(real(*dst)),
             MInst::Fence => {
                 // A label keeps the scheduler from moving accesses across.
@@ -519,6 +530,27 @@ impl Expander<'_> {
         }
     }
 
+    fn jump_to_callee(&mut self, dest: &CallDest) {
+        match dest {
+            CallDest::Near(target) => {
+                let fixup = Fixup::Reloc {
+                    kind: RelocKind::Branch,
+                    target: target.clone(),
+                    addend: 0,
+                };
+                self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), fixup);
+            }
+            CallDest::Far(target) => {
+                self.symbol(real(Reg::SCRATCH), target, 0);
+                self.op(Opcode::JUMPREG, [real(Reg::SCRATCH).into()]);
+            }
+            CallDest::Reg(reg) => self.op(Opcode::JUMPREG, [real(*reg).into()]),
+        }
+        if let Some(last) = self.items.list.last_mut() {
+            last.leaves = true;
+        }
+    }
+
     fn call_reg(&mut self, reg: npu_mc::Reg) {
         if self.isa.has_erratum("indirect_call_link") {
             // The hardware would link to the callee, so the link is made by hand: the address after the jump.
@@ -596,7 +628,9 @@ impl Expander<'_> {
         }
     }
 
-    fn epilogue(&mut self) {
+    /// Restores the registers and sets `sp` to where it was at entry, plus `above`. Whatever `above` is, `sp` does not
+    /// go down: arguments of a tail call that need more room than the function's own have it in the frame.
+    fn leave_frame(&mut self, above: i64) {
         let layout = &self.frame.layout;
         let (size, saved) = (i64::from(layout.size), layout.saved.clone());
         let (first, rest) = self.adjustments();
@@ -604,8 +638,7 @@ impl Expander<'_> {
         for &(reg, offset) in saved.iter().rev() {
             self.access(load_op(class_of(reg)), reg, Reg::SP, i64::from(offset) - (size - first));
         }
-        self.add_to_sp(first);
-        self.op(Opcode::JRET, []);
+        self.add_to_sp(first + above);
     }
 
     /// The frame is allocated in one step if the registers can then be saved with short offsets, else in two.

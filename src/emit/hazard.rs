@@ -95,5 +95,6 @@ fn separator(branch: &Item) -> Item {
         origin: branch.origin,
         trap: None,
         glued: false,
+        leaves: false,
     }
 }

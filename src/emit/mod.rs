@@ -73,6 +73,8 @@ pub struct Item {
     pub trap: Option<TrapCode>,
     /// Whether the next instruction must follow directly: its distance is part of this one.
     pub glued: bool,
+    /// Whether this jump ends the function, as a tail call.
+    pub leaves: bool,
 }
 
 /// Machine instructions of a function, and the labels between them.

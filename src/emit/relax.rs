@@ -118,6 +118,7 @@ fn push_far_jump(list: &mut Vec<Item>, target: Label, like: &Item) {
             origin: like.origin,
             trap,
             glued: false,
+            leaves: false,
         });
     };
     let high = Fixup::FarHigh {

@@ -111,6 +111,8 @@ pub enum MInst {
     },
     /// A call.
     Call(Box<CallInfo>),
+    /// A call that takes the place of the function: nothing of it is left when the callee starts.
+    ReturnCall(Box<CallInfo>),
     /// To the only successor of the block.
     Jump,
     /// To the first successor if the condition holds, else to the second.
@@ -214,6 +216,8 @@ pub struct CallInfo {
     pub defs: Vec<(Reg, npu_mc::Reg)>,
     /// Registers that hold garbage afterwards, results excluded.
     pub clobbers: PRegSet,
+    /// Bytes of stack arguments that the callee removes.
+    pub popped: u32,
 }
 
 /// Target of a call.
@@ -235,11 +239,6 @@ impl MInst {
 
     /// Whether this ends a block that has no successors.
     pub fn is_exit(&self) -> bool {
-        matches!(self, Self::Return { .. } | Self::Trap { .. })
-    }
-
-    /// Whether this is a call.
-    pub fn is_call(&self) -> bool {
-        matches!(self, Self::Call(_))
+        matches!(self, Self::Return { .. } | Self::ReturnCall(_) | Self::Trap { .. })
     }
 }

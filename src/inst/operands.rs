@@ -4,6 +4,7 @@
 //! chosen are written back through it in the same order.
 
 use super::{AMode, CallDest, MInst, reg::Reg};
+use crate::abi::sig::free_at_entry;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos, PReg};
 
 /// Gets every virtual register operand of an instruction, in a fixed order.
@@ -112,6 +113,18 @@ impl MInst {
                 }
                 for (reg, at) in &mut info.defs {
                     fixed(v, reg, *at, OperandKind::Def);
+                }
+            }
+            Self::ReturnCall(info) => {
+                for (reg, at) in &mut info.uses {
+                    fixed(v, reg, *at, OperandKind::Use);
+                }
+                if let CallDest::Reg(reg) = &mut info.dest {
+                    // The epilogue runs before the jump, and must not restore the register that the target is in.
+                    match free_at_entry().first() {
+                        Some(&at) => fixed(v, reg, npu_mc::Reg::S(at), OperandKind::Use),
+                        None => use_reg(v, reg),
+                    }
                 }
             }
             Self::BrTable { index, tmp, base, .. } => {

@@ -33,6 +33,16 @@ impl fmt::Display for RelocTarget {
     }
 }
 
+impl fmt::Display for CallDest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Near(target) => write!(f, " {target}"),
+            Self::Far(target) => write!(f, "_far {target}"),
+            Self::Reg(reg) => write!(f, " {reg}"),
+        }
+    }
+}
+
 impl fmt::Display for MInst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,14 +85,14 @@ impl fmt::Display for MInst {
                 pairs(f, uses)
             }
             Self::Call(info) => {
-                match &info.dest {
-                    CallDest::Near(target) => write!(f, "call {target}")?,
-                    CallDest::Far(target) => write!(f, "call_far {target}")?,
-                    CallDest::Reg(reg) => write!(f, "call {reg}")?,
-                }
+                write!(f, "call{}", info.dest)?;
                 pairs(f, &info.uses)?;
                 write!(f, " ->")?;
                 pairs(f, &info.defs)
+            }
+            Self::ReturnCall(info) => {
+                write!(f, "return_call{}", info.dest)?;
+                pairs(f, &info.uses)
             }
             Self::Jump => write!(f, "jump"),
             Self::CondBr { cond } => write!(f, "br_if {cond}"),

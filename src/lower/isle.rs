@@ -1,7 +1,7 @@
 //! The Rust side of the ISLE rules: extractors that look at CLIF and constructors that emit machine instructions.
 
 use super::{InstOutput, Lower, ValueRegs, address, sign_extend};
-use crate::abi::call;
+use crate::abi::{call, tail};
 use crate::emit::expand::immediate_range;
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{AMode, Cond, MInst, Srcs};
@@ -522,6 +522,16 @@ impl generated::Context for Lower<'_> {
             callee.0,
             &args.0.as_slice(&self.func.dfg.value_lists)[args.1..],
         )
+    }
+
+    fn gen_return_call(&mut self, callee: FuncRef, args: ValueSlice) -> Option<InstOutput> {
+        tail::direct(self, callee, args.0.as_slice(&self.func.dfg.value_lists))
+    }
+
+    fn gen_return_call_indirect(&mut self, sig: SigRef, callee: Value, args: ValueSlice) -> Option<InstOutput> {
+        let callee = self.put_in_gpr(callee);
+        let args = &args.0.as_slice(&self.func.dfg.value_lists)[args.1..];
+        tail::indirect(self, sig, callee.0, args)
     }
 
     fn gen_return(&mut self, args: ValueSlice) -> Option<InstOutput> {

@@ -641,6 +641,7 @@ impl<'a> Lower<'a> {
         self.vcode.blocks = blocks;
         self.vcode.num_vregs = self.aliases.len();
         self.vcode.incoming_args = self.sig.stack_args;
+        self.vcode.popped = self.sig.popped;
         self.vcode.finish();
     }
 }
