@@ -11,6 +11,8 @@ const RULES: &[&str] = &[
     "isle/memory.isle",
     "isle/control.isle",
     "isle/calls.isle",
+    "isle/wide.isle",
+    "isle/float.isle",
 ];
 
 fn main() -> ExitCode {
@@ -45,7 +47,7 @@ fn build() -> Result<(), String> {
         prefixes: vec![prefix(&root, ""), prefix(&out, "<OUT_DIR>")],
         ..Default::default()
     };
-    let code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| format!("{errors:?}"))?;
+    let code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| errors.to_string())?;
     std::fs::write(out.join("lower_isle.rs"), code).map_err(|e| e.to_string())
 }
 

@@ -7,11 +7,11 @@ use cranelift_codegen::ir::{AliasRegion, Function, GlobalValueData, Inst, Instru
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
 /// What to use instead of a type that is not covered.
-pub const TYPE_HELP: &str = "i8, i16 and i32 are";
+pub const TYPE_HELP: &str = "integers of 8 to 128 bits and floats of 16 to 128 bits are";
 
 /// Whether values of the type are compiled.
 pub fn is_covered(ty: Type) -> bool {
-    matches!(ty, types::I8 | types::I16 | types::I32)
+    ty.is_int() || ty.is_float()
 }
 
 /// Whether the alias region stands for scratchpad memory.
@@ -88,6 +88,53 @@ fn refuse_inst(func: &Function, inst: Inst) -> Option<Reason> {
         .or_else(|| refuse_memory(func, data))
         .or_else(|| refuse_callee(func, data))
         .or_else(|| refuse_global(func, data))
+        .or_else(|| refuse_float(func, inst))
+}
+
+/// Arithmetic in formats that are only stored and moved.
+fn refuse_float(func: &Function, inst: Inst) -> Option<Reason> {
+    let opcode = func.dfg.insts[inst].opcode();
+    let has = |ty| {
+        let mut values = func
+            .dfg
+            .inst_values(inst)
+            .chain(func.dfg.inst_results(inst).iter().copied());
+        values.any(|value| func.dfg.value_type(value) == ty)
+    };
+    let arithmetic = matches!(
+        opcode,
+        Opcode::Fadd
+            | Opcode::Fsub
+            | Opcode::Fmul
+            | Opcode::Fdiv
+            | Opcode::Fmin
+            | Opcode::Fmax
+            | Opcode::Sqrt
+            | Opcode::Ceil
+            | Opcode::Floor
+            | Opcode::Trunc
+            | Opcode::Nearest
+            | Opcode::Fma
+            | Opcode::Fcmp
+            | Opcode::Fpromote
+            | Opcode::Fdemote
+            | Opcode::FcvtToSint
+            | Opcode::FcvtToUint
+            | Opcode::FcvtToSintSat
+            | Opcode::FcvtToUintSat
+            | Opcode::FcvtFromSint
+            | Opcode::FcvtFromUint
+    );
+    if arithmetic && has(types::F128) {
+        return Some((format!("{opcode} with a value of type f128"), Some("compute in f64")));
+    }
+    if opcode == Opcode::Fma && has(types::F16) {
+        return Some((
+            format!("{opcode} with a value of type f16"),
+            Some("compute in f64 and round with fdemote"),
+        ));
+    }
+    None
 }
 
 /// Opcodes that are refused whatever the type, with what to use instead.

@@ -51,10 +51,11 @@ pub struct SigInfo {
 fn value_type(ty: Type) -> Option<ValueType> {
     Some(match ty {
         types::I8 => ValueType::I8,
-        types::I16 => ValueType::I16,
+        // Floats travel as their bits.
+        types::I16 | types::F16 => ValueType::I16,
         types::I32 => ValueType::I32,
         types::I64 => ValueType::I64,
-        types::I128 => ValueType::I128,
+        types::I128 | types::F128 => ValueType::I128,
         types::F32 => ValueType::F32,
         types::F64 => ValueType::F64,
         types::I32X16 => ValueType::V16I32,

@@ -7,7 +7,7 @@ use crate::code::RelocTarget;
 use crate::frame::Frame;
 use crate::inst::operands::OperandVisitor;
 use crate::inst::reg::{Reg, from_preg};
-use crate::inst::{AMode, CallDest, Cond, MInst, Srcs};
+use crate::inst::{AMode, CallDest, Cond, MInst, SelectWord, Srcs};
 use crate::isa::Isa;
 use crate::regalloc::spill_unit;
 use crate::vcode::{Origin, VCode};
@@ -364,13 +364,14 @@ impl Expander<'_> {
                 let (base, offset) = self.resolve(*addr);
                 self.add(*dst, base, offset);
             }
-            MInst::Select {
-                cond, if_false, dst, ..
-            } => {
-                if real(*if_false) != real(*dst) {
+            MInst::Select { cond, words } => {
+                let moved = |word: &&SelectWord| real(word.if_false) != real(word.dst);
+                if words.iter().any(|word| moved(&word)) {
                     let skip = self.items.new_label();
                     self.branch_if(*cond, skip);
-                    self.move_reg(real(*dst), real(*if_false));
+                    for word in words.iter().filter(moved) {
+                        self.move_reg(real(word.dst), real(word.if_false));
+                    }
                     self.items.bind(skip);
                 }
             }

@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{StackSlot, TrapCode};
 use npu_mc::Opcode;
 use reg::Reg;
 use regalloc2::PRegSet;
+use smallvec::SmallVec;
 
 /// An instruction of the VCode.
 #[derive(Clone, Debug)]
@@ -76,16 +77,12 @@ pub enum MInst {
         /// The address.
         addr: AMode,
     },
-    /// `dst` := `cond` ? `if_true` : `if_false`, by a branch over a move. `dst` and `if_true` share a register.
+    /// Each `dst` := `cond` ? `if_true` : `if_false`, by one branch over moves. `dst` and `if_true` share a register.
     Select {
-        /// The register written.
-        dst: Reg,
         /// The condition.
         cond: Cond,
-        /// The value if the condition holds.
-        if_true: Reg,
-        /// The value otherwise.
-        if_false: Reg,
+        /// What is selected.
+        words: SmallVec<[SelectWord; 1]>,
     },
     /// Stops the thread with a trap code if the condition holds.
     TrapIf {
@@ -142,8 +139,19 @@ pub enum MInst {
     Nop,
 }
 
+/// One word of a select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelectWord {
+    /// The register written.
+    pub dst: Reg,
+    /// The value if the condition holds.
+    pub if_true: Reg,
+    /// The value otherwise.
+    pub if_false: Reg,
+}
+
 /// Source registers of one instruction, at most three.
-pub type Srcs = smallvec::SmallVec<[Reg; 3]>;
+pub type Srcs = SmallVec<[Reg; 3]>;
 
 /// A condition: a 32-bit register compared with zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,16 +82,23 @@ impl MInst {
                 address(v, addr);
                 def_reg(v, dst);
             }
-            Self::Select {
-                dst,
-                cond,
-                if_true,
-                if_false,
-            } => {
-                use_reg(v, if_true);
+            Self::Select { cond, words } => {
+                for word in words.iter_mut() {
+                    use_reg(v, &mut word.if_true);
+                }
                 use_reg(v, &mut cond.reg);
-                use_reg(v, if_false);
-                v.operand(dst, OperandConstraint::Reuse(0), OperandKind::Def, OperandPos::Late);
+                for (index, word) in words.iter_mut().enumerate() {
+                    // Later words are read when earlier ones are written already.
+                    if index == 0 {
+                        use_reg(v, &mut word.if_false);
+                    } else {
+                        use_late(v, &mut word.if_false);
+                    }
+                }
+                for (index, word) in words.iter_mut().enumerate() {
+                    let reuse = OperandConstraint::Reuse(index);
+                    v.operand(&mut word.dst, reuse, OperandKind::Def, OperandPos::Late);
+                }
             }
             Self::TrapIf { cond, .. } | Self::CondBr { cond } => use_reg(v, &mut cond.reg),
             Self::Args { defs } => {

@@ -1,6 +1,6 @@
 //! VCode as text, before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
 
-use super::{AMode, CallDest, Cond, MInst};
+use super::{AMode, CallDest, Cond, MInst, SelectWord};
 use crate::code::RelocTarget;
 use std::fmt;
 
@@ -66,13 +66,13 @@ impl fmt::Display for MInst {
             Self::SymbolAddr { dst, target, addend: 0 } => write!(f, "symbol {dst}, {target}"),
             Self::SymbolAddr { dst, target, addend } => write!(f, "symbol {dst}, {target}{addend:+}"),
             Self::Address { dst, addr } => write!(f, "address {dst}, {addr}"),
-            Self::Select {
-                dst,
-                cond,
-                if_true,
-                if_false,
-            } => {
-                write!(f, "select {dst}, {cond}, {if_true}, {if_false}")
+            Self::Select { cond, words } => {
+                for (index, word) in words.iter().enumerate() {
+                    let SelectWord { dst, if_true, if_false } = word;
+                    let separator = if index == 0 { "" } else { "; " };
+                    write!(f, "{separator}select {dst}, {cond}, {if_true}, {if_false}")?;
+                }
+                Ok(())
             }
             Self::TrapIf { cond, code } => write!(f, "trap_if {cond}, {code}"),
             Self::Trap { code } => write!(f, "trap {code}"),

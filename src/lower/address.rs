@@ -13,9 +13,6 @@ use regalloc2::RegClass;
 /// How far the definition of an address is followed.
 const MAX_DEPTH: u32 = 8;
 
-/// Bytes after an address that one access may touch through its own offset: a word taken apart.
-const SPAN: i64 = 3;
-
 impl Lower<'_> {
     /// Whether an access is one instruction: aligned to its size, little-endian, in main memory.
     pub fn is_plain_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
@@ -78,14 +75,21 @@ impl Lower<'_> {
                 opcode: Opcode::Select | Opcode::SelectSpectreGuard,
                 args,
             } => next(args[1]).min(next(args[2])),
+            InstructionData::Unary {
+                opcode: Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce,
+                arg,
+            } => next(arg),
             _ => 1,
         }
     }
 
-    /// The address `pointer` + `offset`, with what can be folded into the instruction's offset folded.
-    pub fn address(&mut self, pointer: Value, offset: i32) -> AMode {
+    /// The address `pointer` + `offset` modulo 2^32, with what can be folded into the instruction's offset folded.
+    ///
+    /// All of the `bytes` from there are in reach of the offset, for an access that is taken apart.
+    pub fn address(&mut self, pointer: Value, offset: i32, bytes: u32) -> AMode {
         let (lowest, highest) = immediate_range(OperandKind::Offset9);
-        let fits = |total: i64| (i64::from(lowest)..=i64::from(highest) - SPAN).contains(&total);
+        let highest = i64::from(highest) + 1 - i64::from(bytes);
+        let fits = |total: i64| (i64::from(lowest)..=highest).contains(&total);
         let mut total = i64::from(offset);
         let mut pointer = self.func.dfg.resolve_aliases(pointer);
         // The deepest base from which the offset is still in reach.
@@ -104,6 +108,16 @@ impl Lower<'_> {
                     };
                     total += constant;
                     pointer = self.func.dfg.resolve_aliases(base);
+                    if fits(total) {
+                        best = Some((pointer, total));
+                    }
+                }
+                // Addresses have 32 bits, whatever the type they are computed in.
+                InstructionData::Unary {
+                    opcode: Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce,
+                    arg,
+                } if self.func.dfg.value_type(arg).bits() >= 32 => {
+                    pointer = self.func.dfg.resolve_aliases(arg);
                     if fits(total) {
                         best = Some((pointer, total));
                     }

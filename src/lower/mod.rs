@@ -9,9 +9,13 @@
 
 pub mod address;
 pub mod constants;
+pub mod dead;
+pub mod float;
 pub mod hoist;
 pub mod isle;
 pub mod order;
+pub mod wide;
+pub mod words;
 
 use crate::abi::sig::SigInfo;
 use crate::error::{CompileError, Refusal};
@@ -65,9 +69,9 @@ pub type InstOutput = SmallVec<[ValueRegs; 2]>;
 /// registers.
 pub fn registers_of(ty: Type) -> Option<(RegClass, u8)> {
     match ty {
-        types::I8 | types::I16 | types::I32 | types::F32 => Some((RegClass::Int, 1)),
+        types::I8 | types::I16 | types::I32 | types::F16 | types::F32 => Some((RegClass::Int, 1)),
         types::I64 | types::F64 => Some((RegClass::Int, 2)),
-        types::I128 => Some((RegClass::Int, 4)),
+        types::I128 | types::F128 => Some((RegClass::Int, 4)),
         _ if ty.is_vector() && ty.lane_count() == 16 && ty.lane_bits() <= 32 => Some((RegClass::Vector, 1)),
         _ => None,
     }
@@ -499,16 +503,16 @@ impl<'a> Lower<'a> {
     pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
         let value = self.func.dfg.resolve_aliases(value);
         let regs = self.value_regs[value];
-        if let (Some(constant), Some(ValueRegs { len: 1, .. })) = (self.as_constant(value), regs) {
-            // Upper bits of narrow integers are undefined: zeros make a number of one instruction of any of them, and all
-            // ones is another that is shared with -1 of other types.
-            let signed = sign_extend(constant, self.func.dfg.value_type(value).bits());
-            let number = if signed == u32::MAX {
-                signed
-            } else {
-                (constant & u64::from(u32::MAX)) as u32
-            };
-            return ValueRegs::one(self.constant(number));
+        if let (Some(constant), Some(ValueRegs { len, .. })) = (self.wide_constant(value), regs) {
+            let bits = self.func.dfg.value_type(value).bits();
+            if bits < 32 {
+                // Upper bits of narrow integers are undefined: zeros make a number of one instruction of any of them, and all
+                // ones is another that is shared with -1 of other types.
+                let signed = sign_extend(constant as u64, bits);
+                let number = if signed == u32::MAX { signed } else { constant as u32 };
+                return ValueRegs::one(self.constant(number));
+            }
+            return self.value_regs(words::Words::constant(constant, len.into()));
         }
         self.lowered_uses[value] += 1;
         regs.unwrap_or_else(|| {
@@ -603,33 +607,47 @@ impl<'a> Lower<'a> {
         }
         let total = self.reversed.len();
         let mut visitor = Resolve(&self.aliases);
-        let mut insts = Vec::with_capacity(total);
-        let mut origins = Vec::with_capacity(total);
-        for (mut inst, origin) in self.reversed.drain(..).rev() {
+        let (mut insts, origins): (Vec<MInst>, Vec<Origin>) = self.reversed.drain(..).rev().unzip();
+        for inst in &mut insts {
             inst.visit_operands(&mut visitor);
-            insts.push(inst);
-            origins.push(origin);
         }
+        for arg in blocks.iter_mut().flat_map(|block| &mut block.branch_args).flatten() {
+            while self.aliases[arg.vreg()] != *arg {
+                *arg = self.aliases[arg.vreg()];
+            }
+        }
+        let passed = blocks.iter().flat_map(|block| &block.branch_args).flatten().copied();
+        let dead = dead::find(&mut insts, passed, self.aliases.len());
+
+        // Places move up by the instructions that are gone in front of them.
         let to_u32 = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut place = Vec::with_capacity(total + 1);
+        let mut kept = 0;
+        for dead in &dead {
+            place.push(to_u32(kept));
+            kept += usize::from(!dead);
+        }
+        place.push(to_u32(kept));
         for (index, block) in blocks.iter_mut().enumerate() {
             let start = total - ends[index];
             let end = ends.get(index + 1).map_or(total, |&next| total - next);
-            block.insts = to_u32(start)..to_u32(end);
-            for args in &mut block.branch_args {
-                for arg in args {
-                    while self.aliases[arg.vreg()] != *arg {
-                        *arg = self.aliases[arg.vreg()];
-                    }
-                }
-            }
+            block.insts = place[start]..place[end];
         }
+        let mut alive = dead.iter().map(|dead| !dead);
+        insts.retain(|_| alive.next().unwrap_or(true));
+        let origins = origins
+            .into_iter()
+            .zip(&dead)
+            .filter(|(_, dead)| !**dead)
+            .map(|(origin, _)| origin)
+            .collect();
         let mut labels: Vec<LabelledRange> = self
             .labels
             .iter()
             .map(|&(reg, reversed, label)| LabelledRange {
                 reg: self.resolve(reg),
-                start: to_u32(total - reversed),
-                end: to_u32(total),
+                start: place[total - reversed],
+                end: to_u32(kept),
                 label,
             })
             .filter(|l| l.start < l.end)

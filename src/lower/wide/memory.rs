@@ -1,0 +1,119 @@
+//! Loads and stores of several words, and of parts of them.
+
+use crate::inst::{AMode, MInst};
+use crate::lower::words::{Word, Words, count};
+use crate::lower::{Lower, address, isle};
+use cranelift_codegen::ir::{Endianness, MemFlags, Type, Value};
+use npu_mc::Opcode as Op;
+use regalloc2::RegClass;
+use smallvec::SmallVec;
+
+/// Bytes of a word.
+const WORD: u8 = npu_mc::machine::WORD_SLOT as u8;
+
+fn is_big_endian(ctx: &Lower<'_>, flags: MemFlags) -> bool {
+    ctx.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)
+}
+
+/// The address of each word of a value, low word first. Bytes within the words are in the order of the flags as well.
+fn places(big_endian: bool, addr: AMode, len: usize) -> SmallVec<[AMode; 4]> {
+    (0..len)
+        .map(|i| {
+            let place = if big_endian { len - 1 - i } else { i };
+            address::plus(addr, i32::try_from(place * usize::from(WORD)).unwrap_or(0))
+        })
+        .collect()
+}
+
+/// A value at `pointer` + `offset`. `None` if the access is not in main memory.
+pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Option<Words> {
+    if ty.bits() < 32 {
+        return load_part(ctx, ty, flags, pointer, offset).map(Words::one);
+    }
+    if !ctx.is_main_memory(flags) {
+        return None;
+    }
+    let plain = ctx.is_plain_access(flags, pointer, offset, WORD);
+    let addr = ctx.address(pointer, offset, ty.bytes());
+    let mut words: SmallVec<[Word; 4]> = SmallVec::new();
+    for addr in places(is_big_endian(ctx, flags), addr, count(ty)) {
+        words.push(Word::Reg(if plain {
+            load_word(ctx, Op::L32W_Mainmem, addr)
+        } else {
+            isle::load_bytes(ctx, flags, addr, WORD)
+        }));
+    }
+    Some(Words::new(words))
+}
+
+fn load_word(ctx: &mut Lower<'_>, op: Op, addr: AMode) -> crate::inst::reg::Reg {
+    let dst = crate::inst::reg::Reg::Virtual(ctx.new_vreg(RegClass::Int));
+    ctx.emit(MInst::Load { op, dst, addr });
+    dst
+}
+
+/// A number of at most 32 bits, zero-extended.
+pub fn load_part(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Option<Word> {
+    if !ctx.is_main_memory(flags) {
+        return None;
+    }
+    let bytes = ty.bytes() as u8;
+    let plain = ctx.is_plain_access(flags, pointer, offset, bytes);
+    let addr = ctx.address(pointer, offset, WORD.into());
+    let reg = match (plain, bytes) {
+        (true, 1) => load_word(ctx, Op::L32BU_Mainmem, addr),
+        (true, 2) => load_word(ctx, Op::L32SU_Mainmem, addr),
+        (true, _) => load_word(ctx, Op::L32W_Mainmem, addr),
+        (false, _) => isle::load_bytes(ctx, flags, addr, bytes),
+    };
+    Some(Word::Reg(reg))
+}
+
+/// Stores all words of a value. `None` if the access is not in main memory.
+pub fn store(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, pointer: Value, offset: i32) -> Option<()> {
+    if !ctx.is_main_memory(flags) {
+        return None;
+    }
+    let plain = ctx.is_plain_access(flags, pointer, offset, WORD);
+    let addr = ctx.address(pointer, offset, u32::from(WORD) * words.len() as u32);
+    let places = places(is_big_endian(ctx, flags), addr, words.len());
+    for (&word, addr) in words.as_slice().iter().zip(places) {
+        let src = ctx.reg(word);
+        if plain {
+            let op = Op::S32W_Mainmem;
+            ctx.emit(MInst::Store { op, src, addr });
+        } else {
+            isle::store_bytes(ctx, flags, src, addr, WORD);
+        }
+    }
+    Some(())
+}
+
+/// Stores the low bits of a value, as many as the type has.
+pub fn store_part(
+    ctx: &mut Lower<'_>,
+    flags: MemFlags,
+    words: Words,
+    ty: Type,
+    pointer: Value,
+    offset: i32,
+) -> Option<()> {
+    if !ctx.is_main_memory(flags) {
+        return None;
+    }
+    let bytes = ty.bytes() as u8;
+    let plain = ctx.is_plain_access(flags, pointer, offset, bytes);
+    let addr = ctx.address(pointer, offset, WORD.into());
+    let src = ctx.reg(words.low());
+    let op = match (plain, bytes) {
+        (true, 1) => Op::S32B_Mainmem,
+        (true, 2) => Op::S32S_Mainmem,
+        (true, _) => Op::S32W_Mainmem,
+        (false, _) => {
+            isle::store_bytes(ctx, flags, src, addr, bytes);
+            return Some(());
+        }
+    };
+    ctx.emit(MInst::Store { op, src, addr });
+    Some(())
+}

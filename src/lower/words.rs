@@ -1,0 +1,371 @@
+//! Values of several words, and machine operations on words that know constants.
+//!
+//! A rule for i64 or i128 speaks of all words alike; where one of them turns out to be a constant, the operation
+//! becomes an immediate form, or nothing at all. So the upper word of an extension costs nothing.
+
+use super::{Lower, ValueRegs};
+use crate::inst::reg::Reg;
+use crate::inst::{Cond, MInst, SelectWord, Srcs};
+use cranelift_codegen::ir::{self, InstructionData, Opcode, Value, ValueDef};
+use npu_mc::{Opcode as Op, OperandKind, relation};
+use regalloc2::{RegClass, VReg};
+use smallvec::SmallVec;
+
+/// Words that one operation handles at most: two operands of 128 bits.
+const MAX: usize = 8;
+
+/// How many extensions and concatenations are looked through.
+const MAX_DEPTH: u32 = 4;
+
+/// One word of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// In a register.
+    Reg(Reg),
+    /// A constant, not yet in a register.
+    Const(u32),
+}
+
+impl Word {
+    /// Zero.
+    pub const ZERO: Self = Self::Const(0);
+}
+
+/// The words of a value, low word first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    list: [Word; MAX],
+    len: u8,
+}
+
+impl Words {
+    /// The words given; those beyond the eighth are dropped.
+    pub fn new(list: impl IntoIterator<Item = Word>) -> Self {
+        let mut words = Self {
+            list: [Word::ZERO; MAX],
+            len: 0,
+        };
+        for word in list.into_iter().take(MAX) {
+            words.list[usize::from(words.len)] = word;
+            words.len += 1;
+        }
+        words
+    }
+
+    /// A value of one word.
+    pub fn one(word: Word) -> Self {
+        Self::new([word])
+    }
+
+    /// The words of a constant.
+    pub fn constant(number: u128, len: usize) -> Self {
+        Self::new((0..len).map(|i| Word::Const((number >> (32 * i) & u128::from(u32::MAX)) as u32)))
+    }
+
+    /// The words as a slice.
+    pub fn as_slice(&self) -> &[Word] {
+        &self.list[..self.len()]
+    }
+
+    /// How many words there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// The word, zero beyond the end.
+    pub fn get(&self, index: usize) -> Word {
+        self.as_slice().get(index).copied().unwrap_or(Word::ZERO)
+    }
+
+    /// The lowest word.
+    pub fn low(&self) -> Word {
+        self.get(0)
+    }
+
+    /// The highest word.
+    pub fn top(&self) -> Word {
+        self.get(self.len().saturating_sub(1))
+    }
+
+    /// The same words with another highest one.
+    pub fn with_top(self, top: Word) -> Self {
+        let last = self.len().saturating_sub(1);
+        Self::new((0..self.len()).map(|i| if i == last { top } else { self.get(i) }))
+    }
+
+    /// The lowest words.
+    pub fn take(self, len: usize) -> Self {
+        Self::new((0..len).map(|i| self.get(i)))
+    }
+
+    /// These words, then those of `high`.
+    pub fn then(self, high: Self) -> Self {
+        Self::new(self.as_slice().iter().chain(high.as_slice()).copied())
+    }
+}
+
+/// How many words a value of the type has.
+pub fn count(ty: ir::Type) -> usize {
+    ty.bits().div_ceil(32) as usize
+}
+
+impl Lower<'_> {
+    /// The constant that the value is, zero-extended from its type.
+    pub fn wide_constant(&self, value: Value) -> Option<u128> {
+        self.constant_within(value, MAX_DEPTH)
+    }
+
+    fn constant_within(&self, value: Value, depth: u32) -> Option<u128> {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return None;
+        };
+        let ty = self.func.dfg.value_type(value);
+        let inner = |v| {
+            if depth > 0 {
+                self.constant_within(v, depth - 1)
+            } else {
+                None
+            }
+        };
+        let bits_of = |v| self.func.dfg.value_type(v).bits();
+        match self.func.dfg.insts[inst] {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst, ..
+            } => self.as_constant(value).map(u128::from),
+            InstructionData::UnaryIeee16 { imm, .. } => Some(imm.bits().into()),
+            InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits().into()),
+            InstructionData::UnaryIeee64 { imm, .. } => Some(imm.bits().into()),
+            InstructionData::UnaryConst {
+                opcode: Opcode::F128const,
+                constant_handle,
+            } => {
+                let mut bytes = [0; 16];
+                let data = self.func.dfg.constants.get(constant_handle).as_slice();
+                bytes.get_mut(..data.len())?.copy_from_slice(data);
+                Some(u128::from_le_bytes(bytes))
+            }
+            InstructionData::Unary {
+                opcode: Opcode::Uextend,
+                arg,
+            } => inner(arg),
+            InstructionData::Unary {
+                opcode: Opcode::Sextend,
+                arg,
+            } => {
+                let shift = 128 - bits_of(arg);
+                let number = (inner(arg)? << shift).cast_signed() >> shift;
+                Some(number.cast_unsigned() & (u128::MAX >> (128 - ty.bits())))
+            }
+            InstructionData::Binary {
+                opcode: Opcode::Iconcat,
+                args,
+            } => Some(inner(args[1])? << bits_of(args[0]) | inner(args[0])?),
+            _ => None,
+        }
+    }
+
+    /// The words of a value, which is thereby used. Upper bits of narrow integers are undefined, as everywhere.
+    pub fn words(&mut self, value: Value) -> Words {
+        self.words_within(value, MAX_DEPTH)
+    }
+
+    fn words_within(&mut self, value: Value, depth: u32) -> Words {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ty = self.func.dfg.value_type(value);
+        if let Some(number) = self.wide_constant(value) {
+            return Words::constant(number, count(ty));
+        }
+        if let (ValueDef::Result(inst, 0), true) = (self.func.dfg.value_def(value), depth > 0) {
+            match self.func.dfg.insts[inst] {
+                InstructionData::Unary {
+                    opcode: Opcode::Uextend,
+                    arg,
+                } if ty.bits() > 32 => return self.extended_words(arg, depth - 1).take(count(ty)),
+                InstructionData::Binary {
+                    opcode: Opcode::Iconcat,
+                    args,
+                } if ty.bits() > 32 => {
+                    let low = self.words_within(args[0], depth - 1);
+                    let high = self.words_within(args[1], depth - 1);
+                    return low.then(high);
+                }
+                _ => {}
+            }
+        }
+        Words::new(
+            self.put_in_regs(value)
+                .as_slice()
+                .iter()
+                .map(|reg| Word::Reg(Reg::Virtual(*reg))),
+        )
+    }
+
+    /// The words of a value, narrow ones zero-extended to a word.
+    fn extended_words(&mut self, value: Value, depth: u32) -> Words {
+        if self.func.dfg.value_type(value).bits() >= 32 {
+            return self.words_within(value, depth);
+        }
+        let extension = ir::ArgumentExtension::Uext;
+        Words::one(Word::Reg(super::isle::extended(self, value, extension)))
+    }
+
+    /// The words as registers of a result.
+    pub fn value_regs(&mut self, words: Words) -> ValueRegs {
+        let regs: SmallVec<[VReg; 4]> = words
+            .as_slice()
+            .iter()
+            .filter_map(|word| self.reg(*word).as_virtual())
+            .collect();
+        ValueRegs::from_slice(&regs).unwrap_or_else(|| ValueRegs::one(VReg::new(0, RegClass::Int)))
+    }
+
+    /// The word in a register.
+    pub fn reg(&mut self, word: Word) -> Reg {
+        match word {
+            Word::Reg(reg) => reg,
+            Word::Const(number) => Reg::Virtual(self.constant(number)),
+        }
+    }
+
+    /// One operation on one word.
+    pub fn unary(&mut self, op: Op, a: Word) -> Word {
+        let a = self.reg(a);
+        Word::Reg(self.emit_op(op, &[a], 0, RegClass::Int))
+    }
+
+    /// One operation on two words, given in its register form.
+    pub fn binary(&mut self, op: Op, a: Word, b: Word) -> Word {
+        let (a, b) = match (a, b) {
+            (Word::Const(_), Word::Reg(_)) if op.desc().flags.is_commutable() => (b, a),
+            _ => (a, b),
+        };
+        if let Some(word) = simplify(op, a, b) {
+            return word;
+        }
+        let a = match (op, a) {
+            // 0 < x holds if x is not zero.
+            (Op::SLTUISSS_32, Word::ZERO) => return self.binary(Op::SNESISSS_32, b, a),
+            _ => self.reg(a),
+        };
+        if let (Word::Const(number), Some(short)) = (b, relation::to_immediate(op)) {
+            let (lowest, highest) = crate::emit::expand::immediate_range(OperandKind::Simm9);
+            let number = number.cast_signed();
+            if (lowest..=highest).contains(&number) {
+                return Word::Reg(self.emit_op(short, &[a], number, RegClass::Int));
+            }
+        }
+        let b = self.reg(b);
+        Word::Reg(self.emit_op(op, &[a, b], 0, RegClass::Int))
+    }
+
+    /// One operation on every pair of words.
+    pub fn map2(&mut self, op: Op, x: Words, y: Words) -> Words {
+        Words::new(
+            (0..x.len())
+                .map(|i| self.binary(op, x.get(i), y.get(i)))
+                .collect::<SmallVec<[Word; MAX]>>(),
+        )
+    }
+
+    /// One operation on every word and the same second operand.
+    pub fn map1(&mut self, op: Op, x: Words, y: Word) -> Words {
+        self.map2(op, x, Words::new(std::iter::repeat_n(y, x.len())))
+    }
+
+    /// One operation over all words.
+    pub fn reduce(&mut self, op: Op, x: Words) -> Word {
+        let first = x.low();
+        x.as_slice()[1.min(x.len())..]
+            .iter()
+            .fold(first, |sum, word| self.binary(op, sum, *word))
+    }
+
+    /// 0 becomes 1 and 1 becomes 0.
+    pub fn not_bool(&mut self, word: Word) -> Word {
+        self.binary(Op::XORSSS_32, word, Word::Const(1))
+    }
+
+    /// The condition that the word is not zero.
+    pub fn nonzero_word(&mut self, word: Word) -> Cond {
+        let reg = self.reg(word);
+        Cond { reg, nonzero: true }
+    }
+
+    /// One of two values of several words, by one branch.
+    pub fn select_words(&mut self, cond: Cond, x: Words, y: Words) -> Words {
+        let mut words: SmallVec<[SelectWord; 1]> = SmallVec::new();
+        let mut result: SmallVec<[Word; MAX]> = SmallVec::new();
+        for (&if_true, &if_false) in x.as_slice().iter().zip(y.as_slice()) {
+            if if_true == if_false {
+                result.push(if_true);
+                continue;
+            }
+            let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
+            let (if_true, if_false) = (self.reg(if_true), self.reg(if_false));
+            words.push(SelectWord { dst, if_true, if_false });
+            result.push(Word::Reg(dst));
+        }
+        if !words.is_empty() {
+            self.emit(MInst::Select { cond, words });
+        }
+        Words::new(result)
+    }
+
+    /// One machine instruction with a result in a new register.
+    pub fn emit_op(&mut self, op: Op, srcs: &[Reg], imm: i32, class: RegClass) -> Reg {
+        let dst = Reg::Virtual(self.new_vreg(class));
+        self.emit(MInst::Op {
+            op,
+            dst: Some(dst),
+            srcs: Srcs::from_slice(srcs),
+            imm,
+        });
+        dst
+    }
+}
+
+/// What the operation gives without an instruction.
+fn simplify(op: Op, a: Word, b: Word) -> Option<Word> {
+    if let (Word::Const(a), Word::Const(b)) = (a, b) {
+        return fold(op, a, b).map(Word::Const);
+    }
+    match (op, b) {
+        (Op::ADDSSS_32 | Op::SUBSSS_32 | Op::ORSSS_32 | Op::XORSSS_32, Word::ZERO)
+        | (Op::SLLSSS_32 | Op::SRLSSS_32 | Op::SRASSS_32, Word::ZERO)
+        | (Op::ANDSSS_32, Word::Const(u32::MAX))
+        | (Op::MULLSSS_32, Word::Const(1)) => Some(a),
+        (Op::ANDSSS_32 | Op::MULLSSS_32 | Op::MULHUSSS_32, Word::ZERO) | (Op::MULHUSSS_32, Word::Const(1)) => {
+            Some(Word::ZERO)
+        }
+        (Op::ORSSS_32, Word::Const(u32::MAX)) => Some(b),
+        // Nothing is below 0.
+        (Op::SLTUISSS_32, Word::ZERO) => Some(Word::ZERO),
+        _ if a == b && matches!(op, Op::XORSSS_32 | Op::SUBSSS_32 | Op::SLTUISSS_32) => Some(Word::ZERO),
+        _ => None,
+    }
+}
+
+fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
+    Some(match op {
+        Op::ADDSSS_32 => a.wrapping_add(b),
+        Op::SUBSSS_32 => a.wrapping_sub(b),
+        Op::ANDSSS_32 => a & b,
+        Op::ORSSS_32 => a | b,
+        Op::XORSSS_32 => a ^ b,
+        Op::MULLSSS_32 => a.wrapping_mul(b),
+        Op::MULHUSSS_32 => (u64::from(a) * u64::from(b) >> 32) as u32,
+        Op::SLLSSS_32 => a.checked_shl(b)?,
+        Op::SRLSSS_32 => a.checked_shr(b)?,
+        Op::SRASSS_32 => a.cast_signed().checked_shr(b)?.cast_unsigned(),
+        Op::SEQSISSS_32 => u32::from(a == b),
+        Op::SNESISSS_32 => u32::from(a != b),
+        Op::SLTUISSS_32 => u32::from(a < b),
+        Op::SLTSISSS_32 => u32::from(a.cast_signed() < b.cast_signed()),
+        Op::SGESISSS_32 => u32::from(a.cast_signed() >= b.cast_signed()),
+        Op::SGTUISSS_32 => u32::from(a > b),
+        Op::SLEUISSS_32 => u32::from(a <= b),
+        Op::SLESISSS_32 => u32::from(a.cast_signed() <= b.cast_signed()),
+        _ => return None,
+    })
+}
