@@ -17,20 +17,13 @@ pub struct WithCarry {
 pub fn add_carry(ctx: &mut Lower<'_>, x: Words, y: Words, mut carry: Word) -> WithCarry {
     let mut result: SmallVec<[Word; 4]> = SmallVec::new();
     for (&a, &b) in x.as_slice().iter().zip(y.as_slice()) {
-        // The operand that is compared with is a register if there is one.
+        // The sum is compared with the second operand, so that it can take the register of the first; a constant is
+        // second.
         let (a, b) = if matches!(a, Word::Const(_)) { (b, a) } else { (a, b) };
         let first = ctx.binary(Op::ADDSSS_32, a, b);
-        let wrapped = if b == Word::ZERO {
-            Word::ZERO
-        } else {
-            ctx.binary(Op::SLTUISSS_32, first, a)
-        };
+        let wrapped = ctx.binary(Op::SLTUISSS_32, first, b);
         let sum = ctx.binary(Op::ADDSSS_32, first, carry);
-        let again = if carry == Word::ZERO {
-            Word::ZERO
-        } else {
-            ctx.binary(Op::SLTUISSS_32, sum, first)
-        };
+        let again = ctx.binary(Op::SLTUISSS_32, sum, carry);
         carry = ctx.binary(Op::ORSSS_32, wrapped, again);
         result.push(sum);
     }
@@ -44,10 +37,11 @@ pub fn add_carry(ctx: &mut Lower<'_>, x: Words, y: Words, mut carry: Word) -> Wi
 pub fn sub_borrow(ctx: &mut Lower<'_>, x: Words, y: Words, mut borrow: Word) -> WithCarry {
     let mut result: SmallVec<[Word; 4]> = SmallVec::new();
     for (&a, &b) in x.as_slice().iter().zip(y.as_slice()) {
-        let first = ctx.binary(Op::SUBSSS_32, a, b);
+        // The borrows come first, so that the differences can take the registers of the operands.
         let wrapped = ctx.binary(Op::SLTUISSS_32, a, b);
-        let difference = ctx.binary(Op::SUBSSS_32, first, borrow);
+        let first = ctx.binary(Op::SUBSSS_32, a, b);
         let again = ctx.binary(Op::SLTUISSS_32, first, borrow);
+        let difference = ctx.binary(Op::SUBSSS_32, first, borrow);
         borrow = ctx.binary(Op::ORSSS_32, wrapped, again);
         result.push(difference);
     }
@@ -103,19 +97,20 @@ pub fn signed_sub_overflow(ctx: &mut Lower<'_>, x: Words, y: Words, difference: 
 
 /// The product of two numbers of two words, modulo 2^64.
 pub fn mul64(ctx: &mut Lower<'_>, x: Words, y: Words) -> Words {
-    let low = ctx.binary(Op::MULLSSS_32, x.get(0), y.get(0));
-    let high = ctx.binary(Op::MULHUSSS_32, x.get(0), y.get(0));
     let a = ctx.binary(Op::MULLSSS_32, x.get(0), y.get(1));
     let b = ctx.binary(Op::MULLSSS_32, x.get(1), y.get(0));
     let cross = ctx.binary(Op::ADDSSS_32, a, b);
+    let high = ctx.binary(Op::MULHUSSS_32, x.get(0), y.get(0));
     let high = ctx.binary(Op::ADDSSS_32, high, cross);
+    // Last, so that it can take the register of an operand.
+    let low = ctx.binary(Op::MULLSSS_32, x.get(0), y.get(0));
     Words::new([low, high])
 }
 
 /// The product of two sign-extended words, in two.
 pub fn mul_signed(ctx: &mut Lower<'_>, x: Word, y: Word) -> Words {
-    let low = ctx.binary(Op::MULLSSS_32, x, y);
     let high = ctx.binary(Op::MULHSSS_32, x, y);
+    let low = ctx.binary(Op::MULLSSS_32, x, y);
     Words::new([low, high])
 }
 

@@ -43,12 +43,15 @@ pub fn shift_left(ctx: &mut Lower<'_>, x: Words, amount: u32, filling: Filling) 
             None => Word::ZERO,
         }
     };
-    let words: SmallVec<[Word; 4]> = (0..len)
+    // From the top, so that a word can take the register of the one it comes from.
+    let mut words: SmallVec<[Word; 4]> = (0..len)
+        .rev()
         .map(|i| {
             let (low, high) = (word(i, skip + 1), word(i, skip));
             funnel(ctx, low, high, bits)
         })
         .collect();
+    words.reverse();
     Words::new(words)
 }
 
@@ -123,12 +126,12 @@ pub fn shl64(ctx: &mut Lower<'_>, x: Words, n: Word) -> Words {
         let n = ctx.binary(Op::ANDSSS_32, n, Word::Const(2 * BITS - 1));
         let back = ctx.binary(Op::SUBSSS_32, Word::Const(BITS), n);
         let over = ctx.binary(Op::ADDSSS_32, n, Word::Const(BITS.wrapping_neg()));
-        let low = ctx.binary(Op::SLLSSS_32, x.get(0), n);
         let high = ctx.binary(Op::SLLSSS_32, x.get(1), n);
         let carried = ctx.binary(Op::SRLSSS_32, x.get(0), back);
         let moved = ctx.binary(Op::SLLSSS_32, x.get(0), over);
         let high = ctx.binary(Op::ORSSS_32, high, carried);
         let high = ctx.binary(Op::ORSSS_32, high, moved);
+        let low = ctx.binary(Op::SLLSSS_32, x.get(0), n);
         return Words::new([low, high]);
     }
     let n = amount(ctx, n);
@@ -143,12 +146,12 @@ pub fn ushr64(ctx: &mut Lower<'_>, x: Words, n: Word) -> Words {
         let n = ctx.binary(Op::ANDSSS_32, n, Word::Const(2 * BITS - 1));
         let back = ctx.binary(Op::SUBSSS_32, Word::Const(BITS), n);
         let over = ctx.binary(Op::ADDSSS_32, n, Word::Const(BITS.wrapping_neg()));
-        let high = ctx.binary(Op::SRLSSS_32, x.get(1), n);
         let low = ctx.binary(Op::SRLSSS_32, x.get(0), n);
         let carried = ctx.binary(Op::SLLSSS_32, x.get(1), back);
         let moved = ctx.binary(Op::SRLSSS_32, x.get(1), over);
         let low = ctx.binary(Op::ORSSS_32, low, carried);
         let low = ctx.binary(Op::ORSSS_32, low, moved);
+        let high = ctx.binary(Op::SRLSSS_32, x.get(1), n);
         return Words::new([low, high]);
     }
     let n = amount(ctx, n);
