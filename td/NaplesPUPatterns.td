@@ -1,6 +1,6 @@
 //===- NaplesPUPatterns.td - CLIF instructions that are one or two of ours ----===//
 //
-// Integer operations up to 32 bits. i8 and i16 live in 32-bit registers with undefined
+// Integer operations up to 32 bits, and the float unit's. i8 and i16 live in 32-bit registers with undefined
 // upper bits: an operation whose low bits depend on low bits alone is matched for all three
 // types, the others for i32 only.
 //
@@ -31,6 +31,11 @@ def cttz  : SDNode<"(ctz $ty $0)", SDTIntUnaryOp>;
 def sext  : SDNode<"(sextend $ty $0)", SDTIntExtendOp>;
 def setcc : SDNode<"(icmp $ty $2 $0 $1)", SDTSetCC>;
 
+def fadd : SDNode<"(fadd $ty $0 $1)", SDTBinOp>;
+def fsub : SDNode<"(fsub $ty $0 $1)", SDTBinOp>;
+def fmul : SDNode<"(fmul $ty $0 $1)", SDTBinOp>;
+def fdiv : SDNode<"(fdiv $ty $0 $1)", SDTBinOp>;
+
 def load    : SDNode<"(load $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def loadi8  : SDNode<"(sload8 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def loadu8  : SDNode<"(uload8 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
@@ -39,6 +44,11 @@ def loadu16 : SDNode<"(uload16 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def store   : SDNode<"(store flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 def store8  : SDNode<"(istore8 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 def store16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
+
+// f32 arithmetic is the float unit's own (setting strict_float is off).
+def HardwareFloat : Predicate<"hardware_float">;
+// The machine takes shift amounts modulo 32 (erratum shift_amount_not_modulo is corrected).
+def ShiftsAreModulo : Predicate<"shifts_are_modulo">;
 
 def SETEQ  : CondCode<"(IntCC.Equal)">;
 def SETNE  : CondCode<"(IntCC.NotEqual)">;
@@ -117,11 +127,26 @@ multiclass ShiftPat<SDNode op, Instruction reg, Instruction imm> {
   // The program masks the amount itself.
   def : Pat<(i32 (op GPR32:$a, (int32 (and GPR32:$b, 31)))), (reg $a, (ANDSSI $b, 31))>;
   def : Pat<(i32 (op GPR32:$a, imm5:$b)), (imm $a, $b)>;
+  let Predicates = [ShiftsAreModulo], AddedComplexity = 1 in {
+    def : Pat<(i32 (op GPR32:$a, anyint:$b)), (reg $a, $b)>;
+    def : Pat<(i32 (op GPR32:$a, (int32 (and GPR32:$b, 31)))), (reg $a, $b)>;
+  }
 }
 
 defm : ShiftPat<shl, SLLSSS_32, SLLSSI>;
 defm : ShiftPat<srl, SRLSSS_32, SRLSSI>;
 defm : ShiftPat<sra, SRASSS_32, SRASSI>;
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+let Predicates = [HardwareFloat] in {
+  def : Pat<(f32 (fadd f32:$a, f32:$b)), (ADDFSSS_32 $a, $b)>;
+  def : Pat<(f32 (fsub f32:$a, f32:$b)), (SUBFSSS_32 $a, $b)>;
+  def : Pat<(f32 (fmul f32:$a, f32:$b)), (MULFSSS_32 $a, $b)>;
+  def : Pat<(f32 (fdiv f32:$a, f32:$b)), (DIVFSSS_32 $a, $b)>;
+}
 
 //===----------------------------------------------------------------------===//
 // Compares

@@ -43,6 +43,8 @@ def SDTIntShiftOp : SDTypeProfile<1, 2, [SDTCisSameAs<0, 1>, SDTCisInt<0>, SDTCi
 def SDTIntExtendOp : SDTypeProfile<1, 1, [SDTCisInt<0>, SDTCisInt<1>]>;
 // Operands are the two numbers and the condition.
 def SDTSetCC      : SDTypeProfile<1, 3, [SDTCisVT<0, i8>, SDTCisSameAs<1, 2>, SDTCisInt<1>]>;
+// Any type, the same everywhere: the pattern says which.
+def SDTBinOp      : SDTypeProfile<1, 2, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>]>;
 def SDTLoad       : SDTypeProfile<1, 1, []>;
 def SDTStore      : SDTypeProfile<0, 2, []>;
 
@@ -96,10 +98,16 @@ class ComplexPattern<Operand encodes, int numOperands, string selectFunc, int al
   int Alignment = align; // bytes
 }
 
+// Something that holds for the whole compilation or not: a partial ISLE constructor without arguments.
+class Predicate<string isle> {
+  string IsleName = isle;
+}
+
 // A pattern and the instructions that compute the same. Among patterns that match the more complex one
 // wins; AddedComplexity decides where the complexity is the same.
 class Pat<dag pattern, dag result> {
   dag PatternToMatch = pattern;
   dag ResultInstr = result;
   int AddedComplexity = 0;
+  list<Predicate> Predicates = []; // all have to hold
 }

@@ -656,6 +656,10 @@ impl generated::Context for Lower<'_> {
         self.has_hardware_float().then_some(())
     }
 
+    fn shifts_are_modulo(&mut self) -> Option<Unit> {
+        (!self.isa.has_erratum("shift_amount_not_modulo")).then_some(())
+    }
+
     fn signed_const_gpr(&mut self, number: i32) -> Gpr {
         self.const_gpr(number.cast_unsigned())
     }

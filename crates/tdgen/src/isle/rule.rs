@@ -31,6 +31,8 @@ pub(super) struct Source<'a> {
     span: Span,
     replacement: Replacement<'a>,
     added_complexity: i64,
+    /// Partial ISLE constructors without arguments, all of which have to succeed.
+    predicates: Vec<String>,
 }
 
 /// All patterns in order of definition: those of instructions first.
@@ -61,6 +63,12 @@ fn pat<'a>(records: &'a RecordKeeper, record: Record<'a>) -> Result<Source<'a>, 
         span: field_span(record, "PatternToMatch"),
         replacement: Replacement::Instructions(record.dag("ResultInstr").map_err(access)?),
         added_complexity: record.int("AddedComplexity").map_err(access)?,
+        predicates: record
+            .list_of_defs("Predicates")
+            .map_err(access)?
+            .iter()
+            .map(|predicate| Ok(predicate.string("IsleName").map_err(access)?.to_owned()))
+            .collect::<Result<_, Box<Diagnostic>>>()?,
     })
 }
 
@@ -102,6 +110,7 @@ fn instruction_patterns<'a>(
             span,
             replacement: Replacement::Own,
             added_complexity: 0,
+            predicates: Vec::new(),
         });
     }
     Ok(found)
@@ -127,7 +136,11 @@ pub(super) fn rules(source: &Source<'_>, constructors: &Constructors<'_>) -> Res
         let mut matcher = Matcher {
             tree,
             checked: Vec::new(),
-            conditions: Vec::new(),
+            conditions: source
+                .predicates
+                .iter()
+                .map(|name| format!("(if-let _ ({name}))"))
+                .collect(),
         };
         let pattern = matcher.node(tree.root)?;
         matcher.everything_checked()?;
