@@ -189,14 +189,18 @@ fn cell(isas: &[Arc<Isa>], opcode: Opcode, ty: Type, access: Access, faults: &mu
             None => {}
         }
     }
-    // A form with another operand of a type that is not covered says nothing about this one.
-    if !compiled.is_empty() && refused.iter().any(|(_, all_covered)| *all_covered) {
+    // A form with another operand of a type that is not covered says nothing about this one; f128 is covered, but not by
+    // conversions.
+    let f128 = |why: &str| why.starts_with("with a value of type f128");
+    let unexplained = |(why, all_covered): &(String, bool)| *all_covered && !f128(why);
+    if !compiled.is_empty() && refused.iter().any(unexplained) {
         faults.push(format!(
             "{opcode}.{ty}: some forms on covered types are refused: {refused:?}"
         ));
     }
     let mut all = compiled;
-    if all.is_empty() {
+    if all.is_empty() || refused.iter().any(|(why, _)| f128(why)) {
+        refused.retain(|(why, _)| all.is_empty() || f128(why));
         all.extend(refused.into_iter().map(|(why, _)| Outcome::Refused(why)));
     }
     all.sort();

@@ -10,8 +10,8 @@ use std::process::Command;
 /// A construct, and CLIF that has it.
 const LIMITS: &[(&str, &str)] = &[
     (
-        "a calling convention other than `fast`, `system_v`, `preserve_all` and `probestack`",
-        "function %f() tail {\nblock0:\n return\n}",
+        "a calling convention other than `fast`, `system_v`, `tail`, `preserve_all` and `probestack`",
+        "function %f() winch {\nblock0:\n return\n}",
     ),
     (
         "an argument with a purpose other than `sret`",

@@ -36,13 +36,15 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     let plain = ctx.is_plain_access(flags, pointer, offset, WORD);
     let addr = ctx.address(pointer, offset, ty.bytes());
     let mut words: SmallVec<[Word; 4]> = SmallVec::new();
-    for addr in places(is_big_endian(ctx, flags), addr, count(ty)) {
+    // The lowest word comes last, so that it can take the register of the address, as arguments and results do.
+    for addr in places(is_big_endian(ctx, flags), addr, count(ty)).into_iter().rev() {
         words.push(Word::Reg(if plain {
             load_word(ctx, Op::L32W_Mainmem, addr)
         } else {
             isle::load_bytes(ctx, flags, addr, WORD)
         }));
     }
+    words.reverse();
     Some(Words::new(words))
 }
 
