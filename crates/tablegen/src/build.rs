@@ -1,12 +1,15 @@
 //! Building records: inheritance, setting fields, the last resolution and its checks.
 
+use std::sync::Arc;
+
 use crate::Diagnostic;
 use crate::eval::Evaluator;
 use crate::resolve::Resolver;
+use crate::shape::Place;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
-use crate::world::{Assertion, FieldData, ParamData, Proto, RecordData};
+use crate::world::{Assertion, Cell, FieldData, ParamData, Proto, RecordData};
 
 /// Class values within class values, before recursion is taken to be endless.
 const MAX_INSTANCES: u32 = 1000;
@@ -20,6 +23,13 @@ pub(crate) struct ArgValue {
     pub(crate) span: Span,
 }
 
+/// What has template parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owner {
+    Class(ClassId),
+    Multiclass(usize),
+}
+
 /// A change of a field by `let`.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -29,6 +39,7 @@ pub(crate) struct Change {
     pub(crate) bits: Option<Vec<u32>>,
     pub(crate) value: ValueId,
     pub(crate) span: Span,
+    pub(crate) place: Place,
     pub(crate) mode: crate::ast::LetMode,
 }
 
@@ -38,37 +49,42 @@ impl Evaluator {
         match proto.field_index(new.name) {
             None => {
                 new.value = self.w.spread_bits(new.value, new.ty);
-                proto.fields.push(new);
+                proto.push(new);
             }
-            Some(at) => {
-                let old = proto.fields[at];
-                let converted = (old.ty == new.ty || self.w.type_converts(new.ty, old.ty))
-                    .then(|| self.w.convert(new.value, old.ty))
-                    .flatten();
-                let Some(value) = converted else {
-                    let name = self.w.text(new.name).to_owned();
-                    let (was, is) = (self.w.type_text(old.ty), self.w.type_text(new.ty));
-                    self.report(
-                        Diagnostic::error(
-                            format!("field `{name}` of type `{is}` clashes with an earlier one of type `{was}`"),
-                            new.decl,
-                            format!("`{is}` here"),
-                        )
-                        .secondary(old.decl, format!("`{was}` here")),
-                    );
-                    return;
-                };
-                proto.fields[at].value = self.w.spread_bits(value, old.ty);
-                proto.fields[at].span = new.span;
-            }
+            Some(at) => self.set_again(proto, at, new),
         }
+    }
+
+    /// Gives the field at `at`, which is declared or inherited once more, its new value.
+    fn set_again(&mut self, proto: &mut Proto, at: usize, new: FieldData) {
+        let old = proto.field_at(at);
+        let converted = (old.ty == new.ty || self.w.type_converts(new.ty, old.ty))
+            .then(|| self.w.convert(new.value, old.ty))
+            .flatten();
+        let Some(value) = converted else {
+            let name = self.w.text(new.name).to_owned();
+            let (was, is) = (self.w.type_text(old.ty), self.w.type_text(new.ty));
+            self.report(
+                Diagnostic::error(
+                    format!("field `{name}` of type `{is}` clashes with an earlier one of type `{was}`"),
+                    self.w.span(new.decl),
+                    format!("`{is}` here"),
+                )
+                .secondary(self.w.span(old.decl), format!("`{was}` here")),
+            );
+            return;
+        };
+        proto.cells[at] = Cell {
+            value: self.w.spread_bits(value, old.ty),
+            span: new.span,
+        };
     }
 
     /// Sets a field, or some bits of it.
     pub(crate) fn set_field(&mut self, proto: &mut Proto, change: &Change, own_value: bool) {
         let Some(at) = proto.field_index(change.name) else {
             let name = self.w.text(change.name).to_owned();
-            let names = proto.fields.iter().map(|field| self.w.text(field.name));
+            let names = proto.layout.fields.iter().map(|field| self.w.text(field.name));
             let near = crate::diagnostic::closest(&name, names).map(str::to_owned);
             let mut diagnostic = Diagnostic::error(
                 format!("no field `{name}` to set"),
@@ -84,7 +100,7 @@ impl Evaluator {
             self.report(diagnostic);
             return;
         };
-        let field = proto.fields[at];
+        let field = proto.field_at(at);
         if let Node::Var(name) = self.w.values.node(change.value)
             && name == change.name
             && own_value
@@ -112,8 +128,10 @@ impl Evaluator {
             }
         };
         if let Some(value) = value {
-            proto.fields[at].value = self.w.spread_bits(value, field.ty);
-            proto.fields[at].span = change.span;
+            proto.cells[at] = Cell {
+                value: self.w.spread_bits(value, field.ty),
+                span: change.place,
+            };
         }
     }
 
@@ -128,7 +146,7 @@ impl Evaluator {
                     change.name_span,
                     format!("this is a `{ty}`"),
                 )
-                .secondary(field.decl, "declared here"),
+                .secondary(self.w.span(field.decl), "declared here"),
             );
             return None;
         };
@@ -137,7 +155,7 @@ impl Evaluator {
         let Some(value) = self.w.convert(change.value, ty) else {
             let range = FieldData {
                 ty,
-                decl: change.name_span,
+                decl: self.w.places.add(change.name_span),
                 ..*field
             };
             self.type_mismatch(&range, change.value, change.span);
@@ -153,7 +171,7 @@ impl Evaluator {
                         change.name_span,
                         format!("has {width} bits"),
                     )
-                    .secondary(field.decl, "declared here"),
+                    .secondary(self.w.span(field.decl), "declared here"),
                 );
                 return None;
             };
@@ -205,7 +223,7 @@ impl Evaluator {
     /// Pairs parameters with arguments and defaults. `None` after a fault.
     pub(crate) fn bind_args(
         &mut self,
-        what: &str,
+        what: Owner,
         params: &[ParamData],
         args: &[ArgValue],
         span: Span,
@@ -221,6 +239,7 @@ impl Evaluator {
                         let text = self.w.text(name).to_owned();
                         let names = params.iter().map(|param| self.w.text(param.name));
                         let near = crate::diagnostic::closest(&text, names).map(str::to_owned);
+                        let what = self.owner_text(what);
                         let mut diagnostic = Diagnostic::error(
                             format!("{what} has no template argument `{text}`"),
                             arg.span,
@@ -235,6 +254,7 @@ impl Evaluator {
                 },
             };
             if at >= params.len() {
+                let what = self.owner_text(what);
                 self.report(Diagnostic::error(
                     format!("too many template arguments for {what}: it takes {}", params.len()),
                     arg.span,
@@ -244,27 +264,20 @@ impl Evaluator {
             }
             let param = params[at];
             let Some(value) = self.w.convert(arg.value, param.ty) else {
-                let field = FieldData {
-                    name: param.name,
-                    ty: param.ty,
-                    value: arg.value,
-                    span: arg.span,
-                    decl: param.span,
-                    nonconcrete: false,
-                };
                 let name = self.w.text(param.name).to_owned();
                 let (want, have) = (
-                    self.w.type_text(field.ty),
+                    self.w.type_text(param.ty),
                     self.w.type_text(self.w.values.type_of(arg.value)),
                 );
                 let text = self.w.brief(arg.value);
+                let what = self.owner_text(what);
                 self.report(
                     Diagnostic::error(
                         format!("template argument `{name}` of {what} is a `{want}`, not `{text}` of type `{have}`"),
                         arg.span,
                         format!("expected a `{want}`"),
                     )
-                    .secondary(field.decl, "declared here"),
+                    .secondary(param.span, "declared here"),
                 );
                 return None;
             };
@@ -281,7 +294,7 @@ impl Evaluator {
         }
         let mut bound = Vec::with_capacity(params.len());
         let mut r = Resolver::new();
-        r.map.extend(own_name);
+        r.extend(own_name);
         for (param, slot) in params.iter().zip(slots) {
             let (value, place) = match slot {
                 Some(given) => given,
@@ -289,6 +302,7 @@ impl Evaluator {
                     let value = self.resolve(param.default, &mut r);
                     if self.is_unset(value) {
                         let name = self.w.text(param.name).to_owned();
+                        let what = self.owner_text(what);
                         self.report(
                             Diagnostic::error(
                                 format!("no value for template argument `{name}` of {what}"),
@@ -308,6 +322,14 @@ impl Evaluator {
         Some(bound)
     }
 
+    /// What has template parameters, as messages name it.
+    fn owner_text(&self, owner: Owner) -> String {
+        match owner {
+            Owner::Class(class) => format!("class `{}`", self.w.text(self.w.class(class).name)),
+            Owner::Multiclass(at) => format!("multiclass `{}`", self.w.text(self.multiclasses[at].name)),
+        }
+    }
+
     /// Makes `proto` derive from `class`.
     pub(crate) fn inherit(
         &mut self,
@@ -317,12 +339,11 @@ impl Evaluator {
         span: Span,
         own_name: ValueId,
     ) -> bool {
-        let name = self.w.class(class).name;
-        let text = self.w.text(name).to_owned();
-        let parents = self.w.class(class).proto.supers.clone();
-        for one in parents.iter().chain([&class]) {
-            if proto.supers.contains(one) {
-                let twice = self.w.text(self.w.class(*one).name).to_owned();
+        let parents = self.w.class(class).proto.supers;
+        let supers = match self.w.lists.inherit(proto.supers, class, parents) {
+            Ok(supers) => supers,
+            Err(twice) => {
+                let twice = self.w.text(self.w.class(twice).name).to_owned();
                 self.report(Diagnostic::error(
                     format!("class `{twice}` is inherited twice"),
                     span,
@@ -330,23 +351,16 @@ impl Evaluator {
                 ));
                 return false;
             }
-        }
-        let params = self.w.class(class).params.clone();
-        let name_var = self.w.class(class).name_var;
-        let Some(bound) = self.bind_args(
-            &format!("class `{text}`"),
-            &params,
-            args,
-            span,
-            Some((name_var, own_name)),
-        ) else {
-            // The class counts as a parent all the same, so that its absence makes no further errors.
-            proto.faulty = true;
-            self.inherit_fields(proto, class, &[], own_name);
-            return false;
         };
-        self.inherit_fields(proto, class, &bound, own_name);
-        true
+        let params = Arc::clone(&self.w.class(class).params);
+        let name_var = self.w.class(class).name_var;
+        let bound = self.bind_args(Owner::Class(class), &params, args, span, Some((name_var, own_name)));
+        // The class counts as a parent all the same, so that its absence makes no further errors.
+        proto.faulty |= bound.is_none();
+        self.inherit_fields(proto, class, bound.as_deref().unwrap_or_default(), own_name);
+        proto.supers = supers;
+        proto.direct = self.w.lists.push(proto.direct, class);
+        bound.is_some()
     }
 
     fn inherit_fields(
@@ -357,56 +371,90 @@ impl Evaluator {
         own_name: ValueId,
     ) {
         let mut r = Resolver::new();
-        for (name, value, _) in bound {
-            r.map.insert(*name, *value);
-        }
+        r.extend(bound.iter().map(|(name, value, _)| (*name, *value)));
         let name_var = self.w.class(class).name_var;
-        r.map.insert(name_var, own_name);
-        let count = self.w.class(class).proto.fields.len();
-        for at in 0..count {
-            let mut field = self.w.class(class).proto.fields[at];
-            if self.w.values.is_open(field.value) {
-                // A value that only passes an argument on was written where the argument was.
-                if let Node::Var(name) = self.w.values.node(field.value)
-                    && let Some((_, _, place)) = bound.iter().find(|one| one.0 == name)
-                {
-                    field.span = *place;
-                }
-                let place = std::mem::replace(&mut self.at, field.span);
-                let value = self.resolve(field.value, &mut r);
-                self.at = place;
-                match self.w.convert(value, field.ty) {
-                    Some(value) => field.value = value,
-                    None => {
-                        self.type_mismatch(&field, value, field.span);
-                        field.value = ValueId::UNSET;
-                    }
+        r.set(name_var, own_name);
+        let layout = Arc::clone(&self.w.class(class).proto.layout);
+        if proto.cells.is_empty() {
+            proto.layout = layout;
+            let parent = &self.w.classes[class.0 as usize].proto.cells;
+            proto.cells.reserve_exact(parent.len());
+            proto.cells.extend_from_slice(parent);
+            for at in 0..proto.cells.len() {
+                if proto.cells[at].value.is_open() {
+                    let field = self.inherited(proto.field_at(at), bound, &mut r);
+                    proto.cells[at] = Cell {
+                        value: field.value,
+                        span: field.span,
+                    };
                 }
             }
-            self.add_field(proto, field);
+        } else if !layout.fields.is_empty() {
+            let joined = self.w.joins.join(&proto.layout, &layout);
+            let old = proto.cells.len();
+            proto.layout = joined.layout;
+            for (at, position) in joined.positions.iter().enumerate() {
+                let position = *position as usize;
+                let mut field = self.w.class(class).proto.field_at(at);
+                if field.value.is_open() {
+                    field = self.inherited(field, bound, &mut r);
+                }
+                if position < old {
+                    self.set_again(proto, position, field);
+                } else {
+                    proto.cells.push(Cell {
+                        value: field.value,
+                        span: field.span,
+                    });
+                }
+            }
         }
-        let (asserts, dumps) = {
-            let parent = &self.w.class(class).proto;
-            (parent.asserts.clone(), parent.dumps.clone())
+        let parent = &self.w.class(class).proto;
+        proto.faulty |= parent.faulty;
+        if !parent.asserts.is_empty() || !parent.dumps.is_empty() {
+            let (asserts, dumps) = (parent.asserts.clone(), parent.dumps.clone());
+            for assertion in asserts {
+                let condition = self.resolve(assertion.condition, &mut r);
+                let message = self.resolve(assertion.message, &mut r);
+                proto.asserts.push(Assertion {
+                    condition,
+                    message,
+                    span: assertion.span,
+                });
+            }
+            for (value, span) in dumps {
+                let value = self.resolve(value, &mut r);
+                proto.dumps.push((value, span));
+            }
+        }
+    }
+
+    /// A field of a class as it is in what derives from the class with these arguments.
+    fn inherited(
+        &mut self,
+        mut field: FieldData,
+        bound: &[(Symbol, ValueId, Span)],
+        r: &mut Resolver,
+    ) -> FieldData {
+        // A value that only passes an argument on was written where the argument was.
+        let mut span = self.w.span(field.span);
+        if let Node::Var(name) = self.w.values.node(field.value)
+            && let Some((_, _, place)) = bound.iter().find(|one| one.0 == name)
+        {
+            span = *place;
+            field.span = self.w.places.add(span);
+        }
+        let outer = std::mem::replace(&mut self.at, span);
+        let value = self.resolve(field.value, r);
+        self.at = outer;
+        field.value = match self.w.convert(value, field.ty) {
+            Some(value) => self.w.spread_bits(value, field.ty),
+            None => {
+                self.type_mismatch(&field, value, span);
+                ValueId::UNSET
+            }
         };
-        for assertion in asserts {
-            let condition = self.resolve(assertion.condition, &mut r);
-            let message = self.resolve(assertion.message, &mut r);
-            proto.asserts.push(Assertion {
-                condition,
-                message,
-                span: assertion.span,
-            });
-        }
-        for (value, span) in dumps {
-            let value = self.resolve(value, &mut r);
-            proto.dumps.push((value, span));
-        }
-        proto.faulty |= self.w.class(class).proto.faulty;
-        let supers = self.w.class(class).proto.supers.clone();
-        proto.supers.extend(supers);
-        proto.supers.push(class);
-        proto.direct.push(class);
+        field
     }
 
     /// A name no record has.
@@ -440,7 +488,7 @@ impl Evaluator {
             .collect();
         let name = self.anonymous_name();
         let name = self.w.values.str(name);
-        let mut proto = Proto::new(name, span);
+        let mut proto = self.w.new_proto(name, span);
         proto.anonymous = true;
         self.instance_depth += 1;
         self.depth += 4;
@@ -454,15 +502,15 @@ impl Evaluator {
     }
 
     /// The last resolution of a record, its checks, and its place among the records.
-    pub(crate) fn finish(&mut self, mut proto: Proto, named: bool) -> Option<ValueId> {
+    pub(crate) fn finish(&mut self, proto: Proto, named: bool) -> Option<ValueId> {
         let outer = std::mem::replace(&mut self.at, proto.span);
-        let value = self.finish_at(&mut proto, named);
+        let value = self.finish_at(proto, named);
         self.at = outer;
         value
     }
 
-    fn finish_at(&mut self, proto: &mut Proto, named: bool) -> Option<ValueId> {
-        let mut r = Resolver::of_record(proto, true);
+    fn finish_at(&mut self, mut proto: Proto, named: bool) -> Option<ValueId> {
+        let mut r = Resolver::of_record(&proto, true);
         proto.name = self.resolve(proto.name, &mut r);
         let Some(mut name) = self.w.as_str(proto.name) else {
             let text = self.w.brief(proto.name);
@@ -474,58 +522,83 @@ impl Evaluator {
             return None;
         };
         if let Some(earlier) = self.w.record_names.get(&name) {
-            let earlier = self.w.record(*earlier).proto.span;
             if !proto.anonymous {
-                let text = self.w.text(name).to_owned();
-                let mut diagnostic = Diagnostic::error(
-                    format!("record `{text}` is defined twice"),
-                    proto.chain.last().copied().unwrap_or(proto.span),
-                    "defined again here",
-                )
-                .secondary(earlier, "first defined here");
-                if !proto.chain.is_empty() {
-                    diagnostic = diagnostic.secondary(proto.span, "by this definition");
-                }
-                self.report(diagnostic);
+                self.defined_twice(&proto, name, *earlier);
                 return None;
             }
             name = self.anonymous_name();
             proto.name = self.w.values.str(name);
         }
-        let supers = proto.supers.clone();
-        let ty = self.w.record_type(&supers);
+        let ty = self.w.list_type(proto.supers);
         let id = RecordId(self.w.records.len() as u32);
-        self.w.records.push(RecordData {
-            name,
-            ty,
-            proto: proto.clone(),
-            complete: false,
-        });
         r.self_name = Some((name, id));
         let name_value = self.w.values.str(name);
         r.set(self.name_symbol, name_value);
-        self.resolve_proto(proto, &mut r);
+        let mut asserts = std::mem::take(&mut proto.asserts);
+        let mut dumps = std::mem::take(&mut proto.dumps);
+        // The record is there while it is resolved: it may mention itself.
+        self.w.records.push(RecordData {
+            name,
+            ty,
+            proto,
+            complete: false,
+        });
+        for at in 0..self.own(id).cells.len() {
+            let proto = self.own(id);
+            if proto.cells[at].value.is_open() {
+                let field = proto.field_at(at);
+                let value = self.resolve_field(&field, at, &mut r);
+                self.w.records[id.0 as usize].proto.cells[at].value = value;
+            }
+        }
+        for assertion in &mut asserts {
+            assertion.condition = self.resolve(assertion.condition, &mut r);
+            assertion.message = self.resolve(assertion.message, &mut r);
+        }
+        for dump in &mut dumps {
+            dump.0 = self.resolve(dump.0, &mut r);
+        }
         // A class value is only a means to an end: what it leaves open does no harm unless it is used.
-        if named && !proto.faulty {
-            self.check_concrete(proto, name);
+        if named && !self.own(id).faulty {
+            self.check_concrete(id, name);
         }
         let value = self.w.values.def(id, ty);
-        self.w.records[id.0 as usize].proto = proto.clone();
         self.w.records[id.0 as usize].complete = true;
         self.w.record_names.insert(name, id);
-        self.run_checks(proto);
+        let span = self.own(id).span;
+        self.run_checks(&asserts, &dumps, span);
         if named {
-            self.add_to_sets(value, ty, proto);
+            self.add_to_sets(value, ty, span);
         }
         self.w.order.push(id);
         Some(value)
     }
 
-    fn run_checks(&mut self, proto: &Proto) {
-        for assertion in &proto.asserts {
-            self.check_assertion(assertion, Some(proto.span));
+    fn own(&self, id: RecordId) -> &Proto {
+        &self.w.record(id).proto
+    }
+
+    fn defined_twice(&mut self, proto: &Proto, name: Symbol, earlier: RecordId) {
+        let earlier = self.own(earlier).span;
+        let text = self.w.text(name).to_owned();
+        let chain = self.w.chains.spans(proto.chain);
+        let mut diagnostic = Diagnostic::error(
+            format!("record `{text}` is defined twice"),
+            chain.last().copied().unwrap_or(proto.span),
+            "defined again here",
+        )
+        .secondary(earlier, "first defined here");
+        if !chain.is_empty() {
+            diagnostic = diagnostic.secondary(proto.span, "by this definition");
         }
-        for (value, span) in &proto.dumps {
+        self.report(diagnostic);
+    }
+
+    fn run_checks(&mut self, asserts: &[Assertion], dumps: &[(ValueId, Span)], record: Span) {
+        for assertion in asserts {
+            self.check_assertion(assertion, Some(record));
+        }
+        for (value, span) in dumps {
             self.dump(*value, *span);
         }
     }
@@ -560,7 +633,7 @@ impl Evaluator {
         self.report(Diagnostic::new(crate::Severity::Note, text).primary(span, "dumped here"));
     }
 
-    fn add_to_sets(&mut self, value: ValueId, ty: TypeId, proto: &Proto) {
+    fn add_to_sets(&mut self, value: ValueId, ty: TypeId, record: Span) {
         for at in 0..self.sets.len() {
             let element = self.sets[at].element;
             if self.w.type_is(ty, element) {
@@ -572,7 +645,7 @@ impl Evaluator {
             self.report(
                 Diagnostic::error(
                     format!("record in `defset {name}` does not derive from `{want}`"),
-                    proto.span,
+                    record,
                     format!("not a `{want}`"),
                 )
                 .secondary(place, "the set is opened here"),
@@ -581,14 +654,16 @@ impl Evaluator {
     }
 
     /// Checks that every field has a value that says something.
-    fn check_concrete(&mut self, proto: &Proto, name: Symbol) {
+    fn check_concrete(&mut self, id: RecordId, name: Symbol) {
         if self.stopped {
             return;
         }
-        for field in &proto.fields {
-            if field.nonconcrete || !self.w.values.is_open(field.value) {
+        for at in 0..self.own(id).cells.len() {
+            let proto = self.own(id);
+            if !proto.cells[at].value.is_open() || proto.layout.fields[at].nonconcrete {
                 continue;
             }
+            let field = proto.field_at(at);
             if let Node::Bits(kids) = self.w.values.node(field.value) {
                 let bits = self.w.values.kids(kids);
                 let fine = bits.iter().all(|bit| {
@@ -603,10 +678,11 @@ impl Evaluator {
             let (field_name, record) = (self.w.text(field.name).to_owned(), self.w.text(name).to_owned());
             let text = self.w.brief(field.value);
             let message = format!("field `{field_name}` of `{record}` cannot be fully resolved: `{text}` remains");
-            let mut diagnostic = Diagnostic::error(message, field.span, self.why_open(field.value));
+            let proto = self.own(id);
+            let mut diagnostic = Diagnostic::error(message, self.w.span(field.span), self.why_open(field.value));
             diagnostic = diagnostic.secondary(proto.span, "in this record");
-            for place in &proto.chain {
-                diagnostic = diagnostic.secondary(*place, "made from here");
+            for place in self.w.chains.spans(proto.chain) {
+                diagnostic = diagnostic.secondary(place, "made from here");
             }
             self.report(diagnostic);
         }

@@ -2,12 +2,15 @@
 //!
 //! Inside a loop or multiclass records are kept as prototypes with variables; the outermost loop or `defm` makes them.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ast::{AssertStmt, BodyItem, ClassRef, Expr, ExprKind, Ident, LetItem, LoopSource, Param, Stmt, TypeExpr};
 use crate::build::{ArgValue, Change};
 use crate::diagnostic::{Diagnostic, closest};
-use crate::resolve::Resolver;
+use crate::resolve::{Cache, Resolver};
 use crate::source::{FileId, Span};
 use crate::strings::{Strings, Symbol};
 use crate::token::Bang;
@@ -43,8 +46,8 @@ pub(crate) struct Loop {
 pub(crate) struct MulticlassData {
     pub(crate) name: Symbol,
     pub(crate) name_var: Symbol,
-    pub(crate) params: Vec<ParamData>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) params: Arc<Vec<ParamData>>,
+    pub(crate) entries: Rc<Vec<Entry>>,
     pub(crate) span: Span,
 }
 
@@ -79,7 +82,7 @@ pub(crate) struct Evaluator {
     pub(crate) multiclasses: Vec<MulticlassData>,
     pub(crate) multiclass_names: FxHashMap<Symbol, usize>,
     pub(crate) scopes: Vec<Scope>,
-    pub(crate) lets: Vec<Vec<Change>>,
+    pub(crate) lets: Vec<Rc<[Change]>>,
     pub(crate) loops: Vec<Loop>,
     /// The multiclass being defined.
     pub(crate) multiclass: Option<usize>,
@@ -97,6 +100,7 @@ pub(crate) struct Evaluator {
     /// Too much was asked for; everything ends as it is.
     pub(crate) stopped: bool,
     pub(crate) name_symbol: Symbol,
+    pub(crate) cache: Cache,
 }
 
 impl Evaluator {
@@ -129,6 +133,7 @@ impl Evaluator {
             fuel,
             stopped: false,
             name_symbol,
+            cache: Cache::default(),
         }
     }
 
@@ -421,8 +426,8 @@ impl Evaluator {
                     name: name.name,
                     ty,
                     name_var,
-                    params: Vec::new(),
-                    proto: Proto::new(name_value, name.span),
+                    params: Arc::default(),
+                    proto: self.w.new_proto(name_value, name.span),
                     defined: false,
                 });
                 self.w.class_names.insert(name.name, id);
@@ -437,11 +442,11 @@ impl Evaluator {
         self.w.classes[at].defined = !(params.is_empty() && parents.is_empty() && body.is_empty());
         self.w.classes[at].proto.span = name.span;
         let name_value = self.w.values.str(name.name);
-        self.current = Some(Proto::new(name_value, name.span));
+        self.current = Some(self.w.new_proto(name_value, name.span));
         self.current_class = Some(id);
         self.scoped(Scope::Record, |this| {
             this.params(name.name, ":", params, |this, param| {
-                this.w.classes[at].params.push(param);
+                Arc::make_mut(&mut this.w.classes[at].params).push(param);
             });
             let own_name = this.w.class(id).name_var;
             let own_name = this.w.values.var(own_name, TypeId::STR);
@@ -499,7 +504,7 @@ impl Evaluator {
     fn publish_parents(&mut self) {
         if let (Some(id), Some(proto)) = (self.current_class, &self.current) {
             let class = &mut self.w.classes[id.0 as usize];
-            class.proto.supers.clone_from(&proto.supers);
+            class.proto.supers = proto.supers;
         }
     }
 
@@ -511,9 +516,11 @@ impl Evaluator {
     }
 
     pub(crate) fn apply_lets(&mut self, proto: &mut Proto) {
-        let changes: Vec<Change> = self.lets.iter().flatten().cloned().collect();
-        for change in &changes {
-            self.set_field(proto, change, false);
+        for at in 0..self.lets.len() {
+            let changes = Rc::clone(&self.lets[at]);
+            for change in changes.iter() {
+                self.set_field(proto, change, false);
+            }
         }
     }
 
@@ -528,12 +535,13 @@ impl Evaluator {
                 let Some(ty) = self.type_expr(ty) else {
                     return;
                 };
+                let place = self.w.places.add(name.span);
                 let field = FieldData {
                     name: name.name,
                     ty,
                     value: ValueId::UNSET,
-                    span: name.span,
-                    decl: name.span,
+                    span: place,
+                    decl: place,
                     nonconcrete: *nonconcrete,
                 };
                 // The field exists while its value is read, so that a mistake in it does not hide the field.
@@ -550,7 +558,7 @@ impl Evaluator {
                     if known {
                         let mut set = field;
                         set.value = result;
-                        set.span = value.span;
+                        set.span = self.w.places.add(value.span);
                         if self.w.convert(result, ty).is_none() {
                             return self.type_mismatch(&set, result, value.span);
                         }
@@ -562,6 +570,7 @@ impl Evaluator {
                             bits: None,
                             value: result,
                             span: value.span,
+                            place: self.w.places.add(value.span),
                             mode: crate::ast::LetMode::Replace,
                         };
                         self.with_current(|this, proto| this.set_field(proto, &change, true));
@@ -630,6 +639,7 @@ impl Evaluator {
             bits,
             value,
             span: item.value.span,
+            place: self.w.places.add(item.value.span),
             mode: item.mode,
         })
     }
@@ -664,7 +674,7 @@ impl Evaluator {
 
     fn def(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef], body: &[BodyItem]) {
         let span = name.map_or(keyword, |name| name.span);
-        let mut proto = Proto::new(ValueId::UNSET, span);
+        let mut proto = self.w.new_proto(ValueId::UNSET, span);
         match self.object_name(name) {
             Some(value) => proto.name = value,
             None if name.is_some() => return,
@@ -825,7 +835,7 @@ impl Evaluator {
 
     /// Reads the arguments of a class.
     pub(crate) fn args(&mut self, args: &[crate::ast::Arg], class: Option<ClassId>) -> Option<Vec<ArgValue>> {
-        let params = class.map_or_else(Vec::new, |class| self.w.class(class).params.clone());
+        let params = class.map_or_else(Arc::default, |class| Arc::clone(&self.w.class(class).params));
         self.arg_values(args, &params)
     }
 

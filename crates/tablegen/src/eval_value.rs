@@ -1,6 +1,9 @@
 //! Values as written to values: names looked up, types worked out, what is known computed at once.
 
+use std::sync::Arc;
+
 use crate::ast::{DagArg, Expr, ExprKind, Ident, Range, Suffix, TypeExpr};
+use crate::build::Owner;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::{Evaluator, MAX_BITS, Scope};
 use crate::fold_list::MAX_LIST;
@@ -97,10 +100,9 @@ impl Evaluator {
             ExprKind::ClassCall { class, args } => {
                 let id = self.find_class(*class)?;
                 let args = self.args(args, Some(id))?;
-                let params = self.w.class(id).params.clone();
-                let text = self.w.text(class.name).to_owned();
+                let params = Arc::clone(&self.w.class(id).params);
                 // Faults of the arguments are found here, where they are written.
-                self.bind_args(&format!("class `{text}`"), &params, &args, expr.span, None)?;
+                self.bind_args(Owner::Class(id), &params, &args, expr.span, None)?;
                 let mut pairs = Vec::with_capacity(args.len());
                 for (at, arg) in args.iter().enumerate() {
                     let param = match arg.name.some() {
@@ -174,8 +176,8 @@ impl Evaluator {
             && let Some(proto) = &self.current
             && self.w.as_str(proto.name) == Some(name.name)
         {
-            let (own, supers) = (proto.name, proto.supers.clone());
-            let ty = self.w.record_type(&supers);
+            let (own, supers) = (proto.name, proto.supers);
+            let ty = self.w.list_type(supers);
             return Some(self.w.values.op(Bang::Cast, &[own], ty));
         }
         self.unknown_name(name);
@@ -192,7 +194,7 @@ impl Evaluator {
                 Scope::Variable(name, _) => candidates.push(*name),
                 Scope::Record => {
                     if let Some(proto) = &self.current {
-                        candidates.extend(proto.fields.iter().map(|field| field.name));
+                        candidates.extend(proto.layout.fields.iter().map(|field| field.name));
                     }
                     if let Some(class) = self.current_class {
                         let params = &self.w.class(class).params;
@@ -416,7 +418,7 @@ impl Evaluator {
         if let Type::Record(classes) = self.w.values.get_type(ty) {
             let fields = classes
                 .iter()
-                .flat_map(|class| &self.w.class(*class).proto.fields)
+                .flat_map(|class| &self.w.class(*class).proto.layout.fields)
                 .map(|field| self.w.text(field.name));
             if let Some(near) = closest(&name, fields) {
                 diagnostic = diagnostic.note(format!("did you mean `{near}`?"));

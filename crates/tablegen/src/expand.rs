@@ -1,8 +1,11 @@
 //! Repetition: loops and multiclasses keep what they hold as entries with variables, and `defm`, or the end of the outermost
 //! loop, makes records of them.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use crate::ast::{ClassRef, Expr, Ident, Param, Stmt};
-use crate::build::ArgValue;
+use crate::build::{ArgValue, Owner};
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::{Entry, Evaluator, Loop, MulticlassData, Scope};
 use crate::resolve::Resolver;
@@ -23,9 +26,9 @@ impl Evaluator {
         if let Entry::Loop(one) = entry {
             let mut out = Vec::new();
             self.expand_loop(&one, &mut Vec::new(), false, &mut Some(&mut out), None);
-            self.multiclasses[at].entries.extend(out);
+            Rc::make_mut(&mut self.multiclasses[at].entries).extend(out);
         } else {
-            self.multiclasses[at].entries.push(entry);
+            Rc::make_mut(&mut self.multiclasses[at].entries).push(entry);
         }
     }
 
@@ -79,15 +82,15 @@ impl Evaluator {
                 continue;
             }
             let mut r = Resolver::new();
-            for (name, value) in substitutions.iter() {
-                r.map.insert(*name, *value);
-            }
+            r.extend(substitutions.iter().copied());
             match entry {
                 Entry::Record(proto) => {
                     let mut proto = proto.clone();
-                    proto.chain.extend(place);
+                    if let Some(place) = place {
+                        proto.chain = self.w.chains.push(proto.chain, place);
+                    }
                     self.resolve_proto(&mut proto, &mut r);
-                    self.spend(1 + proto.fields.len() as u64 / 8);
+                    self.spend(1 + proto.cells.len() as u64 / 8);
                     self.emit(Entry::Record(proto), out);
                 }
                 Entry::Assert(assertion) => {
@@ -117,9 +120,7 @@ impl Evaluator {
     ) {
         let mut r = Resolver::new();
         r.is_final = is_final;
-        for (name, value) in substitutions.iter() {
-            r.map.insert(*name, *value);
-        }
+        r.extend(substitutions.iter().copied());
         let outer = std::mem::replace(&mut self.at, one.span);
         let list = self.resolve(one.list, &mut r);
         self.at = outer;
@@ -186,20 +187,20 @@ impl Evaluator {
         self.multiclasses.push(MulticlassData {
             name: name.name,
             name_var,
-            params: Vec::new(),
-            entries: Vec::new(),
+            params: Arc::default(),
+            entries: Rc::default(),
             span: name.span,
         });
         self.multiclass = Some(at);
         // `let`s around the multiclass apply where it is used, not here.
         self.scoped(Scope::Multiclass(at), |this| {
             this.params(name.name, "::", params, |this, param| {
-                this.multiclasses[at].params.push(param);
+                Arc::make_mut(&mut this.multiclasses[at].params).push(param);
             });
             for parent in parents {
                 let own_name = this.w.values.var(name_var, TypeId::STR);
                 if let Some(entries) = this.use_multiclass(parent, own_name, false, None) {
-                    this.multiclasses[at].entries.extend(entries);
+                    Rc::make_mut(&mut this.multiclasses[at].entries).extend(entries);
                 }
             }
             this.block(body);
@@ -236,11 +237,10 @@ impl Evaluator {
         place: Option<Span>,
     ) -> Option<Vec<Entry>> {
         let at = self.find_multiclass(parent.name)?;
-        let params = self.multiclasses[at].params.clone();
+        let params = Arc::clone(&self.multiclasses[at].params);
         let args = self.arg_values(&parent.args, &params)?;
-        let text = self.w.text(self.multiclasses[at].name).to_owned();
         let bound = self.bind_args(
-            &format!("multiclass `{text}`"),
+            Owner::Multiclass(at),
             &params,
             &args,
             parent.span,
@@ -249,10 +249,9 @@ impl Evaluator {
         let mut substitutions: Vec<(Symbol, ValueId)> =
             bound.into_iter().map(|(name, value, _)| (name, value)).collect();
         substitutions.push((self.multiclasses[at].name_var, own_name));
-        let entries = std::mem::take(&mut self.multiclasses[at].entries);
+        let entries = Rc::clone(&self.multiclasses[at].entries);
         let mut out = Vec::new();
         self.expand(&entries, &mut substitutions, is_final, &mut Some(&mut out), place);
-        self.multiclasses[at].entries = entries;
         Some(out)
     }
 

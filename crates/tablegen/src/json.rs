@@ -32,7 +32,7 @@ pub fn dump_json(records: &RecordKeeper, sources: &crate::SourceMap, out: &mut d
     json.text.push_str("{\"!instanceof\":{");
     let mut instances: FxHashMap<ClassId, Vec<RecordId>> = FxHashMap::default();
     for id in &records.sorted {
-        for class in &world.record(*id).proto.supers {
+        for class in world.supers(&world.record(*id).proto) {
             instances.entry(*class).or_default().push(*id);
         }
     }
@@ -104,17 +104,16 @@ impl Json<'_> {
         self.text.push_str(",\"!fields\":");
         let declared: Vec<&str> = record
             .proto
-            .fields
-            .iter()
+            .fields()
             .filter(|field| field.nonconcrete)
             .map(|field| world.text(field.name))
             .collect();
         self.names(&declared);
         self.text.push_str(",\"!locs\":");
-        let places: Vec<String> = std::iter::once(&record.proto.span)
-            .chain(&record.proto.chain)
+        let places: Vec<String> = std::iter::once(record.proto.span)
+            .chain(world.chains.spans(record.proto.chain))
             .map(|span| {
-                let place = sources.location(*span);
+                let place = sources.location(span);
                 let file = std::path::Path::new(place.file)
                     .file_name()
                     .map_or_else(|| place.file.into(), |name| name.to_string_lossy());
@@ -126,14 +125,13 @@ impl Json<'_> {
         self.text.push_str(",\"!name\":");
         self.string(name);
         self.text.push_str(",\"!superclasses\":");
-        let supers: Vec<&str> = record
-            .proto
-            .supers
+        let supers: Vec<&str> = world
+            .supers(&record.proto)
             .iter()
             .map(|class| world.text(world.class(*class).name))
             .collect();
         self.names(&supers);
-        let mut fields: Vec<_> = record.proto.fields.iter().collect();
+        let mut fields: Vec<_> = record.proto.fields().collect();
         fields.sort_by_key(|field| world.text(field.name));
         for field in fields {
             self.text.push(',');

@@ -45,6 +45,7 @@ mod parser;
 mod print;
 mod records;
 mod resolve;
+mod shape;
 mod source;
 mod strings;
 mod text;

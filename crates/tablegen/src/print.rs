@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use crate::records::RecordKeeper;
-use crate::value::{ClassId, RecordId};
+use crate::strings::Symbol;
+use crate::value::{ClassId, RecordId, TypeId, ValueId};
 use crate::world::{ClassData, FieldData, Proto, World};
 
 impl World {
@@ -12,37 +13,38 @@ impl World {
         if field.nonconcrete {
             out.push_str("field ");
         }
-        self.declaration(field, out);
+        self.declaration(field.name, field.ty, field.value, out);
         out.push_str(";\n");
     }
 
     /// `type name = value`. A code fragment shows its own type word.
-    fn declaration(&self, field: &FieldData, out: &mut String) {
-        if matches!(self.values.node(field.value), crate::value::Node::Code(_)) {
+    fn declaration(&self, name: Symbol, ty: TypeId, value: ValueId, out: &mut String) {
+        if matches!(self.values.node(value), crate::value::Node::Code(_)) {
             out.push_str("code");
         } else {
-            out.push_str(&self.type_text(field.ty));
+            out.push_str(&self.type_text(ty));
         }
         out.push(' ');
-        out.push_str(self.text(field.name));
+        out.push_str(self.text(name));
         out.push_str(" = ");
-        self.write_value(field.value, out);
+        self.write_value(value, out);
     }
 
     fn body_text(&self, proto: &Proto, out: &mut String) {
         out.push_str(" {");
-        if !proto.supers.is_empty() {
+        let supers = self.supers(proto);
+        if !supers.is_empty() {
             out.push_str("\t//");
-            for class in &proto.supers {
+            for class in supers {
                 out.push(' ');
                 out.push_str(self.text(self.class(*class).name));
             }
         }
         out.push('\n');
         for nonconcrete in [true, false] {
-            for field in &proto.fields {
+            for field in proto.fields() {
                 if field.nonconcrete == nonconcrete {
-                    self.field_text(field, out);
+                    self.field_text(&field, out);
                 }
             }
         }
@@ -57,15 +59,7 @@ impl World {
                 if at > 0 {
                     out.push_str(", ");
                 }
-                let field = FieldData {
-                    name: param.qualified,
-                    ty: param.ty,
-                    value: param.default,
-                    span: param.span,
-                    decl: param.span,
-                    nonconcrete: false,
-                };
-                self.declaration(&field, out);
+                self.declaration(param.qualified, param.ty, param.default, out);
             }
             out.push('>');
         }

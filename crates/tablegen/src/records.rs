@@ -44,7 +44,7 @@ impl RecordKeeper {
             return Vec::new();
         };
         self.defs()
-            .filter(|record| record.data().proto.supers.contains(&class))
+            .filter(|record| self.world.supers(&record.data().proto).contains(&class))
             .collect()
     }
 
@@ -97,13 +97,12 @@ impl<'a> Class<'a> {
             .world
             .class(self.id)
             .proto
-            .fields
-            .iter()
+            .fields()
             .map(move |data| Field { keeper, data })
     }
     /// The names of the classes it derives from, parents before children.
     pub fn superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        class_names(self.keeper, &self.keeper.world.class(self.id).proto.supers)
+        class_names(self.keeper, self.keeper.world.supers(&self.keeper.world.class(self.id).proto))
     }
 }
 
@@ -177,8 +176,8 @@ impl<'a> Record<'a> {
         self.data().proto.span
     }
     /// Where the `defm`s that made it stand, the innermost first; empty for a plain `def`.
-    pub fn instantiations(&self) -> &'a [Span] {
-        &self.data().proto.chain
+    pub fn instantiations(&self) -> Vec<Span> {
+        self.keeper.world.chains.spans(self.data().proto.chain)
     }
     /// A position in the order of completion that is unique among records.
     pub fn index(&self) -> usize {
@@ -192,15 +191,15 @@ impl<'a> Record<'a> {
     pub fn is_a(&self, class: &str) -> bool {
         self.keeper
             .class_id(class)
-            .is_some_and(|class| self.data().proto.supers.contains(&class))
+            .is_some_and(|class| self.keeper.world.supers(&self.data().proto).contains(&class))
     }
     /// The names of the classes it derives from, parents before children.
     pub fn superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        class_names(self.keeper, &self.data().proto.supers)
+        class_names(self.keeper, self.keeper.world.supers(&self.data().proto))
     }
     /// The names of the classes it derives from directly, as written.
     pub fn direct_superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        class_names(self.keeper, &self.data().proto.direct)
+        class_names(self.keeper, self.keeper.world.lists.get(self.data().proto.direct))
     }
     /// The field called `name`.
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
@@ -214,7 +213,7 @@ impl<'a> Record<'a> {
     /// Its fields, inherited ones first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let keeper = self.keeper;
-        self.data().proto.fields.iter().map(move |data| Field { keeper, data })
+        self.data().proto.fields().map(move |data| Field { keeper, data })
     }
 
     /// An error about a field of this record, for back ends with rules of their own.
@@ -329,7 +328,7 @@ impl<'a> Record<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Field<'a> {
     keeper: &'a RecordKeeper,
-    data: &'a FieldData,
+    data: FieldData,
 }
 
 impl<'a> Field<'a> {
@@ -350,16 +349,16 @@ impl<'a> Field<'a> {
         Value {
             keeper: self.keeper,
             id: self.data.value,
-            span: self.data.span,
+            span: self.keeper.world.span(self.data.span),
         }
     }
     /// Where the value was written (the declaration, for a field that was never set).
     pub fn span(&self) -> Span {
-        self.data.span
+        self.keeper.world.span(self.data.span)
     }
     /// Where it was declared.
     pub fn declaration(&self) -> Span {
-        self.data.decl
+        self.keeper.world.span(self.data.decl)
     }
     /// Whether it was declared with `field`, so that it may hold references to other fields.
     pub fn is_declared_field(&self) -> bool {

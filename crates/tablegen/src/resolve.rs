@@ -1,8 +1,9 @@
 //! Replacing variables in values by what they stand for, and doing what can be done then.
 
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 use crate::eval::Evaluator;
+use crate::shape::Layout;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
@@ -15,10 +16,11 @@ const MAX_RESOLVE_DEPTH: u32 = 12_000;
 /// What variables stand for.
 #[derive(Default)]
 pub(crate) struct Resolver {
-    /// Template arguments, loop variables, `NAME`.
-    pub(crate) map: FxHashMap<Symbol, ValueId>,
-    /// The fields of the record being finished, by name.
-    fields: FxHashMap<Symbol, ValueId>,
+    /// Template arguments, loop variables, `NAME`: few enough to look through.
+    map: Vec<(Symbol, ValueId)>,
+    /// The fields of the record being finished, and what they are by now.
+    layout: Option<Arc<Layout>>,
+    fields: Vec<ValueId>,
     /// The name of that record, which it may mention itself.
     pub(crate) self_name: Option<(Symbol, RecordId)>,
     /// No later resolution will follow: unknown names are errors now.
@@ -26,11 +28,48 @@ pub(crate) struct Resolver {
     /// Bits that would become `?` stay references (resolution against a record's own fields).
     keep_unset: bool,
     shadow: Vec<Symbol>,
-    cache: FxHashMap<ValueId, ValueId>,
+    /// Tells the entries of the cache apart; 0 before the first use.
+    stamp: u32,
     /// Fields being resolved, to find cycles.
     stack: Vec<Symbol>,
     /// Counts cycles that were cut; results computed meanwhile hold only there and are not cached.
     cuts: u32,
+}
+
+/// Values resolved lately. A value that is found was resolved by the resolver of the same stamp; one that was pushed out is resolved
+/// again.
+pub(crate) struct Cache {
+    slots: Vec<(ValueId, u32, ValueId)>,
+    stamp: u32,
+}
+
+const CACHE_SIZE: usize = 1 << 14;
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache {
+            slots: vec![(ValueId::UNSET, 0, ValueId::UNSET); CACHE_SIZE],
+            stamp: 0,
+        }
+    }
+}
+
+impl Cache {
+    fn next_stamp(&mut self) -> u32 {
+        self.stamp = self.stamp.wrapping_add(1).max(1);
+        self.stamp
+    }
+    fn slot(id: ValueId, stamp: u32) -> usize {
+        let mixed = (u64::from(id.0) | u64::from(stamp) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 40) as usize & (CACHE_SIZE - 1)
+    }
+    fn get(&self, id: ValueId, stamp: u32) -> Option<ValueId> {
+        let slot = &self.slots[Self::slot(id, stamp)];
+        (slot.0 == id && slot.1 == stamp).then_some(slot.2)
+    }
+    fn put(&mut self, id: ValueId, stamp: u32, value: ValueId) {
+        self.slots[Self::slot(id, stamp)] = (id, stamp, value);
+    }
 }
 
 impl Resolver {
@@ -40,15 +79,25 @@ impl Resolver {
     /// Resolution of a record against its own fields.
     pub(crate) fn of_record(proto: &Proto, is_final: bool) -> Resolver {
         Resolver {
-            fields: proto.fields.iter().map(|field| (field.name, field.value)).collect(),
+            layout: Some(Arc::clone(&proto.layout)),
+            fields: proto.cells.iter().map(|cell| cell.value).collect(),
             is_final,
             keep_unset: true,
             ..Resolver::default()
         }
     }
+    /// What was resolved before does not count any more.
     pub(crate) fn set(&mut self, name: Symbol, value: ValueId) {
-        self.map.insert(name, value);
-        self.cache.clear();
+        match self.map.iter_mut().find(|one| one.0 == name) {
+            Some(one) => one.1 = value,
+            None => self.map.push((name, value)),
+        }
+        self.stamp = 0;
+    }
+    pub(crate) fn extend(&mut self, all: impl IntoIterator<Item = (Symbol, ValueId)>) {
+        for (name, value) in all {
+            self.set(name, value);
+        }
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.map.is_empty() && self.fields.is_empty() && !self.is_final
@@ -61,10 +110,11 @@ impl Evaluator {
         if r.shadow.contains(&name) {
             return None;
         }
-        if let Some(value) = r.map.get(&name) {
+        if let Some((_, value)) = r.map.iter().find(|one| one.0 == name) {
             return Some(*value);
         }
-        let value = *r.fields.get(&name)?;
+        let at = r.layout.as_ref()?.find(name)?;
+        let value = r.fields[at];
         if value == ValueId::UNSET {
             return None;
         }
@@ -75,19 +125,28 @@ impl Evaluator {
             r.cuts += 1;
             return None;
         }
+        if self.depth >= MAX_RESOLVE_DEPTH {
+            self.too_deep();
+            return None;
+        }
         // Variables of enclosing operators have no meaning inside another field.
         let shadow = std::mem::take(&mut r.shadow);
-        let cache = (!shadow.is_empty()).then(|| std::mem::take(&mut r.cache));
+        let stamp = r.stamp;
+        if !shadow.is_empty() {
+            r.stamp = 0;
+        }
         r.stack.push(name);
         let cuts = r.cuts;
+        self.depth += 1;
         let value = self.resolve(value, r);
+        self.depth -= 1;
         r.stack.pop();
-        r.shadow = shadow;
-        if let Some(cache) = cache {
-            r.cache = cache;
+        if !shadow.is_empty() {
+            r.shadow = shadow;
+            r.stamp = stamp;
         }
         if r.cuts == cuts {
-            r.fields.insert(name, value);
+            r.fields[at] = value;
         }
         Some(value)
     }
@@ -97,8 +156,19 @@ impl Evaluator {
         if !self.w.values.is_open(id) || self.stopped {
             return id;
         }
-        if let Some(value) = r.cache.get(&id) {
-            return *value;
+        // What is cheap to look up is not worth remembering.
+        let cheap = match self.w.values.node(id) {
+            Node::Var(name) => return self.lookup(name, r).unwrap_or(id),
+            Node::VarBit(base, _) => matches!(self.w.values.node(base), Node::Var(_)),
+            _ => false,
+        };
+        if !cheap {
+            if r.stamp == 0 {
+                r.stamp = self.cache.next_stamp();
+            }
+            if let Some(value) = self.cache.get(id, r.stamp) {
+                return value;
+            }
         }
         if self.depth >= MAX_RESOLVE_DEPTH {
             self.too_deep();
@@ -109,8 +179,8 @@ impl Evaluator {
         let cuts = r.cuts;
         let value = self.resolve_node(id, r);
         self.depth -= 1;
-        if cuts == r.cuts {
-            r.cache.insert(id, value);
+        if !cheap && cuts == r.cuts && r.stamp != 0 {
+            self.cache.put(id, r.stamp, value);
         }
         value
     }
@@ -257,9 +327,9 @@ impl Evaluator {
                 r.shadow.push(name);
             }
         }
-        let cache = std::mem::take(&mut r.cache);
+        let stamp = std::mem::take(&mut r.stamp);
         let body = self.resolve(body, r);
-        r.cache = cache;
+        r.stamp = stamp;
         r.shadow.truncate(length);
         body
     }
@@ -271,24 +341,22 @@ impl Evaluator {
         r.self_name = outer.self_name;
         for (variable, value) in bindings {
             if let Node::Var(name) = self.w.values.node(*variable) {
-                r.map.insert(name, *value);
+                r.set(name, *value);
             }
         }
         self.resolve(body, &mut r)
     }
 
-    /// Replaces variables in all of a record but its name.
+    /// Replaces variables in a record.
     pub(crate) fn resolve_proto(&mut self, proto: &mut Proto, r: &mut Resolver) {
         if r.is_empty() {
             return;
         }
         proto.name = self.resolve(proto.name, r);
-        for at in 0..proto.fields.len() {
-            let field = proto.fields[at];
-            if !self.w.values.is_open(field.value) {
-                continue;
+        for at in 0..proto.cells.len() {
+            if proto.cells[at].value.is_open() {
+                proto.cells[at].value = self.resolve_field(&proto.field_at(at), at, r);
             }
-            proto.fields[at].value = self.resolve_field(&field, r);
         }
         for assertion in &mut proto.asserts {
             assertion.condition = self.resolve(assertion.condition, r);
@@ -299,23 +367,27 @@ impl Evaluator {
         }
     }
 
-    fn resolve_field(&mut self, field: &FieldData, r: &mut Resolver) -> ValueId {
-        let at = std::mem::replace(&mut self.at, field.span);
+    /// One field of a record; its values are those of `r` if the record is being finished.
+    pub(crate) fn resolve_field(&mut self, field: &FieldData, at: usize, r: &mut Resolver) -> ValueId {
+        let span = self.w.span(field.span);
+        let outer = std::mem::replace(&mut self.at, span);
         r.stack.push(field.name);
         let value = self.resolve(field.value, r);
         r.stack.pop();
-        self.at = at;
+        self.at = outer;
         if value == field.value {
             return value;
         }
         let value = match self.w.convert(value, field.ty) {
             Some(value) => self.w.spread_bits(value, field.ty),
             None => {
-                self.type_mismatch(field, value, field.span);
+                self.type_mismatch(field, value, span);
                 ValueId::UNSET
             }
         };
-        r.fields.entry(field.name).and_modify(|old| *old = value);
+        if let Some(slot) = r.fields.get_mut(at) {
+            *slot = value;
+        }
         value
     }
 
@@ -333,8 +405,9 @@ impl Evaluator {
                 _ => format!("this is a `{have}`"),
             },
         );
-        if field.decl != span {
-            diagnostic = diagnostic.secondary(field.decl, format!("declared as `{want}` here"));
+        let decl = self.w.span(field.decl);
+        if decl != span {
+            diagnostic = diagnostic.secondary(decl, format!("declared as `{want}` here"));
         }
         self.report(diagnostic);
     }

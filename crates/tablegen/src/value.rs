@@ -53,17 +53,33 @@ impl TypeId {
     pub(crate) const RECORD: TypeId = TypeId(5);
 }
 
-/// An interned value.
+/// An interned value. The upper bits repeat the flags of the value, so that the commonest questions need no look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct ValueId(pub(crate) u32);
 
+/// The bits of a [`ValueId`] that count values; the flags stand above.
+const INDEX_BITS: u32 = 28;
+
 impl ValueId {
-    pub(crate) const UNSET: ValueId = ValueId(0);
+    pub(crate) const UNSET: ValueId = ValueId((HAS_UNSET as u32) << INDEX_BITS);
     pub(crate) const FALSE: ValueId = ValueId(1);
     pub(crate) const TRUE: ValueId = ValueId(2);
 
     pub(crate) fn bit(value: bool) -> ValueId {
         if value { ValueId::TRUE } else { ValueId::FALSE }
+    }
+    fn new(index: u32, flags: u8) -> ValueId {
+        ValueId(index | u32::from(flags) << INDEX_BITS)
+    }
+    fn index(self) -> usize {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as usize
+    }
+    fn flags(self) -> u8 {
+        (self.0 >> INDEX_BITS) as u8
+    }
+    /// Whether resolving may change the value.
+    pub(crate) fn is_open(self) -> bool {
+        self.flags() & OPEN != 0
     }
 }
 
@@ -113,8 +129,8 @@ pub(crate) const HAS_UNSET: u8 = 4;
 struct Entry {
     node: Node,
     ty: TypeId,
-    flags: u8,
     depth: u16,
+    flags: u8,
 }
 
 /// All types and values.
@@ -193,19 +209,16 @@ impl Values {
     }
 
     pub(crate) fn node(&self, id: ValueId) -> Node {
-        self.entries[id.0 as usize].node
+        self.entries[id.index()].node
     }
     pub(crate) fn type_of(&self, id: ValueId) -> TypeId {
-        self.entries[id.0 as usize].ty
-    }
-    pub(crate) fn flags(&self, id: ValueId) -> u8 {
-        self.entries[id.0 as usize].flags
+        self.entries[id.index()].ty
     }
     pub(crate) fn is_open(&self, id: ValueId) -> bool {
-        self.flags(id) & OPEN != 0
+        id.is_open()
     }
     pub(crate) fn has_var(&self, id: ValueId) -> bool {
-        self.flags(id) & HAS_VAR != 0
+        id.flags() & HAS_VAR != 0
     }
     pub(crate) fn kids(&self, kids: Kids) -> &[ValueId] {
         &self.pool[kids.start as usize..(kids.start + kids.len) as usize]
@@ -258,7 +271,7 @@ impl Values {
             .table
             .find(hash, |id| self.same(&self.entries[*id as usize], &node, ty, kids))
         {
-            return ValueId(*id);
+            return ValueId::new(*id, self.entries[*id as usize].flags);
         }
         let mut flags = match node {
             Node::Unset => HAS_UNSET,
@@ -270,9 +283,8 @@ impl Values {
         };
         let mut depth = 0;
         let mut add = |id: ValueId, entries: &[Entry]| {
-            let entry = &entries[id.0 as usize];
-            flags |= entry.flags;
-            depth = depth.max(entry.depth + 1);
+            flags |= id.flags();
+            depth = depth.max(entries[id.index()].depth + 1);
         };
         match node {
             Node::VarBit(base, _) | Node::Field(base, _) => add(base, &self.entries),
@@ -307,7 +319,11 @@ impl Values {
         }
         self.pool.extend_from_slice(kids);
         let id = self.entries.len() as u32;
-        self.entries.push(Entry { node, ty, flags, depth });
+        if id >> INDEX_BITS != 0 {
+            self.overflow = true;
+            return ValueId::UNSET;
+        }
+        self.entries.push(Entry { node, ty, depth, flags });
         let (entries, pool) = (&self.entries, &self.pool);
         self.table.insert_unique(hash, id, |id| {
             let entry = &entries[*id as usize];
@@ -319,7 +335,7 @@ impl Values {
             };
             Self::hash(&entry.node, entry.ty, kids)
         });
-        ValueId(id)
+        ValueId::new(id, flags)
     }
 
     fn leaf(&mut self, node: Node, ty: TypeId) -> ValueId {

@@ -1,23 +1,33 @@
 //! What a program has built up: classes, records and the store of their values; types and their relations.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
+use crate::shape::{Chain, Chains, ClassList, ClassLists, FieldDecl, Joins, Layout, Place, Places};
 use crate::source::Span;
 use crate::strings::{Strings, Symbol};
 use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId, Values};
 
-/// A field of a class or record.
+/// A field of a class or record, put together from its declaration and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldData {
     pub(crate) name: Symbol,
     pub(crate) ty: TypeId,
     pub(crate) value: ValueId,
     /// Where the value was written.
-    pub(crate) span: Span,
+    pub(crate) span: Place,
     /// Where the field was declared.
-    pub(crate) decl: Span,
+    pub(crate) decl: Place,
     /// Declared with `field`: may stay unresolved.
     pub(crate) nonconcrete: bool,
+}
+
+/// The value of a field and where it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) value: ValueId,
+    pub(crate) span: Place,
 }
 
 /// A template parameter of a class or multiclass.
@@ -43,39 +53,69 @@ pub(crate) struct Assertion {
 pub(crate) struct Proto {
     pub(crate) name: ValueId,
     pub(crate) span: Span,
-    pub(crate) fields: Vec<FieldData>,
+    pub(crate) layout: Arc<Layout>,
+    /// One for each field of the layout.
+    pub(crate) cells: Vec<Cell>,
     /// All classes it derives from, parents before children.
-    pub(crate) supers: Vec<ClassId>,
-    pub(crate) direct: Vec<ClassId>,
+    pub(crate) supers: ClassList,
+    pub(crate) direct: ClassList,
     pub(crate) asserts: Vec<Assertion>,
     pub(crate) dumps: Vec<(ValueId, Span)>,
+    /// The `defm`s and class values it came through, the innermost first.
+    pub(crate) chain: Chain,
     pub(crate) anonymous: bool,
     /// A fault in it is reported already; what stays open because of that is no news.
     pub(crate) faulty: bool,
-    /// The `defm`s and class values it came through, the innermost first.
-    pub(crate) chain: Vec<Span>,
 }
 
 impl Proto {
-    pub(crate) fn new(name: ValueId, span: Span) -> Proto {
+    pub(crate) fn new(name: ValueId, span: Span, layout: Arc<Layout>) -> Proto {
         Proto {
             name,
             span,
-            fields: Vec::new(),
-            supers: Vec::new(),
-            direct: Vec::new(),
+            layout,
+            cells: Vec::new(),
+            supers: ClassList::EMPTY,
+            direct: ClassList::EMPTY,
             asserts: Vec::new(),
             dumps: Vec::new(),
+            chain: Chain::EMPTY,
             anonymous: false,
             faulty: false,
-            chain: Vec::new(),
         }
     }
-    pub(crate) fn field(&self, name: Symbol) -> Option<&FieldData> {
-        self.fields.iter().find(|field| field.name == name)
+    pub(crate) fn field(&self, name: Symbol) -> Option<FieldData> {
+        self.layout.find(name).map(|at| self.field_at(at))
     }
     pub(crate) fn field_index(&self, name: Symbol) -> Option<usize> {
-        self.fields.iter().position(|field| field.name == name)
+        self.layout.find(name)
+    }
+    pub(crate) fn field_at(&self, at: usize) -> FieldData {
+        let (decl, cell) = (&self.layout.fields[at], &self.cells[at]);
+        FieldData {
+            name: decl.name,
+            ty: decl.ty,
+            value: cell.value,
+            span: cell.span,
+            decl: decl.decl,
+            nonconcrete: decl.nonconcrete,
+        }
+    }
+    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldData> + '_ {
+        (0..self.cells.len()).map(|at| self.field_at(at))
+    }
+    /// Adds a field of a name that is not there yet.
+    pub(crate) fn push(&mut self, field: FieldData) {
+        Arc::make_mut(&mut self.layout).push(FieldDecl {
+            name: field.name,
+            ty: field.ty,
+            decl: field.decl,
+            nonconcrete: field.nonconcrete,
+        });
+        self.cells.push(Cell {
+            value: field.value,
+            span: field.span,
+        });
     }
 }
 
@@ -85,7 +125,7 @@ pub(crate) struct ClassData {
     pub(crate) ty: TypeId,
     /// `Class:NAME`.
     pub(crate) name_var: Symbol,
-    pub(crate) params: Vec<ParamData>,
+    pub(crate) params: Arc<Vec<ParamData>>,
     pub(crate) proto: Proto,
     pub(crate) defined: bool,
 }
@@ -110,6 +150,12 @@ pub(crate) struct World {
     pub(crate) record_names: FxHashMap<Symbol, RecordId>,
     /// Finished records in the order they were finished.
     pub(crate) order: Vec<RecordId>,
+    pub(crate) places: Places,
+    pub(crate) lists: ClassLists,
+    pub(crate) chains: Chains,
+    pub(crate) joins: Joins,
+    /// The layout without fields.
+    pub(crate) no_fields: Arc<Layout>,
 }
 
 impl World {
@@ -123,9 +169,31 @@ impl World {
         self.strings.get(symbol)
     }
 
+    /// A class or record without fields.
+    pub(crate) fn new_proto(&self, name: ValueId, span: Span) -> Proto {
+        Proto::new(name, span, Arc::clone(&self.no_fields))
+    }
+    /// All classes something derives from, parents before children.
+    pub(crate) fn supers(&self, proto: &Proto) -> &[ClassId] {
+        self.lists.get(proto.supers)
+    }
+    pub(crate) fn span(&self, place: Place) -> Span {
+        self.places.span(place)
+    }
+    /// The type of a record with these classes.
+    pub(crate) fn list_type(&mut self, list: ClassList) -> TypeId {
+        if let Some(ty) = self.lists.type_of(list) {
+            return ty;
+        }
+        let classes = self.lists.get(list).to_vec();
+        let ty = self.record_type(&classes);
+        self.lists.set_type(list, ty);
+        ty
+    }
+
     /// Whether `class` is `ancestor` or derives from it.
     pub(crate) fn class_is_a(&self, class: ClassId, ancestor: ClassId) -> bool {
-        class == ancestor || self.class(class).proto.supers.contains(&ancestor)
+        class == ancestor || self.supers(&self.class(class).proto).contains(&ancestor)
     }
 
     /// The type of something with these classes: those that no other of them derives from.
@@ -187,7 +255,7 @@ impl World {
                 let mut shared = Vec::new();
                 for class in &left {
                     let mut ancestors = vec![*class];
-                    ancestors.extend_from_slice(&self.class(*class).proto.supers);
+                    ancestors.extend_from_slice(self.supers(&self.class(*class).proto));
                     shared.extend(
                         ancestors
                             .into_iter()

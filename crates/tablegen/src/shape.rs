@@ -1,0 +1,226 @@
+//! What many records have in common, stored once: the declarations of their fields, the lists of their classes, the chains of
+//! places they came through.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::source::{FileId, Span};
+use crate::strings::Symbol;
+use crate::value::{ClassId, TypeId};
+
+/// A place in the source, in four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Place(u32);
+
+/// All places.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    spans: Vec<Span>,
+}
+
+impl Places {
+    pub(crate) fn add(&mut self, span: Span) -> Place {
+        if self.spans.last() != Some(&span) {
+            self.spans.push(span);
+        }
+        Place(self.spans.len() as u32 - 1)
+    }
+    pub(crate) fn span(&self, place: Place) -> Span {
+        let nowhere = Span::new(FileId(0), 0, 0);
+        self.spans.get(place.0 as usize).copied().unwrap_or(nowhere)
+    }
+}
+
+/// What a field is, whatever its value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldDecl {
+    pub(crate) name: Symbol,
+    pub(crate) ty: TypeId,
+    /// Where it was declared.
+    pub(crate) decl: Place,
+    /// Declared with `field`: may stay unresolved.
+    pub(crate) nonconcrete: bool,
+}
+
+/// The fields of a class or record, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) fields: Vec<FieldDecl>,
+    index: FxHashMap<Symbol, u32>,
+}
+
+/// Up to this many fields are searched one by one.
+const FEW: usize = 8;
+
+impl Layout {
+    pub(crate) fn find(&self, name: Symbol) -> Option<usize> {
+        if self.fields.len() <= FEW {
+            return self.fields.iter().position(|field| field.name == name);
+        }
+        self.index.get(&name).map(|at| *at as usize)
+    }
+
+    /// Adds a field of a name it does not have.
+    pub(crate) fn push(&mut self, field: FieldDecl) {
+        self.fields.push(field);
+        if self.fields.len() > FEW {
+            for at in self.index.len()..self.fields.len() {
+                self.index.insert(self.fields[at].name, at as u32);
+            }
+        }
+    }
+}
+
+/// Two layouts put together: the result, and where each field of the second one is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) positions: Arc<[u32]>,
+    /// The layouts joined are kept alive, as their addresses are the key.
+    _parts: (Arc<Layout>, Arc<Layout>),
+}
+
+/// Layouts that were put together before.
+#[derive(Debug, Default)]
+pub(crate) struct Joins {
+    known: FxHashMap<(usize, usize), Joined>,
+}
+
+impl Joins {
+    pub(crate) fn join(&mut self, first: &Arc<Layout>, second: &Arc<Layout>) -> Joined {
+        let key = (Arc::as_ptr(first) as usize, Arc::as_ptr(second) as usize);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let mut layout = Layout::clone(first);
+        let mut positions = Vec::with_capacity(second.fields.len());
+        for field in &second.fields {
+            let at = match layout.find(field.name) {
+                Some(at) => at,
+                None => {
+                    layout.push(*field);
+                    layout.fields.len() - 1
+                }
+            };
+            positions.push(at as u32);
+        }
+        let joined = Joined {
+            layout: Arc::new(layout),
+            positions: positions.into(),
+            _parts: (Arc::clone(first), Arc::clone(second)),
+        };
+        self.known.insert(key, joined.clone());
+        joined
+    }
+}
+
+/// A list of classes, each distinct one stored once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ClassList(u32);
+
+impl ClassList {
+    pub(crate) const EMPTY: ClassList = ClassList(0);
+}
+
+/// All lists of classes.
+#[derive(Debug)]
+pub(crate) struct ClassLists {
+    lists: Vec<Box<[ClassId]>>,
+    /// The type of a record with these classes, once it was asked for.
+    types: Vec<Option<TypeId>>,
+    longer: FxHashMap<(ClassList, ClassId), ClassList>,
+    inherited: FxHashMap<(ClassList, ClassId, ClassList), Result<ClassList, ClassId>>,
+}
+
+impl Default for ClassLists {
+    fn default() -> ClassLists {
+        ClassLists {
+            lists: vec![Box::default()],
+            types: vec![None],
+            longer: FxHashMap::default(),
+            inherited: FxHashMap::default(),
+        }
+    }
+}
+
+impl ClassLists {
+    pub(crate) fn get(&self, list: ClassList) -> &[ClassId] {
+        self.lists.get(list.0 as usize).map_or(&[], |list| list)
+    }
+    pub(crate) fn type_of(&self, list: ClassList) -> Option<TypeId> {
+        self.types.get(list.0 as usize).copied().flatten()
+    }
+    pub(crate) fn set_type(&mut self, list: ClassList, ty: TypeId) {
+        if let Some(slot) = self.types.get_mut(list.0 as usize) {
+            *slot = Some(ty);
+        }
+    }
+
+    /// `list` with one more class at its end.
+    pub(crate) fn push(&mut self, list: ClassList, class: ClassId) -> ClassList {
+        if let Some(longer) = self.longer.get(&(list, class)) {
+            return *longer;
+        }
+        let mut classes = self.get(list).to_vec();
+        classes.push(class);
+        let longer = ClassList(self.lists.len() as u32);
+        self.lists.push(classes.into());
+        self.types.push(None);
+        self.longer.insert((list, class), longer);
+        longer
+    }
+
+    /// `list` with the parents of `class` and `class` itself at its end, or the class it then has twice.
+    pub(crate) fn inherit(&mut self, list: ClassList, class: ClassId, parents: ClassList) -> Result<ClassList, ClassId> {
+        let key = (list, class, parents);
+        if let Some(known) = self.inherited.get(&key) {
+            return *known;
+        }
+        let mut result = Ok(list);
+        for one in self.get(parents).to_vec().into_iter().chain([class]) {
+            if self.get(list).contains(&one) {
+                result = Err(one);
+                break;
+            }
+            result = result.map(|list| self.push(list, one));
+        }
+        self.inherited.insert(key, result);
+        result
+    }
+}
+
+/// The `defm`s and class values a record came through.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Chain(u32);
+
+impl Chain {
+    pub(crate) const EMPTY: Chain = Chain(u32::MAX);
+}
+
+/// All chains: each is a place and the chain it continues.
+#[derive(Debug, Default)]
+pub(crate) struct Chains {
+    links: Vec<(Chain, Span)>,
+    known: FxHashMap<(Chain, Span), Chain>,
+}
+
+impl Chains {
+    /// `chain` with one more place, farther out.
+    pub(crate) fn push(&mut self, chain: Chain, span: Span) -> Chain {
+        *self.known.entry((chain, span)).or_insert_with(|| {
+            self.links.push((chain, span));
+            Chain(self.links.len() as u32 - 1)
+        })
+    }
+    /// The places, the innermost first.
+    pub(crate) fn spans(&self, mut chain: Chain) -> Vec<Span> {
+        let mut out = Vec::new();
+        while let Some((inner, span)) = self.links.get(chain.0 as usize) {
+            out.push(*span);
+            chain = *inner;
+        }
+        out.reverse();
+        out
+    }
+}
