@@ -76,6 +76,7 @@ pub(crate) struct OpenSet {
 pub(crate) struct Evaluator {
     pub(crate) w: World,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    errors: usize,
     pub(crate) reported: FxHashSet<(Span, String)>,
     pub(crate) globals: FxHashMap<Symbol, ValueId>,
     pub(crate) type_names: FxHashMap<Symbol, TypeId>,
@@ -104,15 +105,13 @@ pub(crate) struct Evaluator {
 }
 
 impl Evaluator {
-    pub(crate) fn new(strings: Strings, fuel: u64) -> Evaluator {
-        let mut w = World {
-            strings,
-            ..World::default()
-        };
-        let name_symbol = w.intern("NAME");
+    pub(crate) fn new(fuel: u64) -> Evaluator {
+        let w = World::default();
+        let name_symbol = Strings::NAME;
         Evaluator {
             w,
             diagnostics: Vec::new(),
+            errors: 0,
             reported: FxHashSet::default(),
             globals: FxHashMap::default(),
             type_names: FxHashMap::default(),
@@ -139,13 +138,14 @@ impl Evaluator {
 
     /// Adds a message, unless the same was said of the same place.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() >= MAX_ERRORS && diagnostic.is_error() {
+        if self.errors >= MAX_ERRORS && diagnostic.is_error() {
             return;
         }
         let place = diagnostic.span().unwrap_or(self.at);
         if diagnostic.is_error() && !self.reported.insert((place, diagnostic.message.clone())) {
             return;
         }
+        self.errors += usize::from(diagnostic.is_error());
         self.diagnostics.push(diagnostic);
     }
 

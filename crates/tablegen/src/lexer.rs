@@ -1,4 +1,4 @@
-//! Text to tokens: one flat list for a file and everything it includes.
+//! Text to tokens, as the parser asks for them: one flat row for a file and everything it includes.
 //!
 //! `include` and the preprocessor are handled here, as the language allows them at any place, even in the middle of a body.
 
@@ -22,12 +22,6 @@ const MAX_TOKENS: usize = 30_000_000;
 /// Errors of the lexer before it stops reporting: binary files would give millions.
 const MAX_ERRORS: usize = 100;
 
-/// What the lexer makes.
-pub(crate) struct Lexed {
-    pub(crate) tokens: Vec<Token>,
-    pub(crate) diagnostics: Vec<Diagnostic>,
-}
-
 /// One `#ifdef` that is open.
 struct Condition {
     span: Span,
@@ -47,40 +41,22 @@ struct Frame {
     conditions: Vec<Condition>,
 }
 
-struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     options: &'a Options,
-    sources: &'a mut SourceMap,
-    strings: &'a mut Strings,
+    pub(crate) sources: &'a mut SourceMap,
+    /// Lent to the evaluator between statements.
+    pub(crate) strings: Strings,
     macros: FxHashSet<String>,
     frames: Vec<Frame>,
     opened: usize,
-    out: Lexed,
-}
-
-/// Reads `file` and all its includes.
-pub(crate) fn lex(file: FileId, options: &Options, sources: &mut SourceMap, strings: &mut Strings) -> Lexed {
-    let mut lexer = Lexer {
-        options,
-        sources,
-        strings,
-        macros: options.defines.iter().cloned().collect(),
-        frames: Vec::new(),
-        opened: 0,
-        out: Lexed {
-            tokens: Vec::new(),
-            diagnostics: Vec::new(),
-        },
-    };
-    lexer.open(file);
-    while !lexer.frames.is_empty() {
-        lexer.step();
-    }
-    let end = lexer.sources.file(file).map_or(0, |file| file.text().len() as u32);
-    lexer.out.tokens.push(Token {
-        tok: Tok::Eof,
-        span: Span::new(file, end, end),
-    });
-    lexer.out
+    root: FileId,
+    /// Tokens that were read and not yet dropped.
+    pub(crate) tokens: Vec<Token>,
+    /// Tokens dropped.
+    dropped: usize,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Diagnostics of the lexer itself, those taken away included.
+    errors: usize,
 }
 
 fn is_ident_start(byte: u8) -> bool {
@@ -90,7 +66,48 @@ fn is_ident(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    /// A lexer of `file` and all its includes.
+    pub(crate) fn new(file: FileId, options: &'a Options, sources: &'a mut SourceMap) -> Lexer<'a> {
+        let mut lexer = Lexer {
+            options,
+            sources,
+            strings: Strings::default(),
+            macros: options.defines.iter().cloned().collect(),
+            frames: Vec::new(),
+            opened: 0,
+            root: file,
+            tokens: Vec::new(),
+            dropped: 0,
+            diagnostics: Vec::new(),
+            errors: 0,
+        };
+        lexer.open(file);
+        lexer
+    }
+
+    /// Reads on until there is one more token; at the end that is [`Tok::Eof`], as often as one asks.
+    pub(crate) fn more(&mut self) {
+        let count = self.tokens.len();
+        while self.tokens.len() == count {
+            if self.frames.is_empty() {
+                let end = self.sources.file(self.root).map_or(0, |file| file.text().len() as u32);
+                self.tokens.push(Token {
+                    tok: Tok::Eof,
+                    span: Span::new(self.root, end, end),
+                });
+                return;
+            }
+            self.step();
+        }
+    }
+
+    /// Forgets the first tokens.
+    pub(crate) fn drop_tokens(&mut self, count: usize) {
+        self.tokens.drain(..count);
+        self.dropped += count;
+    }
+
     fn open(&mut self, file: FileId) {
         if let Some(source) = self.sources.file(file) {
             let text = source.shared_text();
@@ -109,8 +126,9 @@ impl Lexer<'_> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        if self.out.diagnostics.len() < MAX_ERRORS {
-            self.out.diagnostics.push(diagnostic);
+        self.errors += 1;
+        if self.errors <= MAX_ERRORS {
+            self.diagnostics.push(diagnostic);
         }
     }
 
@@ -128,7 +146,7 @@ impl Lexer<'_> {
     fn push(&mut self, tok: Tok, start: usize) {
         let span = self.span(start);
         self.frame().line_start = false;
-        self.out.tokens.push(Token { tok, span });
+        self.tokens.push(Token { tok, span });
     }
 
     /// Skips blanks and comments; an unclosed comment is reported and runs to the end.
@@ -189,7 +207,7 @@ impl Lexer<'_> {
         let Some(&first) = bytes.get(start) else {
             return self.close();
         };
-        if self.out.tokens.len() >= MAX_TOKENS {
+        if self.dropped + self.tokens.len() >= MAX_TOKENS {
             let span = self.span(start);
             self.error("the input is too large", span, "more than 30 million tokens up to here");
             self.frames.clear();

@@ -142,14 +142,18 @@ const STACK: usize = 256 << 20;
 
 fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
     let run = |mut sources: SourceMap| {
-        let mut strings = strings::Strings::default();
-        let lexed = lexer::lex(file, options, &mut sources, &mut strings);
-        let mut diagnostics = lexed.diagnostics;
-        let statements = parser::parse(&lexed.tokens, &strings, &mut diagnostics);
-        drop(lexed.tokens);
-        let mut evaluator = eval::Evaluator::new(strings, options.step_limit);
-        evaluator.run(&statements);
-        diagnostics.append(&mut evaluator.diagnostics);
+        let mut parser = parser::Parser::new(lexer::Lexer::new(file, options, &mut sources));
+        let mut evaluator = eval::Evaluator::new(options.step_limit);
+        // Each statement is done before the next is read: its tree is small, and near.
+        while let Some(statement) = parser.next_statement() {
+            evaluator.diagnostics.append(&mut parser.lexer.diagnostics);
+            std::mem::swap(&mut evaluator.w.strings, &mut parser.lexer.strings);
+            evaluator.run(std::slice::from_ref(&statement));
+            std::mem::swap(&mut evaluator.w.strings, &mut parser.lexer.strings);
+        }
+        let mut diagnostics = evaluator.diagnostics;
+        diagnostics.append(&mut parser.lexer.diagnostics);
+        evaluator.w.strings = parser.lexer.strings;
         Parsed {
             records: RecordKeeper::new(evaluator.w),
             diagnostics,

@@ -40,7 +40,7 @@ impl Parser<'_> {
     fn pasted(&mut self, mode: Mode) -> Parse<Expr> {
         if self.peek() == Tok::Hash {
             let span = self.advance().span;
-            self.diagnostics.push(Diagnostic::warning(
+            self.warn(Diagnostic::warning(
                 "a value cannot start with `#`",
                 span,
                 "ignored, as old releases did",
@@ -61,7 +61,7 @@ impl Parser<'_> {
                 }
                 Tok::Hash => {
                     let span = self.here();
-                    self.diagnostics.push(Diagnostic::warning(
+                    self.warn(Diagnostic::warning(
                         "`#` follows `#`",
                         span,
                         "ignored, as old releases did",

@@ -6,14 +6,17 @@ use crate::ast::{
     AssertStmt, BodyItem, ClassRef, Expr, Ident, LetItem, LetMode, LoopSource, Param, Range, Stmt, TypeExpr,
 };
 use crate::diagnostic::Diagnostic;
+use crate::lexer::Lexer;
 use crate::source::Span;
-use crate::strings::Strings;
 use crate::token::{Kw, Tok, Token};
 
 /// Brackets and statements may nest this deep. Bounds the stack of the parser and of everything that walks the tree.
 const MAX_NESTING: u32 = 200;
 /// Faults before the parser gives up on a file.
 const MAX_ERRORS: usize = 200;
+
+/// Tokens kept before they are dropped all at once.
+const KEPT_TOKENS: usize = 1000;
 
 /// A fault that is already in the list of diagnostics.
 #[derive(Debug)]
@@ -22,51 +25,71 @@ pub(crate) struct Reported;
 pub(crate) type Parse<T> = Result<T, Reported>;
 
 pub(crate) struct Parser<'a> {
-    tokens: &'a [Token],
+    pub(crate) lexer: Lexer<'a>,
+    /// The token to come, in the lexer's list; there always is one.
     at: usize,
     depth: u32,
-    pub(crate) strings: &'a Strings,
-    pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
+    /// Faults so far, and the place of the last one.
+    errors: usize,
+    last_error: Option<Span>,
 }
 
-/// Parses a whole file.
-pub(crate) fn parse(tokens: &[Token], strings: &Strings, diagnostics: &mut Vec<Diagnostic>) -> Vec<Stmt> {
-    let mut parser = Parser {
-        tokens,
-        at: 0,
-        depth: 0,
-        strings,
-        diagnostics,
-    };
-    let mut statements = Vec::new();
-    while parser.peek() != Tok::Eof && parser.diagnostics.len() < MAX_ERRORS {
-        parser.statement_into(&mut statements);
+impl<'a> Parser<'a> {
+    pub(crate) fn new(mut lexer: Lexer<'a>) -> Parser<'a> {
+        lexer.more();
+        Parser {
+            lexer,
+            at: 0,
+            depth: 0,
+            errors: 0,
+            last_error: None,
+        }
     }
-    statements
-}
 
-impl Parser<'_> {
+    /// The next statement of the file; `None` at its end.
+    pub(crate) fn next_statement(&mut self) -> Option<Stmt> {
+        // Tokens of the statements before are of no use any more, but for the last one.
+        if self.at > KEPT_TOKENS {
+            self.lexer.drop_tokens(self.at - 1);
+            self.at = 1;
+        }
+        let mut statements = Vec::new();
+        while statements.is_empty() && self.peek() != Tok::Eof && self.errors < MAX_ERRORS {
+            self.statement_into(&mut statements);
+        }
+        statements.pop()
+    }
+
     pub(crate) fn peek(&self) -> Tok {
-        self.tokens[self.at].tok
+        self.lexer.tokens[self.at].tok
     }
-    pub(crate) fn peek_at(&self, ahead: usize) -> Tok {
-        let last = self.tokens.len() - 1;
-        self.tokens[(self.at + ahead).min(last)].tok
+    /// The token after the one to come.
+    fn peek_second(&mut self) -> Tok {
+        if self.at + 1 == self.lexer.tokens.len() {
+            self.lexer.more();
+        }
+        self.lexer.tokens[self.at + 1].tok
     }
     /// The place of the token to come.
     pub(crate) fn here(&self) -> Span {
-        self.tokens[self.at].span
+        self.lexer.tokens[self.at].span
     }
     /// The place of the last token taken.
     pub(crate) fn before(&self) -> Span {
-        self.tokens[self.at.saturating_sub(1)].span
+        self.lexer.tokens[self.at.saturating_sub(1)].span
     }
     pub(crate) fn advance(&mut self) -> Token {
-        let token = self.tokens[self.at];
+        let token = self.lexer.tokens[self.at];
         if token.tok != Tok::Eof {
             self.at += 1;
+            if self.at == self.lexer.tokens.len() {
+                self.lexer.more();
+            }
         }
         token
+    }
+    pub(crate) fn warn(&mut self, diagnostic: Diagnostic) {
+        self.lexer.diagnostics.push(diagnostic);
     }
     pub(crate) fn eat(&mut self, tok: Tok) -> bool {
         let found = self.peek() == tok;
@@ -78,12 +101,11 @@ impl Parser<'_> {
 
     pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
         // What follows from a fault at the same place is no news.
-        let repeated = self
-            .diagnostics
-            .last()
-            .is_some_and(|last| last.span() == diagnostic.span() && last.is_error());
-        if !repeated {
-            self.diagnostics.push(diagnostic);
+        let span = diagnostic.span();
+        if span.is_none() || span != self.last_error {
+            self.last_error = span;
+            self.errors += 1;
+            self.lexer.diagnostics.push(diagnostic);
         }
         Err(Reported)
     }
@@ -168,7 +190,7 @@ impl Parser<'_> {
     fn recover(&mut self, start: usize, statement: bool) {
         // Braces the failed item opened itself are closed within it.
         let mut depth = 0i64;
-        for token in &self.tokens[start..self.at] {
+        for token in &self.lexer.tokens[start..self.at] {
             match token.tok {
                 Tok::LBrace => depth += 1,
                 Tok::RBrace => depth -= 1,
@@ -316,7 +338,7 @@ impl Parser<'_> {
         if self.peek() == Tok::LBrace {
             let open = self.advance().span;
             while !matches!(self.peek(), Tok::RBrace | Tok::Eof) {
-                if self.diagnostics.len() >= MAX_ERRORS {
+                if self.errors >= MAX_ERRORS {
                     return Err(Reported);
                 }
                 self.statement_into(&mut statements);
@@ -433,7 +455,7 @@ impl Parser<'_> {
         }
         let open = self.advance().span;
         while !matches!(self.peek(), Tok::RBrace | Tok::Eof) {
-            if self.diagnostics.len() >= MAX_ERRORS {
+            if self.errors >= MAX_ERRORS {
                 return Err(Reported);
             }
             let start = self.at;
@@ -496,8 +518,10 @@ impl Parser<'_> {
     /// `[append|prepend] name[bits] = value`; bits in `<>` or `{}`.
     fn let_item(&mut self, statement: bool) -> Parse<LetItem> {
         let mut mode = LetMode::Replace;
-        if let (Tok::Ident(word), Tok::Ident(_)) = (self.peek(), self.peek_at(1)) {
-            mode = match self.strings.get(word) {
+        if let Tok::Ident(word) = self.peek()
+            && let Tok::Ident(_) = self.peek_second()
+        {
+            mode = match self.lexer.strings.get(word) {
                 "append" => LetMode::Append,
                 "prepend" => LetMode::Prepend,
                 _ => LetMode::Replace,

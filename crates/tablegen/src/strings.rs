@@ -44,11 +44,15 @@ impl Default for Strings {
             table: HashTable::new(),
         };
         strings.intern("");
+        strings.intern("NAME");
         strings
     }
 }
 
 impl Strings {
+    /// The symbol of `NAME`.
+    pub(crate) const NAME: Symbol = Symbol(1);
+
     /// The symbol of `text`. When the buffer is full (1 GiB) the empty string's symbol; see [`Strings::is_full`].
     pub fn intern(&mut self, text: &str) -> Symbol {
         let hash = hash(text);

@@ -139,7 +139,7 @@ pub(crate) struct Values {
     types: Vec<Type>,
     type_table: HashTable<u32>,
     entries: Vec<Entry>,
-    table: HashTable<u32>,
+    table: HashTable<Slot>,
     pool: Vec<ValueId>,
     /// A value was too deep or the pool full; the offending value was replaced by `?`.
     pub(crate) overflow: bool,
@@ -147,6 +147,38 @@ pub(crate) struct Values {
 
 fn hash_one(value: impl Hash) -> u64 {
     BuildHasherDefault::<FxHasher>::default().hash_one(value)
+}
+
+/// One step of a hash: the product of two halves carries every bit to every place.
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ 0x9E37_79B9_7F4A_7C15) * u128::from(b ^ 0xD1B5_4A32_D192_ED03);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// A hash of a list of ids: two independent chains, as one would wait for each multiplication.
+fn hash_kids(start: u64, kids: &[ValueId]) -> u64 {
+    let (mut a, mut b) = (start, kids.len() as u64);
+    let mut chunks = kids.chunks_exact(4);
+    for chunk in &mut chunks {
+        a = mix(a, u64::from(chunk[0].0) | u64::from(chunk[1].0) << 32);
+        b = mix(b, u64::from(chunk[2].0) | u64::from(chunk[3].0) << 32);
+    }
+    for kid in chunks.remainder() {
+        a = mix(a, u64::from(kid.0));
+    }
+    mix(a, b)
+}
+
+/// The hash a table works with, made from the part of it that is kept.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B9)) << 32
+}
+
+/// An entry of a table: part of the hash, so that growing and looking need not visit the values, and the index.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    hash: u32,
+    index: u32,
 }
 
 impl Default for Values {
@@ -228,22 +260,26 @@ impl Values {
     }
 
     fn hash(node: &Node, ty: TypeId, kids: &[ValueId]) -> u64 {
-        let tag = std::mem::discriminant(node);
-        match node {
-            Node::Bits(_) | Node::List(_) | Node::Dag(_) => hash_one((tag, ty, kids)),
-            Node::Call(class, _) => hash_one((tag, ty, class, kids)),
-            Node::Op(op, _) => hash_one((tag, ty, op, kids)),
-            Node::Unset => hash_one(tag),
-            Node::Bit(value) => hash_one((tag, value)),
-            Node::Int(value) => hash_one((tag, value)),
-            Node::Str(text) | Node::Code(text) => hash_one((tag, text)),
-            Node::Def(record) => hash_one((tag, record)),
-            Node::Var(name) => hash_one((tag, ty, name)),
-            Node::VarBit(base, index) => hash_one((tag, base, index)),
-            Node::Field(base, field) => hash_one((tag, ty, base, field)),
-            Node::Index(base, index) => hash_one((tag, ty, base, index)),
-            Node::Paste(left, right) => hash_one((tag, ty, left, right)),
-        }
+        let pair = |a: u32, b: u32| u64::from(a) | u64::from(b) << 32;
+        let (tag, data) = match node {
+            Node::Unset => (0, 0),
+            Node::Bit(value) => (1, u64::from(*value)),
+            Node::Int(value) => (2, *value as u64),
+            Node::Str(text) => (3, u64::from(text.0)),
+            Node::Code(text) => (4, u64::from(text.0)),
+            Node::Def(record) => (5, u64::from(record.0)),
+            Node::Var(name) => (6, u64::from(name.0)),
+            Node::VarBit(base, index) => (7, pair(base.0, *index)),
+            Node::Field(base, field) => (8, pair(base.0, field.0)),
+            Node::Index(base, index) => (9, pair(base.0, index.0)),
+            Node::Paste(left, right) => (10, pair(left.0, right.0)),
+            Node::Bits(_) => return hash_kids(11, kids),
+            Node::List(_) => return hash_kids(12 | u64::from(ty.0) << 8, kids),
+            Node::Dag(_) => return hash_kids(13, kids),
+            Node::Call(class, _) => return hash_kids(14 | u64::from(class.0) << 8, kids),
+            Node::Op(op, _) => return hash_kids(15 | (*op as u64) << 8 | u64::from(ty.0) << 16, kids),
+        };
+        mix(tag | u64::from(ty.0) << 8, data)
     }
 
     fn same(&self, entry: &Entry, node: &Node, ty: TypeId, kids: &[ValueId]) -> bool {
@@ -266,12 +302,14 @@ impl Values {
     }
 
     fn make(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId]) -> ValueId {
-        let hash = Self::hash(&node, ty, kids);
+        let hash = spread(Self::hash(&node, ty, kids) as u32);
         if let Some(id) = self
             .table
-            .find(hash, |id| self.same(&self.entries[*id as usize], &node, ty, kids))
+            .find(hash, |slot| {
+                slot.hash == hash as u32 && self.same(&self.entries[slot.index as usize], &node, ty, kids)
+            })
         {
-            return ValueId::new(*id, self.entries[*id as usize].flags);
+            return ValueId::new(id.index, self.entries[id.index as usize].flags);
         }
         let mut flags = match node {
             Node::Unset => HAS_UNSET,
@@ -324,17 +362,11 @@ impl Values {
             return ValueId::UNSET;
         }
         self.entries.push(Entry { node, ty, depth, flags });
-        let (entries, pool) = (&self.entries, &self.pool);
-        self.table.insert_unique(hash, id, |id| {
-            let entry = &entries[*id as usize];
-            let kids = match entry.node {
-                Node::Bits(kids) | Node::List(kids) | Node::Dag(kids) | Node::Call(_, kids) | Node::Op(_, kids) => {
-                    &pool[kids.start as usize..(kids.start + kids.len) as usize]
-                }
-                _ => &[],
-            };
-            Self::hash(&entry.node, entry.ty, kids)
-        });
+        let slot = Slot {
+            hash: hash as u32,
+            index: id,
+        };
+        self.table.insert_unique(hash, slot, |slot| spread(slot.hash));
         ValueId::new(id, flags)
     }
 
