@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::Diagnostic;
 use crate::eval::Evaluator;
 use crate::resolve::Resolver;
@@ -22,6 +24,9 @@ pub(crate) struct ArgValue {
     pub(crate) value: ValueId,
     pub(crate) span: Span,
 }
+
+/// Template arguments by the names of their variables, with their places.
+pub(crate) type Bound = SmallVec<[(Symbol, ValueId, Span); 8]>;
 
 /// What has template parameters.
 #[derive(Clone, Copy, Debug)]
@@ -228,8 +233,8 @@ impl Evaluator {
         args: &[ArgValue],
         span: Span,
         own_name: Option<(Symbol, ValueId)>,
-    ) -> Option<Vec<(Symbol, ValueId, Span)>> {
-        let mut slots: Vec<Option<(ValueId, Span)>> = vec![None; params.len()];
+    ) -> Option<Bound> {
+        let mut slots: SmallVec<[Option<(ValueId, Span)>; 8]> = smallvec![None; params.len()];
         for (at, arg) in args.iter().enumerate() {
             let at = match arg.name.some() {
                 None => at,
@@ -292,7 +297,7 @@ impl Evaluator {
             }
             slots[at] = Some((value, arg.span));
         }
-        let mut bound = Vec::with_capacity(params.len());
+        let mut bound = Bound::new();
         let mut r = Resolver::new();
         r.extend(own_name);
         for (param, slot) in params.iter().zip(slots) {
@@ -381,7 +386,7 @@ impl Evaluator {
             proto.cells.reserve_exact(parent.len());
             proto.cells.extend_from_slice(parent);
             for at in 0..proto.cells.len() {
-                if proto.cells[at].value.is_open() {
+                if self.is_touched(proto.cells[at].value, &r) {
                     let field = self.inherited(proto.field_at(at), bound, &mut r);
                     proto.cells[at] = Cell {
                         value: field.value,
@@ -396,7 +401,7 @@ impl Evaluator {
             for (at, position) in joined.positions.iter().enumerate() {
                 let position = *position as usize;
                 let mut field = self.w.class(class).proto.field_at(at);
-                if field.value.is_open() {
+                if self.is_touched(field.value, &r) {
                     field = self.inherited(field, bound, &mut r);
                 }
                 if position < old {
@@ -510,7 +515,7 @@ impl Evaluator {
     }
 
     fn finish_at(&mut self, mut proto: Proto, named: bool) -> Option<ValueId> {
-        let mut r = Resolver::of_record(&proto, true);
+        let mut r = Resolver::of_record(&proto, true, std::mem::take(&mut self.spare));
         proto.name = self.resolve(proto.name, &mut r);
         let Some(mut name) = self.w.as_str(proto.name) else {
             let text = self.w.brief(proto.name);
@@ -571,6 +576,7 @@ impl Evaluator {
             self.add_to_sets(value, ty, span);
         }
         self.w.order.push(id);
+        self.spare = r.fields;
         Some(value)
     }
 

@@ -102,6 +102,8 @@ pub(crate) struct Evaluator {
     pub(crate) stopped: bool,
     pub(crate) name_symbol: Symbol,
     pub(crate) cache: Cache,
+    /// A buffer for the fields of the record being finished.
+    pub(crate) spare: Vec<ValueId>,
 }
 
 impl Evaluator {
@@ -133,6 +135,7 @@ impl Evaluator {
             stopped: false,
             name_symbol,
             cache: Cache::default(),
+            spare: Vec::new(),
         }
     }
 

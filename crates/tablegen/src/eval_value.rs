@@ -11,7 +11,7 @@ use crate::resolve::Resolver;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Node, Type, TypeId, ValueId};
+use crate::value::{Node, Pairs, Type, TypeId, ValueId};
 
 /// What an unknown name means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,8 @@ impl Evaluator {
                 return self.list(items, ty.as_ref(), expected, expr.span);
             }
             ExprKind::Dag(dag) => {
-                let mut parts = vec![self.dag_part(&dag.operator)?];
+                let mut parts = Pairs::new();
+                parts.push(self.dag_part(&dag.operator)?);
                 self.check_operator(parts[0].0, dag.operator.value.as_ref());
                 for arg in &dag.args {
                     parts.push(self.dag_part(arg)?);

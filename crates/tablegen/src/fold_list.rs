@@ -4,21 +4,21 @@ use crate::eval::Evaluator;
 use crate::resolve::Resolver;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Node, TypeId, ValueId};
+use crate::value::{Ids, Node, Pairs, TypeId, ValueId};
 
 /// The longest list a program may build.
 pub(crate) const MAX_LIST: usize = 1 << 20;
 
 impl Evaluator {
-    fn list_items(&self, id: ValueId) -> Option<Vec<ValueId>> {
+    fn list_items(&self, id: ValueId) -> Option<Ids> {
         match self.w.values.node(id) {
-            Node::List(kids) => Some(self.w.values.kids(kids).to_vec()),
+            Node::List(kids) => Some(self.w.values.kid_vec(kids)),
             _ => None,
         }
     }
 
     /// Operator and arguments of a dag, with their names.
-    fn dag_parts(&self, id: ValueId) -> Option<Vec<(ValueId, Symbol)>> {
+    fn dag_parts(&self, id: ValueId) -> Option<Pairs> {
         match self.w.values.node(id) {
             Node::Dag(kids) => Some(self.w.values.pair_vec(kids)),
             _ => None,

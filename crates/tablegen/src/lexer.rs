@@ -22,6 +22,9 @@ const MAX_TOKENS: usize = 30_000_000;
 /// Errors of the lexer before it stops reporting: binary files would give millions.
 const MAX_ERRORS: usize = 100;
 
+/// Tokens read at a time.
+const BATCH: usize = 64;
+
 /// One `#ifdef` that is open.
 struct Condition {
     span: Span,
@@ -98,7 +101,13 @@ impl<'a> Lexer<'a> {
                 });
                 return;
             }
-            self.step();
+            // The text is shared, so that it can be read while the lexer changes.
+            let last = self.frames.len() - 1;
+            let text = Arc::clone(&self.frames[last].text);
+            let opened = self.opened;
+            while self.frames.len() == last + 1 && self.opened == opened && self.tokens.len() < count + BATCH {
+                self.step(&text);
+            }
         }
     }
 
@@ -150,8 +159,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips blanks and comments; an unclosed comment is reported and runs to the end.
-    fn skip_blanks(&mut self) {
-        let text = Arc::clone(&self.frame().text);
+    fn skip_blanks(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = self.frame().at;
         let mut line_start = self.frame().line_start;
@@ -199,9 +207,8 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads one token, directive or include; closes the file at its end.
-    fn step(&mut self) {
-        self.skip_blanks();
-        let text = Arc::clone(&self.frame().text);
+    fn step(&mut self, text: &str) {
+        self.skip_blanks(text);
         let bytes = text.as_bytes();
         let start = self.frame().at;
         let Some(&first) = bytes.get(start) else {
@@ -217,14 +224,14 @@ impl<'a> Lexer<'a> {
         let mut advance = 1;
         let tok = match first {
             b'#' => {
-                if self.frame().line_start && self.directive(&text, start) {
+                if self.frame().line_start && self.directive(text, start) {
                     return;
                 }
                 Tok::Hash
             }
             b'{' => Tok::LBrace,
             b'}' => Tok::RBrace,
-            b'[' if next == b'{' => return self.code(&text, start),
+            b'[' if next == b'{' => return self.code(text, start),
             b'[' => Tok::LSquare,
             b']' => Tok::RSquare,
             b'(' => Tok::LParen,
@@ -241,7 +248,7 @@ impl<'a> Lexer<'a> {
                 Tok::Ellipsis
             }
             b'.' => Tok::Dot,
-            b'"' => return self.string(&text, start),
+            b'"' => return self.string(text, start),
             b'$' if is_ident(next) => {
                 let end = ident_end(bytes, start + 1);
                 advance = end - start;
@@ -252,10 +259,10 @@ impl<'a> Lexer<'a> {
                 advance = end - start;
                 self.bang(&text[start + 1..end], start, end)
             }
-            b'+' | b'-' if next.is_ascii_digit() => return self.number(&text, start),
+            b'+' | b'-' if next.is_ascii_digit() => return self.number(text, start),
             b'-' => Tok::Minus,
-            b'0'..=b'9' => return self.number(&text, start),
-            _ if is_ident_start(first) => return self.word(&text, start),
+            b'0'..=b'9' => return self.number(text, start),
+            _ if is_ident_start(first) => return self.word(text, start),
             _ => {
                 let width = text[start..].chars().next().map_or(1, char::len_utf8);
                 self.frame().at += width;
@@ -298,7 +305,7 @@ impl<'a> Lexer<'a> {
         self.frame().at = end;
         let word = &text[start..end];
         match Kw::from_text(word) {
-            Some(Kw::Include) => self.include(start),
+            Some(Kw::Include) => self.include(text, start),
             Some(word) => self.push(Tok::Kw(word), start),
             None => {
                 let symbol = self.strings.intern(word);
@@ -439,10 +446,9 @@ impl<'a> Lexer<'a> {
     }
 
     /// `include "name"`, whose keyword is read already.
-    fn include(&mut self, start: usize) {
+    fn include(&mut self, text: &str, start: usize) {
         let keyword = self.span(start);
-        self.skip_blanks();
-        let text = Arc::clone(&self.frame().text);
+        self.skip_blanks(text);
         let at = self.frame().at;
         if text.as_bytes().get(at) != Some(&b'"') {
             return self.error(
@@ -451,7 +457,7 @@ impl<'a> Lexer<'a> {
                 "a string belongs here",
             );
         }
-        let Some(name) = self.string_value(&text, at) else {
+        let Some(name) = self.string_value(text, at) else {
             return;
         };
         self.frame().line_start = false;
@@ -510,7 +516,7 @@ impl<'a> Lexer<'a> {
     fn skip_to_directive(&mut self, text: &str) -> bool {
         let bytes = text.as_bytes();
         loop {
-            self.skip_blanks();
+            self.skip_blanks(text);
             let at = self.frame().at;
             let Some(&byte) = bytes.get(at) else {
                 return false;
@@ -592,7 +598,7 @@ impl<'a> Lexer<'a> {
 
     fn expect_line_end(&mut self, text: &str, name: &str) {
         self.frame().line_start = false;
-        self.skip_blanks();
+        self.skip_blanks(text);
         let at = self.frame().at;
         if !self.frame().line_start && at < text.len() {
             let rest = &text[at..];

@@ -1,24 +1,36 @@
 //! The records of a program, for back ends: lookup, iteration and typed access to fields.
 
+use std::sync::OnceLock;
+
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::strings::Symbol;
-use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId};
+use crate::value::{ClassId, Node, Pairs, RecordId, Type, TypeId, ValueId};
 use crate::world::{FieldData, World};
 
 /// All classes and records a program defines.
 #[derive(Debug, Default)]
 pub struct RecordKeeper {
     pub(crate) world: World,
-    /// Records by name in byte order, for printing.
-    pub(crate) sorted: Vec<RecordId>,
+    /// Records by name in byte order, once something is printed.
+    sorted: OnceLock<Vec<RecordId>>,
 }
 
 impl RecordKeeper {
     pub(crate) fn new(world: World) -> RecordKeeper {
-        let mut sorted = world.order.clone();
-        sorted.sort_by(|a, b| world.text(world.record(*a).name).cmp(world.text(world.record(*b).name)));
-        RecordKeeper { world, sorted }
+        RecordKeeper {
+            world,
+            sorted: OnceLock::new(),
+        }
+    }
+
+    /// Records by name in byte order.
+    pub(crate) fn sorted(&self) -> &[RecordId] {
+        self.sorted.get_or_init(|| {
+            let mut sorted = self.world.order.clone();
+            sorted.sort_by_key(|id| self.world.text(self.world.record(*id).name));
+            sorted
+        })
     }
 
     fn record(&self, id: RecordId) -> Record<'_> {
@@ -577,11 +589,11 @@ pub struct Dag<'a> {
 }
 
 impl<'a> Dag<'a> {
-    fn parts(&self) -> Vec<(ValueId, Symbol)> {
+    fn parts(&self) -> Pairs {
         let values = &self.value.keeper.world.values;
         match values.node(self.value.id) {
             Node::Dag(kids) => values.pair_vec(kids),
-            _ => Vec::new(),
+            _ => Pairs::new(),
         }
     }
     fn named(&self, part: (ValueId, Symbol)) -> (Value<'a>, Option<&'a str>) {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::eval::Evaluator;
 use crate::shape::Layout;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Node, RecordId, TypeId, ValueId};
+use crate::value::{Ids, Kids, Node, RecordId, TypeId, ValueId, name_bit};
 use crate::world::{FieldData, Proto};
 
 /// Resolution may go this deep: through fields that refer to fields, class values in class values, operators.
@@ -17,10 +19,12 @@ const MAX_RESOLVE_DEPTH: u32 = 12_000;
 #[derive(Default)]
 pub(crate) struct Resolver {
     /// Template arguments, loop variables, `NAME`: few enough to look through.
-    map: Vec<(Symbol, ValueId)>,
+    map: SmallVec<[(Symbol, ValueId); 6]>,
+    /// The set of their names.
+    names: u64,
     /// The fields of the record being finished, and what they are by now.
     layout: Option<Arc<Layout>>,
-    fields: Vec<ValueId>,
+    pub(crate) fields: Vec<ValueId>,
     /// The name of that record, which it may mention itself.
     pub(crate) self_name: Option<(Symbol, RecordId)>,
     /// No later resolution will follow: unknown names are errors now.
@@ -76,11 +80,13 @@ impl Resolver {
     pub(crate) fn new() -> Resolver {
         Resolver::default()
     }
-    /// Resolution of a record against its own fields.
-    pub(crate) fn of_record(proto: &Proto, is_final: bool) -> Resolver {
+    /// Resolution of a record against its own fields; `fields` is a buffer.
+    pub(crate) fn of_record(proto: &Proto, is_final: bool, mut fields: Vec<ValueId>) -> Resolver {
+        fields.clear();
+        fields.extend(proto.cells.iter().map(|cell| cell.value));
         Resolver {
             layout: Some(Arc::clone(&proto.layout)),
-            fields: proto.cells.iter().map(|cell| cell.value).collect(),
+            fields,
             is_final,
             keep_unset: true,
             ..Resolver::default()
@@ -92,12 +98,17 @@ impl Resolver {
             Some(one) => one.1 = value,
             None => self.map.push((name, value)),
         }
+        self.names |= name_bit(name);
         self.stamp = 0;
     }
     pub(crate) fn extend(&mut self, all: impl IntoIterator<Item = (Symbol, ValueId)>) {
         for (name, value) in all {
             self.set(name, value);
         }
+    }
+    /// The variables that resolution may replace; all of them if it does more than that.
+    fn reach(&self) -> u64 {
+        if self.is_final || self.layout.is_some() { u64::MAX } else { self.names }
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.map.is_empty() && self.fields.is_empty() && !self.is_final
@@ -153,7 +164,7 @@ impl Evaluator {
 
     /// `id` with its variables replaced.
     pub(crate) fn resolve(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
-        if !self.w.values.is_open(id) || self.stopped {
+        if !self.w.values.is_touched(id, r.reach()) || self.stopped {
             return id;
         }
         // What is cheap to look up is not worth remembering.
@@ -185,7 +196,12 @@ impl Evaluator {
         value
     }
 
-    fn resolve_all(&mut self, ids: &[ValueId], r: &mut Resolver) -> Vec<ValueId> {
+    /// Whether `r` may change a value.
+    pub(crate) fn is_touched(&self, id: ValueId, r: &Resolver) -> bool {
+        self.w.values.is_touched(id, r.reach())
+    }
+
+    fn resolve_all(&mut self, ids: &[ValueId], r: &mut Resolver) -> Ids {
         ids.iter().map(|id| self.resolve(*id, r)).collect()
     }
 
@@ -205,13 +221,9 @@ impl Evaluator {
                 }
                 bit
             }
-            Node::Bits(kids) => {
-                let kids = self.w.values.kids(kids).to_vec();
-                let bits = self.resolve_all(&kids, r);
-                self.w.values.bits(&bits)
-            }
+            Node::Bits(kids) => self.resolve_bits(kids, r),
             Node::List(kids) => {
-                let kids = self.w.values.kids(kids).to_vec();
+                let kids = self.w.values.kid_vec(kids);
                 let items = self.resolve_all(&kids, r);
                 let element = self.w.values.element(ty).unwrap_or(TypeId::ANY);
                 self.w.values.list(&items, element)
@@ -246,10 +258,40 @@ impl Evaluator {
                 self.fold_paste(left, right, ty)
             }
             Node::Op(op, kids) => {
-                let kids = self.w.values.kids(kids).to_vec();
+                let kids = self.w.values.kid_vec(kids);
                 self.resolve_op(op, &kids, ty, r)
             }
         }
+    }
+
+    /// Bits, of which many in a row are usually those of one field.
+    fn resolve_bits(&mut self, kids: Kids, r: &mut Resolver) -> ValueId {
+        let mut bits = self.w.values.kid_vec(kids);
+        let mut last = None;
+        for bit in &mut bits {
+            if !self.w.values.is_touched(*bit, r.reach()) {
+                continue;
+            }
+            let Node::VarBit(base, index) = self.w.values.node(*bit) else {
+                *bit = self.resolve(*bit, r);
+                continue;
+            };
+            let new = match last {
+                Some((known, new)) if known == base => new,
+                _ => {
+                    let new = self.resolve(base, r);
+                    last = Some((base, new));
+                    new
+                }
+            };
+            if new != base {
+                let value = self.w.bit_of(new, index);
+                if value != ValueId::UNSET || !r.keep_unset {
+                    *bit = value;
+                }
+            }
+        }
+        self.w.values.bits(&bits)
     }
 
     fn resolve_op(&mut self, op: Bang, kids: &[ValueId], ty: TypeId, r: &mut Resolver) -> ValueId {
@@ -261,10 +303,10 @@ impl Evaluator {
                     let arm = self.resolve(kids[if test != 0 { 1 } else { 2 }], r);
                     return self.w.convert(arm, ty).unwrap_or(arm);
                 }
-                vec![test, self.resolve(kids[1], r), self.resolve(kids[2], r)]
+                smallvec![test, self.resolve(kids[1], r), self.resolve(kids[2], r)]
             }
             Bang::Cond => {
-                let mut args = Vec::new();
+                let mut args = Ids::new();
                 for pair in kids.chunks_exact(2) {
                     let test = self.resolve(pair[0], r);
                     match self.w.as_int(test) {
@@ -286,7 +328,7 @@ impl Evaluator {
                 args
             }
             Bang::And | Bang::Or => {
-                let mut args = Vec::with_capacity(kids.len());
+                let mut args = Ids::new();
                 let stop = if op == Bang::And { 0 } else { -1 };
                 for (at, kid) in kids.iter().enumerate() {
                     let arg = self.resolve(*kid, r);
@@ -301,17 +343,17 @@ impl Evaluator {
             Bang::Foreach | Bang::Filter | Bang::Sort => {
                 let list = self.resolve(kids[1], r);
                 let body = self.resolve_shadowed(kids[2], &kids[..1], r);
-                vec![kids[0], list, body]
+                smallvec![kids[0], list, body]
             }
             Bang::Foldl => {
                 let init = self.resolve(kids[0], r);
                 let list = self.resolve(kids[1], r);
                 let body = self.resolve_shadowed(kids[4], &kids[2..4], r);
-                vec![init, list, kids[2], kids[3], body]
+                smallvec![init, list, kids[2], kids[3], body]
             }
             // The first argument only carries a type.
             Bang::IsA | Bang::Exists => {
-                let mut args = vec![kids[0]];
+                let mut args: Ids = smallvec![kids[0]];
                 args.extend(self.resolve_all(&kids[1..], r));
                 args
             }
@@ -354,7 +396,7 @@ impl Evaluator {
         }
         proto.name = self.resolve(proto.name, r);
         for at in 0..proto.cells.len() {
-            if proto.cells[at].value.is_open() {
+            if self.is_touched(proto.cells[at].value, r) {
                 proto.cells[at].value = self.resolve_field(&proto.field_at(at), at, r);
             }
         }

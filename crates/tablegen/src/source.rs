@@ -1,7 +1,7 @@
 //! Source files, byte spans and their translation into lines and columns.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -65,7 +65,7 @@ pub struct SourceFile {
     name: String,
     path: Option<PathBuf>,
     text: Arc<str>,
-    line_starts: Vec<u32>,
+    line_starts: OnceLock<Vec<u32>>,
 }
 
 impl SourceFile {
@@ -85,7 +85,10 @@ impl SourceFile {
         Arc::clone(&self.text)
     }
     pub(crate) fn line_starts(&self) -> &[u32] {
-        &self.line_starts
+        self.line_starts.get_or_init(|| {
+            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect()
+        })
     }
 }
 
@@ -102,19 +105,12 @@ impl SourceMap {
         if let Some(id) = self.by_name.get(name) {
             return *id;
         }
-        let mut line_starts = vec![0];
-        line_starts.extend(
-            text.bytes()
-                .enumerate()
-                .filter(|(_, byte)| *byte == b'\n')
-                .map(|(at, _)| at as u32 + 1),
-        );
         let id = FileId(self.files.len() as u32);
         self.files.push(SourceFile {
             name: name.to_owned(),
             path: path.map(Path::to_owned),
             text: text.into(),
-            line_starts,
+            line_starts: OnceLock::new(),
         });
         self.by_name.insert(name.to_owned(), id);
         id
@@ -144,8 +140,9 @@ impl SourceMap {
             };
         };
         let at = (span.start as usize).min(file.text.len());
-        let line = file.line_starts.partition_point(|start| *start as usize <= at).max(1);
-        let start = file.line_starts[line - 1] as usize;
+        let starts = file.line_starts();
+        let line = starts.partition_point(|start| *start as usize <= at).max(1);
+        let start = starts[line - 1] as usize;
         let column = file.text.get(start..at).map_or(at - start, |text| text.chars().count()) + 1;
         Location {
             file: &file.name,

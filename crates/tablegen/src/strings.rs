@@ -21,19 +21,31 @@ impl Symbol {
     }
 }
 
+/// An entry of the table: part of the hash, so that few strings have to be compared and none hashed again.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    hash: u32,
+    index: u32,
+}
+
 /// All text in one buffer.
 #[derive(Debug)]
 pub struct Strings {
     text: String,
     ranges: Vec<(u32, u32)>,
-    table: HashTable<u32>,
+    table: HashTable<Slot>,
 }
 
 /// The buffer's offsets are 32 bits wide and a runaway program should be stopped before it fills memory.
 const MAX_BYTES: usize = 1 << 30;
 
-fn hash(text: &str) -> u64 {
-    BuildHasherDefault::<FxHasher>::default().hash_one(text)
+/// A hash of which the table keeps the lower half.
+fn hash(text: &str) -> u32 {
+    let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
+    hash as u32 ^ (hash >> 32) as u32
+}
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B9)) << 32
 }
 
 impl Default for Strings {
@@ -61,8 +73,9 @@ impl Strings {
             let (start, end) = ranges[id as usize];
             &buffer[start as usize..end as usize]
         };
-        if let Some(id) = self.table.find(hash, |id| slice(*id) == text) {
-            return Symbol(*id);
+        let found = self.table.find(spread(hash), |slot| slot.hash == hash && slice(slot.index) == text);
+        if let Some(slot) = found {
+            return Symbol(slot.index);
         }
         if buffer.len() + text.len() > MAX_BYTES {
             return Symbol::EMPTY;
@@ -71,19 +84,16 @@ impl Strings {
         let start = self.text.len() as u32;
         self.text.push_str(text);
         self.ranges.push((start, self.text.len() as u32));
-        let (buffer, ranges) = (&self.text, &self.ranges);
-        self.table.insert_unique(hash, id, |id| {
-            let (start, end) = ranges[*id as usize];
-            self::hash(&buffer[start as usize..end as usize])
-        });
+        let slot = Slot { hash, index: id };
+        self.table.insert_unique(spread(hash), slot, |slot| spread(slot.hash));
         Symbol(id)
     }
 
     /// The symbol of `text` if it was interned before.
     pub fn lookup(&self, text: &str) -> Option<Symbol> {
         self.table
-            .find(hash(text), |id| self.get(Symbol(*id)) == text)
-            .map(|id| Symbol(*id))
+            .find(spread(hash(text)), |slot| self.get(Symbol(slot.index)) == text)
+            .map(|slot| Symbol(slot.index))
     }
 
     /// The text of a symbol; empty for [`Symbol::NONE`].

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
+use smallvec::SmallVec;
 
 use crate::strings::Symbol;
 use crate::token::Bang;
@@ -15,6 +16,9 @@ use crate::token::Bang;
 pub(crate) const MAX_DEPTH: u16 = 1500;
 /// Elements and arguments of all values together: 4 bytes each, so 1.6 GB at most.
 const MAX_POOL: usize = 400_000_000;
+
+/// Numbers from 0 that are looked up without hashing.
+const SMALL_INTS: usize = 4096;
 
 /// An interned type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -62,6 +66,8 @@ const INDEX_BITS: u32 = 28;
 
 impl ValueId {
     pub(crate) const UNSET: ValueId = ValueId((HAS_UNSET as u32) << INDEX_BITS);
+    /// No value.
+    const NONE: ValueId = ValueId(u32::MAX);
     pub(crate) const FALSE: ValueId = ValueId(1);
     pub(crate) const TRUE: ValueId = ValueId(2);
 
@@ -124,6 +130,8 @@ pub(crate) const HAS_VAR: u8 = 1;
 pub(crate) const OPEN: u8 = 2;
 /// `?` occurs in the value.
 pub(crate) const HAS_UNSET: u8 = 4;
+/// Part of the value waits for something other than a variable, and has to be tried again whatever is replaced.
+const RETRY: u8 = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -131,6 +139,8 @@ struct Entry {
     ty: TypeId,
     depth: u16,
     flags: u8,
+    /// A bit for each variable that occurs, see [`name_bit`].
+    vars: u64,
 }
 
 /// All types and values.
@@ -140,6 +150,10 @@ pub(crate) struct Values {
     type_table: HashTable<u32>,
     entries: Vec<Entry>,
     table: HashTable<Slot>,
+    /// The values that need no table: strings by symbol, records by id, small numbers.
+    strings: Vec<ValueId>,
+    defs: Vec<ValueId>,
+    ints: Vec<ValueId>,
     pool: Vec<ValueId>,
     /// A value was too deep or the pool full; the offending value was replaced by `?`.
     pub(crate) overflow: bool,
@@ -174,6 +188,11 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B9)) << 32
 }
 
+/// The bit that stands for a variable in sets of variables. Different names may share one.
+pub(crate) fn name_bit(name: Symbol) -> u64 {
+    1 << (name.0.wrapping_mul(0x9E37_79B9) >> 26)
+}
+
 /// An entry of a table: part of the hash, so that growing and looking need not visit the values, and the index.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -188,6 +207,9 @@ impl Default for Values {
             type_table: HashTable::new(),
             entries: Vec::new(),
             table: HashTable::new(),
+            strings: Vec::new(),
+            defs: Vec::new(),
+            ints: Vec::new(),
             pool: Vec::new(),
             overflow: false,
         };
@@ -248,6 +270,10 @@ impl Values {
     }
     pub(crate) fn is_open(&self, id: ValueId) -> bool {
         id.is_open()
+    }
+    /// Whether replacing variables of the set `names` may change the value.
+    pub(crate) fn is_touched(&self, id: ValueId, names: u64) -> bool {
+        id.is_open() && (id.flags() & RETRY != 0 || self.entries[id.index()].vars & names != 0)
     }
     pub(crate) fn has_var(&self, id: ValueId) -> bool {
         id.flags() & HAS_VAR != 0
@@ -320,9 +346,15 @@ impl Values {
             _ => 0,
         };
         let mut depth = 0;
+        let mut vars = match node {
+            Node::Var(name) => name_bit(name),
+            _ => 0,
+        };
         let mut add = |id: ValueId, entries: &[Entry]| {
-            flags |= id.flags();
-            depth = depth.max(entries[id.index()].depth + 1);
+            let entry = &entries[id.index()];
+            flags |= entry.flags;
+            vars |= entry.vars;
+            depth = depth.max(entry.depth + 1);
         };
         match node {
             Node::VarBit(base, _) | Node::Field(base, _) => add(base, &self.entries),
@@ -340,6 +372,9 @@ impl Values {
                     add(*kid, &self.entries);
                 }
             }
+        }
+        if flags & OPEN != 0 && flags & HAS_VAR == 0 {
+            flags |= RETRY;
         }
         if depth > MAX_DEPTH || self.pool.len() + kids.len() > MAX_POOL {
             self.overflow = true;
@@ -361,7 +396,13 @@ impl Values {
             self.overflow = true;
             return ValueId::UNSET;
         }
-        self.entries.push(Entry { node, ty, depth, flags });
+        self.entries.push(Entry {
+            node,
+            ty,
+            depth,
+            flags,
+            vars,
+        });
         let slot = Slot {
             hash: hash as u32,
             index: id,
@@ -370,20 +411,67 @@ impl Values {
         ValueId::new(id, flags)
     }
 
+    /// Adds a value without parts that is known to be new.
+    fn push(&mut self, node: Node, ty: TypeId) -> ValueId {
+        let id = self.entries.len() as u32;
+        if id >> INDEX_BITS != 0 {
+            self.overflow = true;
+            return ValueId::UNSET;
+        }
+        self.entries.push(Entry {
+            node,
+            ty,
+            depth: 0,
+            flags: 0,
+            vars: 0,
+        });
+        ValueId::new(id, 0)
+    }
+
     fn leaf(&mut self, node: Node, ty: TypeId) -> ValueId {
         self.make(node, ty, &[])
     }
     pub(crate) fn int(&mut self, value: i64) -> ValueId {
-        self.leaf(Node::Int(value), TypeId::INT)
+        match usize::try_from(value) {
+            Ok(at) if at < SMALL_INTS => {
+                if let Some(known) = Self::known(&mut self.ints, at) {
+                    return known;
+                }
+                let id = self.leaf(Node::Int(value), TypeId::INT);
+                self.ints[at] = id;
+                id
+            }
+            _ => self.leaf(Node::Int(value), TypeId::INT),
+        }
     }
     pub(crate) fn str(&mut self, text: Symbol) -> ValueId {
-        self.leaf(Node::Str(text), TypeId::STR)
+        let at = text.0 as usize;
+        if let Some(known) = Self::known(&mut self.strings, at) {
+            return known;
+        }
+        let id = self.push(Node::Str(text), TypeId::STR);
+        self.strings[at] = id;
+        id
+    }
+    /// The value that stands at `at`, once it was made.
+    fn known(table: &mut Vec<ValueId>, at: usize) -> Option<ValueId> {
+        if at >= table.len() {
+            table.resize((at + 1).max(table.len() * 2), ValueId::NONE);
+        }
+        Some(table[at]).filter(|id| *id != ValueId::NONE)
     }
     pub(crate) fn code(&mut self, text: Symbol) -> ValueId {
         self.leaf(Node::Code(text), TypeId::STR)
     }
+    /// The value of a record; the type is always that of the record.
     pub(crate) fn def(&mut self, record: RecordId, ty: TypeId) -> ValueId {
-        self.leaf(Node::Def(record), ty)
+        let at = record.0 as usize;
+        if let Some(known) = Self::known(&mut self.defs, at) {
+            return known;
+        }
+        let id = self.push(Node::Def(record), ty);
+        self.defs[at] = id;
+        id
     }
     pub(crate) fn var(&mut self, name: Symbol, ty: TypeId) -> ValueId {
         self.leaf(Node::Var(name), ty)
@@ -406,7 +494,7 @@ impl Values {
         self.make(Node::Bits(EMPTY), ty, bits)
     }
     pub(crate) fn bits_of(&mut self, value: u64, width: u32) -> ValueId {
-        let bits: Vec<ValueId> = (0..width)
+        let bits: Ids = (0..width)
             .map(|at| ValueId::bit(at < 64 && value >> at & 1 == 1))
             .collect();
         self.bits(&bits)
@@ -432,14 +520,23 @@ impl Values {
     pub(crate) fn pairs(&self, kids: Kids) -> impl ExactSizeIterator<Item = (ValueId, Symbol)> {
         self.kids(kids).chunks_exact(2).map(|pair| (pair[0], Symbol(pair[1].0)))
     }
-    pub(crate) fn pair_vec(&self, kids: Kids) -> Vec<(ValueId, Symbol)> {
+    pub(crate) fn pair_vec(&self, kids: Kids) -> Pairs {
         self.pairs(kids).collect()
+    }
+    /// A copy of the children, for walks that make new values.
+    pub(crate) fn kid_vec(&self, kids: Kids) -> Ids {
+        Ids::from_slice(self.kids(kids))
     }
 }
 
+/// A few values.
+pub(crate) type Ids = SmallVec<[ValueId; 8]>;
+/// A few values with names.
+pub(crate) type Pairs = SmallVec<[(ValueId, Symbol); 6]>;
+
 const EMPTY: Kids = Kids { start: 0, len: 0 };
 
-fn flatten(parts: &[(ValueId, Symbol)]) -> Vec<ValueId> {
+fn flatten(parts: &[(ValueId, Symbol)]) -> SmallVec<[ValueId; 12]> {
     parts
         .iter()
         .flat_map(|(value, name)| [*value, ValueId(name.0)])
