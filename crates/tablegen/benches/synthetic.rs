@@ -170,14 +170,14 @@ fn wide(out: &mut String, scale: usize) {
         line!(out, "}}");
     }
     // Patterns, each an anonymous record.
-    for at in 0..130 * scale {
+    for at in 0..120 * scale {
         let (a, b) = (random.pick(&NODES), random.pick(&NODES));
         let n = random.below(18 * scale);
         line!(out, "def : Pat<(v4i32 ({a} (v4i32 ({b} (v4i32 XC:$src1), (v4i32 XC:$src2))), (v4i32 XC:$src{}))),", at % 3);
         line!(out, "          (VOP{n}DZ128rr XC:$src1, (VOP{n}DZ128rr XC:$src2, XC:$src1))>;");
     }
     // Scheduling models: lists of names, and records over lists.
-    for at in 0..60 * scale {
+    for at in 0..30 * scale {
         let n = random.below(28 * scale);
         line!(out, "def : InstRW<[Write{}], (instrs SI{n}rr, SI{n}ri)>;", at % 120);
         line!(out, "def ResGroup{at} : WriteRes<Write{}, [{}, {}]> {{", at % 120, at % 6, at % 9);
@@ -185,7 +185,7 @@ fn wide(out: &mut String, scale: usize) {
         line!(out, "  let ReleaseAtCycles = [{}, {}];", at % 3, at % 4);
         line!(out, "}}");
     }
-    for at in 0..110 * scale {
+    for at in 0..50 * scale {
         let n = random.below(28 * scale);
         line!(out, "def : InstAlias<\"alias{at}\\t{{$src, $dst|$dst, $src}}\", (SI{n}rr RC:$dst, RC:$src), {}>;", at % 2);
     }

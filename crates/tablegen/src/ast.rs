@@ -45,7 +45,7 @@ pub(crate) enum ExprKind {
     Braces(Vec<Expr>),
     List {
         items: Vec<Expr>,
-        ty: Option<TypeExpr>,
+        ty: Option<Box<TypeExpr>>,
     },
     Dag(Box<DagExpr>),
     ClassCall {
@@ -55,7 +55,7 @@ pub(crate) enum ExprKind {
     Bang {
         op: Bang,
         op_span: Span,
-        ty: Option<TypeExpr>,
+        ty: Option<Box<TypeExpr>>,
         args: Vec<Expr>,
     },
     /// `!cond(test: value, ...)`.

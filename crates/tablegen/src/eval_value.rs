@@ -87,7 +87,7 @@ impl Evaluator {
             }
             ExprKind::Braces(items) => return self.braces(items, expr.span),
             ExprKind::List { items, ty } => {
-                return self.list(items, ty.as_ref(), expected, expr.span);
+                return self.list(items, ty.as_deref(), expected, expr.span);
             }
             ExprKind::Dag(dag) => {
                 let mut parts = Pairs::new();
@@ -117,7 +117,7 @@ impl Evaluator {
                 let call = self.w.values.call(id, &pairs, ty);
                 self.try_instantiate(call)
             }
-            ExprKind::Bang { op, op_span, ty, args } => return self.bang(*op, *op_span, ty.as_ref(), args, expected),
+            ExprKind::Bang { op, op_span, ty, args } => return self.bang(*op, *op_span, ty.as_deref(), args, expected),
             ExprKind::Cond(cases) => return self.cond(cases, None, expected),
             ExprKind::Switch { key, cases, default } => {
                 let key = self.eval(key, None)?;

@@ -282,7 +282,7 @@ impl Evaluator {
                 _ if !r.is_final => return None,
                 _ => {
                     let text = self.w.text(name).to_owned();
-                    let names = self.w.record_names.keys().map(|name| self.w.text(*name));
+                    let names = self.w.record_names.keys().map(|name| self.w.text(name));
                     let near = crate::diagnostic::closest(&text, names).map(str::to_owned);
                     let note = near.map(|near| format!("did you mean `{near}`?"));
                     self.fault_with(&format!("no record is called `{text}`"), "looked up by name here", note);

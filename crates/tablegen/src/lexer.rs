@@ -37,7 +37,7 @@ struct Condition {
 /// A file being read.
 struct Frame {
     file: FileId,
-    text: Arc<str>,
+    text: Arc<String>,
     at: usize,
     /// No token stands on this line yet, so that `#` may start a directive.
     line_start: bool,

@@ -184,7 +184,7 @@ impl Parser<'_> {
                     self.advance();
                     let ty = self.type_expr()?;
                     end = self.expect(Tok::Greater, "after the element type of a list")?;
-                    Some(ty)
+                    Some(Box::new(ty))
                 } else {
                     None
                 };
@@ -387,7 +387,7 @@ impl Parser<'_> {
         let ty = if self.eat(Tok::Less) {
             let ty = self.type_expr()?;
             self.expect(Tok::Greater, "after the type of an operator")?;
-            Some(ty)
+            Some(Box::new(ty))
         } else {
             None
         };

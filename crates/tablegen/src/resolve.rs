@@ -47,7 +47,7 @@ pub(crate) struct Cache {
     stamp: u32,
 }
 
-const CACHE_SIZE: usize = 1 << 14;
+const CACHE_SIZE: usize = 1 << 11;
 
 impl Default for Cache {
     fn default() -> Cache {
@@ -266,7 +266,7 @@ impl Evaluator {
 
     /// Bits, of which many in a row are usually those of one field.
     fn resolve_bits(&mut self, kids: Kids, r: &mut Resolver) -> ValueId {
-        let mut bits = self.w.values.kid_vec(kids);
+        let mut bits: SmallVec<[ValueId; 64]> = SmallVec::from_slice(self.w.values.kids(kids));
         let mut last = None;
         for bit in &mut bits {
             if !self.w.values.is_touched(*bit, r.reach()) {

@@ -64,7 +64,7 @@ pub struct Location<'a> {
 pub struct SourceFile {
     name: String,
     path: Option<PathBuf>,
-    text: Arc<str>,
+    text: Arc<String>,
     line_starts: OnceLock<Vec<u32>>,
 }
 
@@ -81,7 +81,7 @@ impl SourceFile {
     pub fn text(&self) -> &str {
         &self.text
     }
-    pub(crate) fn shared_text(&self) -> Arc<str> {
+    pub(crate) fn shared_text(&self) -> Arc<String> {
         Arc::clone(&self.text)
     }
     pub(crate) fn line_starts(&self) -> &[u32] {
@@ -109,7 +109,7 @@ impl SourceMap {
         self.files.push(SourceFile {
             name: name.to_owned(),
             path: path.map(Path::to_owned),
-            text: text.into(),
+            text: Arc::new(text),
             line_starts: OnceLock::new(),
         });
         self.by_name.insert(name.to_owned(), id);

@@ -108,3 +108,35 @@ impl Strings {
         self.text.len() > MAX_BYTES / 20 * 19
     }
 }
+
+/// What belongs to symbols, in a row by their numbers: for maps that hold many of all symbols.
+#[derive(Debug)]
+pub(crate) struct SymbolMap<T> {
+    slots: Vec<Option<T>>,
+}
+
+impl<T> Default for SymbolMap<T> {
+    fn default() -> SymbolMap<T> {
+        SymbolMap { slots: Vec::new() }
+    }
+}
+
+impl<T: Clone> SymbolMap<T> {
+    pub(crate) fn get(&self, name: &Symbol) -> Option<&T> {
+        self.slots.get(name.0 as usize)?.as_ref()
+    }
+    pub(crate) fn contains_key(&self, name: &Symbol) -> bool {
+        self.get(name).is_some()
+    }
+    pub(crate) fn insert(&mut self, name: Symbol, value: T) {
+        let at = name.0 as usize;
+        if at >= self.slots.len() {
+            self.slots.resize((at + 1).max(self.slots.len() * 2), None);
+        }
+        self.slots[at] = Some(value);
+    }
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Symbol> + '_ {
+        let filled = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+        filled.map(|(at, _)| Symbol(at as u32))
+    }
+}

@@ -148,6 +148,8 @@ struct Entry {
 pub(crate) struct Values {
     types: Vec<Type>,
     type_table: HashTable<u32>,
+    /// The narrower `bits` types by width, once they were asked for.
+    bits_types: Vec<Option<TypeId>>,
     entries: Vec<Entry>,
     table: HashTable<Slot>,
     /// The values that need no table: strings by symbol, records by id, small numbers.
@@ -205,6 +207,7 @@ impl Default for Values {
         let mut values = Values {
             types: Vec::new(),
             type_table: HashTable::new(),
+            bits_types: Vec::new(),
             entries: Vec::new(),
             table: HashTable::new(),
             strings: Vec::new(),
@@ -244,6 +247,17 @@ impl Values {
         self.type_table
             .insert_unique(hash, id, |id| hash_one(&types[*id as usize]));
         TypeId(id)
+    }
+    fn bits_type(&mut self, width: usize) -> TypeId {
+        if let Some(Some(ty)) = self.bits_types.get(width) {
+            return *ty;
+        }
+        let ty = self.ty(Type::Bits(width as u32));
+        if width < 256 {
+            self.bits_types.resize(self.bits_types.len().max(width + 1), None);
+            self.bits_types[width] = Some(ty);
+        }
+        ty
     }
     pub(crate) fn list_of(&mut self, element: TypeId) -> TypeId {
         self.ty(Type::List(element))
@@ -490,7 +504,7 @@ impl Values {
     }
     /// Bits, the least significant first.
     pub(crate) fn bits(&mut self, bits: &[ValueId]) -> ValueId {
-        let ty = self.ty(Type::Bits(bits.len() as u32));
+        let ty = self.bits_type(bits.len());
         self.make(Node::Bits(EMPTY), ty, bits)
     }
     pub(crate) fn bits_of(&mut self, value: u64, width: u32) -> ValueId {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::shape::{Chain, Chains, ClassList, ClassLists, FieldDecl, Joins, Layout, Place, Places};
 use crate::source::Span;
-use crate::strings::{Strings, Symbol};
+use crate::strings::{Strings, Symbol, SymbolMap};
 use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId, Values};
 
 /// A field of a class or record, put together from its declaration and its value.
@@ -147,7 +147,7 @@ pub(crate) struct World {
     pub(crate) classes: Vec<ClassData>,
     pub(crate) class_names: FxHashMap<Symbol, ClassId>,
     pub(crate) records: Vec<RecordData>,
-    pub(crate) record_names: FxHashMap<Symbol, RecordId>,
+    pub(crate) record_names: SymbolMap<RecordId>,
     /// Finished records in the order they were finished.
     pub(crate) order: Vec<RecordId>,
     pub(crate) places: Places,
