@@ -50,7 +50,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit.max(1)
     }
     fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
@@ -59,9 +62,33 @@ impl Random {
 }
 
 const FLAGS: [&str; 28] = [
-    "isPreISelOpcode", "isReturn", "isBranch", "isEHScopeReturn", "isIndirectBranch", "isCompare", "isMoveImm", "isMoveReg", "isBitcast",
-    "isSelect", "isBarrier", "isCall", "isAdd", "isTrap", "canFoldAsLoad", "mayLoad", "mayStore", "mayRaise", "isConvertible",
-    "isCommutable", "isTerminator", "isReMaterializable", "isPredicable", "hasDelaySlot", "usesCustomInserter", "hasPostISelHook", "isPseudo",
+    "isPreISelOpcode",
+    "isReturn",
+    "isBranch",
+    "isEHScopeReturn",
+    "isIndirectBranch",
+    "isCompare",
+    "isMoveImm",
+    "isMoveReg",
+    "isBitcast",
+    "isSelect",
+    "isBarrier",
+    "isCall",
+    "isAdd",
+    "isTrap",
+    "canFoldAsLoad",
+    "mayLoad",
+    "mayStore",
+    "mayRaise",
+    "isConvertible",
+    "isCommutable",
+    "isTerminator",
+    "isReMaterializable",
+    "isPredicable",
+    "hasDelaySlot",
+    "usesCustomInserter",
+    "hasPostISelHook",
+    "isPseudo",
     "isCodeGenOnly",
 ];
 
@@ -109,19 +136,53 @@ def undef : SDPatternOperator;
 ",
     );
     line!(out, "class Instruction {{");
-    line!(out, "  string Namespace = \"\"; dag OutOperandList = (outs); dag InOperandList = (ins); string AsmString = \"\";");
-    line!(out, "  list<dag> Pattern = []; list<Register> Uses = []; list<Register> Defs = []; list<Predicate> Predicates = [];");
-    line!(out, "  int Size = 0; int CodeSize = 0; int AddedComplexity = 0; list<SchedWrite> SchedRW = []; string Constraints = \"\";");
-    line!(out, "  string DecoderNamespace = \"\"; string AsmVariantName = \"\"; string PostEncoderMethod = \"\"; bits<64> TSFlags = 0;");
-    line!(out, "  field bits<64> SoftFail = 0; string TwoOperandAliasConstraint = \"\"; bit UseNamedOperandTable = 0;");
+    line!(
+        out,
+        "  string Namespace = \"\"; dag OutOperandList = (outs); dag InOperandList = (ins); string AsmString = \"\";"
+    );
+    line!(
+        out,
+        "  list<dag> Pattern = []; list<Register> Uses = []; list<Register> Defs = []; list<Predicate> Predicates = [];"
+    );
+    line!(
+        out,
+        "  int Size = 0; int CodeSize = 0; int AddedComplexity = 0; list<SchedWrite> SchedRW = []; string Constraints = \"\";"
+    );
+    line!(
+        out,
+        "  string DecoderNamespace = \"\"; string AsmVariantName = \"\"; string PostEncoderMethod = \"\"; bits<64> TSFlags = 0;"
+    );
+    line!(
+        out,
+        "  field bits<64> SoftFail = 0; string TwoOperandAliasConstraint = \"\"; bit UseNamedOperandTable = 0;"
+    );
     for flag in FLAGS {
         line!(out, "  bit {flag} = 0;");
     }
-    line!(out, "  bit hasSideEffects = ?; bit hasExtraSrcRegAllocReq = 0; bit isAsCheapAsAMove = 0; bit isConvergent = 0;");
+    line!(
+        out,
+        "  bit hasSideEffects = ?; bit hasExtraSrcRegAllocReq = 0; bit isAsCheapAsAMove = 0; bit isConvergent = 0;"
+    );
     line!(out, "}}");
-    for (node, n) in [("add", 2), ("sub", 2), ("mul", 2), ("and", 2), ("or", 2), ("xor", 2), ("shl", 2), ("srl", 2), ("load", 1), ("fneg", 1)] {
+    for (node, n) in [
+        ("add", 2),
+        ("sub", 2),
+        ("mul", 2),
+        ("and", 2),
+        ("or", 2),
+        ("xor", 2),
+        ("shl", 2),
+        ("srl", 2),
+        ("load", 1),
+        ("fneg", 1),
+    ] {
         let same: Vec<String> = (1..=n).map(|at| format!("SDTCisSameAs<0, {at}>")).collect();
-        line!(out, "def {node} : SDNode<\"ISD::{}\", SDTypeProfile<1, {n}, [{}]>>;", node.to_uppercase(), same.join(", "));
+        line!(
+            out,
+            "def {node} : SDNode<\"ISD::{}\", SDTypeProfile<1, {n}, [{}]>>;",
+            node.to_uppercase(),
+            same.join(", ")
+        );
     }
 }
 
@@ -129,41 +190,86 @@ const NODES: [&str; 8] = ["add", "sub", "mul", "and", "or", "xor", "shl", "srl"]
 
 fn wide(out: &mut String, scale: usize) {
     let mut random = Random(7);
-    line!(out, "class RegX<string n, bits<16> enc, list<Register> subs = []> : Register<n> {{ let Namespace = \"Wide\"; let HWEncoding = enc; let SubRegs = subs; }}");
+    line!(
+        out,
+        "class RegX<string n, bits<16> enc, list<Register> subs = []> : Register<n> {{ let Namespace = \"Wide\"; let HWEncoding = enc; let SubRegs = subs; }}"
+    );
     for class in ["R", "X", "Y", "Z", "K"] {
         for at in 0..32 {
             line!(out, "def {class}{at} : RegX<\"{}{at}\", {at}>;", class.to_lowercase());
         }
     }
-    for (class, types) in [("R", "i8, i16, i32, i64"), ("X", "v16i8, v8i16, v4i32, v2i64"), ("Y", "v32i8, v16i16, v8i32, v4i64"), ("Z", "v64i8, v32i16, v16i32, v8i64"), ("K", "i1, i8, i16")] {
+    for (class, types) in [
+        ("R", "i8, i16, i32, i64"),
+        ("X", "v16i8, v8i16, v4i32, v2i64"),
+        ("Y", "v32i8, v16i16, v8i32, v4i64"),
+        ("Z", "v64i8, v32i16, v16i32, v8i64"),
+        ("K", "i1, i8, i16"),
+    ] {
         let members: Vec<String> = (0..32).map(|at| format!("{class}{at}")).collect();
-        line!(out, "def {class}C : RegisterClass<\"Wide\", [{types}], 64, (ops {})>;", members.join(", "));
+        line!(
+            out,
+            "def {class}C : RegisterClass<\"Wide\", [{types}], 64, (ops {})>;",
+            members.join(", ")
+        );
     }
     for at in 0..40 {
         line!(out, "def HasF{at} : Predicate<\"Subtarget->hasF{at}()\">;");
     }
     out.push_str(WIDE_CLASSES);
     for at in 0..120 {
-        line!(out, "def Write{at} : SchedReadWrite {{ let Units = [{}, {}]; let Latency = {}; }}", at % 7, at % 5, at % 11);
+        line!(
+            out,
+            "def Write{at} : SchedReadWrite {{ let Units = [{}, {}]; let Latency = {}; }}",
+            at % 7,
+            at % 5,
+            at % 11
+        );
     }
     // Intrinsics: records with lists of types and properties, one a line.
     for at in 0..140 * scale {
-        let (a, b) = (random.pick(&["i32", "i64", "v4i32", "v8i32", "v16i32", "f32"]), random.pick(&["i8", "i32", "v2i64"]));
-        line!(out, "def int_wide_{at} : Intrinsic<[{a}], [{a}, {b}], [NoMem<{}>], \"llvm.wide.op{at}\">;", at % 4);
+        let (a, b) = (
+            random.pick(&["i32", "i64", "v4i32", "v8i32", "v16i32", "f32"]),
+            random.pick(&["i8", "i32", "v2i64"]),
+        );
+        line!(
+            out,
+            "def int_wide_{at} : Intrinsic<[{a}], [{a}, {b}], [NoMem<{}>], \"llvm.wide.op{at}\">;",
+            at % 4
+        );
     }
     // Instructions over multiclasses; each line makes several, with their patterns.
     for at in 0..18 * scale {
         let node = random.pick(&NODES);
         let (opc, write, feature) = (random.below(256), random.below(120), random.below(40));
         line!(out, "let AddedComplexity = {} in", at % 20);
-        line!(out, "defm VOP{at} : vop_sizes<{opc}, \"vop{at}\", {node}, Write{write}, HasF{feature}, {}>;", at % 2);
+        line!(
+            out,
+            "defm VOP{at} : vop_sizes<{opc}, \"vop{at}\", {node}, Write{write}, HasF{feature}, {}>;",
+            at % 2
+        );
     }
     for at in 0..28 * scale {
         let (opc, write) = (random.below(256), random.below(120));
-        line!(out, "let Predicates = [HasF{}], mayLoad = {}, hasSideEffects = 0 in {{", at % 40, at % 2);
-        line!(out, "  def SI{at}rr : I<{opc}, RawFrm, (outs RC:$dst), (ins RC:$src1, RC:$src2), \"si{at}\\t{{$src2, $dst|$dst, $src2}}\", []>, Sched<[Write{write}]>, PS;");
-        line!(out, "  def SI{at}ri : Ii8<{opc}, MRMSrcReg, (outs RC:$dst), (ins RC:$src1, imm8:$src2), \"si{at}i\\t{{$src2, $dst|$dst, $src2}}\",");
-        line!(out, "    [(set RC:$dst, ({} RC:$src1, imm8:$src2))]>, Sched<[Write{write}]>, PD, REX_W {{", random.pick(&NODES));
+        line!(
+            out,
+            "let Predicates = [HasF{}], mayLoad = {}, hasSideEffects = 0 in {{",
+            at % 40,
+            at % 2
+        );
+        line!(
+            out,
+            "  def SI{at}rr : I<{opc}, RawFrm, (outs RC:$dst), (ins RC:$src1, RC:$src2), \"si{at}\\t{{$src2, $dst|$dst, $src2}}\", []>, Sched<[Write{write}]>, PS;"
+        );
+        line!(
+            out,
+            "  def SI{at}ri : Ii8<{opc}, MRMSrcReg, (outs RC:$dst), (ins RC:$src1, imm8:$src2), \"si{at}i\\t{{$src2, $dst|$dst, $src2}}\","
+        );
+        line!(
+            out,
+            "    [(set RC:$dst, ({} RC:$src1, imm8:$src2))]>, Sched<[Write{write}]>, PD, REX_W {{",
+            random.pick(&NODES)
+        );
         line!(out, "    let Constraints = \"$src1 = $dst\";");
         line!(out, "    let isCommutable = {};", at % 2);
         line!(out, "  }}");
@@ -173,21 +279,38 @@ fn wide(out: &mut String, scale: usize) {
     for at in 0..120 * scale {
         let (a, b) = (random.pick(&NODES), random.pick(&NODES));
         let n = random.below(18 * scale);
-        line!(out, "def : Pat<(v4i32 ({a} (v4i32 ({b} (v4i32 XC:$src1), (v4i32 XC:$src2))), (v4i32 XC:$src{}))),", at % 3);
-        line!(out, "          (VOP{n}DZ128rr XC:$src1, (VOP{n}DZ128rr XC:$src2, XC:$src1))>;");
+        line!(
+            out,
+            "def : Pat<(v4i32 ({a} (v4i32 ({b} (v4i32 XC:$src1), (v4i32 XC:$src2))), (v4i32 XC:$src{}))),",
+            at % 3
+        );
+        line!(
+            out,
+            "          (VOP{n}DZ128rr XC:$src1, (VOP{n}DZ128rr XC:$src2, XC:$src1))>;"
+        );
     }
     // Scheduling models: lists of names, and records over lists.
     for at in 0..30 * scale {
         let n = random.below(28 * scale);
         line!(out, "def : InstRW<[Write{}], (instrs SI{n}rr, SI{n}ri)>;", at % 120);
-        line!(out, "def ResGroup{at} : WriteRes<Write{}, [{}, {}]> {{", at % 120, at % 6, at % 9);
+        line!(
+            out,
+            "def ResGroup{at} : WriteRes<Write{}, [{}, {}]> {{",
+            at % 120,
+            at % 6,
+            at % 9
+        );
         line!(out, "  let Latency = {};", at % 30);
         line!(out, "  let ReleaseAtCycles = [{}, {}];", at % 3, at % 4);
         line!(out, "}}");
     }
     for at in 0..50 * scale {
         let n = random.below(28 * scale);
-        line!(out, "def : InstAlias<\"alias{at}\\t{{$src, $dst|$dst, $src}}\", (SI{n}rr RC:$dst, RC:$src), {}>;", at % 2);
+        line!(
+            out,
+            "def : InstAlias<\"alias{at}\\t{{$src, $dst|$dst, $src}}\", (SI{n}rr RC:$dst, RC:$src), {}>;",
+            at % 2
+        );
     }
 }
 
@@ -288,8 +411,15 @@ fn deep(out: &mut String, scale: usize) {
     // A chain of classes, each with its own fields and overrides.
     let length = 14;
     for level in 1..=length {
-        let parent = if level == 1 { "DInst<outs, ins, asm>".to_owned() } else { format!("Level{}<outs, ins, asm, P>", level - 1) };
-        line!(out, "class Level{level}<dag outs, dag ins, string asm, Profile P> : {parent} {{");
+        let parent = if level == 1 {
+            "DInst<outs, ins, asm>".to_owned()
+        } else {
+            format!("Level{}<outs, ins, asm, P>", level - 1)
+        };
+        line!(
+            out,
+            "class Level{level}<dag outs, dag ins, string asm, Profile P> : {parent} {{"
+        );
         line!(out, "  bit flag{level} = !ne(P.NumSrc, {level});");
         line!(out, "  int stage{level} = !add(P.NumSrc, {level});");
         line!(out, "  string tag{level} = asm # \"_l{level}\";");
@@ -298,21 +428,57 @@ fn deep(out: &mut String, scale: usize) {
         line!(out, "}}");
     }
     for level in 0..24 {
-        line!(out, "def Gen{level} : Predicate<\"Subtarget->getGeneration() >= {level}\"> {{ int Index = {level}; }}");
+        line!(
+            out,
+            "def Gen{level} : Predicate<\"Subtarget->getGeneration() >= {level}\"> {{ int Index = {level}; }}"
+        );
     }
     line!(out, "{}", DEEP_MULTICLASSES.replace("LEVEL", &format!("Level{length}")));
     let types = ["i16", "i32", "i64", "f16", "f32", "f64"];
     for at in 0..5 * scale {
-        let (dst, a, b, c) = (random.pick(&types), random.pick(&types), random.pick(&types), random.pick(&types));
-        line!(out, "def PROF{at} : Profile<[{dst}, {a}, {b}, {}]>;", if at % 2 == 0 { c } else { "untyped" });
-        line!(out, "let isCommutable = {}, mayRaise = {}, Uses = [{}], SubtargetPredicate = Gen{} in", at % 2, at % 3 / 2, if at % 2 == 0 { "EXEC" } else { "MODE, EXEC" }, at % 24);
-        line!(out, "defm V_OP{at} : VOP_all<\"v_op{at}\", PROF{at}, {}>;", random.pick(&NODES));
-        line!(out, "let hasSideEffects = 0 in defm V_OP{at} : VOP_real_all<{}>;", at % 512);
+        let (dst, a, b, c) = (
+            random.pick(&types),
+            random.pick(&types),
+            random.pick(&types),
+            random.pick(&types),
+        );
+        line!(
+            out,
+            "def PROF{at} : Profile<[{dst}, {a}, {b}, {}]>;",
+            if at % 2 == 0 { c } else { "untyped" }
+        );
+        line!(
+            out,
+            "let isCommutable = {}, mayRaise = {}, Uses = [{}], SubtargetPredicate = Gen{} in",
+            at % 2,
+            at % 3 / 2,
+            if at % 2 == 0 { "EXEC" } else { "MODE, EXEC" },
+            at % 24
+        );
+        line!(
+            out,
+            "defm V_OP{at} : VOP_all<\"v_op{at}\", PROF{at}, {}>;",
+            random.pick(&NODES)
+        );
+        line!(
+            out,
+            "let hasSideEffects = 0 in defm V_OP{at} : VOP_real_all<{}>;",
+            at % 512
+        );
     }
     for at in 0..3 * scale {
-        line!(out, "let mayLoad = 1, mayStore = {}, hasSideEffects = 0, SchedRW = []<SchedWrite> in {{", at % 2);
+        line!(
+            out,
+            "let mayLoad = 1, mayStore = {}, hasSideEffects = 0, SchedRW = []<SchedWrite> in {{",
+            at % 2
+        );
         line!(out, "  let isConvergent = {} in {{", at % 2);
-        line!(out, "    let AddedComplexity = {} in defm BUF{at} : BUF_all<\"buf{at}\", PROF{}>;", at % 12, at % (5 * scale));
+        line!(
+            out,
+            "    let AddedComplexity = {} in defm BUF{at} : BUF_all<\"buf{at}\", PROF{}>;",
+            at % 12,
+            at % (5 * scale)
+        );
         line!(out, "  }}");
         line!(out, "}}");
     }

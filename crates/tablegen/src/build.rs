@@ -435,12 +435,7 @@ impl Evaluator {
     }
 
     /// A field of a class as it is in what derives from the class with these arguments.
-    fn inherited(
-        &mut self,
-        mut field: FieldData,
-        bound: &[(Symbol, ValueId, Span)],
-        r: &mut Resolver,
-    ) -> FieldData {
+    fn inherited(&mut self, mut field: FieldData, bound: &[(Symbol, ValueId, Span)], r: &mut Resolver) -> FieldData {
         // A value that only passes an argument on was written where the argument was.
         let mut span = self.w.span(field.span);
         if let Node::Var(name) = self.w.values.node(field.value)

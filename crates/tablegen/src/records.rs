@@ -114,7 +114,10 @@ impl<'a> Class<'a> {
     }
     /// The names of the classes it derives from, parents before children.
     pub fn superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        class_names(self.keeper, self.keeper.world.supers(&self.keeper.world.class(self.id).proto))
+        class_names(
+            self.keeper,
+            self.keeper.world.supers(&self.keeper.world.class(self.id).proto),
+        )
     }
 }
 

@@ -108,7 +108,11 @@ impl Resolver {
     }
     /// The variables that resolution may replace; all of them if it does more than that.
     fn reach(&self) -> u64 {
-        if self.is_final || self.layout.is_some() { u64::MAX } else { self.names }
+        if self.is_final || self.layout.is_some() {
+            u64::MAX
+        } else {
+            self.names
+        }
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.map.is_empty() && self.fields.is_empty() && !self.is_final

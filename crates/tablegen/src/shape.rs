@@ -172,7 +172,12 @@ impl ClassLists {
     }
 
     /// `list` with the parents of `class` and `class` itself at its end, or the class it then has twice.
-    pub(crate) fn inherit(&mut self, list: ClassList, class: ClassId, parents: ClassList) -> Result<ClassList, ClassId> {
+    pub(crate) fn inherit(
+        &mut self,
+        list: ClassList,
+        class: ClassId,
+        parents: ClassList,
+    ) -> Result<ClassList, ClassId> {
         let key = (list, class, parents);
         if let Some(known) = self.inherited.get(&key) {
             return *known;

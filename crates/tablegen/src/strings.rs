@@ -73,7 +73,9 @@ impl Strings {
             let (start, end) = ranges[id as usize];
             &buffer[start as usize..end as usize]
         };
-        let found = self.table.find(spread(hash), |slot| slot.hash == hash && slice(slot.index) == text);
+        let found = self
+            .table
+            .find(spread(hash), |slot| slot.hash == hash && slice(slot.index) == text);
         if let Some(slot) = found {
             return Symbol(slot.index);
         }

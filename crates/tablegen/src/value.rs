@@ -190,6 +190,16 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B9)) << 32
 }
 
+/// Whether two lists are equal, eight ids at a time.
+fn same_ids(a: &[ValueId], b: &[ValueId]) -> bool {
+    let (mut x, mut y) = (a.chunks_exact(8), b.chunks_exact(8));
+    a.len() == b.len()
+        && (&mut x)
+            .zip(&mut y)
+            .all(|(x, y)| x.iter().zip(y).fold(0, |differ, (x, y)| differ | (x.0 ^ y.0)) == 0)
+        && x.remainder() == y.remainder()
+}
+
 /// The bit that stands for a variable in sets of variables. Different names may share one.
 pub(crate) fn name_bit(name: Symbol) -> u64 {
     1 << (name.0.wrapping_mul(0x9E37_79B9) >> 26)
@@ -328,10 +338,10 @@ impl Values {
         }
         match (&entry.node, node) {
             (Node::Bits(old), Node::Bits(_)) | (Node::List(old), Node::List(_)) | (Node::Dag(old), Node::Dag(_)) => {
-                self.kids(*old) == kids
+                same_ids(self.kids(*old), kids)
             }
-            (Node::Call(a, old), Node::Call(b, _)) => a == b && self.kids(*old) == kids,
-            (Node::Op(a, old), Node::Op(b, _)) => a == b && self.kids(*old) == kids,
+            (Node::Call(a, old), Node::Call(b, _)) => a == b && same_ids(self.kids(*old), kids),
+            (Node::Op(a, old), Node::Op(b, _)) => a == b && same_ids(self.kids(*old), kids),
             (old, new) => old == new,
         }
     }
@@ -343,12 +353,9 @@ impl Values {
 
     fn make(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId]) -> ValueId {
         let hash = spread(Self::hash(&node, ty, kids) as u32);
-        if let Some(id) = self
-            .table
-            .find(hash, |slot| {
-                slot.hash == hash as u32 && self.same(&self.entries[slot.index as usize], &node, ty, kids)
-            })
-        {
+        if let Some(id) = self.table.find(hash, |slot| {
+            slot.hash == hash as u32 && self.same(&self.entries[slot.index as usize], &node, ty, kids)
+        }) {
             return ValueId::new(id.index, self.entries[id.index as usize].flags);
         }
         let mut flags = match node {

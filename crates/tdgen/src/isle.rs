@@ -57,7 +57,7 @@ fn place(parsed: &Parsed, record: Record<'_>) -> String {
     let mut text = short(parsed, record.span());
     for span in record.instantiations() {
         text.push_str(" from ");
-        text.push_str(&short(parsed, *span));
+        text.push_str(&short(parsed, span));
     }
     text
 }
@@ -82,7 +82,7 @@ fn in_pattern(fault: Diagnostic, source: &Source<'_>) -> Diagnostic {
         fault = fault.secondary(span, "in this pattern");
     }
     for made_by in source.record.instantiations() {
-        fault = fault.secondary(*made_by, "made by this");
+        fault = fault.secondary(made_by, "made by this");
     }
     fault
 }
