@@ -147,9 +147,13 @@ impl Region {
     }
 }
 
-/// Whether a comment (with or without its `;`) is a run line: `run` or `print`, and then a colon or nothing.
+/// Whether a comment (with or without its `;`) is a run line: `run` or `print`, and then a colon or nothing, or `trap` and a
+/// colon.
 pub fn is_run_line(comment: &str) -> bool {
     let text = comment.trim_start_matches([';', ' ', '\t']);
+    if let Some(rest) = text.strip_prefix("trap") {
+        return rest.trim_start().starts_with(':');
+    }
     let rest = text.strip_prefix("run").or_else(|| text.strip_prefix("print"));
     rest.is_some_and(|rest| {
         let rest = rest.trim();
@@ -201,6 +205,8 @@ mod tests {
         assert!(is_run_line("; run: %f() == 1"));
         assert!(is_run_line("; run"));
         assert!(is_run_line(";print: %f()"));
+        assert!(is_run_line("; trap: %f() == int_ovf"));
+        assert!(!is_run_line("; trap"));
         assert!(!is_run_line("; run this by hand"));
         assert!(!is_run_line("; running"));
     }

@@ -3,7 +3,7 @@
 use super::config::{Config, FileConfigs, ForcedTarget};
 use super::diagnostic::Diagnostic;
 use super::expect;
-use super::interpret::{self, InterpretError};
+use super::interpret;
 use super::lines::{CallError, RunLines};
 use super::outcome::{FileOutcome, Finding, FunctionOutcome, Verdict, add_failure};
 use super::panics::caught;
@@ -426,8 +426,7 @@ impl FileTest<'_> {
                 if invalid.contains(&case.name.as_str()) {
                     return Err(CallError::Told("it is not valid CLIF".to_owned()));
                 }
-                interpret::call(&store, &case.name, args, max_steps)
-                    .map_err(|e: InterpretError| CallError::Failed(e.to_string()))
+                interpret::call(&store, &case.name, args, max_steps).map_err(CallError::from)
             });
     }
 }
@@ -472,7 +471,20 @@ pub fn call_simulated(
             let text = error.to_string();
             Err(CallError::Refused(text.lines().next().unwrap_or_default().to_owned()))
         }
-        Ok(Err(error)) => Err(CallError::Failed(error.to_string())),
+        Ok(Err(error)) => {
+            let message = error.to_string();
+            let code = match error {
+                RunError::Trap(report) => report.code,
+                _ => None,
+            };
+            Err(match code {
+                Some(code) => CallError::Trap {
+                    code: code.to_string(),
+                    message,
+                },
+                None => CallError::Failed(message),
+            })
+        }
         Err(panic) => Err(CallError::Failed(format!("panic: {panic}"))),
     }
 }

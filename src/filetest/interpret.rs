@@ -3,6 +3,7 @@
 //! The interpreter's own driver recurses on the host stack for each call and has no limit on memory; this one keeps the calls
 //! in a list, so that no program can take the process down.
 
+use super::lines::CallError;
 use super::panics::caught;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Inst, LibCall};
@@ -53,6 +54,23 @@ impl fmt::Display for InterpretError {
 }
 
 impl Error for InterpretError {}
+
+impl From<InterpretError> for CallError {
+    fn from(error: InterpretError) -> Self {
+        let message = error.to_string();
+        match error {
+            // The interpreter says `user code: int_ovf`, whoever chose the code.
+            InterpretError::Trap(what) => match what.rsplit_once(": ") {
+                Some((_, code)) => Self::Trap {
+                    code: code.to_owned(),
+                    message,
+                },
+                None => Self::Failed(message),
+            },
+            _ => Self::Failed(message),
+        }
+    }
+}
 
 /// Calls `name` (`%f`) with `args`. `max_steps` counts CLIF instructions.
 ///

@@ -1,4 +1,4 @@
-//! `; run:` and `; print:` lines: finding, executing and comparing.
+//! `; run:`, `; print:` and `; trap:` lines: finding, executing and comparing.
 
 use super::diagnostic::Diagnostic;
 use super::expect::is_run_line;
@@ -6,7 +6,8 @@ use super::outcome::{Finding, LineOutcome, Verdict, add_failure};
 use super::panics::caught;
 use super::parse::{ClifFile, Comment, FunctionCase};
 use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
-use cranelift_reader::{Comparison, RunCommand, parse_run_command};
+use cranelift_codegen::ir::{Signature, TrapCode};
+use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command};
 use std::ops::Range;
 
 /// What stops a call.
@@ -14,10 +15,26 @@ use std::ops::Range;
 pub enum CallError {
     /// The target refuses the function or one that it calls.
     Refused(String),
-    /// A trap, a limit, a fault of the compiler or the interpreter.
+    /// A trap with a code.
+    Trap {
+        /// The code as CLIF writes it.
+        code: String,
+        /// What to tell if no trap was expected.
+        message: String,
+    },
+    /// A limit, a fault of the compiler or the interpreter, a trap without a code.
     Failed(String),
     /// A fault that has been told elsewhere.
     Told(String),
+}
+
+/// What a run line asks for.
+#[derive(Debug)]
+enum Command {
+    /// What Cranelift's lines ask for.
+    Returns(RunCommand),
+    /// A call that has to trap with a code.
+    Traps(Invocation, String),
 }
 
 /// A run line with its function and its results so far.
@@ -26,7 +43,7 @@ pub struct RunLine {
     /// Index of the function to call.
     pub function: usize,
     comment: Comment,
-    command: Result<RunCommand, CallError>,
+    command: Result<Command, CallError>,
     finding: Finding,
     printed: Vec<String>,
 }
@@ -100,9 +117,14 @@ impl RunLines {
             let result = match &line.command {
                 Err(error) => Err(error.clone()),
                 Ok(command) => {
-                    let (RunCommand::Print(invocation) | RunCommand::Run(invocation, ..)) = command;
+                    let (Command::Returns(RunCommand::Print(invocation) | RunCommand::Run(invocation, ..))
+                    | Command::Traps(invocation, _)) = command;
+                    let result = call(case, &invocation.args);
                     let bare = !line.comment.text.contains(':');
-                    call(case, &invocation.args).and_then(|actual| judge(command, bare, &actual))
+                    match command {
+                        Command::Returns(command) => result.and_then(|actual| judge(command, bare, &actual)),
+                        Command::Traps(_, code) => judge_trap(code, result),
+                    }
                 }
             };
             let (verdict, reason) = match result {
@@ -116,7 +138,7 @@ impl RunLines {
                 }
                 Err(CallError::Refused(reason)) => (Verdict::Refused, reason),
                 Err(CallError::Told(reason)) => (Verdict::Failed, reason),
-                Err(CallError::Failed(reason)) => {
+                Err(CallError::Failed(reason) | CallError::Trap { message: reason, .. }) => {
                     let span = directive_span(&line.comment);
                     add_failure(failures, "a run line failed", span, &reason, setting);
                     (Verdict::Failed, reason)
@@ -153,18 +175,9 @@ impl RunLines {
 impl RunLine {
     fn new(file: &ClifFile, function: usize, comment: &Comment) -> RunLine {
         let signature = &file.functions[function].func.signature;
-        let parsed = caught(|| parse_run_command(&comment.text, signature));
-        let command = match parsed {
-            Ok(Ok(Some(command))) => Ok(command),
-            Ok(Ok(None)) => Err(CallError::Failed("this is no run line".to_owned())),
-            Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
-                Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
-            }
-            Ok(Err(error)) => Err(CallError::Failed(format!(
-                "the run line does not parse: {}",
-                error.message
-            ))),
-            Err(panic) => Err(CallError::Failed(format!("the run line does not parse: {panic}"))),
+        let command = match bare(&comment.text).strip_prefix("trap") {
+            Some(rest) => parse_trap(rest, signature),
+            None => parse_command(&comment.text, signature).map(Command::Returns),
         };
         RunLine {
             function,
@@ -172,6 +185,40 @@ impl RunLine {
             command,
             finding: Finding::default(),
             printed: Vec::new(),
+        }
+    }
+}
+
+/// Reads a `run` or `print` line.
+fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
+    match caught(|| parse_run_command(text, signature)) {
+        Ok(Ok(Some(command))) => Ok(command),
+        Ok(Ok(None)) => Err(CallError::Failed("this is no run line".to_owned())),
+        Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
+            Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
+        }
+        Ok(Err(error)) => Err(CallError::Failed(format!(
+            "the run line does not parse: {}",
+            error.message
+        ))),
+        Err(panic) => Err(CallError::Failed(format!("the run line does not parse: {panic}"))),
+    }
+}
+
+/// Reads a `trap` line; `rest` begins with its colon. Cranelift has no such lines: the call is read as one to print.
+fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
+    let Some((call, code)) = rest.rsplit_once("==") else {
+        return Err(CallError::Failed(
+            "a trap line is of the form `trap: %f(1) == int_ovf`".to_owned(),
+        ));
+    };
+    let code = code.trim();
+    if code.parse::<TrapCode>().is_err() {
+        return Err(CallError::Failed(format!("`{code}` is no trap code")));
+    }
+    match parse_command(&format!("print{call}"), signature)? {
+        RunCommand::Print(invocation) | RunCommand::Run(invocation, ..) => {
+            Ok(Command::Traps(invocation, code.to_owned()))
         }
     }
 }
@@ -219,6 +266,18 @@ fn judge(command: &RunCommand, bare: bool, actual: &[DataValue]) -> Result<Optio
                 Err(CallError::Failed(format!("got {}", DisplayDataValues(actual))))
             }
         }
+    }
+}
+
+/// Compares what a call came to with a trap.
+fn judge_trap(expected: &str, result: Result<Vec<DataValue>, CallError>) -> Result<Option<String>, CallError> {
+    match result {
+        Ok(values) => Err(CallError::Failed(format!(
+            "no trap, got {}",
+            DisplayDataValues(&values)
+        ))),
+        Err(CallError::Trap { code, .. }) if code == expected => Ok(None),
+        Err(other) => Err(other),
     }
 }
 

@@ -47,9 +47,7 @@ fn run_file(args: &Args, path: &Path, summary: &mut Summary) -> Outcome {
         "the interpreter",
         &mut findings,
         &mut failures,
-        |case, values| {
-            interpret::call(&store, &case.name, values, args.max_steps).map_err(|e| CallError::Failed(e.to_string()))
-        },
+        |case, values| interpret::call(&store, &case.name, values, args.max_steps).map_err(CallError::from),
     );
     let mut text = String::new();
     for line in lines.outcomes(&file) {
