@@ -37,7 +37,8 @@
 //!
 //! # Limits
 //!
-//! So far i8, i16 and i32 are compiled. Other types, atomic accesses, tail calls and exceptions are refused.
+//! Scalar integers and floats are compiled. Vectors, exceptions, thread-local storage and stack switching are refused;
+//! `docs/clif-support.md` has every instruction and type.
 
 #![deny(missing_docs)]
 
