@@ -82,7 +82,13 @@ pub fn run(args: &Args) -> Outcome {
     let mut faults = Vec::new();
     for case in &file.functions {
         match caught(|| compile(&isa, &case.func, &forms, args.disassemble, raw)) {
-            Ok(Ok(bytes)) => {
+            Ok(Ok((bytes, unresolved))) => {
+                if unresolved > 0 && forms.contains(&Form::Bytes) {
+                    output::complain(&format!(
+                        "warning: the bytes of {} have {unresolved} references that are not resolved; -D shows them\n",
+                        case.name
+                    ));
+                }
                 if !raw && file.functions.len() > 1 {
                     let gap = if out.is_empty() { "" } else { "\n" };
                     out.extend_from_slice(format!("{gap};; function {}\n", case.name).as_bytes());
@@ -97,8 +103,14 @@ pub fn run(args: &Args) -> Outcome {
     output::write(args.output.as_deref(), &out)
 }
 
-/// One function in the forms asked for, in pipeline order.
-fn compile(isa: &Isa, func: &Function, forms: &[Form], disassemble: bool, raw: bool) -> Result<Vec<u8>, CompileError> {
+/// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.
+fn compile(
+    isa: &Isa,
+    func: &Function,
+    forms: &[Form],
+    disassemble: bool,
+    raw: bool,
+) -> Result<(Vec<u8>, usize), CompileError> {
     let request = StageRequest {
         optimized: forms.contains(&Form::Opt),
         vcode: forms.contains(&Form::Vcode),
@@ -106,8 +118,9 @@ fn compile(isa: &Isa, func: &Function, forms: &[Form], disassemble: bool, raw: b
     };
     let mut ctx = Context::for_function(func.clone());
     let code = isa.compile_with_stages(&mut ctx, &mut ControlPlane::default(), request)?;
+    let unresolved = code.relocs.len();
     if raw {
-        return Ok(code.bytes);
+        return Ok((code.bytes, unresolved));
     }
     let params = Some(&ctx.func.params);
     let mut text = String::new();
@@ -127,7 +140,7 @@ fn compile(isa: &Isa, func: &Function, forms: &[Form], disassemble: bool, raw: b
     if disassemble {
         section(&mut text, several, "disassembly", &code.disassemble(params));
     }
-    Ok(text.into_bytes())
+    Ok((text.into_bytes(), unresolved))
 }
 
 fn section(text: &mut String, titled: bool, title: &str, part: &str) {
