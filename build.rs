@@ -9,6 +9,7 @@ const RULES: &[&str] = &[
     "isle/integer.isle",
     "isle/bits.isle",
     "isle/memory.isle",
+    "isle/atomics.isle",
     "isle/control.isle",
     "isle/calls.isle",
     "isle/wide.isle",

@@ -4,7 +4,6 @@ use crate::abi::sig::SigInfo;
 use crate::code::CompiledCode;
 use crate::error::CompileError;
 use crate::isa::Isa;
-use crate::regalloc::RegisterSet;
 use crate::{emit, frame, lower, optimize, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -29,7 +28,7 @@ pub(crate) fn run(
     request: StageRequest,
 ) -> Result<CompiledCode, CompileError> {
     optimize::verify(ctx, isa.flags())?;
-    validate::run(&ctx.func)?;
+    validate::run(&ctx.func, isa)?;
     optimize::run(ctx, isa.flags(), ctrl)?;
     let optimized = request.optimized.then(|| ctx.func.display().to_string());
 
@@ -38,10 +37,8 @@ pub(crate) fn run(
     let vcode = lower::lower(ctx, isa, sig)?;
     let vcode_text = request.vcode.then(|| vcode.to_string());
 
-    let env = match registers {
-        RegisterSet::All => regalloc::env_all(),
-        RegisterSet::PreserveAll => regalloc::env_preserve_all(),
-    };
+    let pinned = regalloc::pinned(isa.flags());
+    let env = regalloc::env(registers, pinned);
     let output = regalloc::run(&vcode, env, isa.flags())?;
     let regalloc_text = request.regalloc.then(|| regalloc::display(&vcode, &output));
 
@@ -50,7 +47,7 @@ pub(crate) fn run(
     let mut items = emit::expand::expand(&vcode, &output, &frame, isa);
     if isa.flags().opt_level() != OptLevel::None {
         if vcode.labels.is_empty() {
-            emit::copies::run(&mut items, registers);
+            emit::copies::run(&mut items, registers, pinned);
         }
         emit::schedule::run(&mut items);
     }

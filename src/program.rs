@@ -442,7 +442,7 @@ impl Program {
         self.steps = call.machine.thread(0).instructions() - before;
         match stop {
             Stop::Breakpoint { pc } if pc == RETURN_TO => {
-                call.check_preserved(info.popped)?;
+                call.check_preserved(info.popped, crate::regalloc::pinned(self.isa.flags()))?;
                 Ok(call.results(&info, &entry.signature))
             }
             Stop::StepLimit => Err(RunError::Timeout { steps: self.step_limit }),
@@ -573,7 +573,7 @@ impl Call<'_> {
     }
 
     /// The registers that every convention preserves hold what they held; the callee removed what it had to.
-    fn check_preserved(&self, popped: u32) -> Result<(), RunError> {
+    fn check_preserved(&self, popped: u32, pinned: Option<SReg>) -> Result<(), RunError> {
         let thread = self.machine.thread(0);
         let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;
         if changed(SReg::SP, self.sp + popped) {
@@ -583,6 +583,9 @@ impl Call<'_> {
         }
         for &register in npu_mc::cc::CALLEE_SAVED {
             let Reg::S(reg) = register else { continue };
+            if pinned == Some(reg) {
+                continue;
+            }
             let expected = if reg == SReg::RA {
                 RETURN_TO
             } else {

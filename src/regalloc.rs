@@ -67,10 +67,17 @@ fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
         .collect()
 }
 
-/// The register environment for regalloc2.
-pub fn machine_env(registers: RegisterSet) -> MachineEnv {
+/// The register of `get_pinned_reg` and `set_pinned_reg`: the last callee-saved scalar. It is reserved if the flag
+/// `enable_pinned_reg` is on, and then nobody saves it.
+pub fn pinned(flags: &Flags) -> Option<SReg> {
+    let last = GPR32.non_preferred.last().copied();
+    last.filter(|_| flags.enable_pinned_reg()).and_then(SReg::new)
+}
+
+/// The register environment for regalloc2, without the register that is pinned.
+pub fn machine_env(registers: RegisterSet, pinned: Option<SReg>) -> MachineEnv {
     let vectors = (set(VR512W.preferred, vector), set(VR512W.non_preferred, vector));
-    let scalars = match registers {
+    let mut scalars = match registers {
         RegisterSet::All => (set(GPR32.preferred, scalar), set(GPR32.non_preferred, scalar)),
         RegisterSet::PreserveAll => {
             let scratch: PRegSet = preserve_all_scalars(&GPR32).into_iter().collect();
@@ -82,6 +89,9 @@ pub fn machine_env(registers: RegisterSet) -> MachineEnv {
             (scratch, rest)
         }
     };
+    if let Some(reg) = pinned {
+        scalars.1.remove(to_preg(npu_mc::Reg::S(reg)));
+    }
     MachineEnv {
         preferred_regs_by_class: [scalars.0, PRegSet::empty(), vectors.0],
         non_preferred_regs_by_class: [scalars.1, PRegSet::empty(), vectors.1],
@@ -90,16 +100,11 @@ pub fn machine_env(registers: RegisterSet) -> MachineEnv {
     }
 }
 
-/// The environment of ordinary functions, made once.
-pub fn env_all() -> &'static MachineEnv {
-    static ENV: OnceLock<MachineEnv> = OnceLock::new();
-    ENV.get_or_init(|| machine_env(RegisterSet::All))
-}
-
-/// The environment of `preserve_all` functions, made once.
-pub fn env_preserve_all() -> &'static MachineEnv {
-    static ENV: OnceLock<MachineEnv> = OnceLock::new();
-    ENV.get_or_init(|| machine_env(RegisterSet::PreserveAll))
+/// The environment of a function, made once for each kind.
+pub fn env(registers: RegisterSet, pinned: Option<SReg>) -> &'static MachineEnv {
+    static ENVS: [OnceLock<MachineEnv>; 4] = [const { OnceLock::new() }; 4];
+    let kind = usize::from(registers == RegisterSet::PreserveAll) * 2 + usize::from(pinned.is_some());
+    ENVS[kind].get_or_init(|| machine_env(registers, pinned))
 }
 
 /// The VCode with the registers that were chosen and the moves that were inserted.

@@ -9,6 +9,36 @@ use std::fmt;
 /// Prefix of the settings that stand for errata.
 const ERRATUM: &str = "erratum_";
 
+/// What becomes of atomic operations that the hardware has no instruction for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Atomics {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// They are plain sequences, as if no other thread touched the memory.
+    SingleThread,
+}
+
+impl Atomics {
+    const ALL: [(Self, &str); 2] = [(Self::Refuse, "refuse"), (Self::SingleThread, "single_thread")];
+
+    fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(value, _)| *value == self)
+            .map_or("", |(_, name)| name)
+    }
+
+    fn parse(name: &str, value: &str) -> Result<Self, SetError> {
+        let found = Self::ALL.iter().find(|(_, text)| *text == value);
+        found.map(|(value, _)| *value).ok_or_else(|| SetError::BadValue {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            expected: "`refuse` or `single_thread`".to_owned(),
+        })
+    }
+}
+
 /// Values of all settings of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetSettings {
@@ -20,6 +50,8 @@ pub struct TargetSettings {
     pub scratchpad_bytes: u32,
     /// Whether the core has a float unit.
     pub has_fpu: bool,
+    /// What becomes of `atomic_rmw` and `atomic_cas`.
+    pub atomics: Atomics,
     /// For each erratum of `td/NaplesPUErrata.td`, in its order, whether it is worked around.
     errata: Vec<bool>,
 }
@@ -31,6 +63,7 @@ impl Default for TargetSettings {
             threads: machine::THREADS_PER_CORE,
             scratchpad_bytes: machine::SCRATCHPAD_SIZE,
             has_fpu: true,
+            atomics: Atomics::default(),
             errata: errata::ALL.iter().map(|e| e.default).collect(),
         }
     }
@@ -112,6 +145,12 @@ pub fn list() -> Vec<SettingInfo> {
             default.has_fpu.to_string(),
             "true, false",
         ),
+        info(
+            "atomics",
+            "atomic_rmw and atomic_cas: refused, or plain sequences for memory that one thread uses",
+            default.atomics.name().to_owned(),
+            "refuse, single_thread",
+        ),
     ];
     all.extend(errata::ALL.iter().map(|erratum| {
         let description = format!("work around: {}", erratum.summary);
@@ -159,6 +198,7 @@ impl TargetSettings {
         match name {
             "strict_float" => self.strict_float = parse_bool(name, value)?,
             "has_fpu" => self.has_fpu = parse_bool(name, value)?,
+            "atomics" => self.atomics = Atomics::parse(name, value)?,
             "threads" => self.threads = parse_number(name, value, machine::THREADS_PER_CORE)?,
             "scratchpad_bytes" => self.scratchpad_bytes = parse_number(name, value, machine::SCRATCHPAD_SIZE)?,
             _ => {

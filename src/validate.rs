@@ -1,9 +1,13 @@
 //! What this target refuses, said before anything else happens, for the whole function at once.
 
+use crate::abi::limit::StackLimit;
 use crate::abi::sig::SigInfo;
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
+use crate::isa::Isa;
+use crate::settings::Atomics;
 use cranelift_codegen::ir::{AliasRegion, Function, GlobalValueData, Inst, InstructionData, Opcode, Type, types};
+use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
 /// What to use instead of a type that is not covered.
@@ -25,33 +29,39 @@ pub fn is_scratchpad(func: &Function, region: AliasRegion) -> bool {
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with every construct that is refused.
-pub fn run(func: &Function) -> Result<(), CompileError> {
+pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
     let name = func.name.to_string();
-    let mut refusals = match SigInfo::new(&func.signature, &name) {
-        Ok(_) => Vec::new(),
-        Err(refusals) => refusals,
+    let whole = |what: String, help: Option<&str>| Refusal {
+        function: name.clone(),
+        inst: None,
+        srcloc: None,
+        what,
+        help: help.map(str::to_owned),
     };
-    if let Some(slot) = func.dynamic_stack_slots.keys().next() {
-        refusals.push(Refusal {
-            function: name.clone(),
-            inst: None,
-            srcloc: None,
-            what: format!("a dynamic stack slot ({slot})"),
-            help: Some("use a stack slot of fixed size".to_owned()),
-        });
+    let mut refusals = Vec::new();
+    match SigInfo::new(&func.signature, &name) {
+        Ok(sig) => {
+            if let Err(reason) = StackLimit::new(func, &sig) {
+                let what = format!("a stack limit that cannot be computed at entry ({reason})");
+                refusals.push(whole(
+                    what,
+                    Some("make it from a `vmctx` argument or a symbol, with i32 sums and loads"),
+                ));
+            }
+        }
+        Err(found) => refusals.extend(found),
     }
-    if func.stack_limit.is_some() {
-        refusals.push(Refusal {
-            function: name.clone(),
-            inst: None,
-            srcloc: None,
-            what: "a stack limit".to_owned(),
-            help: None,
-        });
+    if isa.flags().enable_probestack() && isa.flags().probestack_strategy() == ProbestackStrategy::Outline {
+        let help = "there is no routine for it; set probestack_strategy=inline";
+        refusals.push(whole("probestack_strategy=outline".to_owned(), Some(help)));
+    }
+    if let Some(slot) = func.dynamic_stack_slots.keys().next() {
+        let what = format!("a dynamic stack slot ({slot})");
+        refusals.push(whole(what, Some("use a stack slot of fixed size")));
     }
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
-            if let Some((what, help)) = refuse_inst(func, inst) {
+            if let Some((what, help)) = refuse_inst(func, isa, inst) {
                 refusals.push(Refusal {
                     function: name.clone(),
                     inst: Some((inst, func.dfg.display_inst(inst).to_string())),
@@ -71,7 +81,7 @@ pub fn run(func: &Function) -> Result<(), CompileError> {
 
 type Reason = (String, Option<&'static str>);
 
-fn refuse_inst(func: &Function, inst: Inst) -> Option<Reason> {
+fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
     let data = &func.dfg.insts[inst];
     let opcode = data.opcode();
     let covered = func
@@ -83,9 +93,10 @@ fn refuse_inst(func: &Function, inst: Inst) -> Option<Reason> {
     if let Some(ty) = covered {
         return Some((format!("{opcode} with a value of type {ty}"), Some(TYPE_HELP)));
     }
-    refuse_opcode(opcode)
+    refuse_opcode(opcode, isa)
         .map(|help| (opcode.to_string(), help))
         .or_else(|| refuse_memory(func, data))
+        .or_else(|| refuse_atomic(func, isa, inst))
         .or_else(|| refuse_callee(func, data))
         .or_else(|| refuse_global(func, data))
         .or_else(|| refuse_float(func, inst))
@@ -138,17 +149,18 @@ fn refuse_float(func: &Function, inst: Inst) -> Option<Reason> {
 }
 
 /// Opcodes that are refused whatever the type, with what to use instead.
-fn refuse_opcode(opcode: Opcode) -> Option<Option<&'static str>> {
+fn refuse_opcode(opcode: Opcode, isa: &Isa) -> Option<Option<&'static str>> {
     Some(match opcode {
         Opcode::TryCall | Opcode::TryCallIndirect | Opcode::GetExceptionHandlerAddress => {
             Some("return an error code: there are no exceptions")
         }
-        Opcode::AtomicLoad | Opcode::AtomicStore | Opcode::AtomicRmw | Opcode::AtomicCas => {
-            Some("the hardware has no atomic access; a load or store of an aligned word is not torn")
-        }
         Opcode::TlsValue => Some("index an array by the number of the thread"),
-        Opcode::GetPinnedReg | Opcode::SetPinnedReg => Some("pass the value as an argument"),
-        Opcode::StackSwitch | Opcode::Debugtrap | Opcode::DynamicStackAddr => None,
+        Opcode::GetPinnedReg | Opcode::SetPinnedReg if !isa.flags().enable_pinned_reg() => {
+            Some("switch on enable_pinned_reg")
+        }
+        Opcode::StackSwitch => Some("start another hardware thread: a thread has one stack"),
+        Opcode::Debugtrap => Some("there is no breakpoint to go on from; use trap"),
+        Opcode::DynamicStackAddr => Some("use a stack slot of fixed size"),
         _ => return None,
     })
 }
@@ -156,6 +168,33 @@ fn refuse_opcode(opcode: Opcode) -> Option<Option<&'static str>> {
 fn refuse_memory(func: &Function, data: &InstructionData) -> Option<Reason> {
     let region = func.dfg.mem_flags[data.memflags()?].alias_region()?;
     is_scratchpad(func, region).then(|| (format!("{} in the scratchpad", data.opcode()), Some("use main memory")))
+}
+
+/// Atomic operations: the hardware has none, but an aligned access of at most a word is one.
+fn refuse_atomic(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
+    let (opcode, ty) = match func.dfg.insts[inst] {
+        InstructionData::LoadNoOffset { opcode, .. } | InstructionData::AtomicRmw { opcode, .. } => {
+            (opcode, func.dfg.ctrl_typevar(inst))
+        }
+        InstructionData::AtomicCas { opcode, .. } => (opcode, func.dfg.ctrl_typevar(inst)),
+        InstructionData::StoreNoOffset { opcode, args, .. } => (opcode, func.dfg.value_type(args[0])),
+        _ => return None,
+    };
+    let is_atomic = matches!(
+        opcode,
+        Opcode::AtomicLoad | Opcode::AtomicStore | Opcode::AtomicRmw | Opcode::AtomicCas
+    );
+    if is_atomic && ty.bits() > 32 {
+        return Some((
+            format!("{opcode}.{ty}"),
+            Some("a thread reads or writes at most a word at once: i32, i16 and i8"),
+        ));
+    }
+    let needs_setting = matches!(opcode, Opcode::AtomicRmw | Opcode::AtomicCas);
+    (needs_setting && isa.settings().atomics == Atomics::Refuse).then(|| {
+        let help = "the hardware has no such operation; the setting `atomics=single_thread` makes it a plain sequence";
+        (format!("{opcode}.{ty}"), Some(help))
+    })
 }
 
 fn refuse_callee(func: &Function, data: &InstructionData) -> Option<Reason> {

@@ -3,6 +3,7 @@
 //! Invariants: blocks are numbered in layout order, the entry first; instructions of a block are contiguous; every
 //! block ends in exactly one branch or exit; no edge is critical; every virtual register is defined once.
 
+use crate::abi::limit::StackLimit;
 use crate::inst::{
     MInst,
     operands::OperandVisitor,
@@ -79,6 +80,8 @@ pub struct VCode {
     pub has_tail_calls: bool,
     /// How much higher the stack pointer is when it returns.
     pub popped: u32,
+    /// The lowest address that the frame may have.
+    pub stack_limit: Option<StackLimit>,
     /// Whether the function needs `fp`.
     pub uses_frame_pointer: bool,
     /// Labels of values, sorted by register.

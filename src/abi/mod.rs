@@ -1,5 +1,6 @@
 //! The calling convention: where arguments and results live, and the code around calls (`isa-abi.md` section 5).
 
 pub mod call;
+pub mod limit;
 pub mod sig;
 pub mod tail;

@@ -132,7 +132,11 @@ impl SigInfo {
             }
         };
         let mut check = |param: &AbiParam, role: &str| -> Option<ValueType> {
-            if param.purpose != ArgumentPurpose::Normal && param.purpose != ArgumentPurpose::StructReturn {
+            let pointer = matches!(
+                param.purpose,
+                ArgumentPurpose::StructReturn | ArgumentPurpose::VMContext
+            );
+            if param.purpose != ArgumentPurpose::Normal && !pointer {
                 refuse(
                     format!("{role} with purpose {}", param.purpose),
                     "pass a pointer as an ordinary argument",

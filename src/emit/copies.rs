@@ -36,12 +36,12 @@ struct Block {
 }
 
 /// Removes what it can.
-pub fn run(items: &mut Items, registers: RegisterSet) {
-    let conventions = Conventions::new(registers);
+pub fn run(items: &mut Items, registers: RegisterSet, pinned: Option<SReg>) {
+    let conventions = Conventions::new(registers, pinned);
     let mut blocks = blocks(items);
     liveness(&items.list, &mut blocks, &conventions);
     for block in &blocks {
-        read_originals(&mut items.list[block.start..block.end]);
+        read_originals(&mut items.list[block.start..block.end], &conventions);
     }
     liveness(&items.list, &mut blocks, &conventions);
     let mut dead = vec![false; items.list.len()];
@@ -62,14 +62,20 @@ pub fn run(items: &mut Items, registers: RegisterSet) {
 struct Conventions {
     arguments: Set,
     at_return: Set,
+    /// Registers with a meaning of their own, which a move is there to set: everybody may read them.
+    special: Set,
 }
 
 impl Conventions {
-    fn new(registers: RegisterSet) -> Self {
+    fn new(registers: RegisterSet, pinned: Option<SReg>) -> Self {
         let changed = clobbered(registers).into_iter().filter_map(from_preg);
         let mut results = cc::State::new();
         let mut places = Vec::new();
         while results.assign(&cc::RETURNS, cc::ValueType::I32, &mut places).is_ok() {}
+        let reserved = npu_mc::env::GPR32
+            .reserved
+            .iter()
+            .filter_map(|&number| SReg::new(number));
         let in_registers = |places: &[cc::Place]| {
             union(places.iter().filter_map(|place| match place.loc {
                 cc::Loc::Reg(reg) => Some(reg),
@@ -79,8 +85,13 @@ impl Conventions {
         Self {
             arguments: union(argument_registers().iter().copied()),
             // Whatever the caller may count on, and the results.
+            special: union(reserved.chain(pinned).map(Reg::S)),
             at_return: !union(changed) | in_registers(&places),
         }
+    }
+
+    fn is_special(&self, reg: SReg) -> bool {
+        self.special & bit(Reg::S(reg)) != 0
     }
 
     fn uses(&self, item: &Item) -> Set {
@@ -184,19 +195,16 @@ fn liveness(list: &[Item], blocks: &mut [Block], conventions: &Conventions) {
 }
 
 /// Destination and source of a plain move between scalars.
-fn as_move(item: &Item) -> Option<(SReg, SReg)> {
+fn as_move(item: &Item, conventions: &Conventions) -> Option<(SReg, SReg)> {
     if item.inst.opcode != Opcode::MOVE_SS_32 || item.glued {
         return None;
     }
     match (item.inst.operands[0].reg(), item.inst.operands[1].reg()) {
-        (Some(Reg::S(to)), Some(Reg::S(from))) if !is_special(to) && !reads_differently(from) => Some((to, from)),
+        (Some(Reg::S(to)), Some(Reg::S(from))) if !conventions.is_special(to) && !reads_differently(from) => {
+            Some((to, from))
+        }
         _ => None,
     }
-}
-
-/// Registers with a meaning of their own, which a move is there to set.
-fn is_special(reg: SReg) -> bool {
-    npu_mc::env::GPR32.reserved.contains(&reg.number())
 }
 
 /// `pc` reads as something else at every instruction.
@@ -219,7 +227,7 @@ fn rename(item: &mut Item, from: SReg, to: SReg, defs: bool) {
 }
 
 /// Lets instructions behind a move read its source while both registers keep their values.
-fn read_originals(block: &mut [Item]) {
+fn read_originals(block: &mut [Item], conventions: &Conventions) {
     let mut copies: Vec<(SReg, SReg)> = Vec::new();
     for item in block {
         for &(copy, original) in &copies {
@@ -227,7 +235,7 @@ fn read_originals(block: &mut [Item]) {
         }
         let defs = union(item.inst.defs());
         copies.retain(|&(copy, original)| (bit(Reg::S(copy)) | bit(Reg::S(original))) & defs == 0);
-        if let Some((to, from)) = as_move(item)
+        if let Some((to, from)) = as_move(item, conventions)
             && to != from
         {
             copies.push((to, from));
@@ -242,7 +250,9 @@ fn compute_in_place(items: &mut Items, block: &Block, dead: &mut [bool], convent
         let item = &items.list[index];
         let live_after = live;
         live = (live & !union(item.inst.defs())) | conventions.uses(item);
-        let Some((to, from)) = as_move(item).filter(|(to, from)| to != from && !is_special(*from)) else {
+        let Some((to, from)) =
+            as_move(item, conventions).filter(|(to, from)| to != from && !conventions.is_special(*from))
+        else {
             continue;
         };
         if live_after & bit(Reg::S(from)) != 0 {
@@ -286,7 +296,7 @@ fn drop_dead(list: &[Item], block: &Block, dead: &mut [bool], conventions: &Conv
         if dead[index] {
             continue;
         }
-        if let Some((to, from)) = as_move(item)
+        if let Some((to, from)) = as_move(item, conventions)
             && (to == from || live & bit(Reg::S(to)) == 0)
         {
             dead[index] = true;

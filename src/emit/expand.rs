@@ -53,16 +53,16 @@ pub fn immediate_range(kind: OperandKind) -> (i32, i32) {
     }
 }
 
-fn fits(kind: OperandKind, value: i32) -> bool {
+pub(super) fn fits(kind: OperandKind, value: i32) -> bool {
     let (min, max) = immediate_range(kind);
     (min..=max).contains(&value)
 }
 
-struct Expander<'a> {
-    vcode: &'a VCode,
-    frame: &'a Frame,
-    isa: &'a Isa,
-    items: Items,
+pub(super) struct Expander<'a> {
+    pub(super) vcode: &'a VCode,
+    pub(super) frame: &'a Frame,
+    pub(super) isa: &'a Isa,
+    pub(super) items: Items,
     block_labels: Vec<Label>,
     traps: BTreeMap<u8, (TrapCode, Label)>,
     origin: Origin,
@@ -89,7 +89,7 @@ pub fn allocated(vcode: &VCode, output: &Output, number: regalloc2::Inst) -> MIn
 }
 
 /// The register of an operand after allocation.
-fn real(reg: Reg) -> npu_mc::Reg {
+pub(super) fn real(reg: Reg) -> npu_mc::Reg {
     // Every operand is constrained to a register, so allocation leaves no virtual one.
     debug_assert!(reg.as_real().is_some(), "unallocated {reg}");
     reg.as_real().unwrap_or(npu_mc::Reg::S(SReg::TR))
@@ -195,7 +195,7 @@ impl Expander<'_> {
         });
     }
 
-    fn op<const N: usize>(&mut self, op: Opcode, operands: [Operand; N]) {
+    pub(super) fn op<const N: usize>(&mut self, op: Opcode, operands: [Operand; N]) {
         self.push(Inst::new(op, operands), Fixup::None);
     }
 
@@ -242,7 +242,7 @@ impl Expander<'_> {
         i64::from(self.frame.layout.spills.0) + slot as i64 * i64::from(spill_unit())
     }
 
-    fn move_reg(&mut self, dst: npu_mc::Reg, src: npu_mc::Reg) {
+    pub(super) fn move_reg(&mut self, dst: npu_mc::Reg, src: npu_mc::Reg) {
         if dst == src {
             return;
         }
@@ -275,7 +275,7 @@ impl Expander<'_> {
     }
 
     /// A load or store of `reg` at `offset` from `base`.
-    fn access(&mut self, op: Opcode, reg: npu_mc::Reg, base: Reg, offset: i64) {
+    pub(super) fn access(&mut self, op: Opcode, reg: npu_mc::Reg, base: Reg, offset: i64) {
         let narrow = i32::try_from(offset).ok().filter(|&o| fits(OperandKind::Offset9, o));
         let (base, offset) = match narrow {
             Some(offset) => (base, offset),
@@ -316,7 +316,7 @@ impl Expander<'_> {
 
     // Constants.
 
-    fn constant(&mut self, dst: npu_mc::Reg, value: u32) {
+    pub(super) fn constant(&mut self, dst: npu_mc::Reg, value: u32) {
         let dst = Operand::from(dst);
         let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
         if value == u32::MAX {
@@ -330,7 +330,7 @@ impl Expander<'_> {
         }
     }
 
-    fn symbol(&mut self, dst: npu_mc::Reg, target: &RelocTarget, addend: i64) {
+    pub(super) fn symbol(&mut self, dst: npu_mc::Reg, target: &RelocTarget, addend: i64) {
         for (op, kind) in [
             (Opcode::LEAH, RelocKind::AbsHighLea),
             (Opcode::LEAL, RelocKind::AbsLowLea),
@@ -433,7 +433,7 @@ impl Expander<'_> {
         self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), Fixup::Branch(target));
     }
 
-    fn branch_if(&mut self, cond: Cond, target: Label) {
+    pub(super) fn branch_if(&mut self, cond: Cond, target: Label) {
         let inst = Inst::new(cond.branch(), [real(cond.reg).into(), Operand::Imm(0)]);
         self.push(inst, Fixup::Branch(target));
     }
@@ -577,7 +577,7 @@ impl Expander<'_> {
 
     // Traps.
 
-    fn trap_label(&mut self, code: TrapCode) -> Label {
+    pub(super) fn trap_label(&mut self, code: TrapCode) -> Label {
         if let Some(&(_, label)) = self.traps.get(&code.as_raw().get()) {
             return label;
         }
@@ -586,7 +586,7 @@ impl Expander<'_> {
         label
     }
 
-    fn mark_trap(&mut self, code: TrapCode) {
+    pub(super) fn mark_trap(&mut self, code: TrapCode) {
         if let Some(last) = self.items.list.last_mut() {
             last.trap = Some(code);
         }
@@ -615,6 +615,7 @@ impl Expander<'_> {
     // Frame.
 
     fn prologue(&mut self) {
+        self.enter();
         let layout = &self.frame.layout;
         let (size, saved, frame_pointer) = (i64::from(layout.size), layout.saved.clone(), layout.frame_pointer);
         let (first, rest) = self.adjustments();

@@ -6,6 +6,7 @@
 
 pub mod copies;
 pub mod encode;
+pub mod entry;
 pub mod expand;
 pub mod hazard;
 pub mod print;

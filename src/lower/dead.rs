@@ -4,7 +4,7 @@
 //! an address that was computed in 64 bits. What is left over goes here, before registers are allocated.
 
 use crate::inst::reg::Reg;
-use crate::inst::{MInst, operands::OperandVisitor};
+use crate::inst::{AMode, MInst, operands::OperandVisitor};
 use regalloc2::{OperandConstraint, OperandKind, OperandPos, VReg};
 
 /// Adds to or takes from the number of uses of each register.
@@ -79,7 +79,9 @@ fn result(inst: &MInst) -> Option<Reg> {
         | MInst::Move { dst, .. }
         | MInst::SymbolAddr { dst, .. }
         | MInst::Address { dst, .. }
-        | MInst::ReturnAddress { dst } => Some(*dst),
+        | MInst::ReturnAddress { dst }
+        // Arguments and results in memory, which are there.
+        | MInst::Load { dst, addr: AMode::Incoming { .. } | AMode::Local { .. }, .. } => Some(*dst),
         _ => None,
     }
 }

@@ -10,11 +10,12 @@ use crate::emit::expand::immediate_range;
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{AMode, Cond, MInst, SelectWord};
 use crate::runtime::Routine;
+use crate::settings::Atomics;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
-    ArgumentExtension, BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot,
-    TrapCode, Type, Value, ValueDef, ValueList, types,
+    ArgumentExtension, AtomicRmwOp, BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef,
+    StackSlot, TrapCode, Type, Value, ValueDef, ValueList, types,
 };
 use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;
@@ -712,6 +713,23 @@ impl generated::Context for Lower<'_> {
         (self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)).then_some(())
     }
 
+    fn atomic_address(&mut self, flags: MemFlags, pointer: Value) -> Option<AMode> {
+        self.is_main_memory(flags).then(|| self.address(pointer, 0, 1))
+    }
+
+    fn sequences_are_atomic(&mut self) -> Option<Unit> {
+        (self.isa.settings().atomics == Atomics::SingleThread).then_some(())
+    }
+
+    fn emit_spacer(&mut self) -> Unit {
+        self.emit(MInst::Op {
+            op: Op::MOVEISI,
+            dst: Some(Reg::SCRATCH),
+            srcs: SmallVec::new(),
+            imm: 0,
+        });
+    }
+
     fn wants_sign(&mut self, inst: Inst) -> Option<Unit> {
         self.wants_signed_load(inst).then_some(())
     }
@@ -847,6 +865,20 @@ impl generated::Context for Lower<'_> {
 
     fn stack_pointer(&mut self) -> Gpr {
         self.read_special(Reg::SP)
+    }
+
+    fn pinned_register(&mut self) -> Option<Gpr> {
+        let reg = crate::regalloc::pinned(self.isa.flags())?;
+        Some(self.read_special(Reg::scalar(reg)))
+    }
+
+    fn set_pinned_register(&mut self, value: Gpr) -> Option<Unit> {
+        let reg = crate::regalloc::pinned(self.isa.flags())?;
+        self.emit(MInst::Move {
+            dst: Reg::scalar(reg),
+            src: value.0,
+        });
+        Some(())
     }
 
     fn return_address(&mut self) -> Gpr {

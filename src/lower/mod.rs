@@ -17,6 +17,7 @@ pub mod order;
 pub mod wide;
 pub mod words;
 
+use crate::abi::limit::StackLimit;
 use crate::abi::sig::SigInfo;
 use crate::error::{CompileError, Refusal};
 use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
@@ -660,6 +661,8 @@ impl<'a> Lower<'a> {
         self.vcode.num_vregs = self.aliases.len();
         self.vcode.incoming_args = self.sig.stack_args;
         self.vcode.popped = self.sig.popped;
+        // One that cannot be computed has been refused.
+        self.vcode.stack_limit = StackLimit::new(self.func, &self.sig).ok().flatten();
         self.vcode.finish();
     }
 }
