@@ -48,6 +48,7 @@ pub(crate) fn run(
     if isa.flags().opt_level() != OptLevel::None {
         if vcode.labels.is_empty() {
             emit::copies::run(&mut items, registers, pinned);
+            emit::spread::run(&mut items, registers, pinned);
         }
         emit::schedule::run(&mut items);
     }

@@ -1,12 +1,13 @@
 //! Calls to reserved names that are instructions of the machine.
 //!
-//! So far these are the float unit's operations on bit patterns, which the runtime builds on: they do exactly what the
-//! hardware does (`microarch.md` section 6), errata included.
+//! These are the float unit's operations on bit patterns, and shifts by any amount: they do exactly what the hardware
+//! does (`microarch.md` sections 4.1 and 6), errata included. The runtime builds on them. Shifts take their whole
+//! amount, where CLIF's take it modulo the width: 32 and more, as unsigned numbers, give 0.
 
 use crate::inst::reg::Reg;
 use crate::inst::{MInst, Srcs};
 use crate::lower::{InstOutput, Lower, ValueRegs};
-use cranelift_codegen::ir::{ExternalName, FuncRef, Function, Value, types};
+use cranelift_codegen::ir::{self, ExternalName, FuncRef, Function, Value, types};
 use npu_mc::Opcode;
 use regalloc2::RegClass;
 
@@ -17,6 +18,8 @@ const RAW: &[(&str, Opcode, usize)] = &[
     ("__builtin_npu_raw_fdiv", Opcode::DIVFSSS_32, 2),
     ("__builtin_npu_raw_itof", Opcode::I32TOF32_SS, 1),
     ("__builtin_npu_raw_ftoi", Opcode::F32TOI32_SS, 1),
+    ("__builtin_npu_raw_shl", Opcode::SLLSSS_32, 2),
+    ("__builtin_npu_raw_shr", Opcode::SRLSSS_32, 2),
 ];
 
 /// What a reserved name turns out to be.
@@ -52,10 +55,35 @@ pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved> {
     })
 }
 
+/// Whether the CLIF instruction is a call of an intrinsic, and so no call for the machine.
+pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
+    match func.dfg.insts[inst] {
+        ir::InstructionData::Call { func_ref, .. } => {
+            matches!(classify(func, func_ref), Some(Reserved::Instruction(_)))
+        }
+        _ => false,
+    }
+}
+
+/// The form of a shift that has its amount in the instruction, if the amount is a constant below the width.
+fn with_immediate(ctx: &Lower<'_>, op: Opcode, args: &[Value]) -> Option<(Opcode, i32)> {
+    let op = match op {
+        Opcode::SLLSSS_32 => Opcode::SLLSSI,
+        Opcode::SRLSSS_32 => Opcode::SRLSSI,
+        _ => return None,
+    };
+    let amount = ctx.as_constant(*args.get(1)?)?;
+    Some((op, i32::try_from(amount).ok().filter(|n| *n < 32)?))
+}
+
 /// Lowers a call of an intrinsic.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
     let Some(Reserved::Instruction(op)) = classify(ctx.func, callee) else {
         return None;
+    };
+    let (op, imm, args) = match with_immediate(ctx, op, args) {
+        Some((op, imm)) => (op, imm, &args[..1]),
+        None => (op, 0, args),
     };
     let mut srcs = Srcs::new();
     for &arg in args {
@@ -66,7 +94,7 @@ pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<Ins
         op,
         dst: Some(Reg::Virtual(dst)),
         srcs,
-        imm: 0,
+        imm,
     });
     Some(smallvec::smallvec![ValueRegs::one(dst)])
 }

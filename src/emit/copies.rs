@@ -14,25 +14,25 @@ use crate::regalloc::{RegisterSet, clobbered};
 use npu_mc::{Opcode, Operands, Reg, SReg, cc};
 
 /// A set of scalar registers, a bit each.
-type Set = u64;
+pub(super) type Set = u64;
 
-fn bit(reg: Reg) -> Set {
+pub(super) fn bit(reg: Reg) -> Set {
     match reg {
         Reg::S(reg) => 1 << (reg.number() & 63),
         Reg::V(_) => 0,
     }
 }
 
-fn union(regs: impl Iterator<Item = Reg>) -> Set {
+pub(super) fn union(regs: impl Iterator<Item = Reg>) -> Set {
     regs.fold(0, |set, reg| set | bit(reg))
 }
 
 /// A basic block of the list.
-struct Block {
-    start: usize,
-    end: usize,
+pub(super) struct Block {
+    pub(super) start: usize,
+    pub(super) end: usize,
     succs: Vec<usize>,
-    live_out: Set,
+    pub(super) live_out: Set,
 }
 
 /// Removes what it can.
@@ -59,7 +59,7 @@ pub fn run(items: &mut Items, registers: RegisterSet, pinned: Option<SReg>) {
 }
 
 /// What calls and returns read, which no operand says.
-struct Conventions {
+pub(super) struct Conventions {
     arguments: Set,
     at_return: Set,
     /// Registers with a meaning of their own, which a move is there to set: everybody may read them.
@@ -67,7 +67,7 @@ struct Conventions {
 }
 
 impl Conventions {
-    fn new(registers: RegisterSet, pinned: Option<SReg>) -> Self {
+    pub(super) fn new(registers: RegisterSet, pinned: Option<SReg>) -> Self {
         let changed = clobbered(registers).into_iter().filter_map(from_preg);
         let mut results = cc::State::new();
         let mut places = Vec::new();
@@ -90,11 +90,11 @@ impl Conventions {
         }
     }
 
-    fn is_special(&self, reg: SReg) -> bool {
+    pub(super) fn is_special(&self, reg: SReg) -> bool {
         self.special & bit(Reg::S(reg)) != 0
     }
 
-    fn uses(&self, item: &Item) -> Set {
+    pub(super) fn uses(&self, item: &Item) -> Set {
         let named = union(item.inst.uses());
         match item.inst.opcode {
             Opcode::JRET => named | self.at_return,
@@ -110,7 +110,7 @@ fn ends_block(item: &Item) -> bool {
     item.inst.desc().flags.is_branch()
 }
 
-fn blocks(items: &Items) -> Vec<Block> {
+pub(super) fn blocks(items: &Items) -> Vec<Block> {
     let count = items.list.len();
     let mut starts = vec![false; count + 1];
     starts[0] = true;
@@ -163,7 +163,7 @@ fn blocks(items: &Items) -> Vec<Block> {
         .collect()
 }
 
-fn liveness(list: &[Item], blocks: &mut [Block], conventions: &Conventions) {
+pub(super) fn liveness(list: &[Item], blocks: &mut [Block], conventions: &Conventions) {
     // What each block reads before writing it, and what it writes.
     let effects: Vec<(Set, Set)> = blocks
         .iter()
@@ -195,7 +195,7 @@ fn liveness(list: &[Item], blocks: &mut [Block], conventions: &Conventions) {
 }
 
 /// Destination and source of a plain move between scalars.
-fn as_move(item: &Item, conventions: &Conventions) -> Option<(SReg, SReg)> {
+pub(super) fn as_move(item: &Item, conventions: &Conventions) -> Option<(SReg, SReg)> {
     if item.inst.opcode != Opcode::MOVE_SS_32 || item.glued {
         return None;
     }
@@ -213,7 +213,7 @@ fn reads_differently(reg: SReg) -> bool {
 }
 
 /// Replaces a register among the operands that are read, or written.
-fn rename(item: &mut Item, from: SReg, to: SReg, defs: bool) {
+pub(super) fn rename(item: &mut Item, from: SReg, to: SReg, defs: bool) {
     let desc = item.inst.desc();
     let mut operands = item.inst.operands.to_vec();
     for (operand, described) in operands.iter_mut().zip(desc.operands) {

@@ -1,8 +1,10 @@
 //! From allocated VCode to bytes.
 //!
 //! [`expand`](mod@expand) turns every VCode instruction into machine instructions with symbolic targets,
-//! [`copies`](mod@copies) drops moves, [`schedule`](mod@schedule) fills the time that results take, [`hazard`](mod@hazard) keeps the order free of what the hardware gets wrong, [`relax`](mod@relax) replaces branches
-//! that do not reach, and [`encode`](mod@encode) writes words, relocations, traps and debug information.
+//! [`copies`](mod@copies) drops moves, [`spread`](mod@spread) unties values that share a register,
+//! [`schedule`](mod@schedule) fills the time that results take, [`hazard`](mod@hazard) keeps the order free of what the
+//! hardware gets wrong, [`relax`](mod@relax) replaces branches that do not reach, and [`encode`](mod@encode) writes words,
+//! relocations, traps and debug information.
 
 pub mod copies;
 pub mod encode;
@@ -12,6 +14,7 @@ pub mod hazard;
 pub mod print;
 pub mod relax;
 pub mod schedule;
+pub mod spread;
 
 use crate::code::RelocTarget;
 use crate::vcode::Origin;

@@ -36,7 +36,7 @@ impl Hoist {
             if func
                 .layout
                 .block_insts(block)
-                .any(|inst| func.dfg.insts[inst].opcode().is_call())
+                .any(|inst| func.dfg.insts[inst].opcode().is_call() && !crate::intrinsics::is_instruction(func, inst))
             {
                 let mut at = loops.innermost_loop(block);
                 while let Some(inner) = at {

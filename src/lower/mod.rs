@@ -333,7 +333,7 @@ impl<'a> Lower<'a> {
     }
 
     fn lower_inst(&mut self, inst: Inst) -> Result<(), CompileError> {
-        if self.func.dfg.insts[inst].opcode().is_call() {
+        if self.func.dfg.insts[inst].opcode().is_call() && !crate::intrinsics::is_instruction(self.func, inst) {
             // A constant is cheaper to make again than to keep across a call.
             self.flush_all_constants();
         }
