@@ -9,14 +9,31 @@ use cranelift_codegen::ir::{AbiParam, Function, Signature, types};
 use cranelift_codegen::isa::CallConv;
 use std::sync::OnceLock;
 
+/// Name and text of each source.
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        &[$((
+            concat!("runtime/", $name, ".clif"),
+            include_str!(concat!("../runtime/", $name, ".clif")),
+        ),)*]
+    };
+}
+
 /// The sources, by file.
-const SOURCES: &[(&str, &str)] = &[
-    ("runtime/div.clif", include_str!("../runtime/div.clif")),
-    ("runtime/int64.clif", include_str!("../runtime/int64.clif")),
-    ("runtime/int128.clif", include_str!("../runtime/int128.clif")),
-    ("runtime/f32.clif", include_str!("../runtime/f32.clif")),
-    ("runtime/f64.clif", include_str!("../runtime/f64.clif")),
-    ("runtime/convert.clif", include_str!("../runtime/convert.clif")),
+const SOURCES: &[(&str, &str)] = sources![
+    "div",
+    "int64",
+    "int128",
+    "f32",
+    "f32_fma",
+    "f32_sqrt",
+    "f32_round",
+    "f64",
+    "convert_from_int",
+    "convert_from_int128",
+    "convert_to_int",
+    "convert_to_int128",
+    "convert_width",
 ];
 
 /// Declares the routines: variant, name, words of arguments, words of results.
