@@ -22,8 +22,10 @@ macro_rules! sources {
 /// The sources, by file.
 const SOURCES: &[(&str, &str)] = sources![
     "div",
-    "int64",
+    "int64_unsigned",
+    "int64_signed",
     "int128",
+    "int128_div",
     "f32",
     "f32_fma",
     "f32_sqrt",
