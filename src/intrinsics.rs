@@ -2,11 +2,13 @@
 //!
 //! These are the float unit's operations on bit patterns, and shifts by any amount: they do exactly what the hardware
 //! does (`microarch.md` sections 4.1 and 6), errata included. The runtime builds on them. Shifts take their whole
-//! amount, where CLIF's take it modulo the width: 32 and more, as unsigned numbers, give 0.
+//! amount, where CLIF's take it modulo the width: 32 and more, as unsigned numbers, give 0. On a machine where this is
+//! corrected (erratum `shift_amount_not_modulo` off) they are sequences that give the same.
 
+use crate::inst::Srcs;
 use crate::inst::reg::Reg;
-use crate::inst::{MInst, Srcs};
-use crate::lower::{InstOutput, Lower, ValueRegs};
+use crate::lower::words::{Word, Words};
+use crate::lower::{InstOutput, Lower};
 use cranelift_codegen::ir::{self, ExternalName, FuncRef, Function, Value, types};
 use npu_mc::Opcode;
 use regalloc2::RegClass;
@@ -65,6 +67,10 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
     }
 }
 
+fn is_shift(op: Opcode) -> bool {
+    matches!(op, Opcode::SLLSSS_32 | Opcode::SRLSSS_32)
+}
+
 /// The form of a shift that has its amount in the instruction, if the amount is a constant below the width.
 fn with_immediate(ctx: &Lower<'_>, op: Opcode, args: &[Value]) -> Option<(Opcode, i32)> {
     let op = match op {
@@ -89,12 +95,15 @@ pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<Ins
     for &arg in args {
         srcs.push(Reg::Virtual(ctx.put_in_regs(arg).as_slice()[0]));
     }
-    let dst = ctx.new_vreg(RegClass::Int);
-    ctx.emit(MInst::Op {
-        op,
-        dst: Some(Reg::Virtual(dst)),
-        srcs,
-        imm,
-    });
-    Some(smallvec::smallvec![ValueRegs::one(dst)])
+    let amount = srcs.get(1).copied();
+    let result = Word::Reg(ctx.emit_op(op, &srcs, imm, RegClass::Int));
+    let result = match amount {
+        Some(amount) if is_shift(op) && !ctx.isa.has_erratum("shift_amount_not_modulo") => {
+            let in_range = ctx.binary(Opcode::SLTUISSS_32, Word::Reg(amount), Word::Const(32));
+            let mask = ctx.binary(Opcode::SUBSSS_32, Word::ZERO, in_range);
+            ctx.binary(Opcode::ANDSSS_32, result, mask)
+        }
+        _ => result,
+    };
+    Some(smallvec::smallvec![ctx.value_regs(Words::one(result))])
 }

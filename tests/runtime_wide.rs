@@ -56,7 +56,7 @@ impl Random {
     }
 
     fn below(&mut self, n: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(n) >> 32) as u32
+        (((self.next() >> 32) * u64::from(n)) >> 32) as u32
     }
 
     fn bits(&mut self) -> u128 {
@@ -131,9 +131,9 @@ fn signed(value: u128, width: u32) -> i128 {
 /// The product's upper 128 bits.
 fn high128(a: u128, b: u128) -> u128 {
     let (a0, a1, b0, b1) = (a & u128::from(u64::MAX), a >> 64, b & u128::from(u64::MAX), b >> 64);
-    let middle = a0 * b1 + (a0 * b0 >> 64);
+    let middle = a0 * b1 + ((a0 * b0) >> 64);
     let (middle, low) = (middle >> 64, middle & u128::from(u64::MAX));
-    a1 * b1 + middle + (a1 * b0 + low >> 64)
+    a1 * b1 + middle + ((a1 * b0 + low) >> 64)
 }
 
 /// What an operation should give.
@@ -146,8 +146,8 @@ fn expected(op: &str, width: u32, a: u128, b: u128) -> u128 {
         "sdiv" => sa.wrapping_div(sb).cast_unsigned(),
         "srem" => sa.wrapping_rem(sb).cast_unsigned(),
         "mul" => a.wrapping_mul(b),
-        "umulhi" if width == 64 => a * b >> 64,
-        "smulhi" if width == 64 => (sa * sb >> 64).cast_unsigned(),
+        "umulhi" if width == 64 => (a * b) >> 64,
+        "smulhi" if width == 64 => ((sa * sb) >> 64).cast_unsigned(),
         "umulhi" => high128(a, b),
         "smulhi" => high128(a, b)
             .wrapping_sub(if sa < 0 { b } else { 0 })

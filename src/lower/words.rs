@@ -67,6 +67,11 @@ impl Words {
         &self.list[..self.len()]
     }
 
+    /// Whether there are no words, which is so for no value.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// How many words there are.
     pub fn len(&self) -> usize {
         usize::from(self.len)
@@ -354,7 +359,7 @@ fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
         Op::ORSSS_32 => a | b,
         Op::XORSSS_32 => a ^ b,
         Op::MULLSSS_32 => a.wrapping_mul(b),
-        Op::MULHUSSS_32 => (u64::from(a) * u64::from(b) >> 32) as u32,
+        Op::MULHUSSS_32 => ((u64::from(a) * u64::from(b)) >> 32) as u32,
         Op::SLLSSS_32 => a.checked_shl(b)?,
         Op::SRLSSS_32 => a.checked_shr(b)?,
         Op::SRASSS_32 => a.cast_signed().checked_shr(b)?.cast_unsigned(),

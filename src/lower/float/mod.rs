@@ -109,12 +109,12 @@ pub fn operate(ctx: &mut Lower<'_>, op: &FloatOp, ty: Type, args: Words) -> Word
 
 /// The sign bit of the word that has it.
 fn sign_bit(ty: Type) -> Word {
-    Word::Const(1 << (ty.bits() - 1) % 32)
+    Word::Const(1 << ((ty.bits() - 1) % 32))
 }
 
 /// The bits of the word with the sign that are not the sign.
 fn magnitude_bits(ty: Type) -> Word {
-    Word::Const((1 << (ty.bits() - 1) % 32) - 1)
+    Word::Const((1 << ((ty.bits() - 1) % 32)) - 1)
 }
 
 /// The number with its sign changed.
