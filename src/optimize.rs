@@ -1,6 +1,7 @@
 //! Cranelift's own passes over CLIF: those that need no machine.
 
 use crate::error::CompileError;
+use crate::runtime;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode};
@@ -73,6 +74,9 @@ pub fn with_flag(flags: &Flags, name: &str, value: &str) -> Flags {
 /// Brings the function into the form that is lowered: without unreachable code and constant block parameters, and
 /// simplified if `opt_level` is not `none`.
 ///
+/// Routines of the runtime stay as they are written. They compute ahead of a branch what both ways or the likely way
+/// want, so that it is under way when the branch waits; simplification would move it to where it is used.
+///
 /// # Errors
 ///
 /// [`CompileError::Optimizer`] if a pass fails, [`CompileError::Verifier`] if its result is not valid.
@@ -87,7 +91,7 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
         ctx.remove_constant_phis(quiet).map_err(failed)?;
     }
     ctx.func.dfg.resolve_all_aliases();
-    if flags.opt_level() != OptLevel::None {
+    if flags.opt_level() != OptLevel::None && !runtime::is_routine(&ctx.func) {
         ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
         verify(ctx, flags)?;
     }

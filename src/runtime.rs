@@ -5,7 +5,8 @@
 //! caller-saved registers change, so that a call costs its caller little.
 
 use crate::abi::sig::SigInfo;
-use cranelift_codegen::ir::{AbiParam, Function, Signature, types};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, UserFuncName, types};
 use cranelift_codegen::isa::CallConv;
 use std::sync::OnceLock;
 
@@ -30,13 +31,19 @@ const SOURCES: &[(&str, &str)] = sources![
     "f32_fma",
     "f32_sqrt",
     "f32_round",
-    "f64",
+    "f64_add",
+    "f64_mul",
+    "f64_div",
+    "f64_compare",
     "convert_from_int",
     "convert_from_int128",
     "convert_to_int",
     "convert_to_int128",
     "convert_width",
 ];
+
+/// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
+const DIFFERENCES: &[(&str, &str)] = &[("__npu_f64_sub", "__npu_f64_add")];
 
 /// Declares the routines: variant, name, words of arguments, words of results.
 macro_rules! routines {
@@ -253,7 +260,34 @@ pub fn functions() -> Result<Vec<Function>, String> {
         let functions = cranelift_reader::parse_functions(text).map_err(|error| format!("{file}:{error}"))?;
         all.extend(functions);
     }
+    for (name, sum) in DIFFERENCES {
+        let sum = all.iter().find(|f| f.name == UserFuncName::testcase(sum));
+        let difference = sum.and_then(|sum| difference(sum, name));
+        all.push(difference.ok_or_else(|| format!("there is nothing to make {name} from"))?);
+    }
     Ok(all)
+}
+
+/// The function under another name and with the sign of its last argument turned.
+fn difference(sum: &Function, name: &str) -> Option<Function> {
+    let mut func = sum.clone();
+    func.name = UserFuncName::testcase(name);
+    let entry = func.layout.entry_block()?;
+    let old = *func.dfg.block_params(entry).last()?;
+    let given = func.dfg.replace_block_param(old, types::I32);
+    let mut cursor = FuncCursor::new(&mut func).at_first_insertion_point(entry);
+    let sign = cursor.ins().iconst(types::I32, i64::from(1u32 << 31));
+    let turned = cursor.ins().bxor(given, sign);
+    func.dfg.change_to_alias(old, turned);
+    Some(func)
+}
+
+/// Whether the function is one of the runtime's.
+pub fn is_routine(func: &Function) -> bool {
+    match &func.name {
+        UserFuncName::Testcase(name) => std::str::from_utf8(name.raw()).is_ok_and(is_reserved),
+        UserFuncName::User(_) => false,
+    }
 }
 
 /// Whether a name is one of the runtime's.

@@ -8,6 +8,7 @@
 //! value's own become aliases of these.
 
 pub mod address;
+pub mod ahead;
 pub mod constants;
 pub mod dead;
 pub mod float;
@@ -22,6 +23,7 @@ use crate::abi::sig::SigInfo;
 use crate::error::{CompileError, Refusal};
 use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
 use crate::isa::Isa;
+use crate::runtime;
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use constants::ConstantPool;
 use cranelift_codegen::Context;
@@ -182,7 +184,9 @@ impl<'a> Lower<'a> {
                         params: Vec::new(),
                         branch_args: vec![args],
                         clif: None,
-                        cold: self.func.layout.is_cold(*from),
+                        cold: [*from, call.block(&self.func.dfg.value_lists)]
+                            .iter()
+                            .any(|&end| self.func.layout.is_cold(end)),
                     }
                 }
             };
@@ -636,7 +640,7 @@ impl<'a> Lower<'a> {
         }
         let mut alive = dead.iter().map(|dead| !dead);
         insts.retain(|_| alive.next().unwrap_or(true));
-        let origins = origins
+        let mut origins: Vec<Origin> = origins
             .into_iter()
             .zip(&dead)
             .filter(|(_, dead)| !**dead)
@@ -655,6 +659,12 @@ impl<'a> Lower<'a> {
             .collect();
         labels.dedup();
         self.vcode.labels = labels;
+        if self.isa.flags().opt_level() != OptLevel::None && runtime::is_routine(self.func) {
+            for block in &blocks {
+                let range = block.insts.start as usize..block.insts.end as usize;
+                ahead::run(&mut insts[range.clone()], &mut origins[range]);
+            }
+        }
         self.vcode.insts = insts;
         self.vcode.origins = origins;
         self.vcode.blocks = blocks;

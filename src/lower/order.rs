@@ -98,7 +98,7 @@ impl BlockOrder {
         }
 
         // First place every block, then give out indices: the blocks on the edges of a block follow it directly, the
-        // fall-through edge first.
+        // fall-through edge first; those that lead to a rarely executed block stand in front of all such blocks.
         enum Placed {
             Clif(Block),
             Edge(Block, usize),
@@ -106,16 +106,29 @@ impl BlockOrder {
         let mut placed = Vec::with_capacity(order.len());
         let mut index_of: SecondaryMap<Block, usize> = SecondaryMap::new();
         let mut edge_index: HashMap<(Block, usize), usize> = HashMap::new();
+        let mut rare = Vec::new();
         for &block in &order {
+            if Some(block) != entry && func.layout.is_cold(block) {
+                for (from, number) in rare.drain(..) {
+                    edge_index.insert((from, number), placed.len());
+                    placed.push(Placed::Edge(from, number));
+                }
+            }
             index_of[block] = placed.len();
             placed.push(Placed::Clif(block));
             let outgoing = &calls[block];
             if outgoing.len() > 1 {
                 for (number, call) in outgoing.iter().enumerate().rev() {
-                    if in_edges[call.block(&func.dfg.value_lists)] > 1 {
-                        edge_index.insert((block, number), placed.len());
-                        placed.push(Placed::Edge(block, number));
+                    let target = call.block(&func.dfg.value_lists);
+                    if in_edges[target] <= 1 {
+                        continue;
                     }
+                    if func.layout.is_cold(target) && !func.layout.is_cold(block) {
+                        rare.push((block, number));
+                        continue;
+                    }
+                    edge_index.insert((block, number), placed.len());
+                    placed.push(Placed::Edge(block, number));
                 }
             }
         }

@@ -1,0 +1,76 @@
+//! The routines of f64 arithmetic, compiled by this back end and run on the simulator, against `rustc_apfloat`.
+
+#[path = "common/f64_operands.rs"]
+mod operands;
+#[expect(dead_code, reason = "every test needs a part of it")]
+#[path = "common/softfloat.rs"]
+mod softfloat;
+
+use rustc_apfloat::StatusAnd;
+use rustc_apfloat::ieee::Double;
+use softfloat::{Random, check, double_of, extreme, words, words64};
+
+/// How many random operands the four basic operations get, and the others.
+const MILLION: usize = 1_000_000;
+const SOME: usize = 300_000;
+
+/// The words of some numbers.
+fn all_words<const N: usize>(numbers: [u64; N]) -> Vec<u32> {
+    numbers.iter().flat_map(|&n| words(n.into(), 2)).collect()
+}
+
+fn pairs() -> impl Iterator<Item = Vec<u32>> {
+    let all = operands::edges();
+    let others = all.clone();
+    all.into_iter()
+        .flat_map(move |a| others.clone().into_iter().map(move |b| all_words([a, b])))
+}
+
+fn binary(name: &str, random: fn(&mut Random) -> [u64; 2], op: fn(Double, Double) -> StatusAnd<Double>) {
+    let expected = |w: &[u32]| words64(op(double_of(&w[..2]), double_of(&w[2..])).value);
+    check(name, pairs(), MILLION, |r| all_words(random(r)), expected);
+}
+
+#[test]
+fn add() {
+    binary("__npu_f64_add", operands::for_addition, |a, b| a + b);
+}
+
+#[test]
+fn sub() {
+    binary("__npu_f64_sub", operands::for_addition, |a, b| a - b);
+}
+
+#[test]
+fn mul() {
+    binary("__npu_f64_mul", operands::for_multiplication, |a, b| a * b);
+}
+
+#[test]
+fn div() {
+    binary("__npu_f64_div", operands::for_division, |a, b| a / b);
+}
+
+#[test]
+fn compare() {
+    let random = |r: &mut Random| all_words(operands::for_comparison(r));
+    check("__npu_f64_compare", pairs(), SOME, random, |w| {
+        let code = match double_of(&w[..2]).partial_cmp(&double_of(&w[2..])) {
+            Some(std::cmp::Ordering::Less) => 1,
+            Some(std::cmp::Ordering::Equal) => 2,
+            Some(std::cmp::Ordering::Greater) => 4,
+            None => 8,
+        };
+        vec![code]
+    });
+}
+
+#[test]
+fn min_and_max() {
+    for (name, smaller) in [("__npu_f64_min", true), ("__npu_f64_max", false)] {
+        let random = |r: &mut Random| all_words(operands::for_comparison(r));
+        check(name, pairs(), SOME, random, |w| {
+            words64(extreme(double_of(&w[..2]), double_of(&w[2..]), smaller))
+        });
+    }
+}
