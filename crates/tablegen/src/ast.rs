@@ -187,7 +187,6 @@ pub(crate) enum Stmt {
     },
     Defm {
         name: Option<Expr>,
-        keyword: Span,
         parents: Vec<ClassRef>,
     },
     Multiclass {

@@ -6,6 +6,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::Diagnostic;
 use crate::eval::Evaluator;
+use crate::history::StepKind;
 use crate::resolve::Resolver;
 use crate::shape::Place;
 use crate::source::Span;
@@ -45,6 +46,8 @@ pub(crate) struct Change {
     pub(crate) value: ValueId,
     pub(crate) span: Span,
     pub(crate) place: Place,
+    /// It is the declaration of the field.
+    pub(crate) declares: bool,
     pub(crate) mode: crate::ast::LetMode,
 }
 
@@ -81,7 +84,7 @@ impl Evaluator {
         };
         proto.cells[at] = Cell {
             value: self.w.spread_bits(value, old.ty),
-            span: new.span,
+            span: self.w.places.add_again(new.span, old.span),
         };
     }
 
@@ -133,10 +136,17 @@ impl Evaluator {
             }
         };
         if let Some(value) = value {
+            let value = self.w.spread_bits(value, field.ty);
             proto.cells[at] = Cell {
-                value: self.w.spread_bits(value, field.ty),
+                value,
                 span: change.place,
             };
+            let kind = match own_value {
+                true if change.declares => StepKind::Declared,
+                true => StepKind::Let,
+                false => StepKind::EnclosingLet,
+            };
+            self.trace(proto, change.name, kind, change.span, value);
         }
     }
 
@@ -363,6 +373,7 @@ impl Evaluator {
         // The class counts as a parent all the same, so that its absence makes no further errors.
         proto.faulty |= bound.is_none();
         self.inherit_fields(proto, class, bound.as_deref().unwrap_or_default(), own_name);
+        self.trace_inherited(proto, class, span);
         proto.supers = supers;
         proto.direct = self.w.lists.push(proto.direct, class);
         bound.is_some()
@@ -442,7 +453,7 @@ impl Evaluator {
             && let Some((_, _, place)) = bound.iter().find(|one| one.0 == name)
         {
             span = *place;
-            field.span = self.w.places.add(span);
+            field.span = self.w.places.add_passed(span, field.span);
         }
         let outer = std::mem::replace(&mut self.at, span);
         let value = self.resolve(field.value, r);
@@ -479,7 +490,7 @@ impl Evaluator {
             self.too_deep();
             return ValueId::UNSET;
         }
-        let span = self.at;
+        let span = self.call_places.get(&call).copied().unwrap_or(self.at);
         let args: Vec<ArgValue> = self
             .w
             .values
@@ -548,6 +559,7 @@ impl Evaluator {
             if proto.cells[at].value.is_open() {
                 let field = proto.field_at(at);
                 let value = self.resolve_field(&field, at, &mut r);
+                self.trace_final(id, &field, value);
                 self.w.records[id.0 as usize].proto.cells[at].value = value;
             }
         }

@@ -216,7 +216,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
 }
 
 /// The candidate closest to `name`, if one is close enough to be worth a "did you mean".
-pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.len() / 3).clamp(1, 4);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {

@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ast::{AssertStmt, BodyItem, ClassRef, Expr, ExprKind, Ident, LetItem, LoopSource, Param, Stmt, TypeExpr};
 use crate::build::{ArgValue, Change};
 use crate::diagnostic::{Diagnostic, closest};
+use crate::history::StepKind;
 use crate::resolve::{Cache, Resolver};
 use crate::source::{FileId, Span};
 use crate::strings::{Strings, Symbol};
@@ -78,7 +79,6 @@ pub(crate) struct Evaluator {
     pub(crate) diagnostics: Vec<Diagnostic>,
     errors: usize,
     pub(crate) reported: FxHashSet<(Span, String)>,
-    pub(crate) globals: FxHashMap<Symbol, ValueId>,
     pub(crate) type_names: FxHashMap<Symbol, TypeId>,
     pub(crate) multiclasses: Vec<MulticlassData>,
     pub(crate) multiclass_names: FxHashMap<Symbol, usize>,
@@ -93,6 +93,8 @@ pub(crate) struct Evaluator {
     pub(crate) sets: Vec<OpenSet>,
     pub(crate) instances: FxHashMap<ValueId, ValueId>,
     pub(crate) anonymous: u32,
+    /// Where the class values were written: for each the first place.
+    pub(crate) call_places: FxHashMap<ValueId, Span>,
     /// The place evaluation is at, for faults of values.
     pub(crate) at: Span,
     pub(crate) depth: u32,
@@ -102,11 +104,18 @@ pub(crate) struct Evaluator {
     pub(crate) stopped: bool,
     pub(crate) name_symbol: Symbol,
     pub(crate) cache: Cache,
+    /// The steps that give fields their values are kept.
+    pub(crate) tracing: bool,
     /// A buffer for the fields of the record being finished.
     pub(crate) spare: Vec<ValueId>,
 }
 
 impl Evaluator {
+    /// Notes a step of the record being built.
+    fn trace_current(&mut self, field: Symbol, kind: StepKind, span: Span, value: ValueId) {
+        self.with_current(|this, proto| this.trace(proto, field, kind, span, value));
+    }
+
     pub(crate) fn new(fuel: u64) -> Evaluator {
         let w = World::default();
         let name_symbol = Strings::NAME;
@@ -115,7 +124,6 @@ impl Evaluator {
             diagnostics: Vec::new(),
             errors: 0,
             reported: FxHashSet::default(),
-            globals: FxHashMap::default(),
             type_names: FxHashMap::default(),
             multiclasses: Vec::new(),
             multiclass_names: FxHashMap::default(),
@@ -128,6 +136,7 @@ impl Evaluator {
             sets: Vec::new(),
             instances: FxHashMap::default(),
             anonymous: 0,
+            call_places: FxHashMap::default(),
             at: Span::new(FileId(0), 0, 0),
             depth: 0,
             instance_depth: 0,
@@ -135,6 +144,7 @@ impl Evaluator {
             stopped: false,
             name_symbol,
             cache: Cache::default(),
+            tracing: false,
             spare: Vec::new(),
         }
     }
@@ -233,7 +243,7 @@ impl Evaluator {
                 parents,
                 body,
             } => self.def(name.as_ref(), *keyword, parents, body),
-            Stmt::Defm { name, keyword, parents } => self.defm(name.as_ref(), *keyword, parents),
+            Stmt::Defm { name, parents } => self.defm(name.as_ref(), parents),
             Stmt::Multiclass {
                 name,
                 params,
@@ -554,14 +564,23 @@ impl Evaluator {
                     .is_some_and(|proto| proto.field(name.name).is_some());
                 if !known || value.is_none() {
                     self.with_current(|this, proto| this.add_field(proto, field));
+                    if value.is_none() {
+                        let kind = if known {
+                            StepKind::Redeclared
+                        } else {
+                            StepKind::Declared
+                        };
+                        self.trace_current(name.name, kind, name.span, ValueId::UNSET);
+                    }
                 }
                 if let Some(value) = value
                     && let Some(result) = self.eval(value, Some(ty))
                 {
                     if known {
+                        self.trace_current(name.name, StepKind::Redeclared, value.span, result);
                         let mut set = field;
                         set.value = result;
-                        set.span = self.w.places.add(value.span);
+                        set.span = self.w.places.add_value(value.span, name.span);
                         if self.w.convert(result, ty).is_none() {
                             return self.type_mismatch(&set, result, value.span);
                         }
@@ -573,7 +592,8 @@ impl Evaluator {
                             bits: None,
                             value: result,
                             span: value.span,
-                            place: self.w.places.add(value.span),
+                            place: self.w.places.add_value(value.span, name.span),
+                            declares: true,
                             mode: crate::ast::LetMode::Replace,
                         };
                         self.with_current(|this, proto| this.set_field(proto, &change, true));
@@ -642,7 +662,8 @@ impl Evaluator {
             bits,
             value,
             span: item.value.span,
-            place: self.w.places.add(item.value.span),
+            place: self.w.places.add_value(item.value.span, item.name.span),
+            declares: false,
             mode: item.mode,
         })
     }
@@ -655,7 +676,7 @@ impl Evaluator {
         };
         let taken = match self.scopes.last() {
             Some(Scope::Block(names)) => names.contains_key(&name.name),
-            None => self.globals.contains_key(&name.name) || self.w.record_names.contains_key(&name.name),
+            None => self.w.globals.contains_key(&name.name) || self.w.record_names.contains_key(&name.name),
             _ => false,
         };
         if taken {
@@ -670,7 +691,7 @@ impl Evaluator {
                 names.insert(name, value);
             }
             _ => {
-                self.globals.insert(name, value);
+                self.w.globals.insert(name, value);
             }
         }
     }
@@ -820,7 +841,7 @@ impl Evaluator {
                 "inside a multiclass",
             ));
         }
-        if self.globals.contains_key(&name.name) || self.w.record_names.contains_key(&name.name) {
+        if self.w.globals.contains_key(&name.name) || self.w.record_names.contains_key(&name.name) {
             return self.already(name, "set");
         }
         self.sets.push(OpenSet {
@@ -832,7 +853,7 @@ impl Evaluator {
         self.block(body);
         if let Some(set) = self.sets.pop() {
             let list = self.w.values.list(&set.items, set.element);
-            self.globals.insert(set.name, list);
+            self.w.globals.insert(set.name, list);
         }
     }
 

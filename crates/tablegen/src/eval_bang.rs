@@ -47,11 +47,21 @@ impl Evaluator {
 
     /// A list and the type of its elements.
     fn list_arg(&mut self, op: Bang, expr: &Expr, expected: Option<TypeId>) -> Option<(ValueId, TypeId)> {
-        let value = self.eval(expr, expected)?;
+        let value = self.untyped(expr, expected)?;
         match self.w.values.element(self.w.values.type_of(value)) {
             Some(element) => Some((value, element)),
             None => self.wrong(op, value, expr.span, "a list"),
         }
+    }
+
+    /// A value that decides on its own type, unless it is an empty list: that takes `fallback`.
+    fn untyped(&mut self, expr: &Expr, fallback: Option<TypeId>) -> Option<ValueId> {
+        let value = self.eval(expr, None)?;
+        let element = self.w.values.element(self.w.values.type_of(value));
+        if element == Some(TypeId::ANY) && fallback.is_some() {
+            return self.eval(expr, fallback);
+        }
+        Some(value)
     }
 
     /// An operator of any number of arguments, as one of two applied from the right.
@@ -181,12 +191,17 @@ impl Evaluator {
                 for arg in &args[1..] {
                     values.push(self.int_arg(op, arg)?);
                 }
+                if values.len() == 2 {
+                    values.push(self.w.values.int(i64::MAX));
+                }
                 self.done(op, &values, TypeId::STR)
             }
             Bang::Find => {
                 let mut values = vec![self.str_arg(op, &args[0])?, self.str_arg(op, &args[1])?];
                 if let Some(start) = args.get(2) {
                     values.push(self.int_arg(op, start)?);
+                } else {
+                    values.push(self.w.values.int(0));
                 }
                 self.done(op, &values, TypeId::INT)
             }
@@ -295,9 +310,6 @@ impl Evaluator {
             common = joined;
             values.push(value);
         }
-        for value in &mut values {
-            *value = self.w.convert(*value, common).unwrap_or(*value);
-        }
         if let ([(test, _)], Some(_)) = (cases, default) {
             return self.done(Bang::If, &[*test, values[0], values[1]], common);
         }
@@ -327,8 +339,13 @@ impl Evaluator {
             Bang::ListConcat | Bang::ListRemove => {
                 let mut values = Vec::with_capacity(args.len());
                 let mut common = TypeId::ANY;
-                for arg in args {
-                    let (list, element) = self.list_arg(op, arg, expected)?;
+                for (at, arg) in args.iter().enumerate() {
+                    // Without a type from outside the first list says what the others are.
+                    let first = (at > 0).then(|| self.w.values.list_of(common));
+                    let list = self.eval(arg, expected.or(first))?;
+                    let Some(element) = self.w.values.element(self.w.values.type_of(list)) else {
+                        return self.wrong(op, list, arg.span, "a list");
+                    };
                     let Some(joined) = self.w.common_type(common, element) else {
                         let want = format!("a list of `{}`", self.w.type_text(common));
                         return self.wrong(op, list, arg.span, &want);
@@ -337,9 +354,6 @@ impl Evaluator {
                     values.push(list);
                 }
                 let ty = self.w.values.list_of(common);
-                for value in &mut values {
-                    *value = self.w.convert(*value, ty).unwrap_or(*value);
-                }
                 self.done_pairwise(op, &values, ty)
             }
             Bang::ListFlatten => {
@@ -352,7 +366,7 @@ impl Evaluator {
             }
             Bang::ListSplat => {
                 let element = expected.and_then(|ty| self.w.values.element(ty));
-                let value = self.eval(&args[0], element)?;
+                let value = self.untyped(&args[0], element)?;
                 let count = self.int_arg(op, &args[1])?;
                 let ty = self.w.values.type_of(value);
                 let ty = self.w.values.list_of(ty);
@@ -405,7 +419,7 @@ impl Evaluator {
 
     fn binding_operator(&mut self, op: Bang, args: &[Expr], expected: Option<TypeId>) -> Option<ValueId> {
         if op == Bang::Foldl {
-            let init = self.eval(&args[0], expected)?;
+            let init = self.untyped(&args[0], expected)?;
             let ty = self.w.values.type_of(init);
             let (list, element) = self.list_arg(op, &args[1], None)?;
             let (first, second) = (self.variable(op, &args[2])?, self.variable(op, &args[3])?);
@@ -418,7 +432,7 @@ impl Evaluator {
             return self.done(op, &[init, list, sum, item, body?], ty);
         }
         let name = self.variable(op, &args[0])?;
-        let list = self.eval(&args[1], if op == Bang::Foreach { None } else { expected })?;
+        let list = self.untyped(&args[1], if op == Bang::Foreach { None } else { expected })?;
         let list_ty = self.w.values.type_of(list);
         let is_dag = op == Bang::Foreach && list_ty == TypeId::DAG;
         let element = match self.w.values.element(list_ty) {

@@ -11,7 +11,7 @@ use crate::resolve::Resolver;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Node, Pairs, Type, TypeId, ValueId};
+use crate::value::{Ids, Node, Pairs, Type, TypeId, ValueId};
 
 /// What an unknown name means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,7 @@ impl Evaluator {
                 }
                 let ty = self.w.class(id).ty;
                 let call = self.w.values.call(id, &pairs, ty);
+                self.call_places.entry(call).or_insert(expr.span);
                 self.try_instantiate(call)
             }
             ExprKind::Bang { op, op_span, ty, args } => return self.bang(*op, *op_span, ty.as_deref(), args, expected),
@@ -169,7 +170,7 @@ impl Evaluator {
             let ty = self.w.record(*id).ty;
             return Some(self.w.values.def(*id, ty));
         }
-        if let Some(value) = self.globals.get(&name.name) {
+        if let Some(value) = self.w.globals.get(&name.name) {
             return Some(*value);
         }
         // A record may mention itself; it is looked up when it is finished.
@@ -187,7 +188,7 @@ impl Evaluator {
 
     fn unknown_name(&mut self, name: Ident) {
         let text = self.w.text(name.name).to_owned();
-        let mut candidates: Vec<Symbol> = self.globals.keys().copied().collect();
+        let mut candidates: Vec<Symbol> = self.w.globals.keys().copied().collect();
         candidates.extend(self.w.record_names.keys());
         for scope in &self.scopes {
             match scope {
@@ -312,13 +313,12 @@ impl Evaluator {
     }
 
     fn list(&mut self, items: &[Expr], ty: Option<&TypeExpr>, expected: Option<TypeId>, span: Span) -> Option<ValueId> {
-        let mut element = match ty {
+        let given = match ty {
             Some(ty) => Some(self.type_expr(ty)?),
-            None => expected.and_then(|ty| self.w.values.element(ty)),
+            None => None,
         };
-        if element == Some(TypeId::ANY) {
-            element = None;
-        }
+        let wanted = expected.and_then(|ty| self.w.values.element(ty));
+        let element = given.or(wanted).filter(|ty| *ty != TypeId::ANY);
         let mut values = Vec::with_capacity(items.len());
         let mut good = true;
         for item in items {
@@ -330,34 +330,36 @@ impl Evaluator {
         if !good {
             return None;
         }
-        let element = match element {
-            Some(element) => element,
-            None => {
-                let mut common = TypeId::ANY;
-                for (value, place) in &values {
-                    let ty = self.w.values.type_of(*value);
-                    let Some(joined) = self.w.common_type(common, ty) else {
-                        let (a, b) = (self.w.type_text(common), self.w.type_text(ty));
-                        self.report(
-                            Diagnostic::error(
-                                format!("list elements of types `{a}` and `{b}` have no common type"),
-                                *place,
-                                format!("this is a `{b}`"),
-                            )
-                            .secondary(span, format!("the elements before are `{a}`")),
-                        );
-                        return None;
-                    };
-                    common = joined;
-                }
-                common
+        // The elements decide on the type, whatever is expected; what holds the list converts it.
+        let mut common = TypeId::ANY;
+        for (value, place) in &values {
+            let ty = self.w.values.type_of(*value);
+            if let Some(element) = element
+                && !self.w.type_converts(ty, element)
+            {
+                self.convert_or_report(*value, element, *place)?;
             }
-        };
-        let mut converted = Vec::with_capacity(values.len());
-        for (value, place) in values {
-            converted.push(self.convert_or_report(value, element, place)?);
+            let Some(joined) = self.w.common_type(common, ty) else {
+                let (a, b) = (self.w.type_text(common), self.w.type_text(ty));
+                self.report(
+                    Diagnostic::error(
+                        format!("list elements of types `{a}` and `{b}` have no common type"),
+                        *place,
+                        format!("this is a `{b}`"),
+                    )
+                    .secondary(span, format!("the elements before are `{a}`")),
+                );
+                return None;
+            };
+            common = joined;
         }
-        Some(self.w.values.list(&converted, element))
+        let element = match (given, element) {
+            (Some(given), _) => given,
+            (None, Some(wanted)) if common == TypeId::ANY => wanted,
+            _ => common,
+        };
+        let items: Ids = values.into_iter().map(|one| one.0).collect();
+        Some(self.w.values.list(&items, element))
     }
 
     fn suffix(&mut self, value: ValueId, suffix: &Suffix) -> Option<ValueId> {
@@ -554,18 +556,23 @@ impl Evaluator {
         let mut value = self.eval_in(first, list_wanted, mode)?;
         let ty = self.w.values.type_of(value);
         if self.w.values.element(ty).is_some() {
+            let mut lists = Ids::new();
+            lists.push(value);
             for part in rest {
                 if matches!(part.kind, ExprKind::Str(Symbol::EMPTY)) {
                     continue;
                 }
-                let ty = self.w.values.type_of(value);
-                let more = self.eval(part, Some(ty))?;
-                let Some(common) = self.w.common_type(ty, self.w.values.type_of(more)) else {
+                let more = self.eval(part, list_wanted.or(Some(ty)))?;
+                if self.w.common_type(ty, self.w.values.type_of(more)).is_none() {
                     self.convert_or_report(more, ty, part.span)?;
                     return None;
-                };
-                let (left, right) = (self.w.convert(value, common)?, self.w.convert(more, common)?);
-                value = self.fold_paste(left, right, common);
+                }
+                lists.push(more);
+            }
+            value = lists.pop()?;
+            for list in lists.into_iter().rev() {
+                let ty = self.concatenated_type(list, ty);
+                value = self.fold_paste(list, value, ty);
             }
             return Some(value);
         }

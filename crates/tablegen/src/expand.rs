@@ -9,6 +9,7 @@ use crate::build::{ArgValue, Owner};
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::{Entry, Evaluator, Loop, MulticlassData, Scope};
 use crate::resolve::Resolver;
+use crate::shape::Link;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::value::{ClassId, Node, TypeId, ValueId};
@@ -71,13 +72,14 @@ impl Evaluator {
         substitutions: &mut Vec<(Symbol, ValueId)>,
         is_final: bool,
         out: &mut Option<&mut Vec<Entry>>,
-        place: Option<Span>,
+        place: Option<Link>,
     ) {
         for entry in entries {
             if self.stopped {
                 return;
             }
             if let Entry::Loop(one) = entry {
+                let place = place.map(|link| Link { shown: false, ..link });
                 self.expand_loop(one, substitutions, is_final, out, place);
                 continue;
             }
@@ -89,7 +91,9 @@ impl Evaluator {
                     if let Some(place) = place {
                         proto.chain = self.w.chains.push(proto.chain, place);
                     }
+                    let old = if self.tracing { proto.cells.clone() } else { Vec::new() };
                     self.resolve_proto(&mut proto, &mut r);
+                    self.trace_changes(&mut proto, &old, place.map(|link| link.span));
                     self.spend(1 + proto.cells.len() as u64 / 8);
                     self.emit(Entry::Record(proto), out);
                 }
@@ -116,7 +120,7 @@ impl Evaluator {
         substitutions: &mut Vec<(Symbol, ValueId)>,
         is_final: bool,
         out: &mut Option<&mut Vec<Entry>>,
-        place: Option<Span>,
+        place: Option<Link>,
     ) {
         let mut r = Resolver::new();
         r.is_final = is_final;
@@ -251,11 +255,12 @@ impl Evaluator {
         substitutions.push((self.multiclasses[at].name_var, own_name));
         let entries = Rc::clone(&self.multiclasses[at].entries);
         let mut out = Vec::new();
-        self.expand(&entries, &mut substitutions, is_final, &mut Some(&mut out), place);
+        let link = place.map(|span| Link { span, shown: true });
+        self.expand(&entries, &mut substitutions, is_final, &mut Some(&mut out), link);
         Some(out)
     }
 
-    pub(crate) fn defm(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef]) {
+    pub(crate) fn defm(&mut self, name: Option<&Expr>, parents: &[ClassRef]) {
         let own_name = match self.object_name(name) {
             Some(value) => value,
             None if name.is_some() => return,
@@ -272,7 +277,6 @@ impl Evaluator {
                 }
             }
         };
-        let place = name.map_or(keyword, |name| name.span);
         let is_final = self.at_top();
         let mut entries = Vec::new();
         let mut classes = Vec::new();
@@ -288,7 +292,7 @@ impl Evaluator {
                 }
                 continue;
             }
-            if let Some(more) = self.use_multiclass(parent, own_name, is_final, Some(place)) {
+            if let Some(more) = self.use_multiclass(parent, own_name, is_final, Some(parent.span)) {
                 entries.extend(more);
             }
         }

@@ -15,6 +15,8 @@ impl Evaluator {
     /// `op` applied to `args`; the value of type `ty`, or the operator itself if it has to wait.
     pub(crate) fn fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> ValueId {
         match self.try_fold(op, args, ty, r) {
+            // The arm of an `!if` that is taken keeps its own type.
+            Some(value) if op == Bang::If => value,
             Some(value) => self.w.convert(value, ty).unwrap_or(value),
             None => self.w.values.op(op, args, ty),
         }
@@ -260,7 +262,8 @@ impl Evaluator {
                 }
                 Some(self.w.values.list(&out, element))
             }
-            (Node::Int(_), _) => None,
+            // Numbers and bits that do not fit stay as they are; the field that holds them says why.
+            _ if !self.w.values.is_record(ty) => None,
             _ => {
                 let text = self.w.brief(arg);
                 let (have, want) = (self.w.type_text(self.w.values.type_of(arg)), self.w.type_text(ty));
@@ -371,7 +374,7 @@ impl Evaluator {
             .collect();
         found.sort_by(|a, b| {
             let text = |id| self.w.text(self.w.record(id).name);
-            text(*a).cmp(text(*b))
+            crate::text::numeric_order(text(*a), text(*b))
         });
         self.spend(self.w.order.len() as u64);
         let items: Vec<ValueId> = found

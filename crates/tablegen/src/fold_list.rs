@@ -61,6 +61,7 @@ impl Evaluator {
                 if op == Bang::Head {
                     return Some(*first);
                 }
+                let ty = self.concatenated_type(args[0], ty);
                 Some(self.make_list(rest, ty))
             }
             Bang::ListConcat => {
@@ -99,6 +100,7 @@ impl Evaluator {
                 let (items, gone) = (self.list_items(args[0])?, self.list_items(args[1])?);
                 let gone: rustc_hash::FxHashSet<ValueId> = gone.into_iter().collect();
                 let kept: Vec<ValueId> = items.into_iter().filter(|item| !gone.contains(item)).collect();
+                let ty = self.concatenated_type(args[0], ty);
                 Some(self.make_list(&kept, ty))
             }
             Bang::Range => self.fold_range(args, ty),
@@ -128,7 +130,7 @@ impl Evaluator {
                 for item in items {
                     out.push(self.apply(args[2], &[(args[0], item)], r));
                 }
-                Some(self.converted_list(&out, ty))
+                Some(self.make_list(&out, ty))
             }
             Bang::Filter => {
                 let items = self.list_items(args[1])?;
@@ -139,6 +141,7 @@ impl Evaluator {
                         out.push(item);
                     }
                 }
+                let ty = self.concatenated_type(args[1], ty);
                 Some(self.make_list(&out, ty))
             }
             Bang::Foldl => {
@@ -146,7 +149,6 @@ impl Evaluator {
                 let mut value = args[0];
                 for item in items {
                     value = self.apply(args[4], &[(args[2], value), (args[3], item)], r);
-                    value = self.w.convert(value, ty).unwrap_or(value);
                 }
                 Some(value)
             }
@@ -162,15 +164,6 @@ impl Evaluator {
             Some(element) if element != TypeId::ANY => own,
             _ => ty,
         }
-    }
-
-    fn converted_list(&mut self, items: &[ValueId], ty: TypeId) -> ValueId {
-        let element = self.w.values.element(ty).unwrap_or(TypeId::ANY);
-        let items: Vec<ValueId> = items
-            .iter()
-            .map(|item| self.w.convert(*item, element).unwrap_or(*item))
-            .collect();
-        self.make_list(&items, ty)
     }
 
     fn fold_range(&mut self, args: &[ValueId], ty: TypeId) -> Option<ValueId> {
@@ -413,6 +406,7 @@ impl Evaluator {
                 None => return waiting(self),
             }
         }
+        let ty = self.concatenated_type(base, ty);
         self.make_list(&out, ty)
     }
 }

@@ -111,7 +111,7 @@ impl Json<'_> {
         self.names(&declared);
         self.text.push_str(",\"!locs\":");
         let places: Vec<String> = std::iter::once(record.proto.span)
-            .chain(world.chains.spans(record.proto.chain))
+            .chain(world.chains.shown(record.proto.chain))
             .map(|span| {
                 let place = sources.location(span);
                 let file = std::path::Path::new(place.file)

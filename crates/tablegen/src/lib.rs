@@ -31,6 +31,7 @@
 
 mod ast;
 mod build;
+mod detailed;
 mod diagnostic;
 mod eval;
 mod eval_bang;
@@ -38,6 +39,8 @@ mod eval_value;
 mod expand;
 mod fold;
 mod fold_list;
+pub mod fuzz;
+mod history;
 mod json;
 mod lexer;
 mod parse_value;
@@ -57,11 +60,14 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-pub use diagnostic::{Diagnostic, Label, Severity, render};
+pub use detailed::print_detailed_records;
+pub use diagnostic::{Diagnostic, Label, Severity, closest, render};
+pub use history::{Step, StepKind};
 pub use json::dump_json;
-pub use print::print_records;
+pub use print::{print_enums, print_records};
 pub use records::{AccessError, BitValue, Class, Dag, Field, Record, RecordKeeper, TypeKind, Value, ValueKind};
 pub use source::{FileId, Location, SourceFile, SourceMap, Span};
+pub use text::numeric_order;
 
 /// How to read a program.
 #[derive(Clone, Debug)]
@@ -72,6 +78,8 @@ pub struct Options {
     pub defines: Vec<String>,
     /// Files that need not exist on disk, by the path under which they are opened; looked at first.
     pub files: FxHashMap<PathBuf, String>,
+    /// Keep the steps that give fields their values, for [`Record::history`]. Takes time and memory.
+    pub trace: bool,
     /// Steps of evaluation after which a program is stopped. One step is about 50 ns.
     pub step_limit: u64,
 }
@@ -82,6 +90,7 @@ impl Default for Options {
             include_dirs: Vec::new(),
             defines: Vec::new(),
             files: FxHashMap::default(),
+            trace: false,
             step_limit: 1_000_000_000,
         }
     }
@@ -144,6 +153,7 @@ fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
     let run = |mut sources: SourceMap| {
         let mut parser = parser::Parser::new(lexer::Lexer::new(file, options, &mut sources));
         let mut evaluator = eval::Evaluator::new(options.step_limit);
+        evaluator.tracing = options.trace;
         // Each statement is done before the next is read: its tree is small, and near.
         while let Some(statement) = parser.next_statement() {
             evaluator.diagnostics.append(&mut parser.lexer.diagnostics);

@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
                 self.expect(Tok::Colon, "before the multiclass of a `defm`")?;
                 let parents = self.class_refs()?;
                 self.expect(Tok::Semi, "at the end of a `defm`")?;
-                Ok(Stmt::Defm { name, keyword, parents })
+                Ok(Stmt::Defm { name, parents })
             }
             Kw::Multiclass => {
                 self.advance();

@@ -18,7 +18,7 @@ impl World {
     }
 
     /// `type name = value`. A code fragment shows its own type word.
-    fn declaration(&self, name: Symbol, ty: TypeId, value: ValueId, out: &mut String) {
+    pub(crate) fn declaration(&self, name: Symbol, ty: TypeId, value: ValueId, out: &mut String) {
         if matches!(self.values.node(value), crate::value::Node::Code(_)) {
             out.push_str("code");
         } else {
@@ -102,4 +102,25 @@ pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<
         out.write_all(text.as_bytes())?;
     }
     Ok(())
+}
+
+/// Writes the names of the records that derive from the class called `class`, `S2` before `S10`.
+///
+/// # Errors
+/// Those of `out`, and [`io::ErrorKind::NotFound`] if there is no such class.
+pub fn print_enums(records: &RecordKeeper, class: &str, out: &mut dyn Write) -> io::Result<()> {
+    if records.class(class).is_none() {
+        let message = format!("the class `{class}` is not defined");
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+    let mut names: Vec<&str> = records
+        .defs_derived_from(class)
+        .iter()
+        .map(crate::Record::name)
+        .collect();
+    names.sort_by(|a, b| crate::text::numeric_order(a, b));
+    for name in names {
+        write!(out, "{name}, ")?;
+    }
+    writeln!(out)
 }

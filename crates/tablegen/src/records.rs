@@ -179,6 +179,12 @@ impl From<AccessError> for Diagnostic {
 type Access<T> = Result<T, AccessError>;
 
 impl<'a> Record<'a> {
+    pub(crate) fn world(&self) -> &'a World {
+        &self.keeper.world
+    }
+    pub(crate) fn proto(&self) -> &'a crate::world::Proto {
+        &self.data().proto
+    }
     fn data(&self) -> &'a crate::world::RecordData {
         self.keeper.world.record(self.id)
     }

@@ -245,6 +245,11 @@ impl Evaluator {
                     arg.0 = self.resolve(arg.0, r);
                 }
                 let call = self.w.values.call(class, &args, ty);
+                if call != id
+                    && let Some(place) = self.call_places.get(&id).copied()
+                {
+                    self.call_places.entry(call).or_insert(place);
+                }
                 self.try_instantiate(call)
             }
             Node::Field(base, field) => {
@@ -304,8 +309,7 @@ impl Evaluator {
             Bang::If => {
                 let test = self.resolve(kids[0], r);
                 if let Some(test) = self.w.as_int(test) {
-                    let arm = self.resolve(kids[if test != 0 { 1 } else { 2 }], r);
-                    return self.w.convert(arm, ty).unwrap_or(arm);
+                    return self.resolve(kids[if test != 0 { 1 } else { 2 }], r);
                 }
                 smallvec![test, self.resolve(kids[1], r), self.resolve(kids[2], r)]
             }

@@ -17,6 +17,10 @@ pub(crate) struct Place(u32);
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     spans: Vec<Span>,
+    /// Of values that only pass an argument on: where the class does so.
+    passed: FxHashMap<Place, Place>,
+    /// Places of values that a field got once more, by the place of the value and the earlier one of the field.
+    again: FxHashMap<(Place, Place), Place>,
 }
 
 impl Places {
@@ -25,6 +29,31 @@ impl Places {
             self.spans.push(span);
         }
         Place(self.spans.len() as u32 - 1)
+    }
+    /// The place of an argument that `field`, written in a class, passes on.
+    pub(crate) fn add_passed(&mut self, argument: Span, field: Place) -> Place {
+        let place = Place(self.spans.len() as u32);
+        self.spans.push(argument);
+        self.passed.insert(place, field);
+        place
+    }
+    /// The place of a value that a field gets by being declared or inherited once more, which does not count as setting it.
+    pub(crate) fn add_again(&mut self, value: Place, earlier: Place) -> Place {
+        if let Some(known) = self.again.get(&(value, earlier)) {
+            return *known;
+        }
+        let place = self.add_passed(self.span(value), earlier);
+        self.again.insert((value, earlier), place);
+        place
+    }
+    /// The place of a value that is given to a field whose name stands at `name`.
+    pub(crate) fn add_value(&mut self, value: Span, name: Span) -> Place {
+        let name = self.add(name);
+        self.add_passed(value, name)
+    }
+    /// Where the field itself was declared or set last.
+    pub(crate) fn setter(&self, place: Place) -> Place {
+        self.passed.get(&place).map_or(place, |field| self.setter(*field))
     }
     pub(crate) fn span(&self, place: Place) -> Span {
         let nowhere = Span::new(FileId(0), 0, 0);
@@ -203,29 +232,46 @@ impl Chain {
     pub(crate) const EMPTY: Chain = Chain(u32::MAX);
 }
 
+/// A place in a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Link {
+    pub(crate) span: Span,
+    /// Dumps show it: llvm-tblgen forgets those that were passed through a loop or `if`.
+    pub(crate) shown: bool,
+}
+
 /// All chains: each is a place and the chain it continues.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
-    links: Vec<(Chain, Span)>,
-    known: FxHashMap<(Chain, Span), Chain>,
+    links: Vec<(Chain, Link)>,
+    known: FxHashMap<(Chain, Link), Chain>,
 }
 
 impl Chains {
     /// `chain` with one more place, farther out.
-    pub(crate) fn push(&mut self, chain: Chain, span: Span) -> Chain {
-        *self.known.entry((chain, span)).or_insert_with(|| {
-            self.links.push((chain, span));
+    pub(crate) fn push(&mut self, chain: Chain, link: Link) -> Chain {
+        *self.known.entry((chain, link)).or_insert_with(|| {
+            self.links.push((chain, link));
             Chain(self.links.len() as u32 - 1)
         })
     }
     /// The places, the innermost first.
-    pub(crate) fn spans(&self, mut chain: Chain) -> Vec<Span> {
+    pub(crate) fn spans(&self, chain: Chain) -> Vec<Span> {
+        self.links(chain).map(|link| link.span).collect()
+    }
+    /// The places that dumps show, the innermost first.
+    pub(crate) fn shown(&self, chain: Chain) -> Vec<Span> {
+        self.links(chain)
+            .filter(|link| link.shown)
+            .map(|link| link.span)
+            .collect()
+    }
+    fn links(&self, mut chain: Chain) -> impl Iterator<Item = Link> {
         let mut out = Vec::new();
-        while let Some((inner, span)) = self.links.get(chain.0 as usize) {
-            out.push(*span);
+        while let Some((inner, link)) = self.links.get(chain.0 as usize) {
+            out.push(*link);
             chain = *inner;
         }
-        out.reverse();
-        out
+        out.into_iter().rev()
     }
 }

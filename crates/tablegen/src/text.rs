@@ -1,5 +1,6 @@
 //! Values and types as llvm-tblgen prints them.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use crate::strings::Symbol;
@@ -171,7 +172,7 @@ impl World {
         out.push('!');
         out.push_str(op.text());
         match op {
-            Bang::Cast | Bang::GetDagOp | Bang::GetDagArg => {
+            Bang::Cast | Bang::GetDagArg => {
                 let _ = write!(out, "<{}>", self.type_text(self.values.type_of(id)));
             }
             Bang::IsA | Bang::Exists => {
@@ -220,4 +221,24 @@ impl World {
     pub(crate) fn intern(&mut self, text: &str) -> Symbol {
         self.strings.intern(text)
     }
+}
+
+/// The order of names in which `S2` comes before `S10`: where both have digits, the shorter number is less.
+pub fn numeric_order(a: &str, b: &str) -> Ordering {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let digits = |text: &[u8], at: usize| text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut at = 0;
+    while at < a.len() && at < b.len() {
+        let (left, right) = (digits(a, at), digits(b, at));
+        let order = if left > 0 && right > 0 {
+            left.cmp(&right).then_with(|| a[at..at + left].cmp(&b[at..at + right]))
+        } else {
+            a[at].cmp(&b[at])
+        };
+        if order.is_ne() {
+            return order;
+        }
+        at += left.max(1);
+    }
+    a.len().cmp(&b.len())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::history::StepData;
 use crate::shape::{Chain, Chains, ClassList, ClassLists, FieldDecl, Joins, Layout, Place, Places};
 use crate::source::Span;
 use crate::strings::{Strings, Symbol, SymbolMap};
@@ -63,6 +64,8 @@ pub(crate) struct Proto {
     pub(crate) dumps: Vec<(ValueId, Span)>,
     /// The `defm`s and class values it came through, the innermost first.
     pub(crate) chain: Chain,
+    /// How the fields got their values, while that is asked for.
+    pub(crate) history: Vec<StepData>,
     pub(crate) anonymous: bool,
     /// A fault in it is reported already; what stays open because of that is no news.
     pub(crate) faulty: bool,
@@ -80,6 +83,7 @@ impl Proto {
             asserts: Vec::new(),
             dumps: Vec::new(),
             chain: Chain::EMPTY,
+            history: Vec::new(),
             anonymous: false,
             faulty: false,
         }
@@ -150,6 +154,8 @@ pub(crate) struct World {
     pub(crate) record_names: SymbolMap<RecordId>,
     /// Finished records in the order they were finished.
     pub(crate) order: Vec<RecordId>,
+    /// `defvar`s and `defset`s of the top level.
+    pub(crate) globals: FxHashMap<Symbol, ValueId>,
     pub(crate) places: Places,
     pub(crate) lists: ClassLists,
     pub(crate) chains: Chains,
@@ -368,7 +374,9 @@ impl World {
             }
             (Node::Def(_), Type::Record(_)) => self.type_is(from, ty).then_some(id),
             (_, Type::Bits(1)) if from == TypeId::BIT => Some(self.values.bits(&[id])),
-            (_, Type::Bit) if matches!(self.values.get_type(from), Type::Bits(1)) => Some(self.bit_of(id, 0)),
+            (_, Type::Bit) if matches!(self.values.get_type(from), Type::Bits(1)) => {
+                Some(self.values.op(crate::token::Bang::Cast, &[id], ty))
+            }
             _ if self.type_is(from, ty) => Some(id),
             _ if self.values.is_open(id) && self.type_converts(from, ty) => {
                 Some(self.values.op(crate::token::Bang::Cast, &[id], ty))

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use tablegen::{Options, Parsed, parse_str};
+use tablegen::fuzz::exercise;
+use tablegen::{Options, parse_str};
 
 fn options() -> Options {
     Options {
@@ -11,18 +12,6 @@ fn options() -> Options {
         step_limit: 3_000_000,
         ..Options::default()
     }
-}
-
-/// Reads a program and everything a user can ask about it.
-fn exercise(text: &str) -> Parsed {
-    let parsed = parse_str("hostile.td", text, &options());
-    let _ = parsed.render_diagnostics();
-    if !parsed.has_errors() {
-        let mut out = std::io::sink();
-        tablegen::print_records(&parsed.records, &mut out).expect("a sink takes everything");
-        tablegen::dump_json(&parsed.records, &parsed.sources, &mut out).expect("a sink takes everything");
-    }
-    parsed
 }
 
 fn must_fail(text: &str) {
@@ -251,4 +240,23 @@ fn mutations() {
             Err(_) => panic!("round {round} panics:\n{text}"),
         }
     }
+}
+
+#[test]
+fn grammar() {
+    let mut random = Random(0x1234_5678_9ABC_DEF1);
+    let mut accepted = 0;
+    for round in 0..400 {
+        let bytes: Vec<u8> = (0..random.next(300)).map(|_| random.next(256) as u8).collect();
+        let text = tablegen::fuzz::program(&bytes);
+        let result = std::panic::catch_unwind(|| exercise(&text));
+        let Ok(parsed) = result else {
+            panic!("round {round} panics:\n{text}");
+        };
+        let messages = parsed.render_diagnostics();
+        assert!(!messages.contains("could not be run"), "round {round} panics:\n{text}");
+        accepted += usize::from(!parsed.has_errors());
+    }
+    // A grammar whose programs are all refused would test little.
+    assert!(accepted > 40, "only {accepted} of 400 programs are accepted");
 }

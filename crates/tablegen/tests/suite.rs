@@ -1,10 +1,11 @@
-//! Drop a `.td` file into a folder and it is a test: `pass` compares the records as text, `json` as JSON, `fail` the messages.
+//! Drop a `.td` file into a folder and it is a test: `pass` compares the records as text, `json` as JSON, `detailed` the records with
+//! their places, `dump` the output of `dump` and the warnings of a good program, `fail` the messages of a wrong one.
 //! `CRANELIFT_TEST_BLESS=1` rewrites the expectations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tablegen::{Options, Parsed, dump_json, parse_str, print_records};
+use tablegen::{Options, Parsed, dump_json, parse_str, print_detailed_records, print_records};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -99,4 +100,63 @@ fn fail() -> Result<(), Failure> {
         assert!(parsed.has_errors(), "a program in `fail` is accepted");
         Ok(parsed.render_diagnostics())
     })
+}
+
+#[test]
+fn detailed() -> Result<(), Failure> {
+    run("detailed", "detailed", |parsed| {
+        good(parsed)?;
+        let mut out = Vec::new();
+        print_detailed_records(&parsed.records, &parsed.sources, &mut out)?;
+        Ok(String::from_utf8(out)?)
+    })
+}
+
+#[test]
+fn dump() -> Result<(), Failure> {
+    run("dump", "messages", |parsed| {
+        good(parsed)?;
+        Ok(parsed.render_diagnostics())
+    })
+}
+
+/// Every accepted program gives the records of llvm-tblgen as JSON: names, values, numbers of anonymous records, places. Only where
+/// `LLVM_TBLGEN` names the program, and not for what release 22 does not know or does differently.
+#[test]
+fn same_as_llvm() -> Result<(), Failure> {
+    let Some(peer) = std::env::var_os("LLVM_TBLGEN") else {
+        return Ok(());
+    };
+    let mut different = Vec::new();
+    for name in ["pass", "json", "detailed"] {
+        for entry in fs::read_dir(folder(name))? {
+            let path = entry?.path();
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if path.extension().is_none_or(|extension| extension != "td")
+                || stem == "differs"
+                || stem == "later-releases"
+            {
+                continue;
+            }
+            let mut command = std::process::Command::new(&peer);
+            command.arg("--dump-json").arg("-I").arg(folder("include")).arg(&path);
+            let theirs = command.output()?;
+            let options = Options {
+                include_dirs: vec![folder("include")],
+                ..Options::default()
+            };
+            let parsed = tablegen::parse_file(&path, &options);
+            let mut ours = Vec::new();
+            dump_json(&parsed.records, &parsed.sources, &mut ours)?;
+            if theirs.stdout != ours {
+                different.push(path.display().to_string());
+            }
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "other JSON than llvm-tblgen:\n{}",
+        different.join("\n")
+    );
+    Ok(())
 }

@@ -8,6 +8,9 @@
 //!   relations, hardware view, relocations, errata);
 //! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns.
 //!
+//! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
+//!   `GenericEnum` and `GenericTable` records. They know no target.
+//!
 //! [`build`] has an entry for each that build scripts call.
 //!
 //! # Contract
@@ -26,11 +29,17 @@
 
 pub mod build;
 mod emit;
+mod instr_map;
 mod isle;
 mod load;
 pub mod model;
+mod relation;
+mod rust_names;
+mod searchable_tables;
 mod tree;
 
 pub use emit::emit_mc;
+pub use instr_map::instr_map;
 pub use isle::emit_isle;
 pub use load::load;
+pub use searchable_tables::searchable_tables;

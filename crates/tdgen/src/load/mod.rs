@@ -67,7 +67,7 @@ struct Loader<'a> {
 }
 
 /// A fault with its place.
-fn fault(span: Span, message: impl Into<String>) -> Diagnostic {
+pub(crate) fn fault(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
         message: message.into(),
@@ -81,7 +81,7 @@ fn fault(span: Span, message: impl Into<String>) -> Diagnostic {
 }
 
 /// Adds a second place to a fault.
-fn also(mut diagnostic: Diagnostic, span: Span, message: impl Into<String>) -> Diagnostic {
+pub(crate) fn also(mut diagnostic: Diagnostic, span: Span, message: impl Into<String>) -> Diagnostic {
     diagnostic.labels.push(Label {
         span,
         message: message.into(),
@@ -149,7 +149,7 @@ impl<'a> Loader<'a> {
 }
 
 /// The span of a field's value, or of the record if it has no such field.
-fn field_span(record: Record<'_>, field: &str) -> Span {
+pub(crate) fn field_span(record: Record<'_>, field: &str) -> Span {
     record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
@@ -190,7 +190,7 @@ fn constant_bits(record: Record<'_>, field: &str) -> Result<u32, Diagnostic> {
 }
 
 /// A string field that may be missing or unset.
-fn text_or_empty(record: Record<'_>, field: &str) -> String {
+pub(crate) fn text_or_empty(record: Record<'_>, field: &str) -> String {
     if record.field(field).is_none() {
         return String::new();
     }
@@ -201,7 +201,7 @@ fn text_or_empty(record: Record<'_>, field: &str) -> String {
 }
 
 /// A name that becomes an identifier of Rust.
-fn identifier(name: &str, span: Span) -> Result<(), Diagnostic> {
+pub(crate) fn identifier(name: &str, span: Span) -> Result<(), Diagnostic> {
     let mut chars = name.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
     let goes_on = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -213,7 +213,7 @@ fn identifier(name: &str, span: Span) -> Result<(), Diagnostic> {
 }
 
 /// Words that cannot be names.
-const KEYWORDS: &[&str] = &[
+pub(crate) const KEYWORDS: &[&str] = &[
     "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
     "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super",

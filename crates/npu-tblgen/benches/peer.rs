@@ -1,5 +1,5 @@
 //! Speed and memory on targets of the size of LLVM's largest, beside llvm-tblgen where one is found: `LLVM_TBLGEN`, then the
-//! search path, then where Debian puts it. `cargo bench -p tablegen --bench peer -- [wide|deep] [percent of full size]`.
+//! search path, then where Debian puts it. `cargo bench -p npu-tblgen --bench peer -- [wide|deep] [percent of full size]`.
 //!
 //! Wall time is the least of a few runs, taken in turns; peak memory is what the system counted for the process.
 

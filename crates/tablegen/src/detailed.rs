@@ -1,0 +1,143 @@
+//! `--print-detailed-records`: variables, classes and records with the places they come from, like llvm-tblgen but for its
+//! statistics on its own memory.
+
+use std::io::{self, Write};
+
+use crate::records::RecordKeeper;
+use crate::shape::Place;
+use crate::source::{SourceMap, Span};
+use crate::strings::Symbol;
+use crate::value::ClassId;
+use crate::world::{Proto, World};
+
+struct Printer<'a> {
+    world: &'a World,
+    sources: &'a SourceMap,
+    out: &'a mut dyn Write,
+    text: String,
+}
+
+/// Writes global variables, classes and records with everything known of them. The first file of `sources` is named in the heading.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Write) -> io::Result<()> {
+    let world = &records.world;
+    let mut printer = Printer {
+        world,
+        sources,
+        out,
+        text: String::new(),
+    };
+    let file = sources.files().next().map_or("", |file| file.name());
+    writeln!(printer.out, "DETAILED RECORDS for file {file}\n")?;
+
+    let mut globals: Vec<Symbol> = world.globals.keys().copied().collect();
+    globals.sort_unstable_by_key(|name| world.text(*name));
+    printer.heading("Global Variables", globals.len())?;
+    for name in globals {
+        let value = world.value_text(world.globals[&name]);
+        writeln!(printer.out, "{} = {value}", world.text(name))?;
+    }
+
+    let mut classes: Vec<ClassId> = (0..world.classes.len() as u32).map(ClassId).collect();
+    classes.sort_unstable_by_key(|id| world.text(world.class(*id).name));
+    writeln!(printer.out)?;
+    printer.heading("Classes", classes.len())?;
+    for (at, id) in classes.iter().enumerate() {
+        if at > 0 {
+            writeln!(printer.out)?;
+        }
+        let class = world.class(*id);
+        printer.title(class.name, class.proto.span)?;
+        if class.params.is_empty() {
+            writeln!(printer.out, "  Template args: (none)")?;
+        } else {
+            writeln!(printer.out, "  Template args:")?;
+        }
+        for param in class.params.iter() {
+            printer.text.clear();
+            world.declaration(param.qualified, param.ty, param.default, &mut printer.text);
+            let place = printer.place(param.span);
+            writeln!(printer.out, "    {}  {place}", printer.text)?;
+        }
+        printer.body(&class.proto)?;
+    }
+
+    writeln!(printer.out)?;
+    printer.heading("Records", records.sorted().len())?;
+    for (at, id) in records.sorted().iter().enumerate() {
+        if at > 0 {
+            writeln!(printer.out)?;
+        }
+        let record = world.record(*id);
+        printer.title(record.name, record.proto.span)?;
+        let chain = world.chains.shown(record.proto.chain);
+        if !chain.is_empty() {
+            write!(printer.out, "  Defm sequence:")?;
+            for span in chain.iter().rev().chain([&record.proto.span]) {
+                let place = printer.place(*span);
+                write!(printer.out, " {place}")?;
+            }
+            writeln!(printer.out)?;
+        }
+        printer.body(&record.proto)?;
+    }
+    Ok(())
+}
+
+impl Printer<'_> {
+    fn heading(&mut self, what: &str, count: usize) -> io::Result<()> {
+        writeln!(self.out, "-------------------- {what} ({count}) --------------------\n")
+    }
+
+    /// `|file:line|`.
+    fn place(&self, span: Span) -> String {
+        let place = self.sources.location(span);
+        let file = std::path::Path::new(place.file).file_name();
+        let file = file.map_or_else(|| place.file.into(), |name| name.to_string_lossy());
+        format!("|{file}:{}|", place.line)
+    }
+
+    fn title(&mut self, name: Symbol, span: Span) -> io::Result<()> {
+        let place = self.place(span);
+        writeln!(self.out, "{}  {place}", self.world.text(name))
+    }
+
+    /// Where a field was declared or set last, whatever passed its value in.
+    fn setter(&self, place: Place) -> String {
+        self.place(self.world.span(self.world.places.setter(place)))
+    }
+
+    fn body(&mut self, proto: &Proto) -> io::Result<()> {
+        let world = self.world;
+        write!(self.out, "  Superclasses:")?;
+        let supers = world.supers(proto);
+        if supers.is_empty() {
+            write!(self.out, " (none)")?;
+        }
+        for class in supers {
+            let name = world.text(world.class(*class).name);
+            if world.lists.get(proto.direct).contains(class) {
+                write!(self.out, " {name}")?;
+            } else {
+                write!(self.out, " ({name})")?;
+            }
+        }
+        writeln!(self.out)?;
+        if proto.cells.is_empty() {
+            return writeln!(self.out, "  Fields: (none)");
+        }
+        writeln!(self.out, "  Fields:")?;
+        for field in proto.fields() {
+            self.text.clear();
+            if field.nonconcrete {
+                self.text.push_str("field ");
+            }
+            world.declaration(field.name, field.ty, field.value, &mut self.text);
+            let place = self.setter(field.span);
+            writeln!(self.out, "    {}  {place}", self.text)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! How fields got their values: the steps, each with its place. Kept only if [`Options::trace`](crate::Options::trace) asks for it.
+
+use crate::eval::Evaluator;
+use crate::records::Record;
+use crate::source::Span;
+use crate::strings::Symbol;
+use crate::value::{ClassId, RecordId, ValueId};
+use crate::world::{Cell, FieldData, Proto};
+
+/// What a step was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum StepKind {
+    /// The declaration of the field.
+    Declared,
+    /// A declaration of a field that was there already.
+    Redeclared,
+    /// A `let` in a body.
+    Let,
+    /// A `let ... in` around the class or record.
+    EnclosingLet,
+    /// Template arguments, where something derives from a class.
+    Arguments,
+    /// A class that was inherited after the field was there, and has it too.
+    Inherited,
+    /// The arguments of a multiclass, or the variable of a loop.
+    Multiplied,
+    /// The last resolution, which puts the final values of other fields in.
+    Resolved,
+}
+
+impl StepKind {
+    /// The step in a few words.
+    pub fn text(self) -> &'static str {
+        match self {
+            StepKind::Declared => "declared",
+            StepKind::Redeclared => "declared again",
+            StepKind::Let => "set by a `let` in the body",
+            StepKind::EnclosingLet => "set by an enclosing `let`",
+            StepKind::Arguments => "template arguments put in",
+            StepKind::Inherited => "inherited once more",
+            StepKind::Multiplied => "arguments of a multiclass or a loop variable put in",
+            StepKind::Resolved => "values of other fields put in",
+        }
+    }
+}
+
+/// A step as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepData {
+    field: Symbol,
+    kind: StepKind,
+    span: Span,
+    value: ValueId,
+}
+
+/// One step on the way of a field to its value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// What it was.
+    pub kind: StepKind,
+    /// Where it is written.
+    pub span: Span,
+    /// The value the field had then, as text.
+    pub value: String,
+}
+
+impl Record<'_> {
+    /// The steps that gave the field its value, the first one first; empty without [`Options::trace`](crate::Options::trace).
+    pub fn history(&self, field: &str) -> Vec<Step> {
+        let world = self.world();
+        let Some(field) = world.strings.lookup(field) else {
+            return Vec::new();
+        };
+        let steps = self.proto().history.iter().filter(|step| step.field == field);
+        let public = |step: &StepData| Step {
+            kind: step.kind,
+            span: step.span,
+            value: world.value_text(step.value),
+        };
+        steps.map(public).collect()
+    }
+}
+
+impl Evaluator {
+    pub(crate) fn trace(&self, proto: &mut Proto, field: Symbol, kind: StepKind, span: Span, value: ValueId) {
+        if self.tracing {
+            proto.history.push(StepData {
+                field,
+                kind,
+                span,
+                value,
+            });
+        }
+    }
+
+    /// What a class brings with it: its own steps, then the values with the arguments put in.
+    pub(crate) fn trace_inherited(&self, proto: &mut Proto, class: ClassId, span: Span) {
+        if !self.tracing {
+            return;
+        }
+        let parent = &self.w.class(class).proto;
+        let known: Vec<Symbol> = proto.history.iter().map(|step| step.field).collect();
+        proto.history.extend_from_slice(&parent.history);
+        for field in parent.fields() {
+            let Some(now) = proto.field(field.name) else {
+                continue;
+            };
+            let kind = if now.value != field.value {
+                StepKind::Arguments
+            } else if known.contains(&field.name) {
+                StepKind::Inherited
+            } else {
+                continue;
+            };
+            // An argument that is passed on is what gave the value.
+            let place = if now.span == field.span {
+                span
+            } else {
+                self.w.span(now.span)
+            };
+            self.trace(proto, field.name, kind, place, now.value);
+        }
+    }
+
+    /// The fields that putting in arguments of a multiclass changed.
+    pub(crate) fn trace_changes(&self, proto: &mut Proto, old: &[Cell], place: Option<Span>) {
+        for (at, old) in old.iter().enumerate() {
+            let field = proto.field_at(at);
+            if field.value != old.value {
+                let span = place.unwrap_or(proto.span);
+                self.trace(proto, field.name, StepKind::Multiplied, span, field.value);
+            }
+        }
+    }
+
+    pub(crate) fn trace_final(&mut self, id: RecordId, field: &FieldData, value: ValueId) {
+        if self.tracing && value != field.value {
+            let span = self.w.span(field.span);
+            let proto = &mut self.w.records[id.0 as usize].proto;
+            proto.history.push(StepData {
+                field: field.name,
+                kind: StepKind::Resolved,
+                span,
+                value,
+            });
+        }
+    }
+}

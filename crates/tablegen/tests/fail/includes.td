@@ -1,0 +1,2 @@
+include "nothing.td"
+include "cycle.td"

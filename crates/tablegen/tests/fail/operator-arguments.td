@@ -1,0 +1,1 @@
+def r; def a { int i = !add("s", 1); int j = !add(1); string s = !strconcat("a", 1); int k = !size(3); bit e = !eq(r, 1); list<int> l = !foreach(3, [1], 2); int h = !head(5); int c = !cast(3); int x = !add<int>(1, 2); dag d = !con((r), 3); int z = !if("s", 1, 2); list<int> f = !filter(x, [1], "s"); }

@@ -1,0 +1,2 @@
+class B<int n> { B b = B<!add(n, 1)>; }
+def z : B<0>;

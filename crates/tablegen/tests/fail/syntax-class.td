@@ -1,0 +1,6 @@
+class { int x; }
+class A<int> { }
+class B : { }
+class C { int ; }
+class D { int x = ; }
+def ok : D;

@@ -1,0 +1,3 @@
+def a;
+/* never /* ends */
+def b;

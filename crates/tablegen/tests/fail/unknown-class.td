@@ -1,0 +1,3 @@
+class Register; def a : Registre;
+class B : Nope<1>;
+def c { Regster r = ?; }

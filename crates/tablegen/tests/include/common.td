@@ -1,0 +1,1 @@
+class Common<int n> { int N = n; }

@@ -1,0 +1,2 @@
+class C<string s> { string v = s; }
+def ok : C<"a" # "b">;

@@ -1,0 +1,1 @@
+def x { int d = -12; int h = 0xFF; int big = 0xFFFFFFFFFFFFFFFF; int b = 0b101; bits<4> w = 0b0101; string s = "tab\t nl\n quote\" back\\"; string j = "a" "b" "c"; code c = [{ if (x) { y; } }]; bit t = true; bit f = false; int plus = +5; list<int> l = [1, 2,]; list<string> e = []; list<int> ty = []<int>; int u = ?; bits<4> bu = {1, ?, 0, ?}; }

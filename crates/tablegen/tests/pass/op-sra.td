@@ -1,0 +1,2 @@
+class C<int a> { int v = !sra(a, 1); }
+def x : C<7>; def y : C<-5>;

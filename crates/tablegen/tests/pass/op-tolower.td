@@ -1,0 +1,2 @@
+class C<string s> { string v = !tolower(s); }
+def x : C<"Hello WORLD 1">;

@@ -1,0 +1,5 @@
+// A default that is overridden late.
+class Greeting { string salutation = "Hi"; string name = "world"; string text = salutation # ", " # name # "!"; }
+def plain : Greeting; def formal : Greeting { let salutation = "Good day"; }
+class Polite<string who> : Greeting { let name = who; let salutation = "Dear"; }
+def letter : Polite<"reader">; let salutation = "Hello" in def top : Polite<"all">;
