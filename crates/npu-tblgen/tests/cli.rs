@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[rustfmt::skip]
 #[path = "gen/instr_map.rs"]
 mod instr_map;
+#[rustfmt::skip]
 #[path = "gen/searchable_tables.rs"]
 mod searchable_tables;
 

@@ -679,10 +679,12 @@ impl Evaluator {
             let field = proto.field_at(at);
             if let Node::Bits(kids) = self.w.values.node(field.value) {
                 let bits = self.w.values.kids(kids);
+                let is_field = |id: ValueId| matches!(self.w.values.node(id), Node::Var(name) if proto.field_index(name).is_some());
+                // A bit of a field, or a whole field of type `bit`.
                 let fine = bits.iter().all(|bit| {
                     !self.w.values.is_open(*bit)
-                        || matches!(self.w.values.node(*bit), Node::VarBit(base, _)
-                            if matches!(self.w.values.node(base), Node::Var(name) if proto.field_index(name).is_some()))
+                        || is_field(*bit)
+                        || matches!(self.w.values.node(*bit), Node::VarBit(base, _) if is_field(base))
                 });
                 if fine {
                     continue;

@@ -65,8 +65,9 @@ pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: 
     }
 
     writeln!(printer.out)?;
-    printer.heading("Records", records.sorted().len())?;
-    for (at, id) in records.sorted().iter().enumerate() {
+    let sorted = records.sorted();
+    printer.heading("Records", sorted.len())?;
+    for (at, id) in sorted.iter().enumerate() {
         if at > 0 {
             writeln!(printer.out)?;
         }

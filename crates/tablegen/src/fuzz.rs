@@ -38,7 +38,7 @@ pub fn exercise(text: &str) -> Parsed {
     let options = Options {
         // Enough for every sensible program, and soon exhausted by an endless one.
         step_limit: 3_000_000,
-        trace: text.len() % 4 == 0,
+        trace: text.len().is_multiple_of(4),
         ..Options::default()
     };
     let parsed = parse_str("fuzz.td", text, &options);

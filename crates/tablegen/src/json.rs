@@ -28,10 +28,11 @@ pub fn dump_json(records: &RecordKeeper, sources: &crate::SourceMap, out: &mut d
         text: String::new(),
         printable: String::new(),
     };
+    let sorted = records.sorted();
     // Keys of an object are in byte order: `!` comes before every name.
     json.text.push_str("{\"!instanceof\":{");
     let mut instances: FxHashMap<ClassId, Vec<RecordId>> = FxHashMap::default();
-    for id in records.sorted() {
+    for id in &sorted {
         for class in world.supers(&world.record(*id).proto) {
             instances.entry(*class).or_default().push(*id);
         }
@@ -51,7 +52,7 @@ pub fn dump_json(records: &RecordKeeper, sources: &crate::SourceMap, out: &mut d
         json.flush(out, BUFFER)?;
     }
     json.text.push_str("},\"!tablegen_json_version\":1");
-    for id in records.sorted() {
+    for id in &sorted {
         json.text.push(',');
         json.record(*id, sources);
         json.flush(out, BUFFER)?;

@@ -1,17 +1,32 @@
 //! The TableGen language: source text to records, without LLVM.
 //!
-//! A program goes through these stages, one file each: lexer (with includes and preprocessor), parser, evaluator. The result
-//! is a [`RecordKeeper`] with typed access to the fields of records, and a list of [`Diagnostic`]s. The crate knows no target and no back end.
+//! A program goes through these stages, one file each: lexer (with includes and preprocessor), parser, evaluator. Each statement is
+//! evaluated before the next one is read. The result is a [`RecordKeeper`] with typed access to the fields of records, and a list of
+//! [`Diagnostic`]s. The crate knows no target and no back end.
 //!
 //! # Contract
 //! - [`parse_file`] and [`parse_str`] return on every input: they do not panic, overflow the stack or run without end. Programs that nest,
 //!   recurse or compute too much are stopped with an error.
 //! - All errors are reported, each once, at the place of the fault. Records are complete only if there are none ([`Parsed::has_errors`]).
-//! - The language is that of LLVM 22, with `!switch`, `!sort` and `let append`/`prepend` of later releases.
+//! - The language is that of LLVM 22, with `!switch`, `!sort` and `let append`/`prepend` of later releases. Names, values, the numbers of
+//!   anonymous records and the order of everything are those of llvm-tblgen.
 //! - The same input gives the same records in the same order.
 //!
+//! # Use
+//! - Programs from disk or from memory: [`Options::files`] is a file system of its own that is looked at first, for the program as well
+//!   as for what it includes.
+//! - Records by name ([`RecordKeeper::def`]) or class ([`RecordKeeper::defs_derived_from`]), their fields by type
+//!   ([`Record::int`], [`Record::string`], [`Record::bits`], ...) with errors that say where the value was written ([`AccessError`]), or as they
+//!   are ([`Value::kind`]).
+//! - Messages as data ([`Diagnostic`]: labels with [`Span`]s, notes), or as text ([`Parsed::render_diagnostics`]).
+//! - The steps that gave a field its value: [`Record::history`], with [`Options::trace`].
+//! - The outputs of llvm-tblgen: [`print_records`], [`print_detailed_records`], [`print_enums`], [`dump_json`].
+//!
+//! The folder `examples` has a program for the first of these and one for the messages.
+//!
 //! # Invariants
-//! - Values are interned: equal values have equal ids, and a value is never changed.
+//! - Values are interned: equal values have equal ids, and a value is never changed. An id carries the flags of its value.
+//! - Records that have the same fields share one layout; a record itself has only values and places.
 //! - Places are kept beside the uses of values (fields, arguments), not in values.
 //!
 //! # Limits
@@ -20,11 +35,19 @@
 //!
 //! # Example
 //! ```
-//! let text = "class Reg<int n> { int Num = n; } def R1 : Reg<1>;";
-//! let parsed = tablegen::parse_str("regs.td", text, &tablegen::Options::default());
+//! use tablegen::{Options, parse_str};
+//!
+//! let mut options = Options::default();
+//! options.files.insert("formats.td".into(), "class Reg<int n> { int Num = n; }".to_owned());
+//! let parsed = parse_str("regs.td", "include \"formats.td\" def R1 : Reg<1>;", &options);
 //! assert!(!parsed.has_errors());
 //! let r1 = parsed.records.def("R1").ok_or("no R1")?;
 //! assert_eq!(r1.int("Num")?, 1);
+//!
+//! // A field of another type is an error that says where the value was written.
+//! let wrong = r1.string("Num").unwrap_err();
+//! assert_eq!(parsed.sources.location(wrong.span).line, 1);
+//! assert_eq!(wrong.to_string(), "record `R1`, field `Num`: expected a string, found `1`");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(missing_docs)]

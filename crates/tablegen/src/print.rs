@@ -93,7 +93,7 @@ pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<
         out.write_all(text.as_bytes())?;
     }
     out.write_all(b"------------- Defs -----------------\n")?;
-    for id in records.sorted() {
+    for id in &records.sorted() {
         text.clear();
         text.push_str("def ");
         let record = world.record(*id);

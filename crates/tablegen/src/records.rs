@@ -1,7 +1,5 @@
 //! The records of a program, for back ends: lookup, iteration and typed access to fields.
 
-use std::sync::OnceLock;
-
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::strings::Symbol;
@@ -12,25 +10,18 @@ use crate::world::{FieldData, World};
 #[derive(Debug, Default)]
 pub struct RecordKeeper {
     pub(crate) world: World,
-    /// Records by name in byte order, once something is printed.
-    sorted: OnceLock<Vec<RecordId>>,
 }
 
 impl RecordKeeper {
     pub(crate) fn new(world: World) -> RecordKeeper {
-        RecordKeeper {
-            world,
-            sorted: OnceLock::new(),
-        }
+        RecordKeeper { world }
     }
 
     /// Records by name in byte order.
-    pub(crate) fn sorted(&self) -> &[RecordId] {
-        self.sorted.get_or_init(|| {
-            let mut sorted = self.world.order.clone();
-            sorted.sort_by_key(|id| self.world.text(self.world.record(*id).name));
-            sorted
-        })
+    pub(crate) fn sorted(&self) -> Vec<RecordId> {
+        let mut sorted = self.world.order.clone();
+        sorted.sort_by_key(|id| self.world.text(self.world.record(*id).name));
+        sorted
     }
 
     fn record(&self, id: RecordId) -> Record<'_> {

@@ -501,16 +501,19 @@ impl<'a> Tables<'a> {
             );
             return;
         }
+        // One string is borrowed already.
+        let text = columns.len() == 1 && columns.iter().all(|at| table.fields[*at].1 == Column::Text);
+        let key = if text { wanted.clone() } else { format!("&{wanted}") };
         let body = if primary {
             format!(
-                "    let at = {rows}.binary_search_by(|row| {}.cmp(&{wanted})).ok()?;\n    {rows}.get(at)\n",
+                "    let at = {rows}.binary_search_by(|row| {}.cmp({key})).ok()?;\n    {rows}.get(at)\n",
                 found("row")
             )
         } else {
             let index = self.index_table(&rows, name, &order);
             let row = found(&format!("{rows}[*row as usize]"));
             format!(
-                "    let at = {index}.binary_search_by(|row| {row}.cmp(&{wanted})).ok()?;\n    {rows}.get({index}[at] as usize)\n"
+                "    let at = {index}.binary_search_by(|row| {row}.cmp({key})).ok()?;\n    {rows}.get({index}[at] as usize)\n"
             )
         };
         let _ = write!(

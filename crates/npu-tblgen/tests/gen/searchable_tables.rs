@@ -44,7 +44,7 @@ static REGS_BY_LOOKUP_REG_BY_NAME: [u32; 3] = [2, 1, 0];
 
 /// The row of `Regs` with this key.
 pub fn lookup_reg_by_name(name: &str) -> Option<&'static RegRow> {
-    let at = REGS_BY_LOOKUP_REG_BY_NAME.binary_search_by(|row| REGS[*row as usize].name.cmp(&name)).ok()?;
+    let at = REGS_BY_LOOKUP_REG_BY_NAME.binary_search_by(|row| REGS[*row as usize].name.cmp(name)).ok()?;
     REGS.get(REGS_BY_LOOKUP_REG_BY_NAME[at] as usize)
 }
 
