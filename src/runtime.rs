@@ -43,7 +43,7 @@ const SOURCES: &[(&str, &str)] = sources![
 ];
 
 /// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
-const DIFFERENCES: &[(&str, &str)] = &[("__npu_f64_sub", "__npu_f64_add")];
+const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__npu_f64_sub", "__npu_f64_add")];
 
 /// Declares the routines: variant, name, words of arguments, words of results.
 macro_rules! routines {
