@@ -17,24 +17,28 @@ pub(crate) struct Place(u32);
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     spans: Vec<Span>,
-    /// Of values that only pass an argument on: where the class does so.
-    passed: FxHashMap<Place, Place>,
+    /// For each the place where a field was declared or set, if the place itself is that of a value that came from elsewhere.
+    setters: Vec<Place>,
     /// Places of values that a field got once more, by the place of the value and the earlier one of the field.
     again: FxHashMap<(Place, Place), Place>,
 }
 
 impl Places {
     pub(crate) fn add(&mut self, span: Span) -> Place {
-        if self.spans.last() != Some(&span) {
-            self.spans.push(span);
+        let last = self.spans.len().wrapping_sub(1);
+        if self.spans.last() == Some(&span) && self.setters[last].0 as usize == last {
+            return Place(last as u32);
         }
-        Place(self.spans.len() as u32 - 1)
+        let place = Place(self.spans.len() as u32);
+        self.spans.push(span);
+        self.setters.push(place);
+        place
     }
     /// The place of an argument that `field`, written in a class, passes on.
     pub(crate) fn add_passed(&mut self, argument: Span, field: Place) -> Place {
         let place = Place(self.spans.len() as u32);
         self.spans.push(argument);
-        self.passed.insert(place, field);
+        self.setters.push(self.setter(field));
         place
     }
     /// The place of a value that a field gets by being declared or inherited once more, which does not count as setting it.
@@ -53,7 +57,7 @@ impl Places {
     }
     /// Where the field itself was declared or set last.
     pub(crate) fn setter(&self, place: Place) -> Place {
-        self.passed.get(&place).map_or(place, |field| self.setter(*field))
+        self.setters.get(place.0 as usize).copied().unwrap_or(place)
     }
     pub(crate) fn span(&self, place: Place) -> Span {
         let nowhere = Span::new(FileId(0), 0, 0);
@@ -106,20 +110,21 @@ impl Layout {
 pub(crate) struct Joined {
     pub(crate) layout: Arc<Layout>,
     pub(crate) positions: Arc<[u32]>,
-    /// The layouts joined are kept alive, as their addresses are the key.
-    _parts: (Arc<Layout>, Arc<Layout>),
 }
+
+/// The layouts joined are kept alive, as their addresses are the key.
+type Kept = (Arc<Layout>, Arc<Layout>);
 
 /// Layouts that were put together before.
 #[derive(Debug, Default)]
 pub(crate) struct Joins {
-    known: FxHashMap<(usize, usize), Joined>,
+    known: FxHashMap<(usize, usize), (Joined, Kept)>,
 }
 
 impl Joins {
     pub(crate) fn join(&mut self, first: &Arc<Layout>, second: &Arc<Layout>) -> Joined {
         let key = (Arc::as_ptr(first) as usize, Arc::as_ptr(second) as usize);
-        if let Some(known) = self.known.get(&key) {
+        if let Some((known, _)) = self.known.get(&key) {
             return known.clone();
         }
         let mut layout = Layout::clone(first);
@@ -137,9 +142,9 @@ impl Joins {
         let joined = Joined {
             layout: Arc::new(layout),
             positions: positions.into(),
-            _parts: (Arc::clone(first), Arc::clone(second)),
         };
-        self.known.insert(key, joined.clone());
+        let kept = (Arc::clone(first), Arc::clone(second));
+        self.known.insert(key, (joined.clone(), kept));
         joined
     }
 }
