@@ -16,6 +16,10 @@ pub struct CompiledCode {
     pub srclocs: Vec<SrcLocRange>,
     /// Where the labelled values of the function live, and for which code offsets.
     pub value_labels: HashMap<ValueLabel, Vec<LabelRange>>,
+    /// For each call with a user stack map where the live references are, by rising offset.
+    pub stack_maps: Vec<StackMap>,
+    /// Debug tags of calls and sequence points, by rising offset.
+    pub debug_tags: Vec<DebugTags>,
     /// The stack frame.
     pub frame: FrameLayout,
     /// Code offset of the start of each basic block, in layout order.
@@ -81,6 +85,45 @@ pub struct SrcLocRange {
     pub end: u32,
     /// The location.
     pub loc: SourceLoc,
+}
+
+/// Where the garbage-collected values of a frame are while a call is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackMap {
+    /// The address that the callee returns to.
+    pub return_offset: u32,
+    /// The values, in the order of the CLIF instruction.
+    pub entries: Vec<StackMapEntry>,
+}
+
+/// A value in a stack map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackMapEntry {
+    /// Its type.
+    pub ty: ir::Type,
+    /// Where it is: bytes above the stack pointer as it is in the body of the function, and at the callee's entry.
+    pub offset: u32,
+}
+
+/// Debug tags, which the compiler hands on without a look.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DebugTags {
+    /// The place they are attached to.
+    pub offset: u32,
+    /// Which side of the place.
+    pub position: TagPosition,
+    /// The tags. Where a stack slot is, [`FrameLayout::stack_slots`] tells.
+    pub tags: Vec<ir::DebugTag>,
+}
+
+/// To which side of a place debug tags belong. At the same offset, a return address and the instruction that follows the
+/// call may each have their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TagPosition {
+    /// The instruction that ends here: a call, by its return address.
+    Behind,
+    /// The instruction that starts here: a sequence point, or the jump of a tail call.
+    InFront,
 }
 
 /// Where a labelled value is during a stretch of code.

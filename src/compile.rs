@@ -46,17 +46,15 @@ pub(crate) fn run(
     let frame = frame::layout(&ctx.func, &vcode, &output, registers, frame_pointer)?;
     let mut items = emit::expand::expand(&vcode, &output, &frame, isa);
     if isa.flags().opt_level() != OptLevel::None {
-        if vcode.labels.is_empty() {
-            emit::copies::run(&mut items, registers, pinned);
-            emit::spread::run(&mut items, registers, pinned);
-        }
+        emit::copies::run(&mut items, registers, pinned);
+        emit::spread::run(&mut items, registers, pinned);
         emit::schedule::run(&mut items);
     }
     if isa.has_erratum("lost_result_before_taken_branch") {
         emit::hazard::run(&mut items);
     }
     emit::relax::run(&mut items);
-    let mut code = emit::encode::encode(&items, &frame, &output)?;
+    let mut code = emit::encode::encode(&items, &frame, &ctx.func)?;
     code.stages.optimized = optimized;
     code.stages.vcode = vcode_text;
     code.stages.regalloc = regalloc_text;

@@ -3,10 +3,14 @@
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::SigInfo;
 use crate::error::{CompileError, Refusal};
+use crate::frame;
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::settings::Atomics;
-use cranelift_codegen::ir::{AliasRegion, Function, GlobalValueData, Inst, InstructionData, Opcode, Type, types};
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, ArgumentPurpose, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef,
+    StackSlot, Type, types,
+};
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
@@ -99,6 +103,7 @@ fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
         .or_else(|| refuse_atomic(func, isa, inst))
         .or_else(|| refuse_callee(func, data))
         .or_else(|| refuse_global(func, data))
+        .or_else(|| refuse_stack_map(func, inst))
         .or_else(|| refuse_float(func, inst))
 }
 
@@ -211,14 +216,35 @@ fn refuse_callee(func: &Function, data: &InstructionData) -> Option<Reason> {
                 }
                 _ => {}
             }
-            refuse_signature(func, func.dfg.ext_funcs[func_ref].signature)
+            refuse_signature(func, opcode, func.dfg.ext_funcs[func_ref].signature)
         }
-        InstructionData::CallIndirect { sig_ref, .. } => refuse_signature(func, sig_ref),
+        InstructionData::CallIndirect { sig_ref, opcode, .. } => refuse_signature(func, opcode, sig_ref),
         _ => None,
     }
 }
 
-fn refuse_signature(func: &Function, sig: cranelift_codegen::ir::SigRef) -> Option<Reason> {
+/// Where a slot with more alignment than the stack starts is only known at run time.
+fn refuse_stack_map(func: &Function, inst: Inst) -> Option<Reason> {
+    let entries = func.dfg.user_stack_map_entries(inst)?;
+    let over_aligned = |slot: StackSlot| frame::is_over_aligned(&func.sized_stack_slots[slot]);
+    let entry = entries.iter().find(|entry| over_aligned(entry.slot))?;
+    let what = format!(
+        "a stack map entry in {}, which is aligned to more than the stack",
+        entry.slot
+    );
+    Some((what, Some("use a slot with the alignment of its type")))
+}
+
+fn refuse_signature(func: &Function, opcode: Opcode, sig: SigRef) -> Option<Reason> {
+    let by_value = |param: &AbiParam| matches!(param.purpose, ArgumentPurpose::StructArgument(_));
+    let leaves = matches!(opcode, Opcode::ReturnCall | Opcode::ReturnCallIndirect);
+    if leaves && func.dfg.signatures[sig].params.iter().any(by_value) {
+        let what = format!("{opcode} with a structure passed by value");
+        return Some((
+            what,
+            Some("its copy would be in the frame that is gone: pass a pointer"),
+        ));
+    }
     let refusals = SigInfo::new(&func.dfg.signatures[sig], "").err()?;
     let first = refusals.into_iter().next()?;
     Some((format!("a call with {}", first.what), None))

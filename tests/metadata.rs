@@ -249,3 +249,55 @@ fn refusals_name_function_instruction_type_and_help() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+/// What `cranelift-frontend` makes of a value that has to be in a stack map: it is in memory during each call, where the map
+/// says.
+#[test]
+fn stack_maps_of_the_frontend_name_the_places_of_live_values() {
+    use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, UserFuncName, types};
+    use cranelift_codegen::isa::CallConv;
+    use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+    let isa = isa(&[("opt_level", "speed")]);
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.resize(2, AbiParam::new(types::I32));
+    signature.returns.push(AbiParam::new(types::I32));
+    let mut function = Function::with_name_signature(UserFuncName::testcase("f"), signature.clone());
+    let mut context = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut function, &mut context);
+    let block = builder.create_block();
+    builder.append_block_params_for_function_params(block);
+    builder.switch_to_block(block);
+    builder.seal_all_blocks();
+    let (object, number) = (builder.block_params(block)[0], builder.block_params(block)[1]);
+    builder.declare_value_needs_stack_map(object);
+    let signature = builder.import_signature(signature);
+    let collect = builder.import_function(ExtFuncData {
+        name: ExternalName::testcase("collect"),
+        signature,
+        colocated: true,
+        patchable: false,
+    });
+    let first = builder.ins().call(collect, &[number, number]);
+    let first = builder.inst_results(first)[0];
+    let second = builder.ins().call(collect, &[object, first]);
+    let second = builder.inst_results(second)[0];
+    let sum = builder.ins().iadd(second, first);
+    builder.ins().return_(&[sum]);
+    builder.finalize(isa.frontend_config());
+
+    let code = compile(&isa, function);
+    let calls: Vec<u32> = code.relocs.iter().map(|r| r.offset + 4).collect();
+    assert_eq!(calls.len(), 2);
+    // The object is alive during the first call only.
+    let [map] = &code.stack_maps[..] else {
+        panic!("{:?}", code.stack_maps)
+    };
+    assert_eq!(map.return_offset, calls[0]);
+    let [entry] = map.entries[..] else { panic!("{map:?}") };
+    assert_eq!(entry.ty, types::I32);
+    assert_eq!(entry.offset, code.frame.stack_slots[0]);
+    // Its register is stored there in front of the call, and loaded from there behind it.
+    let text = code.asm(None);
+    assert!(text.contains(&format!("stack_map: i32 at {}", entry.offset)), "{text}");
+}

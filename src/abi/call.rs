@@ -1,6 +1,7 @@
 //! Arguments, results and calls as VCode.
 
 use super::sig::{Place, SigInfo};
+use super::structs;
 use crate::code::RelocTarget;
 use crate::error::CompileError;
 use crate::inst::reg::{Reg, to_preg};
@@ -8,7 +9,7 @@ use crate::inst::{AMode, CallDest, CallInfo, MInst};
 use crate::lower::{InstOutput, Lower, ValueRegs, isle};
 use crate::regalloc::{RegisterSet, clobbered};
 use crate::runtime::Routine;
-use cranelift_codegen::ir::{ArgumentExtension, Block, FuncRef, Function, SigRef, Value};
+use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
 use smallvec::SmallVec;
@@ -91,6 +92,12 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
                 }
             }
         }
+    }
+    if let Some((index, at)) = ctx.sig.returned_pointer {
+        let entry = ctx.func.layout.entry_block()?;
+        let pointer = *ctx.func.dfg.block_params(entry).get(index)?;
+        let regs = ctx.put_in_regs(pointer);
+        uses.push((Reg::Virtual(*regs.as_slice().first()?), at));
     }
     ctx.emit(MInst::Return { uses });
     Some(InstOutput::new())
@@ -175,6 +182,11 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     let info = places(ctx, sig)?;
     let mut uses = Vec::new();
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
+        if let (ArgumentPurpose::StructArgument(size), Some(&place)) = (param.purpose, places.first()) {
+            let copy = structs::copy(ctx, arg, size);
+            pass(ctx, copy, place, &mut uses);
+            continue;
+        }
         for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
             pass(ctx, reg, place, &mut uses);
         }

@@ -3,4 +3,5 @@
 pub mod call;
 pub mod limit;
 pub mod sig;
+pub mod structs;
 pub mod tail;

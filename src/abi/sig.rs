@@ -43,6 +43,8 @@ pub struct SigInfo {
     /// How much higher the stack pointer is when the function returns: with the convention `tail`, it removes its stack
     /// arguments.
     pub popped: u32,
+    /// The index of the `sret` argument, if the function returns it, and the register for it.
+    pub returned_pointer: Option<(usize, Reg)>,
     /// Which registers the function may change.
     pub registers: RegisterSet,
 }
@@ -102,6 +104,7 @@ impl SigInfo {
             ret_area_size: 0,
             stack_args: 0,
             popped: 0,
+            returned_pointer: None,
             registers: RegisterSet::All,
         }
     }
@@ -132,14 +135,11 @@ impl SigInfo {
             }
         };
         let mut check = |param: &AbiParam, role: &str| -> Option<ValueType> {
-            let pointer = matches!(
-                param.purpose,
-                ArgumentPurpose::StructReturn | ArgumentPurpose::VMContext
-            );
-            if param.purpose != ArgumentPurpose::Normal && !pointer {
+            let by_value = matches!(param.purpose, ArgumentPurpose::StructArgument(_));
+            if by_value && param.value_type != types::I32 {
                 refuse(
-                    format!("{role} with purpose {}", param.purpose),
-                    "pass a pointer as an ordinary argument",
+                    format!("{role} of type {} with purpose {}", param.value_type, param.purpose),
+                    "a structure is passed by its address, an i32",
                 );
             }
             match value_type(param.value_type).filter(|_| crate::validate::is_covered(param.value_type)) {
@@ -193,11 +193,25 @@ impl SigInfo {
                 ret_area_size,
                 stack_args,
                 popped,
+                returned_pointer: returned_pointer(sig),
                 registers,
             })
         } else {
             Err(refusals)
         }
+    }
+}
+
+/// Which argument a function returns beside what its signature says, and where: as in C, the address of the result that it
+/// was given (`isa-abi.md` 5.2). Not with the convention `tail`, where the last callee may know nothing of it.
+fn returned_pointer(sig: &Signature) -> Option<(usize, Reg)> {
+    let like_c = matches!(sig.call_conv, CallConv::Fast | CallConv::SystemV);
+    let index = sig.special_param_index(ArgumentPurpose::StructReturn)?;
+    let is_word = sig.params[index].value_type == types::I32;
+    let places = Placer::new(&cc::RETURNS).place(ValueType::I32)?;
+    match places.first() {
+        Some(&Place::Reg(reg)) if like_c && is_word && sig.returns.is_empty() => Some((index, reg)),
+        _ => None,
     }
 }
 

@@ -4,10 +4,10 @@
 //! of them go away: a use of the copy can often read the original, and a result that is only moved elsewhere can be
 //! computed there. What is live across blocks is found first, so a move is dropped only if nobody reads its result.
 //!
-//! Scalars only. Functions with labelled values are left alone, because the tables for debuggers speak of the registers
-//! that regalloc2 chose.
+//! Scalars only.
 
-use super::{Fixup, Item, Items};
+use super::labels::Before;
+use super::{CallKind, Fixup, Item, Items};
 use crate::abi::sig::argument_registers;
 use crate::inst::reg::from_preg;
 use crate::regalloc::{RegisterSet, clobbered};
@@ -32,12 +32,14 @@ pub(super) struct Block {
     pub(super) start: usize,
     pub(super) end: usize,
     succs: Vec<usize>,
+    pub(super) live_in: Set,
     pub(super) live_out: Set,
 }
 
 /// Removes what it can.
 pub fn run(items: &mut Items, registers: RegisterSet, pinned: Option<SReg>) {
     let conventions = Conventions::new(registers, pinned);
+    let before = Before::new(items);
     let mut blocks = blocks(items);
     liveness(&items.list, &mut blocks, &conventions);
     for block in &blocks {
@@ -51,6 +53,7 @@ pub fn run(items: &mut Items, registers: RegisterSet, pinned: Option<SReg>) {
     for block in &blocks {
         drop_dead(&items.list, block, &mut dead, &conventions);
     }
+    before.renamed(items, &blocks, |index| dead[index]);
     items.rewrite(|list, index, item| {
         if !dead[index] {
             list.push(item);
@@ -98,7 +101,7 @@ impl Conventions {
         let named = union(item.inst.uses());
         match item.inst.opcode {
             Opcode::JRET => named | self.at_return,
-            _ if item.leaves => named | self.arguments | self.at_return,
+            _ if item.call == CallKind::TailCall => named | self.arguments | self.at_return,
             Opcode::JMPSR_OFF | Opcode::JMPSR_REG | Opcode::JUMPREG => named | self.arguments,
             _ => named,
         }
@@ -142,11 +145,12 @@ pub(super) fn blocks(items: &Items) -> Vec<Block> {
                 Fixup::Branch(target) | Fixup::TableEntry { target, .. } => succs.extend(place(items.position(target))),
                 _ => {}
             }
-            let falls_through = !last.leaves && !matches!(last.inst.opcode, Opcode::JMP | Opcode::JRET);
+            let falls_through =
+                last.call != CallKind::TailCall && !matches!(last.inst.opcode, Opcode::JMP | Opcode::JRET);
             if falls_through {
                 succs.extend(place(end));
             }
-            if last.inst.opcode == Opcode::JUMPREG && !last.leaves {
+            if last.inst.opcode == Opcode::JUMPREG && last.call == CallKind::None {
                 // A branch table: any of the jumps behind it.
                 let entries = items.list[end..]
                     .iter()
@@ -157,6 +161,7 @@ pub(super) fn blocks(items: &Items) -> Vec<Block> {
                 start,
                 end,
                 succs,
+                live_in: 0,
                 live_out: 0,
             }
         })
@@ -177,17 +182,19 @@ pub(super) fn liveness(list: &[Item], blocks: &mut [Block], conventions: &Conven
                 })
         })
         .collect();
-    let mut live_in: Vec<Set> = vec![0; blocks.len()];
     let mut changed = true;
     while changed {
         changed = false;
         for number in (0..blocks.len()).rev() {
-            let live_out = blocks[number].succs.iter().fold(0, |set, &succ| set | live_in[succ]);
+            let live_out = blocks[number]
+                .succs
+                .iter()
+                .fold(0, |set, &succ| set | blocks[succ].live_in);
             let (uses, defs) = effects[number];
             let new = uses | (live_out & !defs);
             blocks[number].live_out = live_out;
-            if new != live_in[number] {
-                live_in[number] = new;
+            if new != blocks[number].live_in {
+                blocks[number].live_in = new;
                 changed = true;
             }
         }

@@ -1,15 +1,14 @@
-//! The last step: words, relocations, traps, source locations and places of labelled values.
+//! The last step: words, relocations, traps, source locations, stack maps, debug tags and places of labelled values.
 
-use super::{Fixup, Item, Items, Label};
-use crate::code::{CompiledCode, LabelLoc, LabelRange, Reloc, SrcLocRange, Trap};
+use super::{CallKind, Fixup, Item, Items, Label};
+use crate::code::{
+    CompiledCode, DebugTags, LabelRange, Reloc, SrcLocRange, StackMap, StackMapEntry, TagPosition, Trap,
+};
 use crate::error::CompileError;
 use crate::frame::Frame;
-use crate::inst::reg::from_preg;
-use crate::regalloc::spill_unit;
-use cranelift_codegen::ir::ValueLabel;
+use cranelift_codegen::ir::{self, Function};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::{Inst, Operand};
-use regalloc2::Output;
 
 /// Byte offset of an instruction.
 fn offset(index: usize) -> u32 {
@@ -23,7 +22,7 @@ fn offset(index: usize) -> u32 {
 /// # Errors
 ///
 /// [`CompileError::TooLarge`] if an operand does not fit its field.
-pub fn encode(items: &Items, frame: &Frame, output: &Output) -> Result<CompiledCode, CompileError> {
+pub fn encode(items: &Items, frame: &Frame, func: &Function) -> Result<CompiledCode, CompileError> {
     let mut code = CompiledCode {
         bytes: Vec::with_capacity(items.list.len() * INSTRUCTION_SIZE as usize),
         frame: frame.layout.clone(),
@@ -51,8 +50,12 @@ pub fn encode(items: &Items, frame: &Frame, output: &Output) -> Result<CompiledC
             });
         }
         record_srcloc(&mut code.srclocs, offset(index), item);
+        if let (Some(inst), true) = (item.origin.inst, item.call != CallKind::None) {
+            record_call(&mut code, func, inst, item.call, offset(index + 1));
+        }
     }
-    record_labels(&mut code, items, frame, output);
+    record_sequence_points(&mut code, items, func);
+    record_labels(&mut code, items);
     Ok(code)
 }
 
@@ -90,28 +93,67 @@ fn record_srcloc(list: &mut Vec<SrcLocRange>, start: u32, item: &Item) {
     }
 }
 
-fn record_labels(code: &mut CompiledCode, items: &Items, frame: &Frame, output: &Output) {
-    let place = |point: regalloc2::ProgPoint| {
-        let inst = u32::try_from(point.inst().index()).ok()?;
-        items.marks.get(&inst).map(|&label| offset(items.position(label)))
+/// Stack maps and debug tags of calls; `next` is the offset behind the jump.
+fn record_call(code: &mut CompiledCode, func: &Function, inst: ir::Inst, kind: CallKind, next: u32) {
+    let tags = func.debug_tags.get(inst);
+    if !tags.is_empty() {
+        let (offset, position) = match kind {
+            CallKind::Call => (next, TagPosition::Behind),
+            // There is nothing to return to.
+            CallKind::TailCall | CallKind::None => (next - INSTRUCTION_SIZE, TagPosition::InFront),
+        };
+        code.debug_tags.push(DebugTags {
+            offset,
+            position,
+            tags: tags.to_vec(),
+        });
+    }
+    if kind != CallKind::Call {
+        return;
+    }
+    let Some(entries) = func.dfg.user_stack_map_entries(inst) else {
+        return;
     };
-    for &(label, from, to, allocation) in &output.debug_locations {
-        let (Some(start), Some(end)) = (place(from), place(to)) else {
-            continue;
-        };
-        let loc = match (allocation.as_reg().and_then(from_preg), allocation.as_stack()) {
-            (Some(reg), _) => LabelLoc::Reg(reg),
-            (None, Some(slot)) => {
-                let at = u32::try_from(slot.index()).unwrap_or(0) * spill_unit();
-                LabelLoc::Stack((frame.layout.spills.0 + at).cast_signed())
-            }
-            (None, None) => continue,
-        };
-        if start < end {
-            code.value_labels
-                .entry(ValueLabel::from_u32(label))
-                .or_default()
-                .push(LabelRange { start, end, loc });
+    let slots = &code.frame.stack_slots;
+    let entries = entries
+        .iter()
+        .map(|entry| StackMapEntry {
+            ty: entry.ty,
+            offset: slots
+                .get(entry.slot.as_u32() as usize)
+                .map_or(0, |slot| slot + entry.offset),
+        })
+        .collect();
+    code.stack_maps.push(StackMap {
+        return_offset: next,
+        entries,
+    });
+}
+
+fn record_sequence_points(code: &mut CompiledCode, items: &Items, func: &Function) {
+    for &(label, inst) in &items.sequence_points {
+        let tags = func.debug_tags.get(inst);
+        if !tags.is_empty() {
+            code.debug_tags.push(DebugTags {
+                offset: offset(items.position(label)),
+                position: TagPosition::InFront,
+                tags: tags.to_vec(),
+            });
         }
+    }
+    code.debug_tags.sort_by_key(|tags| (tags.offset, tags.position));
+}
+
+fn record_labels(code: &mut CompiledCode, items: &Items) {
+    for place in &items.places {
+        let range = LabelRange {
+            start: offset(place.start),
+            end: offset(place.end),
+            loc: place.loc,
+        };
+        code.value_labels.entry(place.label).or_default().push(range);
+    }
+    for ranges in code.value_labels.values_mut() {
+        ranges.sort_by_key(|range| (range.start, range.end));
     }
 }

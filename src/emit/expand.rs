@@ -1,7 +1,8 @@
 //! VCode with its register assignment to machine instructions: block order and branches, moves, frame accesses,
 //! constants, calls, prologue and epilogue.
 
-use super::{Fixup, Item, Items, Label};
+use super::labels::Positions;
+use super::{CallKind, Fixup, Item, Items, Label};
 use crate::abi::call::{load_op, store_op};
 use crate::code::RelocTarget;
 use crate::frame::Frame;
@@ -100,30 +101,20 @@ impl Expander<'_> {
         self.block_labels = (0..self.vcode.blocks.len()).map(|_| self.items.new_label()).collect();
         let targets = self.forward_targets(output);
         let kept: Vec<usize> = (0..self.vcode.blocks.len()).filter(|&b| targets[b] == b).collect();
-        let mut mark_points: Vec<u32> = output
-            .debug_locations
-            .iter()
-            .flat_map(|(_, from, to, _)| [from.inst().index(), to.inst().index()])
-            .filter_map(|i| u32::try_from(i).ok())
-            .collect();
-        mark_points.sort_unstable();
-        mark_points.dedup();
+        let mut positions = Positions::new(self.vcode);
 
         for (place, &index) in kept.iter().enumerate() {
             let label = self.block_labels[index];
             self.items.bind(label);
             self.items.blocks.push(label);
             let next = kept.get(place + 1).copied();
+            let first = self.vcode.blocks[index].insts.start as usize;
+            positions.moves(first, self.items.list.len());
             for step in output.block_insts_and_edits(self.vcode, Block::new(index)) {
                 match step {
                     InstOrEdit::Edit(Edit::Move { from, to }) => self.edit(*from, *to),
                     InstOrEdit::Inst(number) => {
-                        let number32 = u32::try_from(number.index()).unwrap_or(u32::MAX);
-                        if mark_points.binary_search(&number32).is_ok() {
-                            let mark = self.items.new_label();
-                            self.items.bind(mark);
-                            self.items.marks.insert(number32, mark);
-                        }
+                        positions.inst(number.index(), self.items.list.len());
                         let inst = allocated(self.vcode, output, number);
                         self.origin = self.vcode.origins[number.index()];
                         if inst.is_branch() {
@@ -136,15 +127,13 @@ impl Expander<'_> {
                         } else {
                             self.inst(&inst);
                         }
+                        positions.moves(number.index() + 1, self.items.list.len());
                     }
                 }
             }
         }
-        let end = self.items.new_label();
-        self.items.bind(end);
-        self.items
-            .marks
-            .insert(u32::try_from(self.vcode.insts.len()).unwrap_or(u32::MAX), end);
+        let (spills, _) = self.frame.layout.spills;
+        self.items.places = positions.stretches(output, spills, self.items.list.len());
         self.trap_sequences();
     }
 
@@ -191,7 +180,7 @@ impl Expander<'_> {
             origin: self.origin,
             trap: None,
             glued: false,
-            leaves: false,
+            call: CallKind::None,
         });
     }
 
@@ -257,7 +246,7 @@ impl Expander<'_> {
     // Memory.
 
     /// Base register and offset of an address; the offset may be out of an instruction's reach.
-    fn resolve(&self, addr: AMode) -> (Reg, i64) {
+    pub(super) fn resolve(&self, addr: AMode) -> (Reg, i64) {
         let layout = &self.frame.layout;
         match addr {
             AMode::Reg { base, offset } => (base, offset.into()),
@@ -296,7 +285,7 @@ impl Expander<'_> {
         );
     }
 
-    fn add(&mut self, dst: Reg, base: Reg, number: i64) {
+    pub(super) fn add(&mut self, dst: Reg, base: Reg, number: i64) {
         let fitting = |n: i64| i32::try_from(n).ok().filter(|&n| fits(OperandKind::Simm9, n));
         match fitting(number) {
             Some(0) => self.move_reg(real(dst), real(base)),
@@ -392,6 +381,7 @@ impl Expander<'_> {
             }
             MInst::Call(info) => {
                 self.call(&info.dest);
+                self.mark_call(CallKind::Call);
                 self.add_to_sp(-i64::from(info.popped));
             }
             MInst::ReturnCall(info) => {
@@ -399,10 +389,25 @@ impl Expander<'_> {
                 self.jump_to_callee(&info.dest);
             }
             MInst::ReturnAddress { dst } => self.return_address(real(*dst)),
+            MInst::Copy {
+                area,
+                src,
+                size,
+                aligned,
+                tmps,
+            } => self.copy(*area, *src, *size, *aligned, *tmps),
             MInst::Fence => {
                 // A label keeps the scheduler from moving accesses across.
                 let fence = self.items.new_label();
                 self.items.bind(fence);
+            }
+            MInst::SequencePoint => {
+                // Nothing changes sides with it either.
+                let point = self.items.new_label();
+                self.items.bind(point);
+                self.items
+                    .sequence_points
+                    .extend(self.origin.inst.map(|inst| (point, inst)));
             }
             MInst::Nop => {}
             // Ends of blocks are expanded by `branch`.
@@ -429,7 +434,7 @@ impl Expander<'_> {
 
     // Control flow.
 
-    fn jump(&mut self, target: Label) {
+    pub(super) fn jump(&mut self, target: Label) {
         self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), Fixup::Branch(target));
     }
 
@@ -547,8 +552,12 @@ impl Expander<'_> {
             }
             CallDest::Reg(reg) => self.op(Opcode::JUMPREG, [real(*reg).into()]),
         }
+        self.mark_call(CallKind::TailCall);
+    }
+
+    fn mark_call(&mut self, kind: CallKind) {
         if let Some(last) = self.items.list.last_mut() {
-            last.leaves = true;
+            last.call = kind;
         }
     }
 

@@ -9,7 +9,8 @@
 //! instruction without effect goes in between. Words that are only fetched and never issued do not help, hence not a
 //! `nop`.
 
-use super::{Fixup, Item, Items};
+use super::labels::{self, Reordered};
+use super::{CallKind, Fixup, Item, Items};
 use crate::inst::reg::Reg;
 use npu_mc::machine::LOST_RESULT;
 use npu_mc::{Inst, Opcode, Operand};
@@ -25,11 +26,17 @@ pub fn run(items: &mut Items) {
             *flag = true;
         }
     }
+    let mut exchanged = Vec::new();
     for branch in 2..items.list.len() {
         if is_hazard(&items.list, branch) && can_exchange(&items.list, &is_target, branch) {
             items.list.swap(branch - 2, branch - 1);
+            exchanged.push(Reordered {
+                start: branch - 2,
+                order: vec![1, 0],
+            });
         }
     }
+    labels::reorder(items, &exchanged);
     let hazards: Vec<bool> = (0..items.list.len())
         .map(|i| i > 0 && is_hazard(&items.list, i))
         .collect();
@@ -95,6 +102,6 @@ fn separator(branch: &Item) -> Item {
         origin: branch.origin,
         trap: None,
         glued: false,
-        leaves: false,
+        call: CallKind::None,
     }
 }

@@ -3,14 +3,16 @@
 //! [`expand`](mod@expand) turns every VCode instruction into machine instructions with symbolic targets,
 //! [`copies`](mod@copies) drops moves, [`spread`](mod@spread) unties values that share a register,
 //! [`schedule`](mod@schedule) fills the time that results take, [`hazard`](mod@hazard) keeps the order free of what the
-//! hardware gets wrong, [`relax`](mod@relax) replaces branches that do not reach, and [`encode`](mod@encode) writes words,
-//! relocations, traps and debug information.
+//! hardware gets wrong, [`relax`](mod@relax) replaces branches that do not reach, [`labels`](mod@labels) follows labelled
+//! values through all this, and [`encode`](mod@encode) writes words, relocations, traps and debug information.
 
 pub mod copies;
+pub mod copy;
 pub mod encode;
 pub mod entry;
 pub mod expand;
 pub mod hazard;
+pub mod labels;
 pub mod print;
 pub mod relax;
 pub mod schedule;
@@ -18,7 +20,7 @@ pub mod spread;
 
 use crate::code::RelocTarget;
 use crate::vcode::Origin;
-use cranelift_codegen::ir::TrapCode;
+use cranelift_codegen::ir::{self, TrapCode};
 use npu_mc::reloc::Reloc as RelocKind;
 
 /// A place in the code of one function.
@@ -64,6 +66,18 @@ pub enum Fixup {
     },
 }
 
+/// What an instruction has to do with calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallKind {
+    /// Nothing.
+    #[default]
+    None,
+    /// It jumps to a function, which returns behind it.
+    Call,
+    /// It jumps to a function and ends this one.
+    TailCall,
+}
+
 /// A machine instruction on its way to bytes.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -77,8 +91,8 @@ pub struct Item {
     pub trap: Option<TrapCode>,
     /// Whether the next instruction must follow directly: its distance is part of this one.
     pub glued: bool,
-    /// Whether this jump ends the function, as a tail call.
-    pub leaves: bool,
+    /// Whether this is the jump of a call.
+    pub call: CallKind,
 }
 
 /// Machine instructions of a function, and the labels between them.
@@ -90,8 +104,10 @@ pub struct Items {
     pub labels: Vec<usize>,
     /// The labels of the basic blocks in layout order.
     pub blocks: Vec<Label>,
-    /// Labels in front of the VCode instructions where the place of a labelled value changes.
-    pub marks: std::collections::HashMap<u32, Label>,
+    /// Where labelled values are.
+    pub places: Vec<labels::Stretch>,
+    /// Where the sequence points with debug tags are.
+    pub sequence_points: Vec<(Label, ir::Inst)>,
 }
 
 /// A label that stands nowhere yet.
@@ -125,11 +141,16 @@ impl Items {
             replace(&mut list, index, item);
         }
         new_position.push(list.len());
-        for position in &mut self.labels {
+        let ends = self
+            .places
+            .iter_mut()
+            .flat_map(|place| [&mut place.start, &mut place.end]);
+        for position in self.labels.iter_mut().chain(ends) {
             if let Some(&new) = new_position.get(*position) {
                 *position = new;
             }
         }
+        self.places.retain(|place| place.start < place.end);
         self.list = list;
     }
 }

@@ -1,6 +1,6 @@
 //! Compiled code as text: plain assembly, and the disassembly with offsets, bytes, relocations and traps.
 
-use crate::code::{CompiledCode, RelocTarget};
+use crate::code::{CompiledCode, RelocTarget, TagPosition};
 use cranelift_codegen::ir::function::FunctionParameters;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use std::fmt::Write;
@@ -66,6 +66,29 @@ impl CompiledCode {
             );
             if reloc.addend != 0 {
                 let _ = write!(text, "{:+}", reloc.addend);
+            }
+        }
+        let next = offset.saturating_add(INSTRUCTION_SIZE);
+        for map in self.stack_maps.iter().filter(|m| m.return_offset == next) {
+            let entries: Vec<String> = map
+                .entries
+                .iter()
+                .map(|e| format!("{} at {}", e.ty, e.offset))
+                .collect();
+            let _ = write!(text, " ; stack_map: {}", entries.join(", "));
+        }
+        for tags in &self.debug_tags {
+            let here = match tags.position {
+                TagPosition::Behind => tags.offset == next,
+                TagPosition::InFront => tags.offset == offset,
+            };
+            if here {
+                let side = match tags.position {
+                    TagPosition::Behind => "behind",
+                    TagPosition::InFront => "in front",
+                };
+                let list: Vec<String> = tags.tags.iter().map(ToString::to_string).collect();
+                let _ = write!(text, " ; tags {side}: {}", list.join(", "));
             }
         }
         for trap in self.traps.iter().filter(|t| t.offset == offset) {

@@ -4,7 +4,7 @@
 //! to its own address. A sequence is longer than the branch it replaces and may push others out of reach, so this
 //! repeats until nothing changes; it ends because branches only ever grow.
 
-use super::{Fixup, Item, Items, Label};
+use super::{CallKind, Fixup, Item, Items, Label};
 use crate::inst::reg::Reg;
 use npu_mc::inst::OperandRange;
 use npu_mc::machine::INSTRUCTION_SIZE;
@@ -118,7 +118,7 @@ fn push_far_jump(list: &mut Vec<Item>, target: Label, like: &Item) {
             origin: like.origin,
             trap,
             glued: false,
-            leaves: false,
+            call: CallKind::None,
         });
     };
     let high = Fixup::FarHigh {

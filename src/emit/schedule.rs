@@ -4,6 +4,7 @@
 //! instructions belong between a long operation and its user. Latencies come from td. Nothing moves across a label, a
 //! branch or an instruction with effects of its own; branches keep their places.
 
+use super::labels::{self, Reordered};
 use super::{Item, Items};
 use crate::inst::reg::Reg as Operand;
 use npu_mc::{Inst, Reg};
@@ -21,6 +22,7 @@ pub fn run(items: &mut Items) {
             *flag = true;
         }
     }
+    let mut reordered = Vec::new();
     let mut start = 0;
     while start < items.list.len() {
         let mut end = start;
@@ -34,10 +36,14 @@ pub fn run(items: &mut Items) {
         // A branch behind the region reads registers that should be ready in time.
         let branch = items.list.get(end).filter(|_| !is_boundary[end]).map(|item| item.inst);
         if end - start > 1 {
-            schedule(&mut items.list[start..end], branch.as_ref());
+            let order = schedule(&mut items.list[start..end], branch.as_ref());
+            if !items.places.is_empty() {
+                reordered.push(Reordered { start, order });
+            }
         }
         start = end.max(start + 1);
     }
+    labels::reorder(items, &reordered);
 }
 
 /// Whether an instruction keeps its place, and so does everything on its two sides.
@@ -82,7 +88,8 @@ fn latency(inst: &Inst) -> u32 {
     u32::from(inst.desc().latency).max(1)
 }
 
-fn schedule(region: &mut [Item], branch: Option<&Inst>) {
+/// Gives the order in which the instructions now stand, in terms of the old one.
+fn schedule(region: &mut [Item], branch: Option<&Inst>) -> Vec<usize> {
     let mut nodes = dependencies(region);
     // Heights, last first; what the branch reads is as urgent as its latency.
     for index in (0..region.len()).rev() {
@@ -122,7 +129,7 @@ fn schedule(region: &mut [Item], branch: Option<&Inst>) {
             match later.peek() {
                 Some(&std::cmp::Reverse((ready, _))) => cycle = ready,
                 // Unreachable for a graph without cycles; the order stays what it was.
-                None => return,
+                None => return Vec::new(),
             }
             continue;
         };
@@ -138,11 +145,12 @@ fn schedule(region: &mut [Item], branch: Option<&Inst>) {
         cycle += 1;
     }
     let mut old: Vec<Option<Item>> = region.iter().cloned().map(Some).collect();
-    for (place, index) in region.iter_mut().zip(order) {
+    for (place, &index) in region.iter_mut().zip(&order) {
         if let Some(item) = old[index].take() {
             *place = item;
         }
     }
+    order
 }
 
 fn dependencies(region: &[Item]) -> Vec<Node> {

@@ -5,7 +5,8 @@
 //! that the routine may change, the one that was left alone longest first.
 
 use super::copies::{Block, Conventions, Set, as_move, bit, blocks, liveness, rename, union};
-use super::{Item, Items};
+use super::labels::Before;
+use super::{CallKind, Item, Items};
 use crate::inst::reg::from_preg;
 use crate::regalloc::{RegisterSet, clobbered};
 use npu_mc::{Opcode, Reg, SReg};
@@ -27,6 +28,7 @@ pub fn run(items: &mut Items, registers: RegisterSet, pinned: Option<SReg>) {
             Reg::V(_) => None,
         })
         .collect();
+    let before = Before::new(items);
     let conventions = Conventions::new(registers, pinned);
     let mut blocks = blocks(items);
     liveness(&items.list, &mut blocks, &conventions);
@@ -36,11 +38,12 @@ pub fn run(items: &mut Items, registers: RegisterSet, pinned: Option<SReg>) {
             spread(list, block, &free, &conventions);
         }
     }
+    before.renamed(items, &blocks, |_| false);
 }
 
 /// Calls read and change what no operand says.
 fn calls(item: &Item) -> bool {
-    item.leaves
+    item.call != CallKind::None
         || matches!(
             item.inst.opcode,
             Opcode::JMPSR_OFF | Opcode::JMPSR_REG | Opcode::JUMPREG

@@ -133,8 +133,23 @@ pub enum MInst {
         /// The register written.
         dst: Reg,
     },
+    /// Copies a structure to an area of the frame, by a loop.
+    Copy {
+        /// The area.
+        area: u32,
+        /// Where the structure is.
+        src: Reg,
+        /// Its size in bytes, at least a word.
+        size: u32,
+        /// Whether the structure is known to be aligned to a word.
+        aligned: bool,
+        /// Scratch.
+        tmps: [Reg; 4],
+    },
     /// Keeps loads and stores on their sides. Emits nothing: a thread's accesses happen in program order.
     Fence,
+    /// A place that debug tags name. Emits nothing.
+    SequencePoint,
     /// Nothing.
     Nop,
 }

@@ -134,12 +134,18 @@ impl MInst {
                     }
                 }
             }
+            Self::Copy { src, tmps, .. } => {
+                use_late(v, src);
+                for tmp in tmps {
+                    def_early(v, tmp);
+                }
+            }
             Self::BrTable { index, tmp, base, .. } => {
                 use_late(v, index);
                 def_early(v, tmp);
                 def_early(v, base);
             }
-            Self::Jump | Self::Trap { .. } | Self::Fence | Self::Nop => {}
+            Self::Jump | Self::Trap { .. } | Self::Fence | Self::SequencePoint | Self::Nop => {}
         }
     }
 }

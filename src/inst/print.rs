@@ -103,7 +103,9 @@ impl fmt::Display for MInst {
                 entries,
             } => write!(f, "br_table {index}, {tmp}, {base}, {entries:?}"),
             Self::ReturnAddress { dst } => write!(f, "return_address {dst}"),
+            Self::Copy { area, src, size, .. } => write!(f, "copy local{area}, ({src}), {size}"),
             Self::Fence => write!(f, "fence"),
+            Self::SequencePoint => write!(f, "sequence_point"),
             Self::Nop => write!(f, "nop"),
         }
     }

@@ -35,6 +35,10 @@ impl Lower<'_> {
     }
 
     /// The largest power of two, up to 2^16, that is known to divide the value.
+    pub fn known_alignment(&self, value: Value) -> u64 {
+        self.alignment(value, MAX_DEPTH)
+    }
+
     fn alignment(&self, value: Value, depth: u32) -> u64 {
         let value = self.func.dfg.resolve_aliases(value);
         if let Some(constant) = self.as_constant(value) {

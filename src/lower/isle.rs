@@ -790,6 +790,10 @@ impl generated::Context for Lower<'_> {
         self.emit(MInst::Trap { code: *code });
     }
 
+    fn emit_sequence_point(&mut self) -> Unit {
+        self.emit(MInst::SequencePoint);
+    }
+
     fn emit_fence(&mut self) -> Unit {
         self.emit(MInst::Fence);
     }

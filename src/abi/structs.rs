@@ -1,0 +1,72 @@
+//! Structures passed by value: the caller copies them into its frame and passes the address of the copy (`isa-abi.md` 5.1).
+
+use crate::abi::call::{load_op, store_op};
+use crate::inst::reg::Reg;
+use crate::inst::{AMode, MInst};
+use crate::lower::Lower;
+use cranelift_codegen::ir::Value;
+use npu_mc::Opcode;
+use npu_mc::machine::{STACK_ALIGN, WORD_SLOT};
+use regalloc2::{RegClass, VReg};
+
+/// The most accesses of a copy that is not a loop.
+const MAX_UNROLLED: u32 = 8;
+
+/// Copies `size` bytes from where the value points; gives the address of the copy.
+pub fn copy(ctx: &mut Lower<'_>, source: Value, size: u32) -> VReg {
+    let area = u32::try_from(ctx.vcode.locals.len()).unwrap_or(u32::MAX);
+    let align = size.clamp(1, STACK_ALIGN).next_power_of_two().max(WORD_SLOT);
+    ctx.vcode.locals.push((size, align));
+    let aligned = ctx.known_alignment(source) >= u64::from(WORD_SLOT);
+    let src = Reg::Virtual(ctx.put_in_regs(source).as_slice()[0]);
+    let unit = if aligned { WORD_SLOT } else { 1 };
+    if size / unit + size % unit <= MAX_UNROLLED {
+        let words = (0..size / unit).map(|n| (n * unit, unit));
+        let rest = (size - size % unit..size).map(|at| (at, 1));
+        // All loads first, so that they do not wait for each other.
+        let units: Vec<(u32, u32)> = words.chain(rest).collect();
+        let loaded: Vec<Reg> = units.iter().map(|&(at, bytes)| load(ctx, src, at, bytes)).collect();
+        for (&(at, bytes), src) in units.iter().zip(loaded) {
+            let (_, op) = access(bytes);
+            let addr = AMode::Local {
+                area,
+                offset: at.cast_signed(),
+            };
+            ctx.emit(MInst::Store { op, src, addr });
+        }
+    } else {
+        let tmps = std::array::from_fn(|_| Reg::Virtual(ctx.new_vreg(RegClass::Int)));
+        ctx.emit(MInst::Copy {
+            area,
+            src,
+            size,
+            aligned,
+            tmps,
+        });
+    }
+    let pointer = ctx.new_vreg(RegClass::Int);
+    ctx.emit(MInst::Address {
+        dst: Reg::Virtual(pointer),
+        addr: AMode::Local { area, offset: 0 },
+    });
+    pointer
+}
+
+fn load(ctx: &mut Lower<'_>, base: Reg, at: u32, bytes: u32) -> Reg {
+    let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
+    let (op, _) = access(bytes);
+    let addr = AMode::Reg {
+        base,
+        offset: at.cast_signed(),
+    };
+    ctx.emit(MInst::Load { op, dst, addr });
+    dst
+}
+
+/// The instructions that load and store one byte, or one word.
+pub fn access(bytes: u32) -> (Opcode, Opcode) {
+    match bytes {
+        1 => (Opcode::L32BU_Mainmem, Opcode::S32B_Mainmem),
+        _ => (load_op(RegClass::Int), store_op(RegClass::Int)),
+    }
+}
