@@ -235,8 +235,9 @@ fn the_same_input_gives_the_same_bytes() {
 
 #[test]
 fn refusals_name_function_instruction_type_and_help() {
-    let function =
-        parse("function %wide(i32) -> i32 { block0(v0: i32): v1 = uextend.i64 v0 v2 = ireduce.i32 v1 return v2 }");
+    let function = parse(
+        "function %wide(i32, i64) -> i32 { block0(v0: i32, v1: i64): atomic_store.i64 v1, v0 v2 = atomic_rmw.i32 add v0, v0 return v2 }",
+    );
     let error = isa(&[])
         .compile(&mut Context::for_function(function), &mut ControlPlane::default())
         .expect_err("refused");
@@ -245,7 +246,7 @@ fn refusals_name_function_instruction_type_and_help() {
     };
     assert_eq!(refusals.len(), 2, "every refused instruction is listed");
     let text = error.to_string();
-    for part in ["%wide", "uextend", "i64", "inst0", "i32"] {
+    for part in ["%wide", "atomic_store", "i64", "inst0", "i32"] {
         assert!(text.contains(part), "{text}");
     }
 }

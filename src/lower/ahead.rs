@@ -57,7 +57,8 @@ fn latency(inst: &MInst) -> Option<u32> {
                 || !desc.implicit_defs.is_empty();
             (!stays).then(|| u32::from(desc.latency).max(1))
         }
-        MInst::Move { .. } => Some(INTEGER),
+        // A register with a role of its own may be written more than once.
+        MInst::Move { dst, src } => (dst.as_virtual().is_some() && src.as_virtual().is_some()).then_some(INTEGER),
         // A wide constant takes two instructions, one behind the other.
         MInst::Const { value, .. } => Some(if *value >> 16 == 0 { INTEGER } else { 2 * INTEGER }),
         _ => None,
