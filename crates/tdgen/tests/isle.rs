@@ -33,6 +33,10 @@ fn generated(text: &str) -> String {
 /// CLIF instructions the patterns use: name, values, what stands between type and values.
 const CLIF: &[(&str, usize, &str)] = &[
     ("iadd", 2, ""),
+    ("fadd", 2, ""),
+    ("fsub", 2, ""),
+    ("fmul", 2, ""),
+    ("fdiv", 2, ""),
     ("isub", 2, ""),
     ("imul", 2, ""),
     ("smulhi", 2, ""),
@@ -98,7 +102,7 @@ fn prelude() -> String {
     ] {
         text += &format!("(type {ty} (primitive {ty}))\n");
     }
-    for constant in ["I8", "I16", "I32"] {
+    for constant in ["I8", "I16", "I32", "F32"] {
         text += &format!("(extern const ${constant} Type)\n");
     }
     text += "(type IntCC extern (enum Equal NotEqual SignedGreaterThan SignedGreaterThanOrEqual SignedLessThan
@@ -119,6 +123,10 @@ fn prelude() -> String {
 (extern constructor simm9_const simm9_const)
 (decl pure partial main_memory_address (MemFlags Value Offset32 u8) AMode)
 (extern constructor main_memory_address main_memory_address)
+(decl pure partial hardware_float () Unit)
+(extern constructor hardware_float hardware_float)
+(decl pure partial shifts_are_modulo () Unit)
+(extern constructor shifts_are_modulo shifts_are_modulo)
 (decl partial lower (Inst) InstOutput)\n";
     for leaf in ["simm9", "simm9_neg", "uimm5"] {
         text += &format!("(decl {leaf} (Simm9) Value)\n(extern extractor {leaf} {leaf})\n");
