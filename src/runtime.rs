@@ -34,6 +34,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "f64_add",
     "f64_mul",
     "f64_div",
+    "f64_fma",
     "f64_compare",
     "convert_from_int",
     "convert_from_int128",

@@ -6,8 +6,8 @@ mod operands;
 #[path = "common/softfloat.rs"]
 mod softfloat;
 
-use rustc_apfloat::StatusAnd;
 use rustc_apfloat::ieee::Double;
+use rustc_apfloat::{Float, StatusAnd};
 use softfloat::{Random, check, double_of, extreme, words, words64};
 
 /// How many random operands the four basic operations get, and the others.
@@ -49,6 +49,21 @@ fn mul() {
 #[test]
 fn div() {
     binary("__npu_f64_div", operands::for_division, |a, b| a / b);
+}
+
+#[test]
+fn fma() {
+    let all = operands::landmarks();
+    let triples = all.iter().flat_map(|&a| {
+        let all = &all;
+        all.iter()
+            .flat_map(move |&b| all.iter().map(move |&c| all_words([a, b, c])))
+    });
+    let random = |r: &mut Random| all_words(operands::for_fma(r));
+    check("__npu_f64_fma", triples, SOME, random, |w| {
+        let [a, b, c] = [&w[..2], &w[2..4], &w[4..]].map(double_of);
+        words64(a.mul_add(b, c).value)
+    });
 }
 
 #[test]

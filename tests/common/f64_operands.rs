@@ -220,3 +220,15 @@ pub fn for_comparison(random: &mut Random) -> [u64; 2] {
         _ => [a, jitter(random, a, 4)],
     }
 }
+
+/// Factors and addend: sums that cancel, addends up to 130 places away from the product.
+pub fn for_fma(random: &mut Random) -> [u64; 3] {
+    let [a, b] = for_multiplication(random);
+    let product = (f64::from_bits(a) * f64::from_bits(b)).to_bits();
+    let c = match random.below(4) {
+        0 => number(random),
+        1 => jitter(random, product ^ SIGN, 2),
+        _ => around(random, exponent(product), 130),
+    };
+    [a, b, c]
+}
