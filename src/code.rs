@@ -14,6 +14,9 @@ pub struct CompiledCode {
     pub traps: Vec<Trap>,
     /// Which CLIF source location each stretch of code comes from, by rising offset, without gaps or overlaps between known locations.
     pub srclocs: Vec<SrcLocRange>,
+    /// Which CLIF instruction each stretch of code comes from: the offset where it starts, by rising offset. `None` for what
+    /// belongs to no instruction.
+    pub insts: Vec<(u32, Option<ir::Inst>)>,
     /// Where the labelled values of the function live, and for which code offsets.
     pub value_labels: HashMap<ValueLabel, Vec<LabelRange>>,
     /// For each call with a user stack map where the live references are, by rising offset.
@@ -26,6 +29,21 @@ pub struct CompiledCode {
     pub block_starts: Vec<u32>,
     /// Text of the requested intermediate stages.
     pub stages: Stages,
+}
+
+impl CompiledCode {
+    /// The CLIF instruction that the code at an offset comes from.
+    pub fn inst_at(&self, offset: u32) -> Option<ir::Inst> {
+        let behind = self.insts.partition_point(|&(start, _)| start <= offset);
+        self.insts.get(behind.checked_sub(1)?)?.1
+    }
+
+    /// The source location that the code at an offset comes from.
+    pub fn srcloc_at(&self, offset: u32) -> Option<SourceLoc> {
+        let behind = self.srclocs.partition_point(|range| range.start <= offset);
+        let range = self.srclocs.get(behind.checked_sub(1)?)?;
+        (offset < range.end).then_some(range.loc)
+    }
 }
 
 /// Intermediate forms as text, filled in on request (see [`crate::Isa::compile_with_stages`]).

@@ -53,6 +53,9 @@ pub fn encode(items: &Items, frame: &Frame, func: &Function) -> Result<CompiledC
         if let (Some(inst), true) = (item.origin.inst, item.call != CallKind::None) {
             record_call(&mut code, func, inst, item.call, offset(index + 1));
         }
+        if code.insts.last().is_none_or(|&(_, last)| last != item.origin.inst) {
+            code.insts.push((offset(index), item.origin.inst));
+        }
     }
     record_sequence_points(&mut code, items, func);
     record_labels(&mut code, items);

@@ -397,6 +397,7 @@ impl Machine {
             }
             Flow::Trap => {
                 thread.pc = npu_mc::machine::TRAP_VECTOR;
+                thread.trap_pc = Some(pc);
                 thread.watch.forget_long();
             }
             Flow::Jump(target) => {

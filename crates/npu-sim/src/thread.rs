@@ -81,6 +81,8 @@ pub struct Thread {
     pub(crate) last_branch: Option<u32>,
     pub(crate) status: Status,
     pub(crate) trap: TrapReason,
+    /// Address of the access that trapped last.
+    pub(crate) trap_pc: Option<u32>,
     pub(crate) instructions: u64,
     pub(crate) watch: Watch,
 }
@@ -95,6 +97,7 @@ impl Thread {
             last_branch: None,
             status: Status::IDLE,
             trap: TrapReason::None,
+            trap_pc: None,
             instructions: 0,
             watch: Watch::default(),
         }
@@ -110,10 +113,16 @@ impl Thread {
         self.last_branch
     }
 
+    /// Address of the instruction that took the last trap, which the hardware keeps nowhere.
+    pub fn trap_pc(&self) -> Option<u32> {
+        self.trap_pc
+    }
+
     /// Continues at `pc`. Forgets the instructions that came before, as far as errata depend on them.
     pub fn set_pc(&mut self, pc: u32) {
         self.pc = pc;
         self.last_branch = None;
+        self.trap_pc = None;
         self.watch.restart();
     }
 
