@@ -32,6 +32,11 @@ pub enum Reserved {
     Unknown(String),
 }
 
+/// Whether a name, without `%`, is one that only intrinsics have.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with("__builtin_npu_")
+}
+
 /// Whether the function reference is an intrinsic. `None` for ordinary functions.
 pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved> {
     let data = &func.dfg.ext_funcs[callee];
@@ -39,7 +44,7 @@ pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved> {
         return None;
     };
     let name = std::str::from_utf8(name.raw()).ok()?;
-    if !name.starts_with("__builtin_npu_") {
+    if !is_reserved(name) {
         return None;
     }
     let sig = &func.dfg.signatures[data.signature];

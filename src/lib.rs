@@ -32,8 +32,8 @@
 //! | [`emit`] | machine instructions, errata, branch relaxation, bytes |
 //!
 //! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), [`inst`] (machine instructions of the
-//! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`], [`program`] (compiled functions in the
-//! simulator), [`filetest`].
+//! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`], [`jit`] (a module of Cranelift on the
+//! simulator), [`program`] (the functions of a CLIF file in such a module), [`filetest`].
 //!
 //! # Limits
 //!
@@ -56,6 +56,7 @@ pub mod fuzz;
 pub mod inst;
 pub mod intrinsics;
 pub mod isa;
+pub mod jit;
 pub mod lower;
 pub mod optimize;
 pub mod program;
@@ -69,4 +70,5 @@ pub use code::CompiledCode;
 pub use compile::StageRequest;
 pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, Triple, TripleError, isa_builder};
-pub use program::{Program, RunError};
+pub use jit::{NpuModule, RunError};
+pub use program::Program;

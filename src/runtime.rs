@@ -291,6 +291,24 @@ pub fn is_routine(func: &Function) -> bool {
     }
 }
 
+/// The function of the runtime with this name, without `%`. The sources are parsed once a process.
+///
+/// # Errors
+///
+/// See [`functions`].
+pub fn function(name: &str) -> Result<Option<&'static Function>, String> {
+    static FUNCTIONS: OnceLock<Result<Vec<Function>, String>> = OnceLock::new();
+    if !is_reserved(name) {
+        return Ok(None);
+    }
+    let functions = FUNCTIONS.get_or_init(functions).as_ref().map_err(Clone::clone)?;
+    let named = |function: &&Function| match &function.name {
+        UserFuncName::Testcase(known) => known.raw() == name.as_bytes(),
+        UserFuncName::User(_) => false,
+    };
+    Ok(functions.iter().find(named))
+}
+
 /// Whether a name is one of the runtime's.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with("__npu_")

@@ -10,9 +10,10 @@ use super::panics::caught;
 use super::parse::{ClifFile, FunctionCase};
 use super::subtest::Subtest;
 use super::verify;
+use crate::jit::{DefineError, RunError};
 use crate::optimize::verify_function;
 use crate::program::function_name;
-use crate::{CompileError, CompiledCode, Isa, Program, RunError, optimize};
+use crate::{CompileError, CompiledCode, Isa, Program, optimize};
 use cranelift_codegen::Context;
 use cranelift_codegen::cfg_printer::CFGPrinter;
 use cranelift_codegen::control::ControlPlane;
@@ -370,7 +371,7 @@ impl FileTest<'_> {
             }
             let result = caught(|| match program.define(&case.func) {
                 Ok(()) => None,
-                Err(error) if error.is_refusal() => Some(Unusable::Refused(refusal(error))),
+                Err(DefineError::Compile(error)) if error.is_refusal() => Some(Unusable::Refused(refusal(&error))),
                 Err(error) => Some(Unusable::Failed(error.to_string())),
             });
             let why = match result {
@@ -467,7 +468,7 @@ pub fn call_simulated(
     let name = function_name(&case.func.name);
     match caught(|| program.call(&name, args)) {
         Ok(Ok(values)) => Ok(values),
-        Ok(Err(error @ RunError::Refused { .. })) => {
+        Ok(Err(error @ (RunError::Refused { .. } | RunError::Undefined { .. }))) => {
             let text = error.to_string();
             Err(CallError::Refused(text.lines().next().unwrap_or_default().to_owned()))
         }

@@ -14,7 +14,8 @@ pub mod shrink;
 pub use generate::{Case, generate};
 
 use crate::isa::Isa;
-use crate::program::{Program, RunError};
+use crate::jit::RunError;
+use crate::program::Program;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Opcode, TrapCode, Type, types};
 use cranelift_codegen::settings::{self, Configurable};

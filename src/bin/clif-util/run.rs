@@ -7,6 +7,7 @@ use cranelift_naplespu::filetest::lines::RunLines;
 use cranelift_naplespu::filetest::outcome::Finding;
 use cranelift_naplespu::filetest::panics::caught;
 use cranelift_naplespu::filetest::{Options, Summary, Verdict};
+use cranelift_naplespu::jit::DefineError;
 use std::path::PathBuf;
 
 /// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
@@ -48,7 +49,13 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     for case in &file.functions {
         match caught(|| match program.define(&case.func) {
             Ok(()) => Vec::new(),
-            Err(error) => crate::compile::explain(&file, case, error),
+            Err(DefineError::Compile(error)) => crate::compile::explain(&file, case, &error),
+            Err(error) => vec![input::at_function(
+                &file,
+                case,
+                "the function cannot be loaded",
+                error.to_string(),
+            )],
         }) {
             Ok(list) => faults.extend(list),
             Err(panic) => {

@@ -1,0 +1,287 @@
+//! Calls of functions of the device from the host.
+
+use super::error::{RunError, TrapReport};
+use super::layout::{RETURN_TO, STACK_TOP};
+use super::link::{Target, words};
+use super::{LinkError, NpuModule};
+use crate::abi::sig::{Place, SigInfo};
+use crate::error::CompileError;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Signature, TrapCode, Type};
+use cranelift_module::FuncId;
+use npu_mc::machine::{ControlRegister, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
+use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
+use npu_sim::{Machine, Stop};
+use std::num::NonZeroU8;
+
+/// The hardware thread that calls run on.
+const THREAD: usize = 0;
+
+/// What stands in a callee-saved register before a call, by its number: it has to stand there afterwards.
+const SENTINEL: u32 = 0x5a5a_0000;
+
+/// Bytes of the largest value that Cranelift can name.
+const VALUE_SIZE: usize = 16;
+
+/// Whether values of the type can be given and taken.
+pub(super) fn is_value_type(ty: Type) -> bool {
+    ty.is_int() || ty.is_float() || (ty.is_vector() && ty.bytes() as usize <= VALUE_SIZE)
+}
+
+/// The handler of misaligned accesses: sets the status and stops.
+fn spin() -> Vec<u8> {
+    let [a, b] = [Operand::S(SReg::TR), Operand::S(SReg::RA)];
+    words(&[
+        Inst::new(Opcode::MOVEISI, [a, Operand::Imm(ThreadStatus::Trapped as i32)]),
+        Inst::new(
+            Opcode::MOVEISI,
+            [b, Operand::Imm(i32::from(ControlRegister::ThreadStatus.number()))],
+        ),
+        Inst::new(Opcode::WRITECR, [a, b]),
+        Inst::new(Opcode::JMP, [Operand::Imm(0)]),
+    ])
+}
+
+impl NpuModule {
+    /// Puts into the machine what calls rely on.
+    pub(super) fn prepare_machine(&mut self) -> Result<(), LinkError> {
+        self.write_memory(TRAP_VECTOR, &spin())?;
+        self.machine.add_breakpoint(RETURN_TO);
+        Ok(())
+    }
+
+    /// Calls a function with a fresh stack. Memory that earlier calls wrote stays as it is. Links what was defined since the
+    /// last call.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`].
+    pub fn call(&mut self, func: FuncId, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
+        if !self.functions.is_valid(func) {
+            return Err(RunError::NoSuchFunction(func.to_string()));
+        }
+        let signature = self.declarations.get_function_decl(func).signature.clone();
+        let target = Target::Func(func);
+        self.link()?;
+        self.check_reachable(&target)?;
+        let name = self.target_name(&target);
+        match self.address_of(&target) {
+            Some(address) => self.run(&name, address, &signature, args),
+            None => Err(RunError::Undefined { name, user: None }),
+        }
+    }
+
+    /// Calls the function with this name.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`].
+    pub fn call_by_name(&mut self, name: &str, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
+        match self.function_by_name(name) {
+            Some(func) => self.call(func, args),
+            None => Err(RunError::NoSuchFunction(name.to_owned())),
+        }
+    }
+
+    /// Calls the code at an address of the device, such as a pointer to a function that the device gave away.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`]. References to what is missing are only noticed if they lead nowhere.
+    pub fn call_address(
+        &mut self,
+        address: u32,
+        signature: &Signature,
+        args: &[DataValue],
+    ) -> Result<Vec<DataValue>, RunError> {
+        self.link()?;
+        let name = self.code_at(address).map(|object| object.name.clone());
+        let name = name.unwrap_or_else(|| format!("{address:#010x}"));
+        self.run(&name, address, signature, args)
+    }
+
+    fn run(
+        &mut self,
+        name: &str,
+        address: u32,
+        signature: &Signature,
+        args: &[DataValue],
+    ) -> Result<Vec<DataValue>, RunError> {
+        let info = SigInfo::new(signature, name).map_err(|refusals| RunError::Refused {
+            function: name.to_owned(),
+            reason: CompileError::Unsupported(refusals).to_string(),
+        })?;
+        check_types(name, signature, args)?;
+        let pinned = crate::regalloc::pinned(self.isa.flags());
+        let mut call = Call {
+            machine: &mut self.machine,
+            sp: STACK_TOP - info.stack_args.next_multiple_of(STACK_ALIGN),
+        };
+        call.set_up(&info, args, address)?;
+        let before = call.machine.thread(THREAD).instructions();
+        let stop = call.machine.run(THREAD, self.step_limit);
+        self.steps = call.machine.thread(THREAD).instructions() - before;
+        let here = call.machine.thread(THREAD).pc();
+        match stop {
+            Stop::Breakpoint { pc } if pc == RETURN_TO => {
+                call.check_preserved(info.popped, pinned)?;
+                Ok(call.results(&info, signature))
+            }
+            Stop::StepLimit => Err(RunError::Timeout {
+                steps: self.step_limit,
+                at: self.location(here),
+            }),
+            Stop::Ended { .. } => Err(self.trap()),
+            other => {
+                let pc = match other {
+                    Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } => pc,
+                    _ => here,
+                };
+                Err(RunError::Stopped {
+                    reason: other.to_string(),
+                    at: self.location(pc),
+                })
+            }
+        }
+    }
+
+    /// What the simulator knows about the thread that stopped.
+    fn trap(&self) -> RunError {
+        let thread = self.machine.thread(THREAD);
+        let handler = u32::try_from(spin().len()).unwrap_or(0);
+        if thread.pc().wrapping_sub(TRAP_VECTOR) < handler {
+            let at = thread.trap_pc().map(|pc| self.location(pc));
+            return RunError::Misaligned(at.unwrap_or_default());
+        }
+        let code = u8::try_from(thread.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
+        let object = self.code_at(thread.pc());
+        // The code that stops the thread is shared by all places of a function with that trap code: the branch tells which.
+        let record = object.and_then(|object| {
+            let offset = thread.last_branch()?.checked_sub(object.address)?;
+            object.code.as_ref()?.traps.iter().find(|trap| trap.offset == offset)
+        });
+        RunError::Trap(TrapReport {
+            code: code.map(TrapCode::from_raw),
+            thread: THREAD,
+            function: object.map(|object| object.name.clone()),
+            inst: record.and_then(|record| record.inst),
+            srcloc: record.map(|record| record.srcloc).filter(|loc| !loc.is_default()),
+        })
+    }
+}
+
+/// Whether the arguments fit the signature, and its types can be given and taken at all.
+fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<(), RunError> {
+    let types: Vec<Type> = signature.params.iter().map(|param| param.value_type).collect();
+    if types.len() != args.len() || types.iter().zip(args).any(|(ty, arg)| *ty != arg.ty()) {
+        return Err(RunError::Signature(format!(
+            "%{name} takes ({}), called with ({})",
+            types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            args.iter()
+                .map(|arg| arg.ty().to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
+        )));
+    }
+    match signature.returns.iter().find(|param| !is_value_type(param.value_type)) {
+        Some(param) => Err(RunError::Signature(format!(
+            "%{name} has a result of type {}, which the host cannot take; return it through memory",
+            param.value_type
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A call in progress.
+struct Call<'a> {
+    machine: &'a mut Machine,
+    sp: u32,
+}
+
+impl Call<'_> {
+    fn set_up(&mut self, info: &SigInfo, args: &[DataValue], entry: u32) -> Result<(), RunError> {
+        let thread = self.machine.thread_mut(THREAD);
+        thread.set_mask(u16::MAX);
+        thread.set_status(npu_sim::Status::new(ThreadStatus::Running as u32));
+        for reg in npu_mc::cc::CALLEE_SAVED {
+            if let Reg::S(reg) = reg {
+                thread.set_scalar(*reg, SENTINEL | u32::from(reg.number()));
+            }
+        }
+        thread.set_scalar(SReg::SP, self.sp);
+        thread.set_scalar(SReg::RA, RETURN_TO);
+        thread.set_pc(entry);
+        for (arg, places) in args.iter().zip(&info.args) {
+            // Upper bits of narrow arguments mean nothing, so they are not zero here.
+            let mut bytes = [0xa5; VALUE_SIZE];
+            arg.write_to_slice_le(&mut bytes);
+            let (words, _) = bytes.as_chunks();
+            for (place, &word) in places.iter().zip(words) {
+                self.pass(*place, u32::from_le_bytes(word))?;
+            }
+        }
+        if let Some(place) = info.ret_area {
+            self.pass(place, STACK_TOP)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, place: Place, word: u32) -> Result<(), RunError> {
+        match place {
+            Place::Reg(Reg::S(reg)) => self.machine.thread_mut(THREAD).set_scalar(reg, word),
+            // No type that is covered is passed in a vector register.
+            Place::Reg(Reg::V(_)) => {}
+            Place::Memory(offset) => {
+                let written = self.machine.memory_mut().write_u32(self.sp + offset, word);
+                written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The registers that every convention preserves hold what they held; the callee removed what it had to.
+    fn check_preserved(&self, popped: u32, pinned: Option<SReg>) -> Result<(), RunError> {
+        let thread = self.machine.thread(THREAD);
+        let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;
+        if changed(SReg::SP, self.sp + popped) {
+            return Err(RunError::Clobbered {
+                register: Reg::S(SReg::SP),
+            });
+        }
+        for &register in npu_mc::cc::CALLEE_SAVED {
+            let Reg::S(reg) = register else { continue };
+            if pinned == Some(reg) {
+                continue;
+            }
+            let expected = if reg == SReg::RA {
+                RETURN_TO
+            } else {
+                SENTINEL | u32::from(reg.number())
+            };
+            if changed(reg, expected) {
+                return Err(RunError::Clobbered { register });
+            }
+        }
+        Ok(())
+    }
+
+    fn results(&self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
+        let thread = self.machine.thread(THREAD);
+        let mut results = Vec::with_capacity(info.rets.len());
+        for (places, param) in info.rets.iter().zip(&signature.returns) {
+            let mut bytes = [0; VALUE_SIZE];
+            let (words, _) = bytes.as_chunks_mut();
+            for (place, bytes) in places.iter().zip(words) {
+                let word = match place {
+                    Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
+                    // No type that is covered is passed in a vector register.
+                    Place::Reg(Reg::V(_)) => 0,
+                    Place::Memory(offset) => self.machine.memory().read_u32(STACK_TOP + offset),
+                };
+                *bytes = word.to_le_bytes();
+            }
+            results.push(DataValue::read_from_slice_le(&bytes, param.value_type));
+        }
+        results
+    }
+}
