@@ -1,0 +1,85 @@
+//! The examples run and print what they should.
+
+#[path = "../examples/toy_language/brook/mod.rs"]
+mod brook;
+#[path = "../examples/jit.rs"]
+mod jit;
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn jit_prints_a_result() {
+    let text = jit::run().unwrap();
+    assert!(text.starts_with("gcd(1071, 462) = 21, after "), "{text}");
+    jit::main().unwrap();
+    let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/jit.rs")).unwrap();
+    assert!(source.lines().count() < 60, "it is meant to be short");
+}
+
+/// The last comment of a program is its output.
+#[test]
+fn programs_in_the_toy_language() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/toy_language/programs");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let source = fs::read_to_string(&path).unwrap();
+        let (_, expected) = source.rsplit_once("\nend\n").unwrap();
+        let expected: String = expected.lines().map(|line| line[2..].to_owned() + "\n").collect();
+        assert_eq!(brook::run(&source).unwrap(), expected, "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 3);
+}
+
+fn fault(source: &str) -> String {
+    brook::run(source).unwrap_err().to_string()
+}
+
+#[test]
+fn faults_of_programs_have_lines() {
+    for (source, expected) in [
+        ("func main()\n  print x\nend", "line 2: `x` is not known"),
+        ("func main()\n  x = 1\nend", "line 2: this is no variable"),
+        ("func main()\n  main(1)\nend", "line 2: `main` takes 0 arguments, not 1"),
+        (
+            "func main()\n  let x = \nend",
+            "line 3: an expression expected, not `end`",
+        ),
+        (
+            "func main()\n  print \"open",
+            "line 2: the text does not end on its line",
+        ),
+        (
+            "func main()\n  print 4294967296\nend",
+            "line 2: 4294967296 does not fit into 32 bits",
+        ),
+        ("func main()\n  let x = 1 & 2\nend", "line 2: `&` means nothing"),
+        (
+            "func main()\n\n",
+            "line 2: an expression expected, not the end of the program",
+        ),
+        ("array a[1]\narray a[2]", "line 2: `a` is there already"),
+        ("array a = [b]", "line 1: `b` is not known"),
+        ("let x = 1", "line 1: `func` or `array` expected, not `let`"),
+        ("func other()\nend", "there is no function `main`"),
+    ] {
+        let text = fault(source);
+        assert!(text.starts_with(expected), "{source}\n{text}");
+    }
+    let deep = format!("func main()\nprint {}1\nend", "(".repeat(100_000));
+    assert_eq!(fault(&deep), "line 2: more than 100 levels");
+    let long = format!("func main()\nprint 1{}\nend", " + 1".repeat(100_000));
+    assert_eq!(fault(&long), "line 2: more than 100 levels");
+}
+
+#[test]
+fn traps_of_programs_have_lines() {
+    let divided = "func main()\n  let zero = 0\n  print 1,\n    2 / zero\nend";
+    assert_eq!(fault(divided), "line 4: a division by zero in `main`");
+    let outside = "array a[3]\nfunc get(i)\n  return a[i]\nend\nfunc main()\n  print get(2)\n  print get(-1)\nend";
+    assert_eq!(fault(outside), "line 3: an index outside of its array in `get`");
+    let endless = "func main()\n  let i = 1\n  while i do\n    i = i * 3\n  end\nend";
+    assert!(fault(endless).starts_with("no result after 100000000 instructions in %main"));
+}
