@@ -676,7 +676,14 @@ impl generated::Context for Lower<'_> {
         // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
         let known = matches!(
             opcode,
-            Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz
+            Opcode::Icmp
+                | Opcode::Load
+                | Opcode::Uload8
+                | Opcode::Uload16
+                | Opcode::Clz
+                | Opcode::AtomicLoad
+                | Opcode::AtomicRmw
+                | Opcode::AtomicCas
         );
         known.then_some(value)
     }
