@@ -4,7 +4,8 @@ use crate::error::CompileError;
 use crate::runtime;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types};
 use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
 use cranelift_codegen::verifier::VerifierErrors;
 
@@ -92,6 +93,7 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     }
     ctx.func.dfg.resolve_all_aliases();
     if flags.opt_level() != OptLevel::None && !runtime::is_routine(&ctx.func) {
+        floats_as_bits(&mut ctx.func);
         ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
         verify(ctx, flags)?;
     }
@@ -99,4 +101,44 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     ctx.compute_cfg();
     ctx.compute_domtree();
     Ok(())
+}
+
+/// Bitwise operations on f16 and f128 become such on integers: Cranelift's simplification has no constants of these
+/// types, and panics where it wants one (`bxor` of a value with itself).
+fn floats_as_bits(func: &mut Function) {
+    let blocks: Vec<_> = func.layout.blocks().collect();
+    for block in blocks {
+        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            let opcode = func.dfg.insts[inst].opcode();
+            let bitwise = matches!(
+                opcode,
+                Opcode::Band | Opcode::Bor | Opcode::Bxor | Opcode::Bnot | Opcode::Bitselect
+            );
+            let Some(&result) = func.dfg.inst_results(inst).first().filter(|_| bitwise) else {
+                continue;
+            };
+            let float = func.dfg.value_type(result);
+            let bits = match float {
+                types::F16 => types::I16,
+                types::F128 => types::I128,
+                _ => continue,
+            };
+            let mut cursor = FuncCursor::new(func).at_inst(inst);
+            let given: Vec<Value> = cursor.func.dfg.inst_values(inst).collect();
+            let args: Vec<Value> = given
+                .into_iter()
+                .map(|value| cursor.ins().bitcast(bits, MemFlagsData::new(), value))
+                .collect();
+            let value = match (opcode, args.as_slice()) {
+                (Opcode::Band, &[a, b]) => cursor.ins().band(a, b),
+                (Opcode::Bor, &[a, b]) => cursor.ins().bor(a, b),
+                (Opcode::Bxor, &[a, b]) => cursor.ins().bxor(a, b),
+                (Opcode::Bnot, &[a]) => cursor.ins().bnot(a),
+                (Opcode::Bitselect, &[c, a, b]) => cursor.ins().bitselect(c, a, b),
+                _ => continue,
+            };
+            cursor.func.replace(inst).bitcast(float, MemFlagsData::new(), value);
+        }
+    }
 }

@@ -35,6 +35,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "f64_mul",
     "f64_div",
     "f64_fma",
+    "f64_sqrt",
+    "f64_round",
     "f64_compare",
     "convert_from_int",
     "convert_from_int128",

@@ -83,6 +83,11 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
     }
 }
 
+/// Whether the instruction is refused for what it is; whether it can be lowered shows later.
+pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
+    refuse_inst(func, isa, inst).is_some()
+}
+
 type Reason = (String, Option<&'static str>);
 
 fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {

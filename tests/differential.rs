@@ -1,4 +1,4 @@
-//! Random integer CLIF, compiled at both optimization levels with both register allocators and run on the simulator,
+//! Random scalar CLIF, compiled at both optimization levels with both register allocators and run on the simulator,
 //! against `cranelift-interpreter`.
 //!
 //! A failure prints its seed and the shrunk functions. `NAPLESPU_FUZZ_SEED=n` runs that seed alone;
@@ -44,14 +44,14 @@ fn differential() {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let failures: Vec<String> = std::thread::scope(|scope| {
         let worker = || {
-            let mut failures = Vec::new();
+            let (mut failures, mut programs) = (Vec::new(), fuzz::Programs::new(&configs));
             // A few reports say enough.
             while failures.len() < 3 {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if seed >= seeds.end {
                     break;
                 }
-                if let Err(report) = fuzz::run(&fuzz::bytes(seed), &configs) {
+                if let Err(report) = fuzz::run(&fuzz::bytes(seed), &mut programs) {
                     failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}"));
                 }
             }

@@ -2,17 +2,19 @@
 
 #![no_main]
 
-use cranelift_naplespu::fuzz;
+use cranelift_naplespu::fuzz::{self, Programs};
 use libfuzzer_sys::fuzz_target;
-use std::sync::LazyLock;
+use std::cell::RefCell;
 
-static CONFIGS: LazyLock<Vec<fuzz::Config>> = LazyLock::new(|| match fuzz::configs() {
-    Ok(configs) => configs,
-    Err(error) => panic!("{error}"),
-});
+thread_local! {
+    static PROGRAMS: RefCell<Programs> = RefCell::new(match fuzz::configs() {
+        Ok(configs) => Programs::new(&configs),
+        Err(error) => panic!("{error}"),
+    });
+}
 
 fuzz_target!(|data: &[u8]| {
-    if let Err(report) = fuzz::run(data, &CONFIGS) {
+    if let Err(report) = PROGRAMS.with_borrow_mut(|programs| fuzz::run(data, programs)) {
         panic!("{report}");
     }
 });

@@ -1,14 +1,21 @@
-//! Differential testing: random integer CLIF, compiled and simulated, against `cranelift-interpreter`.
+//! Differential testing: random scalar CLIF, compiled and simulated, against `cranelift-interpreter`.
 //!
 //! `generate` makes valid functions from bytes, [`check`] compares, [`shrink`](shrink::shrink) makes a failing case
 //! small. The same body runs under `cargo test` for a fixed number of seeds and under cargo-fuzz without end. Not part
 //! of the public contract of this crate.
 //!
 //! Where the interpreter is known to be wrong the generator stays away: signed sums with a carry, negative offsets,
-//! `isplit` and `iconcat` of narrow types. It cannot take the address of a function, so what is an indirect call for the
-//! compiler is a direct call in the text that the interpreter reads.
+//! `isplit` and `iconcat` of narrow types, floats to unsigned i128. It cannot take the address of a function, so what is
+//! an indirect call for the compiler is a direct call in the text that the interpreter reads. Of a NaN only that it is
+//! one is compared, and floats are computed with `strict_float`.
 
+mod anything;
+mod body;
+pub mod compiles;
 pub mod generate;
+mod instruction;
+mod operations;
+mod reduce;
 pub mod shrink;
 
 pub use generate::{Case, generate};
@@ -17,6 +24,7 @@ use crate::isa::Isa;
 use crate::jit::RunError;
 use crate::program::Program;
 use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{Function, Opcode, TrapCode, Type, types};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_interpreter::environment::FunctionStore;
@@ -32,12 +40,25 @@ const FUEL: u64 = 100_000;
 const STEPS: u64 = 50_000_000;
 
 /// What a call comes to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// It returned.
     Results(Vec<DataValue>),
     /// It trapped.
     Trap(TrapCode),
+}
+
+impl Outcome {
+    /// Whether it is the same, where NaNs are all the same.
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Results(a), Self::Results(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b))
+            }
+            (Self::Trap(a), Self::Trap(b)) => a == b,
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -110,7 +131,9 @@ pub fn configs() -> Result<Vec<Config>, String> {
             let triple = "naplespu"
                 .parse()
                 .map_err(|error: crate::isa::TripleError| error.to_string())?;
-            let isa = crate::isa::isa_builder(triple).finish(settings::Flags::new(flags));
+            let mut builder = crate::isa::isa_builder(triple);
+            builder.set("strict_float", "true").map_err(|error| error.to_string())?;
+            let isa = builder.finish(settings::Flags::new(flags));
             all.push((format!("opt_level={opt_level} regalloc_algorithm={algorithm}"), isa));
         }
     }
@@ -128,11 +151,24 @@ fn parse(text: &str) -> Result<Vec<Function>, Failure> {
 }
 
 /// An argument as a value of its type.
-fn argument(ty: Type, bits: u32) -> DataValue {
+fn argument(ty: Type, bits: u128) -> DataValue {
     match ty {
         types::I8 => DataValue::I8(bits as i8),
         types::I16 => DataValue::I16(bits as i16),
-        _ => DataValue::I32(bits.cast_signed()),
+        types::I64 => DataValue::I64(bits as i64),
+        types::I128 => DataValue::I128(bits.cast_signed()),
+        types::F32 => DataValue::F32(Ieee32::with_bits(bits as u32)),
+        types::F64 => DataValue::F64(Ieee64::with_bits(bits as u64)),
+        _ => DataValue::I32(bits as i32),
+    }
+}
+
+/// Whether two values are the same bits, or both a NaN.
+fn same_value(a: &DataValue, b: &DataValue) -> bool {
+    match (a, b) {
+        (DataValue::F32(a), DataValue::F32(b)) => a.bits() == b.bits() || a.is_nan() && b.is_nan(),
+        (DataValue::F64(a), DataValue::F64(b)) => a.bits() == b.bits() || a.is_nan() && b.is_nan(),
+        _ => a == b,
     }
 }
 
@@ -196,16 +232,14 @@ pub fn expected(case: &Case) -> Result<Vec<Expected>, Failure> {
 /// # Errors
 ///
 /// The first disagreement.
-pub fn check(case: &Case, configs: &[Config]) -> Result<(), Failure> {
+pub fn check(case: &Case, programs: &mut Programs) -> Result<(), Failure> {
     let expected = expected(case)?;
     let functions = parse(&case.text(false))?;
-    for (config, isa) in configs {
+    for (config, program) in &mut programs.0 {
         let mismatch = |message: String| Failure::Mismatch {
             config: config.clone(),
             message,
         };
-        let mut program = Program::new(isa.clone());
-        program.set_step_limit(STEPS);
         for function in &functions {
             program
                 .define(function)
@@ -220,7 +254,7 @@ pub fn check(case: &Case, configs: &[Config]) -> Result<(), Failure> {
                 }
                 Err(error) => Err(error.to_string()),
             };
-            if actual.as_ref() != Ok(outcome) {
+            if !actual.as_ref().is_ok_and(|actual| actual.same(outcome)) {
                 let got = actual.map_or_else(|error| error, |outcome| outcome.to_string());
                 let args: Vec<String> = args.iter().map(ToString::to_string).collect();
                 return Err(mismatch(format!(
@@ -231,6 +265,22 @@ pub fn check(case: &Case, configs: &[Config]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// A program for each compiler under test. Cases follow one another in the same program, each in place of the one before,
+/// so that routines of the runtime are compiled once.
+pub struct Programs(Vec<(String, Program)>);
+
+impl Programs {
+    /// Empty programs.
+    pub fn new(configs: &[Config]) -> Self {
+        let program = |(name, isa): &Config| {
+            let mut program = Program::new(isa.clone());
+            program.set_step_limit(STEPS);
+            (name.clone(), program)
+        };
+        Self(configs.iter().map(program).collect())
+    }
 }
 
 /// Bytes for the generator from a seed.
@@ -251,17 +301,17 @@ pub fn bytes(seed: u64) -> Vec<u8> {
 /// # Errors
 ///
 /// The report.
-pub fn run(data: &[u8], configs: &[Config]) -> Result<(), String> {
+pub fn run(data: &[u8], programs: &mut Programs) -> Result<(), String> {
     // Bytes that run out are no failure: the generator then takes zeros.
     let Ok(case) = generate(&mut arbitrary::Unstructured::new(data)) else {
         return Ok(());
     };
-    let Err(failure) = check(&case, configs) else {
+    let Err(failure) = check(&case, programs) else {
         return Ok(());
     };
     let small = shrink::shrink(case, |candidate| {
-        check(candidate, configs).is_err_and(|candidate| candidate.same_kind(&failure))
+        check(candidate, programs).is_err_and(|candidate| candidate.same_kind(&failure))
     });
-    let failure = check(&small, configs).err().unwrap_or(failure);
+    let failure = check(&small, programs).err().unwrap_or(failure);
     Err(format!("{failure}\n\n{}", small.text(false)))
 }

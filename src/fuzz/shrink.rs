@@ -1,6 +1,6 @@
 //! Makes a failing case small: fewer functions, blocks and instructions, simpler constants.
 
-use super::generate::{Block, Case, Line, iconst};
+use super::generate::{Block, Case, Def, Func, Line, constant_lines};
 use std::collections::HashSet;
 
 /// Rounds over the whole case, and cases tried at most.
@@ -142,19 +142,30 @@ fn line_at(case: &mut Case, mut at: usize) -> Option<(&mut Vec<Line>, usize)> {
 /// Replaces an instruction by constants, or removes it if it defines nothing.
 fn constant_results(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
+    let mut next = case.funcs.iter().flat_map(last_value).max().unwrap_or(0);
     let (lines, at) = line_at(&mut case, at)?;
     let constants: Vec<Line> = lines[at]
         .defs
         .iter()
-        .map(|&def| Line {
-            defs: vec![def],
-            text: iconst(def.1, 0),
-            interpreted: None,
+        .flat_map(|&def| {
+            constant_lines(def, 0, |ty| {
+                next += 1;
+                (next, ty)
+            })
         })
         .collect();
     // One and zero are as simple as it gets.
     lines.splice(at..=at, constants);
     Some(case)
+}
+
+/// The highest number of a value that an instruction or block defines.
+fn last_value(func: &Func) -> Option<u32> {
+    let of_block = |block: &Block| -> Vec<Def> {
+        let lines = block.lines.iter().flat_map(|line| line.defs.iter().copied());
+        lines.chain(block.params.iter().copied()).collect()
+    };
+    func.blocks.iter().flat_map(of_block).map(|def| def.0).max()
 }
 
 /// Removes an instruction whose results nobody uses.
@@ -182,7 +193,7 @@ fn no_unused(case: &Case, at: usize) -> Option<Case> {
 }
 
 /// All names that instructions of the function read.
-fn words(func: &super::generate::Func) -> HashSet<String> {
+fn words(func: &Func) -> HashSet<String> {
     let lines = func
         .blocks
         .iter()

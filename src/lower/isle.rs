@@ -778,6 +778,10 @@ impl generated::Context for Lower<'_> {
     }
 
     fn emit_br_table(&mut self, index: Gpr) -> Unit {
+        // A table where every entry is the default is no branch.
+        if self.table().iter().all(|&entry| entry == 0) {
+            return self.emit_jump();
+        }
         let tmp = Reg::Virtual(self.new_vreg(RegClass::Int));
         let base = Reg::Virtual(self.new_vreg(RegClass::Int));
         let entries = self.table().to_vec();

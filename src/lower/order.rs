@@ -82,8 +82,16 @@ impl BlockOrder {
         if ctx.loop_analysis.is_valid() {
             order = keep_loops_together(ctx, &order);
         }
+        // A block that only cold blocks lead into, loops aside, is as cold: definitions stay before uses, and every block
+        // has a predecessor before it.
         let entry = func.layout.entry_block();
-        order.sort_by_key(|&b| Some(b) != entry && func.layout.is_cold(b));
+        let mut cold: SecondaryMap<Block, Option<bool>> = SecondaryMap::new();
+        for &block in ctx.domtree.cfg_rpo() {
+            let warm = Some(block) == entry || ctx.cfg.pred_iter(block).any(|pred| cold[pred.block] == Some(false));
+            cold[block] = Some(!warm || Some(block) != entry && func.layout.is_cold(block));
+        }
+        let is_cold = |block: Block| cold[block] == Some(true);
+        order.sort_by_key(|&block| is_cold(block));
 
         // Number of edges that arrive at each block.
         let mut in_edges: SecondaryMap<Block, u32> = SecondaryMap::new();
@@ -108,7 +116,7 @@ impl BlockOrder {
         let mut edge_index: HashMap<(Block, usize), usize> = HashMap::new();
         let mut rare = Vec::new();
         for &block in &order {
-            if Some(block) != entry && func.layout.is_cold(block) {
+            if is_cold(block) {
                 for (from, number) in rare.drain(..) {
                     edge_index.insert((from, number), placed.len());
                     placed.push(Placed::Edge(from, number));
@@ -123,7 +131,7 @@ impl BlockOrder {
                     if in_edges[target] <= 1 {
                         continue;
                     }
-                    if func.layout.is_cold(target) && !func.layout.is_cold(block) {
+                    if is_cold(target) && !is_cold(block) {
                         rare.push((block, number));
                         continue;
                     }

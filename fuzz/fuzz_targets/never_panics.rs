@@ -1,0 +1,18 @@
+//! Any valid function is compiled or refused: the body of `tests/never_panics.rs`, without end.
+
+#![no_main]
+
+use cranelift_naplespu::fuzz::{self, compiles};
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
+static CONFIGS: LazyLock<Vec<fuzz::Config>> = LazyLock::new(|| match fuzz::configs() {
+    Ok(configs) => configs,
+    Err(error) => panic!("{error}"),
+});
+
+fuzz_target!(|data: &[u8]| {
+    if let Err(report) = compiles::run(data, &CONFIGS) {
+        panic!("{report}");
+    }
+});
