@@ -7,8 +7,8 @@ mod operands;
 mod softfloat;
 
 use rustc_apfloat::ieee::Double;
-use rustc_apfloat::{Float, StatusAnd};
-use softfloat::{Random, check, double_of, extreme, words, words64};
+use rustc_apfloat::{Float, Round, StatusAnd};
+use softfloat::{Random, bits64, check, double, double_of, extreme, words, words64};
 
 /// How many random operands the four basic operations get, and the others.
 const MILLION: usize = 1_000_000;
@@ -24,6 +24,10 @@ fn pairs() -> impl Iterator<Item = Vec<u32>> {
     let others = all.clone();
     all.into_iter()
         .flat_map(move |a| others.clone().into_iter().map(move |b| all_words([a, b])))
+}
+
+fn singles() -> impl Iterator<Item = Vec<u32>> {
+    operands::edges().into_iter().map(|a| all_words([a]))
 }
 
 fn binary(name: &str, random: fn(&mut Random) -> [u64; 2], op: fn(Double, Double) -> StatusAnd<Double>) {
@@ -52,21 +56,6 @@ fn div() {
 }
 
 #[test]
-fn fma() {
-    let all = operands::landmarks();
-    let triples = all.iter().flat_map(|&a| {
-        let all = &all;
-        all.iter()
-            .flat_map(move |&b| all.iter().map(move |&c| all_words([a, b, c])))
-    });
-    let random = |r: &mut Random| all_words(operands::for_fma(r));
-    check("__npu_f64_fma", triples, SOME, random, |w| {
-        let [a, b, c] = [&w[..2], &w[2..4], &w[4..]].map(double_of);
-        words64(a.mul_add(b, c).value)
-    });
-}
-
-#[test]
 fn compare() {
     let random = |r: &mut Random| all_words(operands::for_comparison(r));
     check("__npu_f64_compare", pairs(), SOME, random, |w| {
@@ -88,4 +77,43 @@ fn min_and_max() {
             words64(extreme(double_of(&w[..2]), double_of(&w[2..]), smaller))
         });
     }
+}
+
+#[test]
+fn sqrt() {
+    let random = |r: &mut Random| all_words([operands::for_root(r)]);
+    // The standard library's square root is correctly rounded.
+    check("__npu_f64_sqrt", singles(), SOME, random, |w| {
+        let root = f64::from_bits(bits64(double_of(w))).sqrt();
+        words64(double(root.to_bits()))
+    });
+}
+
+#[test]
+fn round() {
+    for (name, mode) in [
+        ("__npu_f64_ceil", Round::TowardPositive),
+        ("__npu_f64_floor", Round::TowardNegative),
+        ("__npu_f64_trunc", Round::TowardZero),
+        ("__npu_f64_nearest", Round::NearestTiesToEven),
+    ] {
+        let random = |r: &mut Random| all_words([operands::for_rounding(r)]);
+        check(name, singles(), SOME, random, |w| {
+            words64(double_of(w).round_to_integral(mode).value)
+        });
+    }
+}
+
+#[test]
+fn fma() {
+    let all = operands::landmarks();
+    let triples = all
+        .iter()
+        .flat_map(|&a| all.iter().map(move |&b| (a, b)))
+        .flat_map(|(a, b)| all.iter().map(move |&c| all_words([a, b, c])));
+    let random = |r: &mut Random| all_words(operands::for_fma(r));
+    check("__npu_f64_fma", triples, 2 * SOME, random, |w| {
+        let [a, b, c] = [&w[..2], &w[2..4], &w[4..]].map(double_of);
+        words64(a.mul_add(b, c).value)
+    });
 }

@@ -209,6 +209,43 @@ pub fn for_division(random: &mut Random) -> [u64; 2] {
     }
 }
 
+/// Radicands: any, next to squares of 53 and 54 bits, exact squares.
+pub fn for_root(random: &mut Random) -> u64 {
+    match random.below(4) {
+        0 => number(random),
+        1 => number(random) & !SIGN,
+        2 => {
+            let root = u128::from(fraction(random) | 1 << 52) * 2 + u128::from(random.below(2));
+            let square = root * root;
+            let leading = (square >> (75 - square.leading_zeros())) as u64;
+            let exponent = 0x3ff + random.below(100);
+            jitter(random, exponent << 52 | leading & FRACTION, 2)
+        }
+        _ => {
+            let bits = random.below(28);
+            let root = odd(random, bits) as f64 * 2f64.powi(random.below(1000) as i32 - 500);
+            jitter(random, (root * root).to_bits(), 1)
+        }
+    }
+}
+
+/// Numbers to round to integers: halves and their neighbours, all exponents with a fraction left.
+pub fn for_rounding(random: &mut Random) -> u64 {
+    let sign = sign(random);
+    match random.below(4) {
+        0 => number(random),
+        1 => {
+            let halves = random.below(2000) as f64 / 2.0;
+            jitter(random, halves.to_bits(), 2) | sign
+        }
+        2 => around(random, BIAS + 26, 30),
+        _ => {
+            let bits = random.below(53);
+            ((random.bits() >> 11 >> bits) as f64 / 2.0).to_bits() | sign
+        }
+    }
+}
+
 /// Numbers to compare: equal ones, ones of opposite sign, neighbours.
 pub fn for_comparison(random: &mut Random) -> [u64; 2] {
     let a = number(random);
@@ -221,14 +258,36 @@ pub fn for_comparison(random: &mut Random) -> [u64; 2] {
     }
 }
 
-/// Factors and addend: sums that cancel, addends up to 130 places away from the product.
+/// Factors and addend: addends that cancel the product nearly or exactly, of all distances, and sums that are ties.
 pub fn for_fma(random: &mut Random) -> [u64; 3] {
-    let [a, b] = for_multiplication(random);
+    if random.below(6) == 0 {
+        // Few bits each, so that sums are often exact or halfway; also among the subnormal numbers.
+        let bits = 6 + random.below(20);
+        let (a, b, c) = (
+            odd(random, bits),
+            odd(random, 30 - bits),
+            odd(random, 53) >> random.below(40),
+        );
+        let scale = 2f64.powi([0, 0, 0, -1000, -1060, -1020][random.below(6) as usize]);
+        let distance = 2f64.powi(random.below(110) as i32 - 55);
+        let numbers = [a as f64 * scale, b as f64, c as f64 * scale * distance];
+        return numbers.map(|n| n.to_bits() ^ sign(random));
+    }
+    let [a, b] = if random.below(2) == 0 {
+        for_multiplication(random)
+    } else {
+        [number(random), number(random)]
+    };
     let product = (f64::from_bits(a) * f64::from_bits(b)).to_bits();
-    let c = match random.below(4) {
+    let c = match random.below(10) {
         0 => number(random),
-        1 => jitter(random, product ^ SIGN, 2),
-        _ => around(random, exponent(product), 130),
+        1 => product ^ SIGN,
+        2 => jitter(random, product ^ SIGN, 4),
+        3 => product ^ SIGN ^ random.bits() >> 12 >> random.below(52),
+        4 => with_exponent(random, exponent(product)),
+        5 => around(random, exponent(product), 2),
+        6 => product ^ sign(random),
+        _ => around(random, exponent(product), 120),
     };
     [a, b, c]
 }
