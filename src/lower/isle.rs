@@ -15,7 +15,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
     ArgumentExtension, AtomicRmwOp, BlockCall, FuncRef, GlobalValue, Inst, InstructionData, MemFlags, Opcode, SigRef,
-    StackSlot, TrapCode, Type, Value, ValueDef, ValueList, types,
+    StackSlot, TrapCode, Type, Value, ValueList, types,
 };
 use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;
@@ -92,57 +92,6 @@ fn simm9(number: i64) -> Option<Simm9> {
 /// An immediate from a number that fits by construction: a width, a bit position, a small mask.
 fn small(number: u32) -> Simm9 {
     Simm9(i16::try_from(number & 0xff).unwrap_or(0))
-}
-
-impl Lower<'_> {
-    fn scalar_constant(&self, value: Value) -> Option<u64> {
-        if self.func.dfg.value_type(value).bits() > 32 {
-            return None;
-        }
-        self.as_constant(value)
-    }
-
-    /// The constant, sign-extended from its type.
-    fn signed_constant(&self, value: Value) -> Option<i32> {
-        let constant = self.scalar_constant(value)?;
-        Some(sign_extend(constant, self.func.dfg.value_type(value).bits()).cast_signed())
-    }
-
-    fn defining(&self, value: Value) -> Option<Inst> {
-        match self.func.dfg.value_def(self.func.dfg.resolve_aliases(value)) {
-            ValueDef::Result(inst, 0) => Some(inst),
-            _ => None,
-        }
-    }
-
-    /// Whether the value is the second result of an instruction that tells about overflow: 0 or 1 in a full register.
-    fn is_overflow_flag(&self, value: Value) -> bool {
-        let def = self.func.dfg.value_def(self.func.dfg.resolve_aliases(value));
-        let ValueDef::Result(inst, 1) = def else { return false };
-        matches!(
-            self.func.dfg.insts[inst].opcode(),
-            Opcode::UaddOverflow
-                | Opcode::SaddOverflow
-                | Opcode::UsubOverflow
-                | Opcode::SsubOverflow
-                | Opcode::UmulOverflow
-                | Opcode::SmulOverflow
-                | Opcode::UaddOverflowCin
-                | Opcode::SaddOverflowCin
-                | Opcode::UsubOverflowBin
-                | Opcode::SsubOverflowBin
-        )
-    }
-
-    /// A constant shift amount modulo the width of the type.
-    fn amount_of(&self, ty: Type, value: Value) -> u32 {
-        let constant = self.wide_constant(value).unwrap_or(0);
-        (constant & u128::from(ty.bits() - 1)) as u32
-    }
-
-    fn opcode_of(&self, value: Value) -> Option<Opcode> {
-        self.defining(value).map(|inst| self.func.dfg.insts[inst].opcode())
-    }
 }
 
 /// Constructors that a function elsewhere carries out.

@@ -11,6 +11,7 @@ pub mod address;
 pub mod ahead;
 pub mod constants;
 pub mod dead;
+pub mod facts;
 pub mod float;
 pub mod hoist;
 pub mod isle;

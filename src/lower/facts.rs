@@ -1,0 +1,58 @@
+//! What the rules ask about values: constants, and the instructions they come from.
+
+use super::{Lower, sign_extend};
+use cranelift_codegen::ir::{Inst, Opcode, Type, Value, ValueDef};
+
+impl Lower<'_> {
+    /// The constant of a type of at most 32 bits, zero-extended.
+    pub fn scalar_constant(&self, value: Value) -> Option<u64> {
+        if self.func.dfg.value_type(value).bits() > 32 {
+            return None;
+        }
+        self.as_constant(value)
+    }
+
+    /// The constant, sign-extended from its type.
+    pub fn signed_constant(&self, value: Value) -> Option<i32> {
+        let constant = self.scalar_constant(value)?;
+        Some(sign_extend(constant, self.func.dfg.value_type(value).bits()).cast_signed())
+    }
+
+    /// The instruction that the value is the first result of.
+    pub fn defining(&self, value: Value) -> Option<Inst> {
+        match self.func.dfg.value_def(self.func.dfg.resolve_aliases(value)) {
+            ValueDef::Result(inst, 0) => Some(inst),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is the second result of an instruction that tells about overflow: 0 or 1 in a full register.
+    pub fn is_overflow_flag(&self, value: Value) -> bool {
+        let def = self.func.dfg.value_def(self.func.dfg.resolve_aliases(value));
+        let ValueDef::Result(inst, 1) = def else { return false };
+        matches!(
+            self.func.dfg.insts[inst].opcode(),
+            Opcode::UaddOverflow
+                | Opcode::SaddOverflow
+                | Opcode::UsubOverflow
+                | Opcode::SsubOverflow
+                | Opcode::UmulOverflow
+                | Opcode::SmulOverflow
+                | Opcode::UaddOverflowCin
+                | Opcode::SaddOverflowCin
+                | Opcode::UsubOverflowBin
+                | Opcode::SsubOverflowBin
+        )
+    }
+
+    /// A constant shift amount modulo the width of the type.
+    pub fn amount_of(&self, ty: Type, value: Value) -> u32 {
+        let constant = self.wide_constant(value).unwrap_or(0);
+        (constant & u128::from(ty.bits() - 1)) as u32
+    }
+
+    /// The opcode of that instruction.
+    pub fn opcode_of(&self, value: Value) -> Option<Opcode> {
+        self.defining(value).map(|inst| self.func.dfg.insts[inst].opcode())
+    }
+}
