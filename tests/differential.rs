@@ -28,7 +28,7 @@ fn generator() {
         }
     }
     assert!(
-        returned > 1500 && trapped > 30 && endless < 50,
+        returned > 1500 && trapped > 30 && endless < 100,
         "{returned} returned, {trapped} trapped, {endless} endless"
     );
 }
@@ -44,14 +44,14 @@ fn differential() {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let failures: Vec<String> = std::thread::scope(|scope| {
         let worker = || {
-            let (mut failures, mut programs) = (Vec::new(), fuzz::Programs::new(&configs));
+            let (mut failures, programs) = (Vec::new(), fuzz::Programs::new(&configs));
             // A few reports say enough.
             while failures.len() < 3 {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if seed >= seeds.end {
                     break;
                 }
-                if let Err(report) = fuzz::run(&fuzz::bytes(seed), &mut programs) {
+                if let Err(report) = fuzz::run(&fuzz::bytes(seed), &programs) {
                     failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}"));
                 }
             }

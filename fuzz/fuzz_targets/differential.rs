@@ -14,7 +14,7 @@ thread_local! {
 }
 
 fuzz_target!(|data: &[u8]| {
-    if let Err(report) = PROGRAMS.with_borrow_mut(|programs| fuzz::run(data, programs)) {
+    if let Err(report) = PROGRAMS.with_borrow(|programs| fuzz::run(data, programs)) {
         panic!("{report}");
     }
 });

@@ -232,10 +232,12 @@ pub fn expected(case: &Case) -> Result<Vec<Expected>, Failure> {
 /// # Errors
 ///
 /// The first disagreement.
-pub fn check(case: &Case, programs: &mut Programs) -> Result<(), Failure> {
+pub fn check(case: &Case, programs: &Programs) -> Result<(), Failure> {
     let expected = expected(case)?;
     let functions = parse(&case.text(false))?;
-    for (config, program) in &mut programs.0 {
+    for (config, isa) in &programs.0 {
+        let mut program = Program::new(isa.clone());
+        program.set_step_limit(STEPS);
         let mismatch = |message: String| Failure::Mismatch {
             config: config.clone(),
             message,
@@ -267,19 +269,13 @@ pub fn check(case: &Case, programs: &mut Programs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A program for each compiler under test. Cases follow one another in the same program, each in place of the one before,
-/// so that routines of the runtime are compiled once.
-pub struct Programs(Vec<(String, Program)>);
+/// The compilers under test.
+pub struct Programs(Vec<Config>);
 
 impl Programs {
-    /// Empty programs.
+    /// These compilers.
     pub fn new(configs: &[Config]) -> Self {
-        let program = |(name, isa): &Config| {
-            let mut program = Program::new(isa.clone());
-            program.set_step_limit(STEPS);
-            (name.clone(), program)
-        };
-        Self(configs.iter().map(program).collect())
+        Self(configs.to_vec())
     }
 }
 
@@ -301,7 +297,7 @@ pub fn bytes(seed: u64) -> Vec<u8> {
 /// # Errors
 ///
 /// The report.
-pub fn run(data: &[u8], programs: &mut Programs) -> Result<(), String> {
+pub fn run(data: &[u8], programs: &Programs) -> Result<(), String> {
     // Bytes that run out are no failure: the generator then takes zeros.
     let Ok(case) = generate(&mut arbitrary::Unstructured::new(data)) else {
         return Ok(());

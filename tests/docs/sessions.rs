@@ -14,10 +14,6 @@ const LIMITS: &[(&str, &str)] = &[
         "function %f() winch {\nblock0:\n return\n}",
     ),
     (
-        "an argument with a purpose other than `sret`",
-        "function %f(i32 vmctx) system_v {\nblock0(v0: i32):\n return\n}",
-    ),
-    (
         "a stack limit",
         "function %f(i32) system_v {\n gv0 = symbol %limit\n stack_limit = gv0\nblock0(v0: i32):\n return\n}",
     ),
