@@ -14,8 +14,8 @@ const LIMITS: &[(&str, &str)] = &[
         "function %f() winch {\nblock0:\n return\n}",
     ),
     (
-        "a stack limit",
-        "function %f(i32) system_v {\n gv0 = symbol %limit\n stack_limit = gv0\nblock0(v0: i32):\n return\n}",
+        "a stack limit that is not made at entry from symbols, `vmctx`, sums and loads",
+        "function %f(i32) system_v {\n gv0 = vmctx\n stack_limit = gv0\nblock0(v0: i32):\n return\n}",
     ),
     (
         "the scratchpad: an alias region with `user_id` 68 or 77",
