@@ -2,7 +2,8 @@
 //! this back end when a program needs them.
 //!
 //! They use the convention that CLIF spells `preserve_all`, or `probestack` where there is a result: only the first few
-//! caller-saved registers change, so that a call costs its caller little.
+//! caller-saved registers change, so that a call costs its caller little. What library calls name (`memcpy` and its like) is
+//! called as those are, with `system_v`.
 
 use crate::abi::sig::SigInfo;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -43,7 +44,11 @@ const SOURCES: &[(&str, &str)] = sources![
     "convert_to_int",
     "convert_to_int128",
     "convert_width",
+    "memory",
 ];
+
+/// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.
+const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp"];
 
 /// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
 const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__npu_f64_sub", "__npu_f64_add")];
@@ -300,7 +305,7 @@ pub fn is_routine(func: &Function) -> bool {
 /// See [`functions`].
 pub fn function(name: &str) -> Result<Option<&'static Function>, String> {
     static FUNCTIONS: OnceLock<Result<Vec<Function>, String>> = OnceLock::new();
-    if !is_reserved(name) {
+    if !is_reserved(name) && !LIBRARY.contains(&name) {
         return Ok(None);
     }
     let functions = FUNCTIONS.get_or_init(functions).as_ref().map_err(Clone::clone)?;

@@ -993,50 +993,123 @@ fn imports_from_the_runtime_and_of_the_machine() {
     assert!(matches!(module.call(raw, &[word(1)]), Err(RunError::Undefined { .. })));
 }
 
+/// What a front end calls through `FunctionBuilder`, against Rust, on all alignments and sizes around those of words.
+#[test]
+fn library_calls_for_memory() {
+    fn build(module: &mut NpuModule, name: &str, result: bool) -> FuncId {
+        let id = declare(module, name, Linkage::Export, &words(3, usize::from(result)));
+        let mut ctx = module.make_context();
+        ctx.func.signature = words(3, usize::from(result));
+        let config = module.target_config();
+        let mut builder_context = FunctionBuilderContext::new();
+        let mut b = FunctionBuilder::new(&mut ctx.func, &mut builder_context);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let [x, y, size] = *b.block_params(entry) else {
+            panic!("three parameters")
+        };
+        match name {
+            "copy" => b.call_memcpy(config, x, y, size),
+            "move" => b.call_memmove(config, x, y, size),
+            "set" => {
+                let byte = b.ins().ireduce(types::I8, y);
+                b.call_memset(config, x, byte, size);
+            }
+            _ => {
+                let order = b.call_memcmp(config, x, y, size);
+                b.ins().return_(&[order]);
+            }
+        }
+        if !result {
+            b.ins().return_(&[]);
+        }
+        b.seal_all_blocks();
+        b.finalize(config);
+        module.define_function(id, &mut ctx).unwrap();
+        id
+    }
+    const SIZE: usize = 128;
+    let mut module = module();
+    let [copy, move_, set] = ["copy", "move", "set"].map(|name| build(&mut module, name, false));
+    let compare = build(&mut module, "compare", true);
+    let buffer = module.allocate(SIZE as u32, 64).unwrap();
+    let before: Vec<u8> = (0..SIZE).map(|i| (i * 37 + 11) as u8).collect();
+    let at = |place: usize| word((buffer + place as u32).cast_signed());
+    let mut check = |func: FuncId, args: [DataValue; 3], expected: &[u8]| {
+        module.write_memory(buffer, &before).unwrap();
+        module.call(func, &args).unwrap();
+        let mut bytes = [0; SIZE];
+        module.read_memory(buffer, &mut bytes);
+        assert_eq!(bytes, expected, "{args:?}");
+    };
+    let places = [0usize, 1, 2, 3, 4, 5, 7, 16, 33, 64, 65, 70];
+    for size in (0..24).chain([31, 32, 33, 47, 48, 50]) {
+        let length = word(size as i32);
+        for to in places {
+            for from in places {
+                let mut moved = before.clone();
+                moved.copy_within(from..from + size, to);
+                check(move_, [at(to), at(from), length.clone()], &moved);
+                if from + size <= to || to + size <= from {
+                    check(copy, [at(to), at(from), length.clone()], &moved);
+                }
+            }
+            let mut filled = before.clone();
+            filled[to..to + size].fill(0x9c);
+            check(set, [at(to), word(0x1234_569c), length], &filled);
+        }
+    }
+
+    for size in [0usize, 1, 3, 4, 5, 8, 15, 16, 17, 30] {
+        for (left, right) in [0usize, 1, 2, 3, 4].map(|l| [64, 65, 66, 67].map(|r| (l, r))).concat() {
+            // The same up to a difference, which may lie behind the end, and always different in front of and behind them.
+            for different in 0..=size {
+                let mut bytes = vec![1u8; SIZE];
+                bytes[64..].fill(2);
+                bytes[left..left + size].copy_from_slice(&before[..size]);
+                bytes[right..right + size].copy_from_slice(&before[..size]);
+                bytes[left + different] = 0x80;
+                bytes[right + different] = if different % 2 == 0 { 0x7f } else { 0x81 };
+                let expected = bytes[left..left + size].cmp(&bytes[right..right + size]);
+                module.write_memory(buffer, &bytes).unwrap();
+                let at = |place: usize| (buffer + place as u32).cast_signed();
+                let order = call(&mut module, compare, &[at(left), at(right), size as i32]).unwrap();
+                assert_eq!(
+                    order.cmp(&0),
+                    expected,
+                    "{size} bytes at {left} and {right}, {different}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn library_calls_go_by_their_names() {
+    const CALLER: &str = "function %caller(i32, i32, i32) -> i32 {
+        fn0 = %Memcpy(i32, i32, i32) -> i32 system_v
+    block0(v0: i32, v1: i32, v2: i32):
+        v3 = call fn0(v0, v1, v2)
+        return v3
+    }";
+    // A module may have its own.
     let mut module = module();
-    let copy = define(
-        &mut module,
-        "function %copy(i32, i32, i32) {
-            fn0 = %Memcpy(i32, i32, i32) -> i32 system_v
-        block0(v0: i32, v1: i32, v2: i32):
-            v3 = call fn0(v0, v1, v2)
-            return
-        }",
-    );
-    match module.call(copy, &[word(0), word(0), word(0)]) {
-        Err(RunError::Undefined { name, .. }) => assert_eq!(name, "memcpy"),
-        other => panic!("{other:?}"),
-    }
     define(
         &mut module,
-        "function %memcpy(i32, i32, i32) -> i32 {
-        block0(v0: i32, v1: i32, v2: i32):
-            v3 = iconst.i32 0
-            jump block1(v3)
-        block1(v4: i32):
-            v5 = icmp ult v4, v2
-            brif v5, block2, block3
-        block2:
-            v6 = iadd v0, v4
-            v7 = iadd v1, v4
-            v8 = uload8.i32 v7
-            istore8 v8, v6
-            v9 = iconst.i32 1
-            v10 = iadd v4, v9
-            jump block1(v10)
-        block3:
-            return v0
-        }",
+        "function %memcpy(i32, i32, i32) -> i32 { block0(v0: i32, v1: i32, v2: i32): return v2 }",
     );
-    let buffer = module.allocate(64, 1).unwrap();
-    module.write_memory(buffer, b"over there").unwrap();
-    let at = |offset: u32| word((buffer + offset).cast_signed());
-    module.call(copy, &[at(32), at(0), word(10)]).unwrap();
-    let mut bytes = [0; 10];
-    module.read_memory(buffer + 32, &mut bytes);
-    assert_eq!(&bytes, b"over there");
+    let caller = define(&mut module, CALLER);
+    assert_eq!(call(&mut module, caller, &[1, 2, 3]).unwrap(), 3);
+    // What the runtime does not have is undefined.
+    let other = define(
+        &mut module,
+        "function %other() { fn0 = %ElfTlsGetAddr() system_v block0: call fn0() return }",
+    );
+    match module.call(other, &[]) {
+        Err(RunError::Undefined { name, .. }) => assert_eq!(name, "__tls_get_addr"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
