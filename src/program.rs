@@ -45,13 +45,15 @@ impl Program {
     pub fn module(&mut self) -> Result<&mut NpuModule, LinkError> {
         let module = match self.module.take() {
             Some(module) => module,
-            None => NpuModule::new(self.isa.clone())?,
+            None => {
+                let mut module = NpuModule::new(self.isa.clone())?;
+                if let Some(steps) = self.step_limit {
+                    module.set_step_limit(steps);
+                }
+                module
+            }
         };
-        let module = self.module.insert(module);
-        if let Some(steps) = self.step_limit {
-            module.set_step_limit(steps);
-        }
-        Ok(module)
+        Ok(self.module.insert(module))
     }
 
     /// Compiles a function and adds it.

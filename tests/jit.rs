@@ -407,6 +407,14 @@ fn ids_of_nothing_are_undeclared() {
         "function %stray() { fn0 = u0:99() system_v block0: call fn0() return }",
     );
     assert!(matches!(module.call(stray, &[]), Err(RunError::Undefined { .. })));
+    let far_off = define(
+        &mut module,
+        "function %far_off() { fn0 = u0:4294967295() system_v block0: call fn0() return }",
+    );
+    match module.call(far_off, &[]) {
+        Err(RunError::Undefined { name, .. }) => assert_eq!(name, "u0:4294967295"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -915,6 +923,10 @@ fn preemptible_symbols_are_zero_until_defined() {
     );
     module.finalize_definitions().unwrap();
     assert_eq!(call(&mut module, ask, &[5]).unwrap(), -1);
+    assert!(matches!(
+        call(&mut module, maybe, &[5]),
+        Err(RunError::Undefined { .. })
+    ));
     body(&mut module, maybe, parse(SQUARE)).unwrap();
     module.finalize_definitions().unwrap();
     assert_eq!(call(&mut module, ask, &[5]).unwrap(), 25);
@@ -984,7 +996,21 @@ fn imports_from_the_runtime_and_of_the_machine() {
     module.finalize_definitions().unwrap();
     let results = module.call(func, &[word(100), word(7)]).unwrap();
     assert_eq!(results, [word(14), word(14f32.to_bits() as i32)]);
-    // The host can call the routine too.
+    // The host can call routines too, even those that nothing refers to.
+    let remainder = declare(&mut module, "__npu_urem32", Linkage::Preemptible, &signature);
+    let memset = declare(&mut module, "memset", Linkage::Import, &words(3, 1));
+    let buffer = module.allocate(4, 4).unwrap();
+    module.call(memset, &[word(buffer as i32), word(1), word(4)]).unwrap();
+    assert_eq!(module.read_word(buffer), 0x0101_0101);
+    let refers = "function %refers(i32, i32) -> i32 {
+        fn0 = %__npu_urem32(i32, i32) -> i32 probestack
+    block0(v0: i32, v1: i32):
+        v2 = call fn0(v0, v1)
+        return v2
+    }";
+    let refers = define(&mut module, refers);
+    assert_eq!(call(&mut module, refers, &[100, 7]).unwrap(), 2);
+    assert_eq!(module.call(remainder, &[word(9), word(5)]).unwrap(), [word(4)]);
     assert_eq!(module.call(divide, &[word(-1), word(16)]).unwrap(), [word(0x0fff_ffff)]);
     assert_eq!(
         module.call_by_name("__npu_udiv32", &[word(9), word(3)]).unwrap(),
@@ -1057,7 +1083,7 @@ fn library_calls_for_memory() {
             }
             let mut filled = before.clone();
             filled[to..to + size].fill(0x9c);
-            check(set, [at(to), word(0x1234_569c), length], &filled);
+            check(set, [at(to), word(0x1234_569c), length.clone()], &filled);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{RunError, TrapReport};
 use super::layout::{RETURN_TO, STACK_TOP};
-use super::link::{Target, words};
+use super::link::{Resolved, Target, words};
 use super::{LinkError, NpuModule};
 use crate::abi::sig::{Place, SigInfo};
 use crate::error::CompileError;
@@ -62,6 +62,9 @@ impl NpuModule {
         }
         let signature = self.declarations.get_function_decl(func).signature.clone();
         let target = Target::Func(func);
+        if matches!(self.resolve(&target), Some(Resolved::Absent) | None) {
+            self.add_runtime(&target);
+        }
         self.link()?;
         self.check_reachable(&target)?;
         let name = self.target_name(&target);

@@ -67,8 +67,9 @@ impl Target {
 
     fn of_ids(namespace: u32, index: u32) -> Self {
         match namespace {
-            0 => Self::Func(FuncId::from_u32(index)),
-            1 => Self::Data(DataId::from_u32(index)),
+            // The largest index is no id.
+            0 if index < u32::MAX => Self::Func(FuncId::from_u32(index)),
+            1 if index < u32::MAX => Self::Data(DataId::from_u32(index)),
             _ => Self::Name(format!("u{namespace}:{index}")),
         }
     }
@@ -292,23 +293,21 @@ impl NpuModule {
         }
     }
 
-    /// Compiles and places a routine of the runtime. Gives whether there is something new.
-    fn add_runtime(&mut self, target: &Target) -> bool {
+    /// Compiles and places the routine of the runtime that a reference may mean.
+    pub(super) fn add_runtime(&mut self, target: &Target) {
         let (Some(name), _) = self.declared(target) else {
-            return false;
+            return;
         };
         if self.runtime.contains_key(name) {
-            return false;
+            return;
         }
         let name = name.to_owned();
         let definition = match runtime::function(&name) {
-            Ok(None) => return false,
+            Ok(None) => return,
             Ok(Some(function)) => self.compile_runtime(&name, function),
             Err(reason) => Definition::Failed { refused: false, reason },
         };
-        let placed = matches!(definition, Definition::Object(_));
         self.runtime.insert(name, definition);
-        placed
     }
 
     fn compile_runtime(&mut self, name: &str, function: &cranelift_codegen::ir::Function) -> Definition {
@@ -392,14 +391,11 @@ impl NpuModule {
             return Ok(true);
         };
         let resolved = match self.resolve(target) {
-            Some(resolved) => Some(resolved),
-            None => {
+            found @ Some(Resolved::Object(_) | Resolved::Address(_)) => found,
+            Some(Resolved::Absent) | None => {
                 let target = target.clone();
-                if self.add_runtime(&target) {
-                    self.resolve(&target)
-                } else {
-                    None
-                }
+                self.add_runtime(&target);
+                self.resolve(&target)
             }
         };
         match resolved {
@@ -463,8 +459,8 @@ impl NpuModule {
     pub(super) fn check_reachable(&mut self, start: &Target) -> Result<(), RunError> {
         let first = match self.resolve(start) {
             Some(Resolved::Object(index)) => index,
-            Some(Resolved::Address(_) | Resolved::Absent) => return Ok(()),
-            None => return Err(self.why_missing(start, None)),
+            Some(Resolved::Address(_)) => return Ok(()),
+            Some(Resolved::Absent) | None => return Err(self.why_missing(start, None)),
         };
         if self.ready.contains(&first) {
             return Ok(());

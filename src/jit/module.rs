@@ -277,10 +277,10 @@ impl NpuModule {
                     return None;
                 };
                 let user = func.params.user_named_funcs().get(user)?;
-                let id = FuncId::from_u32(user.index);
-                if user.namespace != 0 || !self.functions.is_valid(id) {
+                if user.namespace != 0 || user.index as usize >= self.functions.len() {
                     return None;
                 }
+                let id = FuncId::from_u32(user.index);
                 let name = self.declarations.get_function_decl(id).name.as_deref()?;
                 intrinsics::is_reserved(name).then(|| (key, ExternalName::testcase(name)))
             })
