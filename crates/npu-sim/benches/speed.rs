@@ -3,7 +3,7 @@
 //! Each loop runs for a fixed number of instructions, several times; the best time counts.
 
 use npu_mc::SReg;
-use npu_sim::{Config, Machine, Stop};
+use npu_sim::{Config, Machine, Stop, THREADS};
 use std::time::Instant;
 
 const BASE: u32 = 0x1000;
@@ -31,22 +31,7 @@ fn bnez(reg: u32, offset: i32) -> u32 {
 fn measure(name: &str, body: &[u32]) {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let mut machine = Machine::new(Config::default());
-        let mut words = body.to_vec();
-        // s1 counts; the loop never ends within the limit.
-        words.push(ri(5, 1, 1, 1));
-        words.push(bnez(1, -4 * words.len() as i32));
-        for (word, address) in words.iter().zip((BASE..).step_by(4)) {
-            if machine.memory_mut().write_u32(address, *word).is_err() {
-                return;
-            }
-        }
-        let thread = machine.thread_mut(0);
-        thread.set_scalar(SReg::RM, 0xffff);
-        thread.set_scalar(SReg::S40, 0x10_0000);
-        thread.set_scalar(SReg::S41, 0x20_0000);
-        thread.set_scalar(SReg::S42, LEAF);
-        thread.set_pc(BASE);
+        let Some(mut machine) = prepared(body) else { return };
         let start = Instant::now();
         let stop = machine.run(0, INSTRUCTIONS);
         let time = start.elapsed().as_secs_f64();
@@ -55,6 +40,44 @@ fn measure(name: &str, body: &[u32]) {
     }
     let rate = INSTRUCTIONS as f64 / best / 1e6;
     println!("{name:<44} {rate:>8.1} million instructions a second");
+}
+
+/// The same, an instruction at a time of each of 8 threads in turn.
+fn measure_steps(name: &str, body: &[u32]) {
+    const STEPS: usize = 8_000_000;
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let Some(mut machine) = prepared(body) else { return };
+        let start = Instant::now();
+        for k in 0..STEPS {
+            let step = machine.step(k % THREADS);
+            assert!(step.is_ok(), "{name}");
+        }
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    let rate = STEPS as f64 / best / 1e6;
+    println!("{name:<44} {rate:>8.1} million steps a second");
+}
+
+/// A machine at a loop of `body` in every thread.
+fn prepared(body: &[u32]) -> Option<Machine> {
+    let mut machine = Machine::new(Config::default());
+    let mut words = body.to_vec();
+    // s1 counts; the loop never ends within the limit.
+    words.push(ri(5, 1, 1, 1));
+    words.push(bnez(1, -4 * words.len() as i32));
+    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+        machine.memory_mut().write_u32(address, *word).ok()?;
+    }
+    for number in 0..machine.threads() {
+        let thread = machine.thread_mut(number);
+        thread.set_scalar(SReg::RM, 0xffff);
+        thread.set_scalar(SReg::S40, 0x10_0000);
+        thread.set_scalar(SReg::S41, 0x20_0000);
+        thread.set_scalar(SReg::S42, LEAF);
+        thread.set_pc(BASE);
+    }
+    Some(machine)
 }
 
 fn main() {
@@ -125,4 +148,7 @@ fn main() {
     let mut spilled = vec![rr(16, 20, 1, 2, 3), mem(34, 20, 41, 64)];
     spilled.extend(memory);
     measure("loads and stores beside a spilled compare", &spilled);
+    measure_steps("integer mix, step by step", &mixed);
+    measure_steps("loads and stores, step by step", &memory);
+    measure_steps("integer vectors, step by step", &vector);
 }

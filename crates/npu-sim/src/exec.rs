@@ -7,10 +7,11 @@
 //! is known, else 0, and reports a [`Hazard`].
 
 use crate::alu::{self, Class};
+use crate::barrier::{COUNT_MASK, ID_MASK};
 use crate::findings::{Findings, Hazard};
 use crate::memory::{Memory, MemoryFull};
 use crate::operands::{is_store, is_vector_access, scalar_name};
-use crate::shared::{Shared, is_io};
+use crate::shared::{Console, Shared, control_id, is_io};
 use crate::thread::{LANES, Lanes, PC, RA, RM, Thread};
 use npu_mc::machine::{self, TrapReason};
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
@@ -54,10 +55,46 @@ pub struct Effect {
     pub vector: Option<VReg>,
     /// Memory access.
     pub access: Option<Access>,
+    /// Everything of the C format that is not a register.
+    pub control: Option<Control>,
+}
+
+/// What an instruction of the C format did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// A control register was read.
+    Read {
+        /// The low 6 bits of the id, which are those that count.
+        register: u8,
+    },
+    /// A control register was written, or would have been if it were writable.
+    Write {
+        /// The low 6 bits of the id.
+        register: u8,
+        /// The value.
+        value: u32,
+    },
+    /// Arrival at a barrier.
+    Barrier {
+        /// Barrier id, 9 bits.
+        id: u32,
+        /// Participants that this thread asks for, itself included. The first arrival decides.
+        participants: u32,
+    },
+    /// `flush` of the line that holds the address.
+    Flush {
+        /// The address, aligned or not.
+        address: u32,
+    },
+    /// `dcache_inv` of the line that holds the address.
+    Invalidate {
+        /// The address, aligned or not.
+        address: u32,
+    },
 }
 
 /// Why a thread can never go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HangReason {
     /// The operation goes to a float unit that was not built; the thread waits at issue.
     MissingUnit {
@@ -69,7 +106,7 @@ pub enum HangReason {
         /// The register.
         register: Reg,
     },
-    /// A barrier that nobody else will reach.
+    /// A barrier that has not opened, of a thread that is run alone.
     Barrier {
         /// Barrier id, 9 bits.
         id: u32,
@@ -109,6 +146,11 @@ pub(crate) enum Flow {
     Next,
     /// A taken branch.
     Jump(u32),
+    /// Arrives at a barrier.
+    Arrive {
+        id: u32,
+        others: u32,
+    },
     /// To the trap vector.
     Trap,
     Hang(HangReason),
@@ -118,8 +160,12 @@ pub(crate) enum Flow {
 /// Everything an instruction can touch.
 pub(crate) struct Env<'a> {
     pub thread: &'a mut Thread,
+    /// Number of the thread in its core.
     pub id: u32,
+    /// Number of the thread, counted over all cores.
+    pub number: u32,
     pub shared: &'a mut Shared,
+    pub console: &'a mut Console,
     pub memory: &'a mut Memory,
     pub findings: &'a mut Findings,
     pub pc: u32,
@@ -213,7 +259,7 @@ impl Env<'_> {
     }
 
     pub(crate) fn report(&mut self, hazard: Hazard, detail: impl FnOnce() -> String) {
-        self.findings.report(self.id, self.pc, hazard, detail);
+        self.findings.report(self.number, self.pc, hazard, detail);
     }
 
     fn scalar(&self, number: u8) -> u32 {
@@ -521,7 +567,7 @@ impl Env<'_> {
 
     /// The I/O space: `store32` writes, every other opcode reads, byte stores included.
     fn io(&mut self, op: u8, reg: u8, address: u32) -> Flow {
-        if self.shared.console.blocked {
+        if self.shared.io_blocked {
             return Flow::Hang(HangReason::BlockedIo);
         }
         let kind = MemOp::from_code(op);
@@ -531,9 +577,9 @@ impl Env<'_> {
         self.access(address, size, vector, is_store(op), Space::Io);
         if kind == Some(MemOp::Store32) {
             let value = self.scalar(reg);
-            self.shared.console.write(address, value);
+            self.shared.io_blocked = !self.console.write(address, value);
         } else {
-            let word = self.shared.console.read(address);
+            let word = self.console.read(address);
             match kind {
                 _ if is_store(op) => {}
                 Some(kind) if vector => {
@@ -643,15 +689,14 @@ impl Env<'_> {
     fn control(&mut self, op: u8, reg0: u8, reg1: u8) -> Flow {
         match CtrOp::from_code(op) {
             Some(CtrOp::Barrier) => {
-                let id = self.scalar(reg0) & 0x1ff;
-                let missing = self.scalar(reg1) & 0x7f;
+                let id = self.scalar(reg0) & ID_MASK;
+                let others = self.scalar(reg1) & COUNT_MASK;
                 if self.thread.watch.anything_stuck() {
-                    Flow::Hang(HangReason::PendingAtBarrier)
-                } else if missing == 0 {
-                    Flow::Next
-                } else {
-                    Flow::Hang(HangReason::Barrier { id, missing })
+                    return Flow::Hang(HangReason::PendingAtBarrier);
                 }
+                let participants = others + 1;
+                self.effect.control = Some(Control::Barrier { id, participants });
+                Flow::Arrive { id, others }
             }
             Some(CtrOp::ReadCr) => {
                 let register = self.scalar(reg1);
@@ -663,22 +708,30 @@ impl Env<'_> {
                     });
                 }
                 let value = value.unwrap_or(0);
+                let register = control_id(register);
+                self.effect.control = Some(Control::Read { register });
                 self.write_scalar(reg0, value, value);
                 Flow::Next
             }
             Some(CtrOp::WriteCr) => {
                 let (register, value) = (self.scalar(reg1), self.scalar(reg0));
                 self.shared.write_control(register, value, self.thread);
+                let register = control_id(register);
+                self.effect.control = Some(Control::Write { register, value });
                 Flow::Next
             }
             // The opcodes alias those of load32 and load_u16, and so do the alignment checks. Nothing else happens without
             // caches.
             Some(CtrOp::Flush) => {
-                let misaligned = !self.scalar(reg0).is_multiple_of(4);
+                let address = self.scalar(reg0);
+                self.effect.control = Some(Control::Flush { address });
+                let misaligned = !address.is_multiple_of(4);
                 self.finish(misaligned, TrapReason::MemoryMisaligned)
             }
             Some(CtrOp::DcacheInv) => {
-                let misaligned = !self.scalar(reg0).is_multiple_of(2);
+                let address = self.scalar(reg0);
+                self.effect.control = Some(Control::Invalidate { address });
+                let misaligned = !address.is_multiple_of(2);
                 self.finish(misaligned, TrapReason::MemoryMisaligned)
             }
             _ => Flow::Next,

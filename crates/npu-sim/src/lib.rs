@@ -1,9 +1,9 @@
-//! A functional simulator of a NaplesPU core.
+//! A functional simulator of NaplesPU cores.
 //!
 //! # Contract
 //!
-//! [`Machine`] holds main memory, the hardware threads, the scratchpad, control registers and the console of one core, and
-//! runs threads instruction by instruction with the results of the real hardware, faults included: floats round as the
+//! [`Machine`] holds main memory, the console, barriers, and of each core the hardware threads, the scratchpad and the control
+//! registers. It runs threads instruction by instruction with the results of the real hardware, faults included: floats round as the
 //! hardware rounds ([`fp`]), the `m` bit means nothing, packed vector loads take the wrong bytes, misaligned accesses trap
 //! late, and so on (`microarch.md` sections 3 to 7, 10 and 13).
 //!
@@ -37,13 +37,14 @@
 //!
 //! `exec` is the definition: one instruction, whatever its word. `fast` repeats the common cases on words that `predecode`
 //! has turned into 8-byte operations, page by page, and hands over to `exec` for everything else. `hazard` follows what errata
-//! need followed, and costs nothing while there is nothing to follow. `machine` owns the state and drives the two.
+//! need followed, and costs nothing while there is nothing to follow. `machine` owns the state and drives the two. `step` is the
+//! way in for a timing model or a debugger: [`Machine::step`] executes one instruction of one thread and tells what it did.
 //!
 //! # Limits
 //!
 //! - No timing: the cycle counter counts instructions, cache counters are 0.
 //! - No caches: `flush` and `dcache_inv` only check their alignment, and stores are visible at once.
-//! - One thread runs at a time; a barrier for more than one thread is a hang.
+//! - [`Machine::run`] runs one thread; a barrier that it does not open stops that run.
 //! - Memory is zero until written, and bounded by [`Config::memory_limit`].
 //!
 //! # Invariants
@@ -55,6 +56,7 @@
 #![deny(missing_docs)]
 
 mod alu;
+mod barrier;
 mod exec;
 mod fast;
 mod findings;
@@ -66,15 +68,18 @@ mod memory;
 mod operands;
 mod predecode;
 mod shared;
+mod step;
 mod thread;
 mod trace;
 
-pub use exec::{Access, Effect, HangReason, Space};
+pub use barrier::Waiting;
+pub use exec::{Access, Control, Effect, HangReason, Space};
 pub use findings::{Finding, Hazard};
 pub use hazard::LOST_WINDOW;
-pub use machine::{Config, Machine, Stop, THREADS};
+pub use machine::{CORE_LIMIT, Config, Machine, Stop, THREADS};
 pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use npu_mc::machine::TrapReason;
 pub use shared::SCRATCHPAD_SIZE;
+pub use step::{Progress, Step};
 pub use thread::{LANES, Lanes, Status, Thread};
 pub use trace::TraceEvent;

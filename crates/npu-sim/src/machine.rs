@@ -1,21 +1,24 @@
-//! A core with its memory: what an embedder holds.
+//! The cores with their memory: what an embedder holds.
 
-use crate::exec::{Effect, Env, Flow, HangReason};
+use crate::barrier::Barriers;
+use crate::exec::{Effect, HangReason};
 use crate::fast::{self, Exit, Watched};
-use crate::findings::{Finding, Findings, Hazard};
+use crate::findings::{Finding, Findings};
 use crate::image::Image;
 use crate::memory::{Memory, MemoryFull};
-use crate::operands::{Operands, scalar_name};
 use crate::predecode::CodeCache;
-use crate::shared::Shared;
+use crate::shared::{Console, Shared};
+use crate::step::{Progress, Step};
 use crate::thread::{Status, Thread};
 use crate::trace::TraceEvent;
 use npu_mc::machine::ControlRegister;
-use npu_mc::raw::RawInst;
 use std::collections::BTreeSet;
 
 /// Hardware threads of a core.
 pub const THREADS: usize = npu_mc::machine::THREADS_PER_CORE as usize;
+
+/// Most cores of a machine: the tiles that the upper bits of a barrier id can name.
+pub const CORE_LIMIT: usize = 16;
 
 /// How the machine is built and how strict the simulator is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +27,21 @@ pub struct Config {
     pub strict: bool,
     /// Bytes of main memory that a program may write before it is stopped.
     pub memory_limit: u64,
-    /// Tile id, control register 0.
+    /// Cores, each with [`THREADS`] threads; from 1 to [`CORE_LIMIT`], others are taken to the nearest of these.
+    pub cores: usize,
+    /// Tile id of the first core, control register 0; each further core is the next tile.
     pub tile: u32,
-    /// Core id, control register 1.
+    /// Core id, control register 1, the same in every tile.
     pub core: u32,
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, tile 0, core 0.
+    /// Not strict, 1 GiB, one core, tile 0, core 0.
     fn default() -> Config {
         Config {
             strict: false,
             memory_limit: 1 << 30,
+            cores: 1,
             tile: 0,
             core: 0,
         }
@@ -97,15 +103,20 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// One core: hardware threads, scratchpad, control registers, console, and main memory.
+/// The cores, with hardware threads, scratchpad and control registers each; barriers, console and main memory.
+///
+/// Threads are numbered over all cores: thread *t* of core *c* has number [`THREADS`] *c* + *t*.
 pub struct Machine {
-    threads: Vec<Thread>,
-    shared: Shared,
-    memory: Memory,
-    code: CodeCache,
-    findings: Findings,
+    /// Of all cores, by number.
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) cores: Vec<Shared>,
+    pub(crate) barriers: Barriers,
+    pub(crate) console: Console,
+    pub(crate) memory: Memory,
+    pub(crate) code: CodeCache,
+    pub(crate) findings: Findings,
     /// Where each thread last stopped at a stop address, with its instruction count then: the next run steps over it.
-    stopped_at: [Option<(u32, u64)>; THREADS],
+    stopped_at: Vec<Option<(u32, u64)>>,
 }
 
 impl std::fmt::Debug for Machine {
@@ -120,13 +131,17 @@ impl std::fmt::Debug for Machine {
 impl Machine {
     /// A machine with empty memory; all registers 0, all masks 0 (as after reset), all PCs 0.
     pub fn new(config: Config) -> Machine {
+        let cores = config.cores.clamp(1, CORE_LIMIT);
+        let tiles = (0..cores as u32).map(|k| config.tile.wrapping_add(k));
         Machine {
-            threads: vec![Thread::new(); THREADS],
-            shared: Shared::new(config.tile, config.core),
+            threads: vec![Thread::new(); cores * THREADS],
+            cores: tiles.map(|tile| Shared::new(tile, config.core)).collect(),
+            barriers: Barriers::new(cores > 1),
+            console: Console::default(),
             memory: Memory::new(config.memory_limit),
             code: CodeCache::new(),
             findings: Findings::new(config.strict),
-            stopped_at: [None; THREADS],
+            stopped_at: vec![None; cores * THREADS],
         }
     }
 
@@ -149,49 +164,93 @@ impl Machine {
         image.load(&mut self.memory)
     }
 
-    /// A hardware thread; numbers wrap modulo [`THREADS`].
+    /// Number of hardware threads, over all cores.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Number of cores.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// A hardware thread; numbers wrap modulo [`Machine::threads`].
     pub fn thread(&self, number: usize) -> &Thread {
-        &self.threads[number % THREADS]
+        &self.threads[number % self.threads.len()]
     }
 
-    /// A hardware thread, to be changed between runs; numbers wrap modulo [`THREADS`].
+    /// A hardware thread, to be changed between runs; numbers wrap modulo [`Machine::threads`].
     pub fn thread_mut(&mut self, number: usize) -> &mut Thread {
-        &mut self.threads[number % THREADS]
+        let count = self.threads.len();
+        &mut self.threads[number % count]
     }
 
-    /// The scratchpad of the core.
+    /// The core of a thread; numbers of threads wrap.
+    fn core_of(&self, number: usize) -> &Shared {
+        &self.cores[number % self.threads.len() / THREADS]
+    }
+
+    /// The scratchpad of the first core.
     pub fn scratchpad(&self) -> &[u8] {
-        &self.shared.scratchpad
+        self.core_scratchpad(0)
     }
 
-    /// The scratchpad of the core, always [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes.
+    /// The scratchpad of the first core, always [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes.
     pub fn scratchpad_mut(&mut self) -> &mut [u8] {
-        &mut self.shared.scratchpad
+        self.core_scratchpad_mut(0)
     }
 
-    /// Bytes written to the console so far.
+    /// The scratchpad of a core; numbers of cores wrap.
+    pub fn core_scratchpad(&self, core: usize) -> &[u8] {
+        &self.cores[core % self.cores.len()].scratchpad
+    }
+
+    /// The scratchpad of a core, always [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes; numbers of cores wrap.
+    pub fn core_scratchpad_mut(&mut self, core: usize) -> &mut [u8] {
+        let count = self.cores.len();
+        &mut self.cores[core % count].scratchpad
+    }
+
+    /// Bytes written to the console so far, by all cores.
     pub fn console_output(&self) -> &[u8] {
-        &self.shared.console.output
+        &self.console.output
     }
 
     /// Bytes for the console input, behind those not yet read.
     pub fn push_console_input(&mut self, bytes: &[u8]) {
-        self.shared.console.input.extend(bytes);
+        self.console.input.extend(bytes);
     }
 
-    /// A control register as thread `number` reads it.
+    /// A control register as thread `number` reads it; numbers wrap.
     pub fn control_register(&self, number: usize, register: ControlRegister) -> u32 {
-        let number = number % THREADS;
-        let thread = &self.threads[number];
-        let value = self
-            .shared
-            .read_control(register.number().into(), number as u32, thread);
+        let thread = self.thread(number);
+        let id = (number % THREADS) as u32;
+        let value = self.core_of(number).read_control(register.number().into(), id, thread);
         value.unwrap_or(0)
     }
 
-    /// A control-register write by the host, with the side effect on CPU control (`microarch.md` 7.1).
+    /// A control-register write by the host to every core, with the side effect on CPU control (`microarch.md` 7.1).
     pub fn set_control_register(&mut self, register: ControlRegister, value: u32) {
-        self.shared.host_write_control(register, value);
+        for core in &mut self.cores {
+            core.host_write_control(register, value);
+        }
+    }
+
+    /// Sets the PC of a thread, as the host's BOOT message does; numbers wrap.
+    pub fn boot(&mut self, number: usize, pc: u32) {
+        self.thread_mut(number).set_pc(pc);
+    }
+
+    /// Sets the threads that a core may run, a bit each, as the host's ENABLE message does: the mask replaces the one
+    /// before. Numbers of cores wrap.
+    pub fn enable(&mut self, core: usize, mask: u32) {
+        let count = self.cores.len();
+        self.cores[core % count].enabled = mask & ((1 << THREADS) - 1);
+    }
+
+    /// Whether a thread is enabled; numbers wrap.
+    pub fn is_enabled(&self, number: usize) -> bool {
+        self.core_of(number).enabled >> (number % THREADS) & 1 != 0
     }
 
     /// Errata whose outcome depends on timing that the program met so far, one entry an address and kind.
@@ -219,15 +278,16 @@ impl Machine {
         self.code.breakpoints()
     }
 
-    /// Runs thread `number` for at most `limit` instructions.
+    /// Runs thread `number`, and no other, for at most `limit` instructions. At a barrier that does not open it stops with
+    /// [`HangReason::Barrier`], and can be run on when a run of the others has opened it.
     ///
     /// A stop address under the PC stops the run before anything is executed, except directly after a stop at that same
     /// address: then the run goes on from it. The state of the thread is complete whatever the reason to stop.
     pub fn run(&mut self, number: usize, limit: u64) -> Stop {
-        if number >= THREADS {
+        if number >= self.threads.len() {
             return Stop::NoSuchThread;
         }
-        self.shared.enabled |= 1 << number;
+        self.cores[number / THREADS].enabled |= 1 << (number % THREADS);
         let mut left = limit;
         let mut step_over =
             self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
@@ -235,6 +295,9 @@ impl Machine {
             self.code.update(&mut self.memory);
             if left == 0 {
                 return Stop::StepLimit;
+            }
+            if self.threads[number].waiting.is_some() {
+                return self.waits(number);
             }
             let exit = if step_over {
                 Exit::Slow
@@ -255,8 +318,13 @@ impl Machine {
                 Exit::Break => return self.stopped(number),
                 Exit::Slow => {
                     left -= 1;
-                    if let Err(stop) = self.step(number) {
-                        return stop;
+                    match self.execute(number) {
+                        Ok(step) => {
+                            if let Some(stop) = self.stop_after(number, &step) {
+                                return stop;
+                            }
+                        }
+                        Err(stop) => return stop,
                     }
                 }
             }
@@ -265,10 +333,10 @@ impl Machine {
 
     /// Like [`Machine::run`], with a call of `trace` after every instruction. Much slower.
     pub fn run_traced(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
-        if number >= THREADS {
+        if number >= self.threads.len() {
             return Stop::NoSuchThread;
         }
-        self.shared.enabled |= 1 << number;
+        self.cores[number / THREADS].enabled |= 1 << (number % THREADS);
         let mut step_over =
             self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
         for _ in 0..limit {
@@ -278,10 +346,12 @@ impl Machine {
                 return self.stopped(number);
             }
             step_over = false;
-            let word = self.memory.read_u32(pc & !3);
-            let result = self.step(number);
-            let (effect, stop) = match result {
-                Ok(effect) => (effect, None),
+            if self.threads[number].waiting.is_some() {
+                return self.waits(number);
+            }
+            let word = self.word_at(pc);
+            let (effect, stop) = match self.execute(number) {
+                Ok(step) => (step.effect, self.stop_after(number, &step)),
                 Err(stop) => (Effect::default(), Some(stop)),
             };
             trace(&TraceEvent {
@@ -298,6 +368,16 @@ impl Machine {
         Stop::StepLimit
     }
 
+    /// Why a run of one thread ends with that step, if it does.
+    fn stop_after(&self, number: usize, step: &Step) -> Option<Stop> {
+        match step.progress {
+            Progress::Next | Progress::Taken | Progress::Trap(_) | Progress::Opens => None,
+            Progress::Waits => Some(self.waits(number)),
+            Progress::Ended(status) => Some(Stop::Ended { status }),
+            Progress::Hang(reason) => Some(Stop::Hang { pc: step.pc, reason }),
+        }
+    }
+
     fn stopped(&mut self, number: usize) -> Stop {
         let thread = &self.threads[number];
         self.stopped_at[number] = Some((thread.pc, thread.instructions));
@@ -307,6 +387,7 @@ impl Machine {
     /// Runs predecoded operations until one needs something else.
     fn run_fast(&mut self, number: usize, left: &mut u64) -> Result<Exit, MemoryFull> {
         let thread = &mut self.threads[number];
+        let shared = &mut self.cores[number / THREADS];
         let index = self.code.prepare(thread.pc, &mut self.memory)?;
         let Some(page) = self.code.page(index) else {
             // `prepare` has just made it.
@@ -323,21 +404,13 @@ impl Machine {
                 registers: thread.watch.scalars() | thread.watch.vectors(),
                 memory: thread.watch.memory(),
             };
-            fast::run::<true>(
-                &self.code,
-                page,
-                thread,
-                &mut self.shared,
-                &mut self.memory,
-                watched,
-                &mut rest,
-            )
+            fast::run::<true>(&self.code, page, thread, shared, &mut self.memory, watched, &mut rest)
         } else {
             fast::run::<false>(
                 &self.code,
                 page,
                 thread,
-                &mut self.shared,
+                shared,
                 &mut self.memory,
                 Watched::default(),
                 &mut rest,
@@ -350,119 +423,14 @@ impl Machine {
     }
 
     /// Advances the clocks.
-    fn account(&mut self, number: usize, executed: u64) {
+    pub(crate) fn account(&mut self, number: usize, executed: u64) {
         let thread = &mut self.threads[number];
+        let core = &mut self.cores[number / THREADS];
         thread.instructions += executed;
         thread.watch.advance(executed);
-        self.shared.clock += executed;
+        core.clock += executed;
         if matches!(thread.status, Status::RUNNING | Status::BARRIER) {
-            self.shared.kernel_clock += executed;
+            core.kernel_clock += executed;
         }
-    }
-
-    /// Executes the instruction under the PC by its definition.
-    fn step(&mut self, number: usize) -> Result<Effect, Stop> {
-        let thread = &mut self.threads[number];
-        let pc = thread.pc;
-        let word = self.memory.read_u32(pc & !3);
-        let inst = npu_mc::split(word);
-        let id = number as u32;
-        let mut env = Env {
-            thread,
-            id,
-            shared: &mut self.shared,
-            memory: &mut self.memory,
-            findings: &mut self.findings,
-            pc,
-            effect: Effect::default(),
-        };
-        if env.thread.watch.active() {
-            env.watch(&inst).map_err(|reason| Stop::Hang { pc, reason })?;
-        }
-        let flow = env.execute(&inst);
-        let effect = env.effect;
-        let thread = &mut self.threads[number];
-        let mut ended = None;
-        match flow {
-            Flow::Hang(reason) => return Err(Stop::Hang { pc, reason }),
-            Flow::MemoryFull(full) => {
-                return Err(Stop::MemoryFull {
-                    pc,
-                    address: full.address,
-                });
-            }
-            Flow::Next => {
-                thread.pc = pc.wrapping_add(4);
-                thread.watch.note_executed(pc, &inst);
-            }
-            Flow::Trap => {
-                thread.pc = npu_mc::machine::TRAP_VECTOR;
-                thread.trap_pc = Some(pc);
-                thread.watch.forget_long();
-            }
-            Flow::Jump(target) => {
-                let memory = &self.memory;
-                thread
-                    .watch
-                    .note_taken(pc, |address| npu_mc::split(memory.read_u32(address & !3)));
-                thread.pc = target;
-                if target != pc {
-                    thread.last_branch = Some(pc);
-                }
-                // A call through `ra` changes its own target; every other jump to itself is for ever.
-                let repeats = !matches!(inst, RawInst::Jba { .. }) || effect.scalar.is_none();
-                if target == pc && repeats {
-                    ended = Some(match thread.status {
-                        status @ (Status::ENDED | Status::TRAPPED) => Stop::Ended { status },
-                        _ => Stop::Hang {
-                            pc,
-                            reason: HangReason::SelfJump,
-                        },
-                    });
-                }
-            }
-        }
-        self.account(number, 1);
-        if self.memory.code_written() {
-            self.code.update(&mut self.memory);
-        }
-        if let Some(finding) = self.findings.pending.take() {
-            return Err(Stop::Erratum(finding));
-        }
-        match ended {
-            Some(stop) => Err(stop),
-            None => Ok(effect),
-        }
-    }
-}
-
-impl Env<'_> {
-    /// What the watched registers mean for an instruction about to execute.
-    fn watch(&mut self, inst: &RawInst) -> Result<(), HangReason> {
-        let operands = Operands::of(inst);
-        if let Some(register) = self.thread.watch.stuck_use(&operands) {
-            return Err(HangReason::BusyRegister { register });
-        }
-        if let Some(detail) = self.thread.watch.lost_use(&operands) {
-            self.report(Hazard::LostResult, || detail);
-        }
-        let pc = self.pc;
-        let Thread { watch, scalars, .. } = &mut *self.thread;
-        let used = watch.follow_undriven(inst, |number| {
-            if number == crate::thread::PC {
-                pc
-            } else {
-                scalars[usize::from(number)]
-            }
-        });
-        if let Some(register) = used {
-            self.report(Hazard::UndrivenBits, || {
-                format!(
-                    "the upper half of a vector compare's result, which nothing drives, is used through {}",
-                    scalar_name(register)
-                )
-            });
-        }
-        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What the threads of a core share: scratchpad, control registers, console and I/O space.
+//! What the threads of a core share: scratchpad, control registers, and the I/O space with its console.
 
 use crate::thread::{Status, Thread};
 use npu_mc::machine::{self, ControlRegister};
@@ -18,13 +18,11 @@ pub(crate) fn is_io(address: u32) -> bool {
     (machine::IO_BASE..=machine::IO_LAST).contains(&address)
 }
 
-/// The console behind the I/O space.
+/// The console behind the I/O space, one for all cores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Console {
     pub input: VecDeque<u8>,
     pub output: Vec<u8>,
-    /// A write to an address that nobody answers sits in the queue: all later I/O waits for ever (`microarch.md` 7.4).
-    pub blocked: bool,
 }
 
 impl Console {
@@ -37,13 +35,14 @@ impl Console {
         }
     }
 
-    /// A `store32`; only the data address takes it.
-    pub fn write(&mut self, address: u32, value: u32) {
-        if address & !3 == machine::CONSOLE_DATA {
+    /// A `store32`; gives whether it was to the data address, which alone takes it.
+    #[must_use]
+    pub fn write(&mut self, address: u32, value: u32) -> bool {
+        let taken = address & !3 == machine::CONSOLE_DATA;
+        if taken {
             self.output.push(value as u8);
-        } else {
-            self.blocked = true;
         }
+        taken
     }
 }
 
@@ -51,7 +50,8 @@ impl Console {
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub scratchpad: Box<[u8]>,
-    pub console: Console,
+    /// A write to an I/O address that nobody answers sits in the queue: all later I/O waits for ever (`microarch.md` 7.4).
+    pub io_blocked: bool,
     pub tile: u32,
     pub core: u32,
     pub argc: u32,
@@ -60,8 +60,11 @@ pub(crate) struct Shared {
     pub debug: [u32; DEBUG_REGISTERS],
     /// Threads enabled by the host.
     pub enabled: u32,
-    /// Instructions executed by all threads: the clock of the functional model.
+    /// Instructions executed by all threads of the core: the clock of the functional model.
     pub clock: u64,
+    /// Control registers 7 and 8, which a timing model counts.
+    pub data_misses: u32,
+    pub instruction_misses: u32,
     /// The part of [`Shared::clock`] with a thread in status running or at a barrier.
     pub kernel_clock: u64,
 }
@@ -70,7 +73,7 @@ impl Shared {
     pub fn new(tile: u32, core: u32) -> Shared {
         Shared {
             scratchpad: vec![0; SCRATCHPAD_SIZE].into_boxed_slice(),
-            console: Console::default(),
+            io_blocked: false,
             tile,
             core,
             argc: 0,
@@ -79,14 +82,15 @@ impl Shared {
             debug: [0; DEBUG_REGISTERS],
             enabled: 0,
             clock: 0,
+            data_misses: 0,
+            instruction_misses: 0,
             kernel_clock: 0,
         }
     }
 
     /// What `read_cr` gives to `thread` (number `id`); `None` for a register that does not exist and reads as anything.
     ///
-    /// The functional model counts one cycle an instruction and has no caches, so the counters of misses read 0 and the
-    /// fetch PC is the PC.
+    /// The functional model counts one cycle an instruction, no misses, and the fetch PC is the PC.
     pub fn read_control(&self, register: u32, id: u32, thread: &Thread) -> Option<u32> {
         let register = control_register(register)?;
         Some(match register {
@@ -98,9 +102,13 @@ impl Shared {
             ControlRegister::CyclesLow => self.clock as u32,
             ControlRegister::CyclesHigh => (self.clock >> 32) as u32,
             ControlRegister::ThreadEnable => self.enabled,
+            ControlRegister::DataMisses => self.data_misses,
+            ControlRegister::InstructionMisses => self.instruction_misses,
             ControlRegister::Pc => thread.pc,
             ControlRegister::TrapReason => thread.trap.value(),
+            ControlRegister::ThreadStatus if thread.waiting.is_some() => Status::BARRIER.code(),
             ControlRegister::ThreadStatus => thread.status.code(),
+            ControlRegister::BlockedCycles => thread.blocked,
             ControlRegister::Argc => self.argc,
             ControlRegister::Argv => self.argv,
             ControlRegister::Threads => machine::THREADS_PER_CORE,
@@ -152,9 +160,14 @@ impl Shared {
     }
 }
 
+/// The bits of an id that count.
+pub(crate) fn control_id(id: u32) -> u8 {
+    (id & CONTROL_ID_MASK) as u8
+}
+
 /// The control register that an id names, by its low bits.
 pub(crate) fn control_register(id: u32) -> Option<ControlRegister> {
-    ControlRegister::from_number((id & CONTROL_ID_MASK) as u8)
+    ControlRegister::from_number(control_id(id))
 }
 
 /// Place among the debug registers.

@@ -84,6 +84,10 @@ pub struct Thread {
     /// Address of the access that trapped last.
     pub(crate) trap_pc: Option<u32>,
     pub(crate) instructions: u64,
+    /// Id and address of the barrier it stands at.
+    pub(crate) waiting: Option<(u32, u32)>,
+    /// Control register 15, which a timing model counts.
+    pub(crate) blocked: u32,
     pub(crate) watch: Watch,
 }
 
@@ -99,6 +103,8 @@ impl Thread {
             trap: TrapReason::None,
             trap_pc: None,
             instructions: 0,
+            waiting: None,
+            blocked: 0,
             watch: Watch::default(),
         }
     }
@@ -118,9 +124,11 @@ impl Thread {
         self.trap_pc
     }
 
-    /// Continues at `pc`. Forgets the instructions that came before, as far as errata depend on them.
+    /// Continues at `pc`. Forgets the instructions that came before, as far as errata depend on them, and a barrier it waits
+    /// at; what it counted there stays counted.
     pub fn set_pc(&mut self, pc: u32) {
         self.pc = pc;
+        self.waiting = None;
         self.last_branch = None;
         self.trap_pc = None;
         self.watch.restart();
@@ -137,9 +145,19 @@ impl Thread {
         self.mask = mask;
     }
 
-    /// Control register 11.
+    /// Control register 11 as the program wrote it.
     pub fn status(&self) -> Status {
         self.status
+    }
+
+    /// Whether it stands at a barrier and cannot go on.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Sets control register 15, the cycles it was blocked on memory, for a timing model: nothing here counts them.
+    pub fn set_blocked_cycles(&mut self, cycles: u32) {
+        self.blocked = cycles;
     }
 
     /// Sets control register 11.

@@ -1,10 +1,11 @@
-//! The golden-run programs of one thread, with the fast interpreter and with the definition alone.
+//! The golden-run programs: those of one thread with the fast interpreter and with the definition alone, all of them step by
+//! step.
 
 mod common;
 
 use common::{Golden, Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
-use npu_sim::{Config, Hazard, Lanes, Machine, Status, Stop};
+use npu_sim::{Config, Hazard, Lanes, Machine, Progress, Status, Stop};
 
 const LIMIT: u64 = 10_000_000;
 
@@ -114,6 +115,62 @@ fn programs_of_one_thread_end_as_recorded() {
     );
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(passed > 0);
+}
+
+/// Steps all enabled threads in turn, an instruction each, until each has ended; gives what went wrong.
+fn step_all(machine: &mut Machine, limit: u64) -> Option<String> {
+    let mut going: Vec<usize> = (0..machine.threads()).filter(|&k| machine.is_enabled(k)).collect();
+    for _ in 0..limit {
+        let mut moved = false;
+        let mut still = Vec::new();
+        for &number in &going {
+            if machine.thread(number).is_waiting() {
+                still.push(number);
+                continue;
+            }
+            moved = true;
+            match machine.step(number) {
+                Ok(step) => match step.progress {
+                    Progress::Ended(_) => {}
+                    Progress::Hang(reason) => return Some(format!("thread {number} at {:08x}: {reason}", step.pc)),
+                    _ => still.push(number),
+                },
+                Err(stop) => return Some(stop.to_string()),
+            }
+        }
+        going = still;
+        if going.is_empty() {
+            return None;
+        }
+        if !moved {
+            return going
+                .first()
+                .and_then(|&k| machine.waiting(k))
+                .map(|waiting| waiting.to_string());
+        }
+    }
+    Some("step limit".to_owned())
+}
+
+#[test]
+fn all_programs_step_to_the_recorded_end() {
+    let mut failures = Vec::new();
+    let all = Golden::all();
+    for golden in &all {
+        let mut machine = prepared(golden, 7);
+        for number in 0..npu_sim::THREADS {
+            machine.boot(number, golden.pc);
+        }
+        machine.enable(0, golden.threads);
+        let wrong = step_all(&mut machine, LIMIT);
+        let found = differences(golden, &machine);
+        if wrong.is_some() || !found.is_empty() {
+            failures.push(format!("{}: {wrong:?} {found:#?}", golden.name));
+        }
+    }
+    println!("{} programs", all.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(!all.is_empty());
 }
 
 /// The recorded programs avoid what depends on timing, but for these two; anything else is a false alarm.
