@@ -12,7 +12,7 @@ use softfloat::{
 };
 
 /// Random operands of each routine.
-const COUNT: usize = 300_000;
+const COUNT: usize = 1_000_000;
 
 fn single_edges() -> impl Iterator<Item = Vec<u32>> {
     edges(8, 23).into_iter().map(|bits| vec![bits as u32])

@@ -8,10 +8,8 @@ use rustc_apfloat::ieee::Single;
 use rustc_apfloat::{Float, Round};
 use softfloat::{Random, bits32, check, edges, extreme, single};
 
+/// How many random operands every operation gets.
 const MILLION: usize = 1_000_000;
-
-/// Random operands of what is tested less.
-const SOME: usize = 300_000;
 
 const FRACTION: u32 = 0x007f_ffff;
 const HIDDEN: u32 = 0x0080_0000;
@@ -224,7 +222,9 @@ fn check_two(name: &str, random: fn(&mut Random) -> Vec<u32>, right: fn(Single, 
 }
 
 fn check_one(name: &str, random: fn(&mut Random) -> Vec<u32>, right: fn(Single) -> Single) {
-    check(name, one(), SOME, random, |args| vec![bits32(right(single(args[0])))]);
+    check(name, one(), MILLION, random, |args| {
+        vec![bits32(right(single(args[0])))]
+    });
 }
 
 #[test]

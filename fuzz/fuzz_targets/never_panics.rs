@@ -6,7 +6,7 @@ use cranelift_naplespu::fuzz::{self, compiles};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
-static CONFIGS: LazyLock<Vec<fuzz::Config>> = LazyLock::new(|| match fuzz::configs() {
+static CONFIGS: LazyLock<Vec<fuzz::Config>> = LazyLock::new(|| match compiles::configs() {
     Ok(configs) => configs,
     Err(error) => panic!("{error}"),
 });

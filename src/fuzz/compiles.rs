@@ -6,6 +6,69 @@ use crate::filetest::panics::caught;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
+use npu_mc::errata;
+
+/// Each optimization level with each register allocator, and every setting that changes code both ways. The first one
+/// refuses least: the generator asks it what is worth making.
+///
+/// # Errors
+///
+/// The message of a flag or setting that is unknown.
+pub fn configs() -> Result<Vec<Config>, String> {
+    let single_thread = ("atomics", "single_thread");
+    let inline = [("enable_probestack", "true"), ("probestack_strategy", "inline")];
+    let mut all = vec![
+        super::config(
+            &[
+                ("opt_level", "speed"),
+                ("regalloc_algorithm", "backtracking"),
+                ("enable_pinned_reg", "true"),
+                inline[0],
+                inline[1],
+            ],
+            &[("strict_float", "false"), single_thread],
+        )?,
+        super::config(
+            &[
+                ("opt_level", "speed"),
+                ("regalloc_algorithm", "single_pass"),
+                ("enable_pinned_reg", "true"),
+                ("preserve_frame_pointers", "true"),
+            ],
+            &[("strict_float", "true"), single_thread],
+        )?,
+        super::config(
+            &[
+                ("opt_level", "none"),
+                ("regalloc_algorithm", "single_pass"),
+                ("enable_pinned_reg", "true"),
+                inline[0],
+                inline[1],
+            ],
+            &[("strict_float", "false"), ("has_fpu", "false"), single_thread],
+        )?,
+        super::config(
+            &[("opt_level", "none"), ("regalloc_algorithm", "backtracking")],
+            &[("strict_float", "true")],
+        )?,
+    ];
+    // A machine without faults.
+    let mended: Vec<(String, &str)> = errata::ALL
+        .iter()
+        .map(|erratum| (format!("erratum_{}", erratum.name), "false"))
+        .collect();
+    let mut target: Vec<(&str, &str)> = mended.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    target.extend([("strict_float", "false"), single_thread]);
+    all.push(super::config(
+        &[
+            ("opt_level", "speed"),
+            ("regalloc_algorithm", "backtracking"),
+            ("enable_pinned_reg", "true"),
+        ],
+        &target,
+    )?);
+    Ok(all)
+}
 
 /// What becomes of a valid function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

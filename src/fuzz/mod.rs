@@ -111,7 +111,28 @@ impl fmt::Display for Failure {
 /// A compiler under test, with the name of its settings.
 pub type Config = (String, Arc<Isa>);
 
-/// Both optimization levels with both register allocators, verifier and checker on.
+/// A target with these shared flags and settings of its own, and the checker of register allocation on.
+fn config(flags: &[(&str, &str)], target: &[(&str, &str)]) -> Result<Config, String> {
+    let mut shared = settings::builder();
+    for (name, value) in flags.iter().chain(&[("regalloc_checker", "true")]) {
+        shared.set(name, value).map_err(|error| error.to_string())?;
+    }
+    let triple = "naplespu"
+        .parse()
+        .map_err(|error: crate::isa::TripleError| error.to_string())?;
+    let mut builder = crate::isa::isa_builder(triple);
+    for (name, value) in target {
+        builder.set(name, value).map_err(|error| error.to_string())?;
+    }
+    let named = flags
+        .iter()
+        .chain(target)
+        .map(|(name, value)| format!("{name}={value}"));
+    let name = named.collect::<Vec<_>>().join(" ");
+    Ok((name, builder.finish(settings::Flags::new(shared))))
+}
+
+/// Both optimization levels with both register allocators, strict floats, verifier and checker on.
 ///
 /// # Errors
 ///
@@ -120,21 +141,8 @@ pub fn configs() -> Result<Vec<Config>, String> {
     let mut all = Vec::new();
     for opt_level in ["none", "speed"] {
         for algorithm in ["backtracking", "single_pass"] {
-            let mut flags = settings::builder();
-            for (name, value) in [
-                ("opt_level", opt_level),
-                ("regalloc_algorithm", algorithm),
-                ("regalloc_checker", "true"),
-            ] {
-                flags.set(name, value).map_err(|error| error.to_string())?;
-            }
-            let triple = "naplespu"
-                .parse()
-                .map_err(|error: crate::isa::TripleError| error.to_string())?;
-            let mut builder = crate::isa::isa_builder(triple);
-            builder.set("strict_float", "true").map_err(|error| error.to_string())?;
-            let isa = builder.finish(settings::Flags::new(flags));
-            all.push((format!("opt_level={opt_level} regalloc_algorithm={algorithm}"), isa));
+            let flags = [("opt_level", opt_level), ("regalloc_algorithm", algorithm)];
+            all.push(config(&flags, &[("strict_float", "true")])?);
         }
     }
     Ok(all)
