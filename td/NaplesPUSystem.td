@@ -40,7 +40,12 @@ class HardwareConstant<int value, string summary> : Constant<value> {
 def THREADS_PER_CORE : HardwareConstant<8, "Hardware threads a core.">;
 def LANES            : HardwareConstant<16, "Lanes of a vector register.">;
 def CACHE_LINE       : HardwareConstant<64, "Bytes of a cache line.">;
+def DCACHE_SETS      : HardwareConstant<32, "Sets of the data cache of a core.">;
+def DCACHE_WAYS      : HardwareConstant<4, "Ways of the data cache of a core.">;
 def SCRATCHPAD_SIZE  : HardwareConstant<0x10000, "Bytes of scratchpad memory a core.">;
+def BARRIER_IDS      : HardwareConstant<512, "Barrier ids; what is above is cut off.">;
+def BARRIER_COUNTERS : HardwareConstant<32, "Barriers that a sync master counts, by the low bits of the id; the others name its tile.">;
+def BARRIER_THREADS  : HardwareConstant<128, "Most participants of a barrier.">;
 def INSTRUCTION_SIZE : HardwareConstant<4, "Bytes of an instruction.">;
 def TAKEN_BRANCH     : HardwareConstant<8, "Cycles from the issue of a taken branch to that of its target.">;
 def LOST_RESULT      : HardwareConstant<11, "A result with a greater latency can be lost before a taken branch.">;

@@ -5,14 +5,15 @@
 //! ids with equal low 5 bits share a counter; with several cores the upper bits select the master of a tile. Either way the
 //! release reaches those threads alone that wait with the full id of the last arrival.
 
+use npu_mc::machine;
 use std::fmt;
 
 /// Bits of a barrier id that the hardware takes.
-pub(crate) const ID_MASK: u32 = 0x1ff;
+pub(crate) const ID_MASK: u32 = machine::BARRIER_IDS - 1;
 /// Bits of the second operand, the number of participants less one.
-pub(crate) const COUNT_MASK: u32 = 0x7f;
+pub(crate) const COUNT_MASK: u32 = machine::BARRIER_THREADS - 1;
 /// Bits of an id that select the counter in a master.
-const COUNTER_MASK: u32 = 0x1f;
+const COUNTER_MASK: u32 = machine::BARRIER_COUNTERS - 1;
 
 /// A thread that stands at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

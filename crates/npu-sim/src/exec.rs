@@ -8,6 +8,7 @@
 
 use crate::alu::{self, Class};
 use crate::barrier::{COUNT_MASK, ID_MASK};
+use crate::cache::Caches;
 use crate::findings::{Findings, Hazard};
 use crate::memory::{Memory, MemoryFull};
 use crate::operands::{is_store, is_vector_access, scalar_name};
@@ -167,6 +168,8 @@ pub(crate) struct Env<'a> {
     pub shared: &'a mut Shared,
     pub console: &'a mut Console,
     pub memory: &'a mut Memory,
+    /// The data caches and which of them is that of the core; without them memory is used directly.
+    pub caches: Option<(&'a mut Caches, usize)>,
     pub findings: &'a mut Findings,
     pub pc: u32,
     pub effect: Effect,
@@ -458,6 +461,22 @@ impl Env<'_> {
         }
     }
 
+    /// `N` bytes of main memory as the core sees it, at a multiple of `N`; the low bits of the address are dropped.
+    fn read<const N: usize>(&mut self, address: u32) -> Result<[u8; N], MemoryFull> {
+        match &mut self.caches {
+            None => Ok(self.memory.load(address)),
+            Some((caches, core)) => caches.load(*core, &self.shared.mode, self.memory, address),
+        }
+    }
+
+    /// Stores to main memory; the bytes do not leave the line they start in.
+    fn write_bytes(&mut self, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
+        match &mut self.caches {
+            None => self.memory.write(address, bytes),
+            Some((caches, core)) => caches.store(*core, &self.shared.mode, self.memory, address, bytes),
+        }
+    }
+
     fn access(&mut self, address: u32, size: u32, vector: bool, store: bool, space: Space) {
         self.effect.access = Some(Access {
             address,
@@ -507,12 +526,18 @@ impl Env<'_> {
             | MemOp::LoadV16u32
             | MemOp::LoadV8i64 => {
                 // Every lane takes the low bytes of its own word of the line: the packed forms have a stride of 4.
-                let line: [u8; LINE as usize] = self.memory.load(address);
+                let line: [u8; LINE as usize] = match self.read(address) {
+                    Ok(line) => line,
+                    Err(full) => return Flow::MemoryFull(full),
+                };
                 let lanes = Lanes(std::array::from_fn(|k| extend(kind, word_of(&line[4 * k..4 * k + 4]))));
                 self.write_vector(reg, &lanes, lanes.0[0]);
             }
             _ => {
-                let word = u32::from_le_bytes(self.memory.load(address));
+                let word = match self.read(address) {
+                    Ok(bytes) => u32::from_le_bytes(bytes),
+                    Err(full) => return Flow::MemoryFull(full),
+                };
                 let value = scalar_of(kind, word, address);
                 self.write_scalar(reg, value, value);
             }
@@ -553,7 +578,7 @@ impl Env<'_> {
         } else {
             length
         };
-        if let Err(full) = self.memory.write(address, &bytes[..written]) {
+        if let Err(full) = self.write_bytes(address, &bytes[..written]) {
             return Flow::MemoryFull(full);
         }
         self.finish(misaligned, TrapReason::MemoryMisaligned)
@@ -720,22 +745,44 @@ impl Env<'_> {
                 self.effect.control = Some(Control::Write { register, value });
                 Flow::Next
             }
-            // The opcodes alias those of load32 and load_u16, and so do the alignment checks. Nothing else happens without
-            // caches.
+            // The opcodes alias those of load32 and load_u16, and so do the alignment checks.
             Some(CtrOp::Flush) => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Flush { address });
-                let misaligned = !address.is_multiple_of(4);
-                self.finish(misaligned, TrapReason::MemoryMisaligned)
+                if let Err(full) = self.flush(address) {
+                    return Flow::MemoryFull(full);
+                }
+                self.finish(!address.is_multiple_of(4), TrapReason::MemoryMisaligned)
             }
             Some(CtrOp::DcacheInv) => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Invalidate { address });
-                let misaligned = !address.is_multiple_of(2);
-                self.finish(misaligned, TrapReason::MemoryMisaligned)
+                if let Err(full) = self.invalidate(address) {
+                    return Flow::MemoryFull(full);
+                }
+                self.finish(!address.is_multiple_of(2), TrapReason::MemoryMisaligned)
             }
             _ => Flow::Next,
         }
+    }
+
+    fn flush(&mut self, address: u32) -> Result<(), MemoryFull> {
+        match &mut self.caches {
+            None => Ok(()),
+            Some((caches, core)) => caches.flush(*core, &self.shared.mode, self.memory, address),
+        }
+    }
+
+    fn invalidate(&mut self, address: u32) -> Result<(), MemoryFull> {
+        let Some((caches, core)) = &mut self.caches else {
+            return Ok(());
+        };
+        if let Some(lost) = caches.invalidate(*core, self.memory, address)? {
+            self.report(Hazard::InvalidateWay0, || {
+                format!("what the line at {lost:#010x} has that memory has not is lost when the line is evicted")
+            });
+        }
+        Ok(())
     }
 
     fn jump_register(&mut self, op: u8, reg: u8, offset: i32) -> Flow {

@@ -4,6 +4,7 @@
 //! as they were before it, and [`crate::exec`] does it.
 
 use crate::alu;
+use crate::cache::Caches;
 use crate::hazard::word_bit;
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::operands::is_slow;
@@ -79,15 +80,70 @@ fn vector(op: u8, a: &Lanes, b: &Lanes) -> Lanes {
         Fadd Fsub Fmul Fdiv Itof Ftoi)
 }
 
+/// Where loads and stores go. Addresses are multiples of `N`.
+pub(crate) trait Port {
+    /// Main memory, which code is fetched from.
+    fn memory(&self) -> &Memory;
+
+    /// `None` when it is for the definition.
+    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]>;
+
+    /// `false` when it is for the definition, and nothing was stored.
+    fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
+}
+
+/// Main memory itself.
+impl Port for &mut Memory {
+    #[inline(always)]
+    fn memory(&self) -> &Memory {
+        self
+    }
+
+    #[inline(always)]
+    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]> {
+        Some(Memory::load(self, address))
+    }
+
+    #[inline(always)]
+    fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
+        Memory::store(self, address, bytes)
+    }
+}
+
+/// What hits in the data cache of a core.
+pub(crate) struct Cached<'a> {
+    pub memory: &'a mut Memory,
+    pub caches: &'a mut Caches,
+    pub core: usize,
+    pub write_through: bool,
+}
+
+impl Port for Cached<'_> {
+    #[inline(always)]
+    fn memory(&self) -> &Memory {
+        self.memory
+    }
+
+    #[inline(always)]
+    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]> {
+        self.caches.load_hit(self.core, address)
+    }
+
+    #[inline(always)]
+    fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
+        !self.write_through && self.caches.store_hit(self.core, address, bytes)
+    }
+}
+
 /// Runs `thread` from its PC in the page `first` for at most `budget` operations, which is counted down.
 ///
 /// With `WATCH`, what touches `watched` is left to the definition.
-pub(crate) fn run<const WATCH: bool>(
+pub(crate) fn run<const WATCH: bool, P: Port>(
     code: &CodeCache,
     first: &PageOps,
     thread: &mut Thread,
     shared: &mut Shared,
-    memory: &mut Memory,
+    mut port: P,
     watched: Watched,
     budget: &mut u64,
 ) -> Exit {
@@ -197,15 +253,18 @@ pub(crate) fn run<const WATCH: bool>(
         macro_rules! load {
             ($size:expr, $convert:expr) => {{
                 let address = address!($size);
+                let Some(bytes) = port.load::<$size>(address) else {
+                    leave!(Exit::Slow);
+                };
                 long!();
-                set!($convert(memory.load::<$size>(address)));
+                set!($convert(bytes));
             }};
         }
         macro_rules! store {
             ($size:expr, $convert:expr) => {{
                 let address = address!($size);
                 let bytes: [u8; $size] = $convert(thread.scalars[usize::from(op.d)]);
-                if !memory.store(address, bytes) {
+                if !port.store(address, bytes) {
                     leave!(Exit::Slow);
                 }
             }};
@@ -228,7 +287,7 @@ pub(crate) fn run<const WATCH: bool>(
                 let target = $target;
                 base = target & !(PAGE_SIZE - 4);
                 index = (target % PAGE_SIZE / 4) as usize;
-                let page = memory.page_index(target);
+                let page = port.memory().page_index(target);
                 // Index 0 is the shared page of unwritten memory, which the caller looks at.
                 match code.page(page) {
                     Some(found) if page != 0 => ops = found,
@@ -357,14 +416,16 @@ pub(crate) fn run<const WATCH: bool>(
             Kind::Store32 => store!(4, u32::to_le_bytes),
             Kind::LoadVector => {
                 let address = address!(64);
+                let Some(line) = port.load::<64>(address) else {
+                    leave!(Exit::Slow);
+                };
                 long!();
-                let line: [u8; 64] = memory.load(address);
                 vector_result!(from_line(&line));
             }
             Kind::StoreVector => {
                 let address = address!(64);
                 let line = to_line(v!(d));
-                if !memory.store(address, line) {
+                if !port.store(address, line) {
                     leave!(Exit::Slow);
                 }
             }

@@ -30,6 +30,9 @@ pub enum Hazard {
     Destination63,
     /// A scratchpad vector access with an empty mask, which never completes.
     EmptyMask,
+    /// A `dcache_inv` cleared the dirty bits of another line, whose stores are lost. Where a line is depends on everything that
+    /// went through the cache before.
+    InvalidateWay0,
 }
 
 impl Hazard {
@@ -45,7 +48,8 @@ impl Hazard {
             | Hazard::StaleFloat
             | Hazard::ImpreciseTrap
             | Hazard::ControlRegister
-            | Hazard::UndefinedOperation => None,
+            | Hazard::UndefinedOperation
+            | Hazard::InvalidateWay0 => None,
         }
     }
 
@@ -57,6 +61,7 @@ impl Hazard {
             Hazard::ImpreciseTrap => "imprecise_trap",
             Hazard::ControlRegister => "undefined_control_register",
             Hazard::UndefinedOperation => "undefined_operation",
+            Hazard::InvalidateWay0 => "invalidate_clears_way_0",
             _ => self.erratum().map_or("", |erratum| erratum.name),
         }
     }

@@ -33,30 +33,49 @@
 //! # Ok::<(), npu_sim::MemoryFull>(())
 //! ```
 //!
+//! # Threads and cores
+//!
+//! The host puts a PC into each thread ([`Machine::boot`]), enables threads by a mask for each core ([`Machine::enable`]) and runs
+//! them in turns ([`Machine::run_threads`]) until all have ended or none can go on; then a [`Deadlock`] tells who waits where.
+//! Turns follow a [`Schedule`] and nothing else, so that a run repeats. [`Machine::run`] runs one thread alone.
+//!
+//! # Caches
+//!
+//! By default the machine is [coherent](Config::coherent): stores are in main memory at once, which is fast and right for
+//! everything that looks at memory from outside between runs, as a JIT does. Without it each core has its data cache,
+//! write-back as on the hardware: what a program forgot to flush is not there for the host, nor for another core in a
+//! non-coherent region.
+//!
 //! # Structure
 //!
 //! `exec` is the definition: one instruction, whatever its word. `fast` repeats the common cases on words that `predecode`
 //! has turned into 8-byte operations, page by page, and hands over to `exec` for everything else. `hazard` follows what errata
-//! need followed, and costs nothing while there is nothing to follow. `machine` owns the state and drives the two. `step` is the
-//! way in for a timing model or a debugger: [`Machine::step`] executes one instruction of one thread and tells what it did.
+//! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
+//! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
+//! of one thread and tells what it did. `cache` and `barrier` are what their names say.
 //!
 //! # Limits
 //!
-//! - No timing: the cycle counter counts instructions, cache counters are 0.
-//! - No caches: `flush` and `dcache_inv` only check their alignment, and stores are visible at once.
-//! - [`Machine::run`] runs one thread; a barrier that it does not open stops that run.
+//! - No timing: the cycle counter of a core counts its instructions, and the counters of misses are 0, unless a timing model
+//!   sets them ([`Machine::set_cycles`], [`Machine::set_counters`]).
+//! - Instruction fetch reads main memory, as if no instruction were ever cached.
+//! - With several cores the caches have the round-robin victims of the one-core system, the second-level cache counts as main
+//!   memory, and the last unit of a non-coherent region is taken to be inside it. Each core is a tile of its own.
+//! - A scratchpad access directly behind a misaligned one is not dropped (`microarch.md` 13).
+//! - Undriven bits are followed through memory for each thread by itself.
 //! - Memory is zero until written, and bounded by [`Config::memory_limit`].
 //!
 //! # Invariants
 //!
 //! - [`Machine::run`] and [`Machine::run_traced`], which uses the definition alone, agree in everything (tested on random
-//!   programs).
+//!   programs); so do the runs of all threads and single steps in the same order.
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]
 
 mod alu;
 mod barrier;
+mod cache;
 mod exec;
 mod fast;
 mod findings;
@@ -67,6 +86,8 @@ mod machine;
 mod memory;
 mod operands;
 mod predecode;
+mod run;
+mod schedule;
 mod shared;
 mod step;
 mod thread;
@@ -79,6 +100,7 @@ pub use hazard::LOST_WINDOW;
 pub use machine::{CORE_LIMIT, Config, Machine, Stop, THREADS};
 pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use npu_mc::machine::TrapReason;
+pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule};
 pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::{LANES, Lanes, Status, Thread};

@@ -1,16 +1,14 @@
 //! The cores with their memory: what an embedder holds.
 
 use crate::barrier::Barriers;
-use crate::exec::{Effect, HangReason};
-use crate::fast::{self, Exit, Watched};
+use crate::cache::Caches;
+use crate::exec::HangReason;
 use crate::findings::{Finding, Findings};
 use crate::image::Image;
 use crate::memory::{Memory, MemoryFull};
 use crate::predecode::CodeCache;
 use crate::shared::{Console, Shared};
-use crate::step::{Progress, Step};
 use crate::thread::{Status, Thread};
-use crate::trace::TraceEvent;
 use npu_mc::machine::ControlRegister;
 use std::collections::BTreeSet;
 
@@ -18,7 +16,7 @@ use std::collections::BTreeSet;
 pub const THREADS: usize = npu_mc::machine::THREADS_PER_CORE as usize;
 
 /// Most cores of a machine: the tiles that the upper bits of a barrier id can name.
-pub const CORE_LIMIT: usize = 16;
+pub const CORE_LIMIT: usize = (npu_mc::machine::BARRIER_IDS / npu_mc::machine::BARRIER_COUNTERS) as usize;
 
 /// How the machine is built and how strict the simulator is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +27,10 @@ pub struct Config {
     pub memory_limit: u64,
     /// Cores, each with [`THREADS`] threads; from 1 to [`CORE_LIMIT`], others are taken to the nearest of these.
     pub cores: usize,
+    /// Every load and store goes to main memory at once, as if there were no data caches; `flush` and `dcache_inv` only check
+    /// their alignment. Without it a store stays in the cache of its core until it is flushed or evicted, and the host sees
+    /// it no sooner.
+    pub coherent: bool,
     /// Tile id of the first core, control register 0; each further core is the next tile.
     pub tile: u32,
     /// Core id, control register 1, the same in every tile.
@@ -36,12 +38,13 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, one core, tile 0, core 0.
+    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0.
     fn default() -> Config {
         Config {
             strict: false,
             memory_limit: 1 << 30,
             cores: 1,
+            coherent: true,
             tile: 0,
             core: 0,
         }
@@ -113,10 +116,12 @@ pub struct Machine {
     pub(crate) barriers: Barriers,
     pub(crate) console: Console,
     pub(crate) memory: Memory,
+    /// `None` in a coherent machine.
+    pub(crate) caches: Option<Caches>,
     pub(crate) code: CodeCache,
     pub(crate) findings: Findings,
     /// Where each thread last stopped at a stop address, with its instruction count then: the next run steps over it.
-    stopped_at: Vec<Option<(u32, u64)>>,
+    pub(crate) stopped_at: Vec<Option<(u32, u64)>>,
 }
 
 impl std::fmt::Debug for Machine {
@@ -139,13 +144,14 @@ impl Machine {
             barriers: Barriers::new(cores > 1),
             console: Console::default(),
             memory: Memory::new(config.memory_limit),
+            caches: (!config.coherent).then(|| Caches::new(cores)),
             code: CodeCache::new(),
             findings: Findings::new(config.strict),
             stopped_at: vec![None; cores * THREADS],
         }
     }
 
-    /// Main memory.
+    /// Main memory. Without [`Config::coherent`] it lacks what the data caches hold back.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -153,6 +159,35 @@ impl Machine {
     /// Main memory, to be changed at any time between runs, code included.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.memory
+    }
+
+    /// Fills `bytes` with what loads of a core would find from `address` on, and changes nothing; numbers of cores wrap. I/O
+    /// space reads as memory.
+    pub fn read_as_core(&self, core: usize, address: u32, bytes: &mut [u8]) {
+        match &self.caches {
+            None => self.memory.read(address, bytes),
+            Some(caches) => caches.read(core % self.cores.len(), &self.memory, address, bytes),
+        }
+    }
+
+    /// Writes what the data caches hold back to main memory, core by core, and empties them. Nothing on the hardware does this;
+    /// it is for looking at what a program computed, flushed or not.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when that exceeds [`Config::memory_limit`].
+    pub fn write_back_caches(&mut self) -> Result<(), MemoryFull> {
+        match &mut self.caches {
+            None => Ok(()),
+            Some(caches) => caches.write_back_all(&mut self.memory),
+        }
+    }
+
+    /// Empties the data caches, and forgets what they hold back: as after reset.
+    pub fn clear_caches(&mut self) {
+        if let Some(caches) = &mut self.caches {
+            caches.clear();
+        }
     }
 
     /// Copies an image into main memory.
@@ -276,161 +311,5 @@ impl Machine {
     /// All stop addresses.
     pub fn breakpoints(&self) -> &BTreeSet<u32> {
         self.code.breakpoints()
-    }
-
-    /// Runs thread `number`, and no other, for at most `limit` instructions. At a barrier that does not open it stops with
-    /// [`HangReason::Barrier`], and can be run on when a run of the others has opened it.
-    ///
-    /// A stop address under the PC stops the run before anything is executed, except directly after a stop at that same
-    /// address: then the run goes on from it. The state of the thread is complete whatever the reason to stop.
-    pub fn run(&mut self, number: usize, limit: u64) -> Stop {
-        if number >= self.threads.len() {
-            return Stop::NoSuchThread;
-        }
-        self.cores[number / THREADS].enabled |= 1 << (number % THREADS);
-        let mut left = limit;
-        let mut step_over =
-            self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
-        loop {
-            self.code.update(&mut self.memory);
-            if left == 0 {
-                return Stop::StepLimit;
-            }
-            if self.threads[number].waiting.is_some() {
-                return self.waits(number);
-            }
-            let exit = if step_over {
-                Exit::Slow
-            } else {
-                match self.run_fast(number, &mut left) {
-                    Ok(exit) => exit,
-                    Err(full) => {
-                        return Stop::MemoryFull {
-                            pc: self.threads[number].pc,
-                            address: full.address,
-                        };
-                    }
-                }
-            };
-            step_over = false;
-            match exit {
-                Exit::Budget | Exit::NeedPage => {}
-                Exit::Break => return self.stopped(number),
-                Exit::Slow => {
-                    left -= 1;
-                    match self.execute(number) {
-                        Ok(step) => {
-                            if let Some(stop) = self.stop_after(number, &step) {
-                                return stop;
-                            }
-                        }
-                        Err(stop) => return stop,
-                    }
-                }
-            }
-        }
-    }
-
-    /// Like [`Machine::run`], with a call of `trace` after every instruction. Much slower.
-    pub fn run_traced(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
-        if number >= self.threads.len() {
-            return Stop::NoSuchThread;
-        }
-        self.cores[number / THREADS].enabled |= 1 << (number % THREADS);
-        let mut step_over =
-            self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
-        for _ in 0..limit {
-            let pc = self.threads[number].pc;
-            let mut here = self.code.breakpoints().range(pc & !3..=pc | 3);
-            if !step_over && here.next().is_some() {
-                return self.stopped(number);
-            }
-            step_over = false;
-            if self.threads[number].waiting.is_some() {
-                return self.waits(number);
-            }
-            let word = self.word_at(pc);
-            let (effect, stop) = match self.execute(number) {
-                Ok(step) => (step.effect, self.stop_after(number, &step)),
-                Err(stop) => (Effect::default(), Some(stop)),
-            };
-            trace(&TraceEvent {
-                thread: number,
-                pc,
-                word,
-                effect,
-                state: &self.threads[number],
-            });
-            if let Some(stop) = stop {
-                return stop;
-            }
-        }
-        Stop::StepLimit
-    }
-
-    /// Why a run of one thread ends with that step, if it does.
-    fn stop_after(&self, number: usize, step: &Step) -> Option<Stop> {
-        match step.progress {
-            Progress::Next | Progress::Taken | Progress::Trap(_) | Progress::Opens => None,
-            Progress::Waits => Some(self.waits(number)),
-            Progress::Ended(status) => Some(Stop::Ended { status }),
-            Progress::Hang(reason) => Some(Stop::Hang { pc: step.pc, reason }),
-        }
-    }
-
-    fn stopped(&mut self, number: usize) -> Stop {
-        let thread = &self.threads[number];
-        self.stopped_at[number] = Some((thread.pc, thread.instructions));
-        Stop::Breakpoint { pc: thread.pc }
-    }
-
-    /// Runs predecoded operations until one needs something else.
-    fn run_fast(&mut self, number: usize, left: &mut u64) -> Result<Exit, MemoryFull> {
-        let thread = &mut self.threads[number];
-        let shared = &mut self.cores[number / THREADS];
-        let index = self.code.prepare(thread.pc, &mut self.memory)?;
-        let Some(page) = self.code.page(index) else {
-            // `prepare` has just made it.
-            return Ok(Exit::Slow);
-        };
-        let budget = (*left).min(thread.watch.horizon());
-        let mut rest = budget;
-        let exit = if thread.watch.active() {
-            if thread.watch.mask_matters() {
-                // Masked operations read `rm` without naming it.
-                return Ok(Exit::Slow);
-            }
-            let watched = Watched {
-                registers: thread.watch.scalars() | thread.watch.vectors(),
-                memory: thread.watch.memory(),
-            };
-            fast::run::<true>(&self.code, page, thread, shared, &mut self.memory, watched, &mut rest)
-        } else {
-            fast::run::<false>(
-                &self.code,
-                page,
-                thread,
-                shared,
-                &mut self.memory,
-                Watched::default(),
-                &mut rest,
-            )
-        };
-        let executed = budget - rest;
-        *left -= executed;
-        self.account(number, executed);
-        Ok(exit)
-    }
-
-    /// Advances the clocks.
-    pub(crate) fn account(&mut self, number: usize, executed: u64) {
-        let thread = &mut self.threads[number];
-        let core = &mut self.cores[number / THREADS];
-        thread.instructions += executed;
-        thread.watch.advance(executed);
-        core.clock += executed;
-        if matches!(thread.status, Status::RUNNING | Status::BARRIER) {
-            core.kernel_clock += executed;
-        }
     }
 }

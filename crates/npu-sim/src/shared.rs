@@ -1,5 +1,6 @@
 //! What the threads of a core share: scratchpad, control registers, and the I/O space with its console.
 
+use crate::cache::Mode;
 use crate::thread::{Status, Thread};
 use npu_mc::machine::{self, ControlRegister};
 use std::collections::VecDeque;
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub argc: u32,
     pub argv: u32,
     pub cpu_control: u32,
+    /// What the data cache of the core takes from control registers 17 and 19.
+    pub mode: Mode,
     pub debug: [u32; DEBUG_REGISTERS],
     /// Threads enabled by the host.
     pub enabled: u32,
@@ -79,6 +82,7 @@ impl Shared {
             argc: 0,
             argv: 0,
             cpu_control: 0,
+            mode: Mode::default(),
             debug: [0; DEBUG_REGISTERS],
             enabled: 0,
             clock: 0,
@@ -122,6 +126,7 @@ impl Shared {
     pub fn write_control(&mut self, register: u32, value: u32, thread: &mut Thread) {
         match control_register(register) {
             Some(ControlRegister::ThreadStatus) => thread.status = Status::new(value),
+            Some(ControlRegister::NonCoherent) => self.mode.set_region(value),
             Some(register) => self.write_common(register, value),
             None => {}
         }
@@ -130,6 +135,7 @@ impl Shared {
     /// A control-register write by the host: the registers of the core, and CPU control whatever the register is.
     pub fn host_write_control(&mut self, register: ControlRegister, value: u32) {
         self.cpu_control = value;
+        self.mode.set_cpu_control(value);
         self.write_common(register, value);
     }
 

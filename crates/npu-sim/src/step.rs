@@ -8,6 +8,7 @@ use crate::exec::{Effect, Env, Flow, HangReason};
 use crate::findings::Hazard;
 use crate::machine::{Machine, Stop};
 use crate::operands::{Operands, scalar_name};
+use crate::schedule::Rest;
 use crate::thread::{Status, Thread};
 use npu_mc::machine::{THREADS_PER_CORE, TrapReason};
 use npu_mc::raw::RawInst;
@@ -118,6 +119,7 @@ impl Machine {
     pub(crate) fn execute(&mut self, number: usize) -> Result<Step, Stop> {
         let core = number / THREADS_PER_CORE as usize;
         let thread = &mut self.threads[number];
+        thread.rest = None;
         let pc = thread.pc;
         let word = u32::from_le_bytes(self.memory.load(pc));
         let inst = npu_mc::split(word);
@@ -128,30 +130,34 @@ impl Machine {
             shared: &mut self.cores[core],
             console: &mut self.console,
             memory: &mut self.memory,
+            caches: self.caches.as_mut().map(|caches| (caches, core)),
             findings: &mut self.findings,
             pc,
             effect: Effect::default(),
         };
-        let hang = |reason| {
-            Ok(Step {
-                pc,
-                word,
-                inst,
-                next_pc: pc,
-                progress: Progress::Hang(reason),
-                effect: Effect::default(),
-            })
+        let watched = if env.thread.watch.active() {
+            env.watch(&inst)
+        } else {
+            Ok(())
         };
-        if env.thread.watch.active()
-            && let Err(reason) = env.watch(&inst)
-        {
-            return hang(reason);
-        }
-        let flow = env.execute(&inst);
+        let flow = match watched {
+            Ok(()) => env.execute(&inst),
+            Err(reason) => Flow::Hang(reason),
+        };
         let effect = env.effect;
         let thread = &mut self.threads[number];
         let progress = match flow {
-            Flow::Hang(reason) => return hang(reason),
+            Flow::Hang(reason) => {
+                thread.rest = Some(Rest::Hung { pc, reason });
+                return Ok(Step {
+                    pc,
+                    word,
+                    inst,
+                    next_pc: pc,
+                    progress: Progress::Hang(reason),
+                    effect: Effect::default(),
+                });
+            }
             Flow::MemoryFull(full) => {
                 return Err(Stop::MemoryFull {
                     pc,
@@ -195,10 +201,15 @@ impl Machine {
                 // A call through `ra` changes its own target; every other jump to itself is for ever.
                 let repeats = !matches!(inst, RawInst::Jba { .. }) || effect.scalar.is_none();
                 if target == pc && repeats {
-                    match thread.status {
-                        status @ (Status::ENDED | Status::TRAPPED) => Progress::Ended(status),
-                        _ => Progress::Hang(HangReason::SelfJump),
-                    }
+                    let (rest, progress) = match thread.status {
+                        status @ (Status::ENDED | Status::TRAPPED) => (Rest::Ended(status), Progress::Ended(status)),
+                        _ => {
+                            let reason = HangReason::SelfJump;
+                            (Rest::Hung { pc, reason }, Progress::Hang(reason))
+                        }
+                    };
+                    thread.rest = Some(rest);
+                    progress
                 } else {
                     Progress::Taken
                 }

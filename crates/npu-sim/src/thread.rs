@@ -1,6 +1,7 @@
 //! The state of one hardware thread.
 
 use crate::hazard::Watch;
+use crate::schedule::Rest;
 use npu_mc::machine::{ThreadStatus, TrapReason};
 use npu_mc::{SReg, VReg};
 use std::fmt;
@@ -86,6 +87,8 @@ pub struct Thread {
     pub(crate) instructions: u64,
     /// Id and address of the barrier it stands at.
     pub(crate) waiting: Option<(u32, u32)>,
+    /// How it came to rest, if it did.
+    pub(crate) rest: Option<Rest>,
     /// Control register 15, which a timing model counts.
     pub(crate) blocked: u32,
     pub(crate) watch: Watch,
@@ -104,6 +107,7 @@ impl Thread {
             trap_pc: None,
             instructions: 0,
             waiting: None,
+            rest: None,
             blocked: 0,
             watch: Watch::default(),
         }
@@ -129,6 +133,7 @@ impl Thread {
     pub fn set_pc(&mut self, pc: u32) {
         self.pc = pc;
         self.waiting = None;
+        self.rest = None;
         self.last_branch = None;
         self.trap_pc = None;
         self.watch.restart();

@@ -1,17 +1,20 @@
-//! The golden-run programs: those of one thread with the fast interpreter and with the definition alone, all of them step by
-//! step.
+//! The golden-run programs: the fast interpreter, the definition alone, and step by step; with data caches and without; and the
+//! threads in turns of several kinds. All must end as recorded on the hardware.
 
 mod common;
 
 use common::{Golden, Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
-use npu_sim::{Config, Hazard, Lanes, Machine, Progress, Status, Stop};
+use npu_sim::{Config, Halt, Hazard, Lanes, Machine, Progress, Schedule, Status, Stop};
 
 const LIMIT: u64 = 10_000_000;
 
 /// A machine as the host leaves it for `golden`, with `seed` in everything that has no defined content.
-fn prepared(golden: &Golden, seed: u64) -> Machine {
-    let mut machine = Machine::new(Config::default());
+fn prepared(golden: &Golden, seed: u64, coherent: bool) -> Machine {
+    let mut machine = Machine::new(Config {
+        coherent,
+        ..Config::default()
+    });
     let mut random = Random(seed);
     for number in 0..npu_sim::THREADS {
         let thread = machine.thread_mut(number);
@@ -33,6 +36,10 @@ fn prepared(golden: &Golden, seed: u64) -> Machine {
         machine.set_control_register(register, *value);
     }
     machine.push_console_input(&golden.input);
+    for number in 0..npu_sim::THREADS {
+        machine.boot(number, golden.pc);
+    }
+    machine.enable(0, golden.threads);
     machine
 }
 
@@ -74,47 +81,88 @@ fn differences(golden: &Golden, machine: &Machine) -> Vec<String> {
     found
 }
 
+/// How a program is run.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Fast,
+    Traced,
+    Steps,
+}
+
+/// What is wrong with the end of a run.
+fn failure(golden: &Golden, coherent: bool, way: Way, mut schedule: Schedule, seed: u64) -> Option<String> {
+    let mut machine = prepared(golden, seed, coherent);
+    let mut traced = 0;
+    let mut wrong = match way {
+        Way::Fast => Some(machine.run_threads(&mut schedule, LIMIT)),
+        Way::Traced => Some(machine.run_threads_traced(&mut schedule, LIMIT, &mut |_| traced += 1)),
+        Way::Steps => None,
+    }
+    .filter(|halt| *halt != Halt::Ended)
+    .map(|halt| halt.to_string());
+    if let Way::Steps = way {
+        wrong = step_all(&mut machine, LIMIT);
+    }
+    if let Way::Traced = way {
+        let executed: u64 = (0..machine.threads()).map(|k| machine.thread(k).instructions()).sum();
+        assert_eq!(traced, executed);
+    }
+    // The recording has the memory as a debugger sees it, unflushed stores included.
+    machine.write_back_caches().unwrap();
+    let found = differences(golden, &machine);
+    (wrong.is_some() || !found.is_empty()).then(|| {
+        format!(
+            "{} ({way:?}, coherent {coherent}, seed {seed}): {wrong:?} {found:#?}",
+            golden.name
+        )
+    })
+}
+
 #[test]
-fn programs_of_one_thread_end_as_recorded() {
+fn all_programs_end_as_recorded() {
+    let all = Golden::all();
+    let mut runs = 0;
     let mut failures = Vec::new();
-    let mut passed = 0;
-    let mut not_run = Vec::new();
-    for golden in Golden::all() {
-        if golden.threads.count_ones() != 1 {
-            not_run.push(golden.name);
-            continue;
-        }
-        let number = golden.threads.trailing_zeros() as usize;
-        for traced in [false, true] {
-            let mut machine = prepared(&golden, 1 + u64::from(traced));
-            machine.thread_mut(number).set_pc(golden.pc);
-            let mut steps = 0;
-            let stop = if traced {
-                machine.run_traced(number, LIMIT, &mut |_| steps += 1)
-            } else {
-                machine.run(number, LIMIT)
-            };
-            let mut found = differences(&golden, &machine);
-            if !matches!(stop, Stop::Ended { .. }) {
-                found.insert(0, stop.to_string());
+    for golden in &all {
+        for coherent in [true, false] {
+            let many = golden.threads.count_ones() > 1;
+            let mut ways = vec![
+                (Way::Fast, Schedule::default()),
+                (Way::Traced, Schedule::default()),
+                (Way::Steps, Schedule::default()),
+            ];
+            if many {
+                let turns = [1, 3, 1000].map(Schedule::round_robin);
+                ways.extend(turns.map(|turn| (Way::Fast, turn)));
+                ways.extend((0..20).map(|seed| (Way::Fast, Schedule::random(seed, 1 + 3 * seed as u32))));
+                ways.push((Way::Traced, Schedule::random(4, 9)));
             }
-            if traced {
-                assert_eq!(steps, machine.thread(number).instructions());
-            }
-            if found.is_empty() {
-                passed += 1;
-            } else {
-                failures.push(format!("{} (traced: {traced}): {found:#?}", golden.name));
+            for (seed, (way, schedule)) in (1..).zip(ways) {
+                runs += 1;
+                failures.extend(failure(golden, coherent, way, schedule, seed));
             }
         }
     }
-    println!("{passed} runs passed");
-    println!(
-        "{} programs of several threads, not run here: {not_run:?}",
-        not_run.len()
+    println!("{} programs, {runs} runs", all.len());
+    assert!(
+        failures.is_empty(),
+        "{} of {runs} runs\n{}",
+        failures.len(),
+        failures.join("\n")
     );
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(passed > 0);
+    assert!(all.len() > 100, "{} programs", all.len());
+}
+
+/// A thread of one program does what it does without a schedule.
+#[test]
+fn programs_of_one_thread_end_as_recorded_alone() {
+    for golden in Golden::all().iter().filter(|g| g.threads.count_ones() == 1) {
+        let number = golden.threads.trailing_zeros() as usize;
+        let mut machine = prepared(golden, 2, true);
+        let stop = machine.run(number, LIMIT);
+        assert!(matches!(stop, Stop::Ended { .. }), "{}: {stop}", golden.name);
+        assert_eq!(differences(golden, &machine), Vec::<String>::new(), "{}", golden.name);
+    }
 }
 
 /// Steps all enabled threads in turn, an instruction each, until each has ended; gives what went wrong.
@@ -152,42 +200,21 @@ fn step_all(machine: &mut Machine, limit: u64) -> Option<String> {
     Some("step limit".to_owned())
 }
 
-#[test]
-fn all_programs_step_to_the_recorded_end() {
-    let mut failures = Vec::new();
-    let all = Golden::all();
-    for golden in &all {
-        let mut machine = prepared(golden, 7);
-        for number in 0..npu_sim::THREADS {
-            machine.boot(number, golden.pc);
-        }
-        machine.enable(0, golden.threads);
-        let wrong = step_all(&mut machine, LIMIT);
-        let found = differences(golden, &machine);
-        if wrong.is_some() || !found.is_empty() {
-            failures.push(format!("{}: {wrong:?} {found:#?}", golden.name));
-        }
-    }
-    println!("{} programs", all.len());
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(!all.is_empty());
-}
-
 /// The recorded programs avoid what depends on timing, but for these two; anything else is a false alarm.
 #[test]
-fn programs_of_one_thread_meet_no_other_errata() {
-    for golden in Golden::all().iter().filter(|g| g.threads.count_ones() == 1) {
-        let number = golden.threads.trailing_zeros() as usize;
-        let mut machine = prepared(golden, 1);
-        machine.thread_mut(number).set_pc(golden.pc);
-        machine.run(number, LIMIT);
-        for finding in machine.findings() {
-            let expected = match finding.hazard {
-                Hazard::ImpreciseTrap => golden.expected[0].trap != 0,
-                Hazard::MaskByV59 => golden.name.starts_with("mask-v59"),
-                _ => false,
-            };
-            assert!(expected, "{}: {finding}", golden.name);
+fn programs_meet_no_other_errata() {
+    for golden in Golden::all() {
+        for coherent in [true, false] {
+            let mut machine = prepared(&golden, 1, coherent);
+            machine.run_threads(&mut Schedule::default(), LIMIT);
+            for finding in machine.findings() {
+                let expected = match finding.hazard {
+                    Hazard::ImpreciseTrap => golden.expected.iter().any(|thread| thread.trap != 0),
+                    Hazard::MaskByV59 => golden.name.starts_with("mask-v59"),
+                    _ => false,
+                };
+                assert!(expected, "{}: {finding}", golden.name);
+            }
         }
     }
 }
@@ -196,8 +223,7 @@ fn programs_of_one_thread_meet_no_other_errata() {
 fn the_trap_handler_leaves_its_status() {
     let golden = Golden::all().into_iter().find(|g| g.name == "trap-load32-odd");
     let Some(golden) = golden else { return };
-    let mut machine = prepared(&golden, 3);
-    machine.thread_mut(0).set_pc(golden.pc);
+    let mut machine = prepared(&golden, 3, true);
     let status = Status::TRAPPED;
     assert_eq!(machine.run(0, LIMIT), Stop::Ended { status });
 }

@@ -1,57 +1,19 @@
 //! The odd behaviours of the hardware, one test each.
 
 mod common;
+#[path = "common/words.rs"]
+mod words;
 
 use common::{sreg, vreg};
 use npu_mc::Reg;
 use npu_mc::machine::{ControlRegister, TRAP_VECTOR};
 use npu_sim::{Config, HangReason, Hazard, Lanes, Machine, Status, Stop, TrapReason};
+use words::*;
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
 const IO: u32 = 0xff00_0000;
 const NOP: u32 = 0xffff_ffff;
-
-// V bits of the R format.
-const VVV: u32 = 7;
-const VVS: u32 = 6;
-const SVV: u32 = 3;
-const SVS: u32 = 2;
-const SSV: u32 = 1;
-const VSS: u32 = 4;
-const SSS: u32 = 0;
-
-fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
-    op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
-}
-
-fn ri(op: u32, dst: u32, src0: u32, imm: i32) -> u32 {
-    2 << 29 | op << 24 | dst << 18 | src0 << 12 | (imm as u32 & 0x1ff) << 3
-}
-
-fn mvi(op: u32, dst: u32, imm: u32, v: u32) -> u32 {
-    0x60 << 24 | op << 24 | dst << 18 | imm << 2 | v << 1
-}
-
-fn mem(op: u32, reg: u32, base: u32, offset: i32) -> u32 {
-    2 << 30 | op << 24 | reg << 18 | base << 12 | (offset as u32 & 0x1ff) << 3
-}
-
-fn spm(op: u32, reg: u32, base: u32, offset: i32) -> u32 {
-    mem(op, reg, base, offset) | 2
-}
-
-fn ctl(op: u32, a: u32, b: u32) -> u32 {
-    0x68 << 24 | op << 24 | a << 18 | b << 12
-}
-
-fn jba(op: u32, reg: u32, offset: i32) -> u32 {
-    0x70 << 24 | op << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
-}
-
-fn jra(op: u32, offset: i32) -> u32 {
-    0x78 << 24 | op << 24 | (offset as u32 & 0x3_ffff)
-}
 
 fn at(config: Config, words: &[u32]) -> Machine {
     let mut machine = Machine::new(config);

@@ -1,11 +1,13 @@
-//! Random words: nothing panics or runs on, and the fast interpreter agrees with the definition of each instruction.
+//! Random words: nothing panics or runs on, and the fast interpreter, the definition of each instruction and single steps agree,
+//! with one thread and with many, with data caches and without.
 //!
 //! Seeds are fixed and printed with a failure.
 
 mod common;
 
 use common::{Random, sreg, vreg};
-use npu_sim::{Config, Lanes, Machine, Stop};
+use npu_mc::machine::ControlRegister;
+use npu_sim::{Config, Halt, Lanes, Machine, Progress, Schedule, Stop, THREADS};
 
 /// Words of a random program.
 const WORDS: u32 = 256;
@@ -82,9 +84,103 @@ fn prepared(seed: u64, tame: bool) -> Machine {
     machine
 }
 
+/// A word for one of several threads: as [`word`], with the C format and every access that does not hang.
+fn shared_word(random: &mut Random) -> u32 {
+    let few = random.below(12) << 18;
+    let data = 10 + random.below(2);
+    match random.below(24) {
+        // Barriers with the id in s12 and the count in s13.
+        0 => 0x6800_0000 | 12 << 18 | 13 << 12,
+        // Flushes and invalidations; an unaligned address traps.
+        1 => (0x6a + 3 * random.below(2)) << 24 | data << 18,
+        // Control registers by s14.
+        2 => 0x6b00_0000 | few | 14 << 12,
+        3 => 0x6c00_0000 | few | 14 << 12,
+        // Control operations without an effect.
+        4 => [0x69, 0x6e, 0x6f][random.below(3) as usize] << 24 | few,
+        5..=7 => {
+            let op = [
+                3, 6, 7, 8, 10, 11, 12, 13, 14, 16, 18, 35, 36, 37, 39, 40, 41, 42, 43, 63,
+            ];
+            let op = op[random.below(op.len() as u32) as usize];
+            let offset = [0, 4, 64, 128, 2][random.below(5) as usize];
+            0x8000_0000 | op << 24 | few | data << 12 | offset << 3
+        }
+        _ => word(random, true),
+    }
+}
+
+/// Threads with programs of their own and memory in common.
+fn prepared_threads(seed: u64) -> Machine {
+    let mut random = Random(seed);
+    let cores = 1 + random.below(2) as usize;
+    let mut machine = Machine::new(Config {
+        memory_limit: 1 << 24,
+        cores,
+        coherent: random.below(2) == 0,
+        ..Config::default()
+    });
+    for k in 0..0x1000 {
+        let word = shared_word(&mut random);
+        machine.memory_mut().write_u32(BASE + 4 * k, word).unwrap();
+    }
+    for k in 0..0x1000 {
+        let word = random.word();
+        machine.memory_mut().write_u32(DATA + 4 * k, word).unwrap();
+    }
+    let id = random.below(64);
+    for number in 0..machine.threads() {
+        let thread = machine.thread_mut(number);
+        for register in 0..64 {
+            thread.set_scalar(sreg(register), random.word());
+            let lanes = std::array::from_fn(|_| random.word());
+            thread.set_vector(vreg(register), Lanes(lanes));
+        }
+        // Lines of one set, so that there are evictions, some of them shared.
+        thread.set_scalar(sreg(10), DATA + 0x800 * random.below(6));
+        thread.set_scalar(sreg(11), DATA + 0x40 * random.below(8));
+        thread.set_scalar(sreg(12), id);
+        thread.set_scalar(sreg(13), random.below(3));
+        let registers = ControlRegister::ALL;
+        let register = registers[random.below(registers.len() as u32) as usize];
+        thread.set_scalar(sreg(14), register.number().into());
+        machine.boot(number, BASE + 4 * random.below(0xf00));
+    }
+    for core in 0..cores {
+        machine.enable(core, random.below(256));
+    }
+    machine
+}
+
 /// Everything that two runs must agree on.
 fn compare(seed: u64, a: &Machine, b: &Machine) {
-    let (x, y) = (a.thread(0), b.thread(0));
+    for number in 0..a.threads() {
+        compare_thread(seed, a, b, number);
+    }
+    let mut memory = [[0; 0x4000]; 2];
+    for start in [BASE, DATA, DATA - 0x1000, BASE - 0x1000] {
+        a.memory().read(start, &mut memory[0]);
+        b.memory().read(start, &mut memory[1]);
+        assert!(memory[0] == memory[1], "memory {start:08x}, seed {seed}");
+    }
+    for core in 0..a.cores() {
+        a.read_as_core(core, DATA, &mut memory[0]);
+        b.read_as_core(core, DATA, &mut memory[1]);
+        assert!(memory[0] == memory[1], "memory as core {core} sees it, seed {seed}");
+        assert!(
+            a.core_scratchpad(core) == b.core_scratchpad(core),
+            "scratchpad, seed {seed}"
+        );
+        let cycles = |machine: &Machine| machine.control_register(core * THREADS, ControlRegister::CyclesLow);
+        assert_eq!(cycles(a), cycles(b), "clock, seed {seed}");
+    }
+    assert_eq!(a.console_output(), b.console_output(), "console, seed {seed}");
+    assert_eq!(a.findings(), b.findings(), "findings, seed {seed}");
+}
+
+fn compare_thread(seed: u64, a: &Machine, b: &Machine, number: usize) {
+    assert_eq!(a.waiting(number), b.waiting(number), "barrier, seed {seed}");
+    let (x, y) = (a.thread(number), b.thread(number));
     assert_eq!(x.pc(), y.pc(), "pc, seed {seed}");
     assert_eq!(x.mask(), y.mask(), "mask, seed {seed}");
     assert_eq!(x.status(), y.status(), "status, seed {seed}");
@@ -96,15 +192,6 @@ fn compare(seed: u64, a: &Machine, b: &Machine) {
         let (p, q) = (x.vector(vreg(register)), y.vector(vreg(register)));
         assert_eq!(p, q, "v{register}, seed {seed}");
     }
-    let mut memory = [[0; 0x1000]; 2];
-    for start in [BASE, DATA, DATA - 0x1000, BASE - 0x1000] {
-        a.memory().read(start, &mut memory[0]);
-        b.memory().read(start, &mut memory[1]);
-        assert!(memory[0] == memory[1], "memory {start:08x}, seed {seed}");
-    }
-    assert!(a.scratchpad() == b.scratchpad(), "scratchpad, seed {seed}");
-    assert_eq!(a.console_output(), b.console_output(), "console, seed {seed}");
-    assert_eq!(a.findings(), b.findings(), "findings, seed {seed}");
 }
 
 #[test]
@@ -121,6 +208,95 @@ fn the_fast_interpreter_agrees_with_the_definition() {
     }
     println!("{executed} instructions");
     assert!(executed > 100_000, "{executed}: the programs end too early");
+}
+
+/// A schedule that depends on the seed.
+fn schedule(seed: u64) -> Schedule {
+    let mut random = Random(seed ^ 0x55);
+    let quantum = 1 + random.below(40);
+    if random.below(2) == 0 {
+        Schedule::round_robin(quantum)
+    } else {
+        Schedule::random(seed, quantum)
+    }
+}
+
+#[test]
+fn threads_agree_in_the_fast_interpreter_and_the_definition() {
+    let mut executed = 0;
+    let mut deadlocks = 0;
+    for seed in 30_000..32_000 {
+        let mut fast = prepared_threads(seed);
+        let mut defined = prepared_threads(seed);
+        let a = fast.run_threads(&mut schedule(seed), 3000);
+        let b = defined.run_threads_traced(&mut schedule(seed), 3000, &mut |_| {});
+        assert_eq!(a, b, "halt, seed {seed}");
+        compare(seed, &fast, &defined);
+        deadlocks += u32::from(matches!(a, Halt::Deadlock(_)));
+        executed += (0..fast.threads()).map(|k| fast.thread(k).instructions()).sum::<u64>();
+    }
+    println!("{executed} instructions, {deadlocks} deadlocks");
+    assert!(executed > 500_000, "{executed}: the programs end too early");
+}
+
+#[test]
+fn threads_agree_in_a_run_and_in_steps() {
+    for seed in 40_000..41_000 {
+        let mut whole = prepared_threads(seed);
+        let mut steps = prepared_threads(seed);
+        let rounds = 100;
+        // An instruction of each thread that can go on, in turn: what a round robin of quantum 1 is.
+        let mut going: Vec<bool> = (0..steps.threads()).map(|k| steps.is_enabled(k)).collect();
+        let mut executed = 0;
+        let mut full = false;
+        for _ in 0..rounds {
+            for number in 0..steps.threads() {
+                if !going[number] || steps.thread(number).is_waiting() || full {
+                    continue;
+                }
+                let before = steps.thread(number).instructions();
+                match steps.step(number) {
+                    Ok(step) => {
+                        assert_eq!(step.next_pc, steps.thread(number).pc());
+                        going[number] = !matches!(step.progress, Progress::Ended(_) | Progress::Hang(_));
+                    }
+                    Err(stop) => {
+                        assert!(matches!(stop, Stop::MemoryFull { .. }), "{stop}, seed {seed}");
+                        full = true;
+                    }
+                }
+                executed += steps.thread(number).instructions() - before;
+            }
+        }
+        // The last of these may be followed by threads that only hang, without executing anything.
+        let mut schedule = Schedule::round_robin(1);
+        if whole.run_threads(&mut schedule, executed) == Halt::StepLimit {
+            whole.run_threads(&mut schedule, 0);
+        }
+        compare(seed, &whole, &steps);
+    }
+}
+
+#[test]
+fn splitting_a_run_of_threads_changes_nothing() {
+    for seed in 50_000..50_500 {
+        let mut whole = prepared_threads(seed);
+        let mut split = prepared_threads(seed);
+        let a = whole.run_threads(&mut schedule(seed), 1000);
+        let mut random = Random(seed);
+        let mut turns = schedule(seed);
+        let mut left = 1000;
+        let b = loop {
+            let part = u64::from(random.below(30) + 1).min(left);
+            left -= part;
+            let halt = split.run_threads(&mut turns, part);
+            if halt != Halt::StepLimit || left == 0 {
+                break halt;
+            }
+        };
+        assert_eq!(a, b, "halt, seed {seed}");
+        compare(seed, &whole, &split);
+    }
 }
 
 #[test]

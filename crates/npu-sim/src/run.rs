@@ -1,0 +1,184 @@
+//! Runs of one thread: the fast interpreter, with the definition behind it.
+
+use crate::exec::Effect;
+use crate::fast::{self, Cached, Exit, Watched};
+use crate::machine::{Machine, Stop, THREADS};
+use crate::memory::MemoryFull;
+use crate::step::{Progress, Step};
+use crate::thread::Status;
+use crate::trace::TraceEvent;
+
+impl Machine {
+    /// Runs thread `number`, and no other, for at most `limit` instructions. At a barrier that does not open it stops with
+    /// [`HangReason::Barrier`](crate::HangReason::Barrier), and can be run on when a run of the others has opened it.
+    ///
+    /// A stop address under the PC stops the run before anything is executed, except directly after a stop at that same
+    /// address: then the run goes on from it. The state of the thread is complete whatever the reason to stop.
+    pub fn run(&mut self, number: usize, limit: u64) -> Stop {
+        if number >= self.threads.len() {
+            return Stop::NoSuchThread;
+        }
+        self.cores[number / THREADS].enabled |= 1 << (number % THREADS);
+        self.run_on(number, limit)
+    }
+
+    /// [`Machine::run`] for a thread that exists, whether enabled or not.
+    pub(crate) fn run_on(&mut self, number: usize, limit: u64) -> Stop {
+        let mut left = limit;
+        let mut step_over =
+            self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
+        loop {
+            self.code.update(&mut self.memory);
+            if left == 0 {
+                return Stop::StepLimit;
+            }
+            if self.threads[number].waiting.is_some() {
+                return self.waits(number);
+            }
+            let exit = if step_over {
+                Exit::Slow
+            } else {
+                match self.run_fast(number, &mut left) {
+                    Ok(exit) => exit,
+                    Err(full) => {
+                        return Stop::MemoryFull {
+                            pc: self.threads[number].pc,
+                            address: full.address,
+                        };
+                    }
+                }
+            };
+            step_over = false;
+            match exit {
+                Exit::Budget | Exit::NeedPage => {}
+                Exit::Break => return self.stopped(number),
+                Exit::Slow => {
+                    left -= 1;
+                    match self.execute(number) {
+                        Ok(step) => {
+                            if let Some(stop) = self.stop_after(number, &step) {
+                                return stop;
+                            }
+                        }
+                        Err(stop) => return stop,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Like [`Machine::run`], with a call of `trace` after every instruction. Much slower.
+    pub fn run_traced(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
+        if number >= self.threads.len() {
+            return Stop::NoSuchThread;
+        }
+        self.cores[number / THREADS].enabled |= 1 << (number % THREADS);
+        self.trace_on(number, limit, trace)
+    }
+
+    /// [`Machine::run_traced`] for a thread that exists, whether enabled or not.
+    pub(crate) fn trace_on(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
+        let mut step_over =
+            self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
+        for _ in 0..limit {
+            if self.threads[number].waiting.is_some() {
+                return self.waits(number);
+            }
+            let pc = self.threads[number].pc;
+            let mut here = self.code.breakpoints().range(pc & !3..=pc | 3);
+            if !step_over && here.next().is_some() {
+                return self.stopped(number);
+            }
+            step_over = false;
+            let word = self.word_at(pc);
+            let (effect, stop) = match self.execute(number) {
+                Ok(step) => (step.effect, self.stop_after(number, &step)),
+                Err(stop) => (Effect::default(), Some(stop)),
+            };
+            trace(&TraceEvent {
+                thread: number,
+                pc,
+                word,
+                effect,
+                state: &self.threads[number],
+            });
+            if let Some(stop) = stop {
+                return stop;
+            }
+        }
+        Stop::StepLimit
+    }
+
+    /// Why a run of one thread ends with that step, if it does.
+    fn stop_after(&self, number: usize, step: &Step) -> Option<Stop> {
+        match step.progress {
+            Progress::Next | Progress::Taken | Progress::Trap(_) | Progress::Opens => None,
+            Progress::Waits => Some(self.waits(number)),
+            Progress::Ended(status) => Some(Stop::Ended { status }),
+            Progress::Hang(reason) => Some(Stop::Hang { pc: step.pc, reason }),
+        }
+    }
+
+    fn stopped(&mut self, number: usize) -> Stop {
+        let thread = &self.threads[number];
+        self.stopped_at[number] = Some((thread.pc, thread.instructions));
+        Stop::Breakpoint { pc: thread.pc }
+    }
+
+    /// Runs predecoded operations until one needs something else.
+    fn run_fast(&mut self, number: usize, left: &mut u64) -> Result<Exit, MemoryFull> {
+        let thread = &mut self.threads[number];
+        let core = number / THREADS;
+        let shared = &mut self.cores[core];
+        let index = self.code.prepare(thread.pc, &mut self.memory)?;
+        let Some(page) = self.code.page(index) else {
+            // `prepare` has just made it.
+            return Ok(Exit::Slow);
+        };
+        let budget = (*left).min(thread.watch.horizon());
+        let mut rest = budget;
+        let watching = thread.watch.active();
+        if watching && thread.watch.mask_matters() {
+            // Masked operations read `rm` without naming it.
+            return Ok(Exit::Slow);
+        }
+        let watched = Watched {
+            registers: thread.watch.scalars() | thread.watch.vectors(),
+            memory: thread.watch.memory(),
+        };
+        let code = &self.code;
+        let exit = if let Some(caches) = &mut self.caches {
+            let port = Cached {
+                memory: &mut self.memory,
+                caches,
+                core,
+                write_through: shared.mode.write_through,
+            };
+            if watching {
+                fast::run::<true, _>(code, page, thread, shared, port, watched, &mut rest)
+            } else {
+                fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
+            }
+        } else if watching {
+            fast::run::<true, _>(code, page, thread, shared, &mut self.memory, watched, &mut rest)
+        } else {
+            fast::run::<false, _>(code, page, thread, shared, &mut self.memory, watched, &mut rest)
+        };
+        let executed = budget - rest;
+        *left -= executed;
+        self.account(number, executed);
+        Ok(exit)
+    }
+
+    /// Advances the clocks.
+    pub(crate) fn account(&mut self, number: usize, executed: u64) {
+        let thread = &mut self.threads[number];
+        let core = &mut self.cores[number / THREADS];
+        thread.instructions += executed;
+        thread.watch.advance(executed);
+        core.clock += executed;
+        if matches!(thread.status, Status::RUNNING | Status::BARRIER) {
+            core.kernel_clock += executed;
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Runs of all enabled threads, in turns, until none has anything left to do.
+//!
+//! Turns are a function of the [`Schedule`] and of what the threads do, so the same input gives the same result, and a run
+//! that is split by its limit or by stop addresses gives what the whole one gives.
+
+use crate::barrier::Waiting;
+use crate::exec::HangReason;
+use crate::machine::{Machine, Stop, THREADS};
+use crate::thread::Status;
+use crate::trace::TraceEvent;
+use std::fmt;
+
+/// Instructions of a turn unless the schedule says otherwise.
+pub const QUANTUM: u32 = 128;
+
+/// Who goes next, and for how many instructions. Keep it for the runs that continue one another.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    quantum: u32,
+    /// State of the generator of a random schedule.
+    random: Option<u64>,
+    /// The thread whose turn it is or was last.
+    current: Option<usize>,
+    /// Instructions left in its turn.
+    left: u32,
+}
+
+impl Default for Schedule {
+    /// Round robin with [`QUANTUM`].
+    fn default() -> Schedule {
+        Schedule::round_robin(QUANTUM)
+    }
+}
+
+impl Schedule {
+    /// The threads in the order of their numbers, `quantum` instructions each, at least 1.
+    pub fn round_robin(quantum: u32) -> Schedule {
+        Schedule {
+            quantum: quantum.max(1),
+            random: None,
+            current: None,
+            left: 0,
+        }
+    }
+
+    /// Any thread that can go on, for 1 to `quantum` instructions, as a generator started with `seed` decides.
+    pub fn random(seed: u64, quantum: u32) -> Schedule {
+        Schedule {
+            random: Some(seed),
+            ..Schedule::round_robin(quantum)
+        }
+    }
+
+    /// The next number of the generator (SplitMix64), below `bound`.
+    fn draw(&mut self, bound: u64) -> Option<u64> {
+        let state = self.random.as_mut()?;
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        Some(((u128::from(z) * u128::from(bound)) >> 64) as u64)
+    }
+
+    /// The thread whose turn it is among `count`, of which those can go on that `ready` says; `None` if none can.
+    fn pick(&mut self, count: usize, ready: impl Fn(usize) -> bool) -> Option<usize> {
+        if let Some(current) = self.current
+            && self.left != 0
+            && ready(current)
+        {
+            return Some(current);
+        }
+        let able = (0..count).filter(|&k| ready(k)).count() as u64;
+        if able == 0 {
+            return None;
+        }
+        let next = match self.draw(able) {
+            Some(place) => (0..count).filter(|&k| ready(k)).nth(place as usize),
+            None => {
+                let first = self.current.map_or(0, |k| k + 1);
+                (first..count).chain(0..first.min(count)).find(|&k| ready(k))
+            }
+        };
+        self.current = next;
+        self.left = match self.draw(u64::from(self.quantum)) {
+            Some(length) => length as u32 + 1,
+            None => self.quantum,
+        };
+        next
+    }
+}
+
+/// A thread that an instruction stopped for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hung {
+    /// Number of the thread, counted over all cores.
+    pub thread: usize,
+    /// Address of the instruction.
+    pub pc: u32,
+    /// Why.
+    pub reason: HangReason,
+}
+
+impl fmt::Display for Hung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Hung { thread, pc, reason } = self;
+        write!(f, "thread {thread} hangs at {pc:#010x}: {reason}")
+    }
+}
+
+/// No thread can go on, and not all have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deadlock {
+    /// Threads at barriers, by number.
+    pub waiting: Vec<Waiting>,
+    /// Threads that hang elsewhere, by number.
+    pub hung: Vec<Hung>,
+    /// Numbers of the threads that have ended or trapped.
+    pub ended: Vec<usize>,
+}
+
+impl fmt::Display for Deadlock {
+    /// A line for each thread that has not ended, and one for those that have.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no thread can go on")?;
+        for waiting in &self.waiting {
+            write!(f, "\n  {waiting}")?;
+        }
+        for hung in &self.hung {
+            write!(f, "\n  {hung}")?;
+        }
+        if !self.ended.is_empty() {
+            let numbers: Vec<String> = self.ended.iter().map(usize::to_string).collect();
+            write!(f, "\n  ended: {}", numbers.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a run of all enabled threads stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// Every enabled thread has set status 2 or 3 and jumps to itself; see [`Thread::status`](crate::Thread::status).
+    Ended,
+    /// None of the enabled threads can go on.
+    Deadlock(Deadlock),
+    /// The given number of instructions was executed, by all threads together.
+    StepLimit,
+    /// One thread stopped the run: [`Stop::Breakpoint`], [`Stop::Erratum`] or [`Stop::MemoryFull`].
+    Thread {
+        /// Number of the thread, counted over all cores.
+        thread: usize,
+        /// Why.
+        stop: Stop,
+    },
+}
+
+impl fmt::Display for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Halt::Ended => f.write_str("all threads ended"),
+            Halt::Deadlock(deadlock) => deadlock.fmt(f),
+            Halt::StepLimit => f.write_str("step limit"),
+            Halt::Thread { thread, stop } => write!(f, "thread {thread}: {stop}"),
+        }
+    }
+}
+
+/// How a thread came to rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Ended(Status),
+    Hung { pc: u32, reason: HangReason },
+}
+
+impl Machine {
+    /// Runs the enabled threads in turns until none can go on, for at most `limit` instructions in all.
+    ///
+    /// Threads that have ended, trapped or hung stay so until they get a new PC; the others go on without them.
+    pub fn run_threads(&mut self, schedule: &mut Schedule, limit: u64) -> Halt {
+        self.drive(schedule, limit, &mut |machine, number, turn| {
+            machine.run_on(number, turn)
+        })
+    }
+
+    /// Like [`Machine::run_threads`], with a call of `trace` after every instruction. Much slower.
+    pub fn run_threads_traced(
+        &mut self,
+        schedule: &mut Schedule,
+        limit: u64,
+        trace: &mut dyn FnMut(&TraceEvent<'_>),
+    ) -> Halt {
+        self.drive(schedule, limit, &mut |machine, number, turn| {
+            machine.trace_on(number, turn, trace)
+        })
+    }
+
+    fn drive(
+        &mut self,
+        schedule: &mut Schedule,
+        limit: u64,
+        turn: &mut dyn FnMut(&mut Machine, usize, u64) -> Stop,
+    ) -> Halt {
+        let mut left = limit;
+        loop {
+            let count = self.threads.len();
+            let Some(number) = schedule.pick(count, |k| self.can_go_on(k)) else {
+                return self.all_at_rest();
+            };
+            if left == 0 {
+                return Halt::StepLimit;
+            }
+            let before = self.threads[number].instructions;
+            let stop = turn(self, number, u64::from(schedule.left).min(left));
+            let executed = self.threads[number].instructions - before;
+            left = left.saturating_sub(executed);
+            schedule.left = schedule
+                .left
+                .saturating_sub(u32::try_from(executed).unwrap_or(u32::MAX));
+            match stop {
+                Stop::StepLimit | Stop::Ended { .. } | Stop::Hang { .. } => {}
+                stop => return Halt::Thread { thread: number, stop },
+            }
+        }
+    }
+
+    fn can_go_on(&self, number: usize) -> bool {
+        let thread = &self.threads[number];
+        thread.waiting.is_none()
+            && thread.rest.is_none()
+            && self.cores[number / THREADS].enabled >> (number % THREADS) & 1 != 0
+    }
+
+    /// What to say when no enabled thread can go on.
+    fn all_at_rest(&self) -> Halt {
+        let mut report = Deadlock::default();
+        for number in (0..self.threads.len()).filter(|&k| self.is_enabled(k)) {
+            match self.threads[number].rest {
+                Some(Rest::Ended(_)) => report.ended.push(number),
+                Some(Rest::Hung { pc, reason }) => report.hung.push(Hung {
+                    thread: number,
+                    pc,
+                    reason,
+                }),
+                None => report.waiting.extend(self.waiting(number)),
+            }
+        }
+        if report.waiting.is_empty() && report.hung.is_empty() {
+            Halt::Ended
+        } else {
+            Halt::Deadlock(report)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(mut schedule: Schedule, ready: &[bool]) -> Vec<(usize, u32)> {
+        (0..6)
+            .filter_map(|_| {
+                let thread = schedule.pick(ready.len(), |k| ready[k])?;
+                let length = schedule.left;
+                schedule.left = 0;
+                Some((thread, length))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn round_robin_passes_by_those_that_cannot() {
+        let ready = [false, true, false, true, true];
+        let expected = [(1, 9), (3, 9), (4, 9), (1, 9), (3, 9), (4, 9)];
+        assert_eq!(turns(Schedule::round_robin(9), &ready), expected);
+        assert_eq!(turns(Schedule::round_robin(9), &[false; 3]), []);
+    }
+
+    #[test]
+    fn a_random_schedule_repeats_and_reaches_all() {
+        let ready = [true, false, true];
+        let first = turns(Schedule::random(5, 7), &ready);
+        assert_eq!(first, turns(Schedule::random(5, 7), &ready));
+        assert_ne!(first, turns(Schedule::random(6, 7), &ready));
+        assert!(first.iter().all(|&(k, n)| ready[k] && (1..=7).contains(&n)));
+        assert!(first.iter().any(|&(k, _)| k == 0) && first.iter().any(|&(k, _)| k == 2));
+    }
+
+    #[test]
+    fn a_turn_that_was_cut_goes_on() {
+        let mut schedule = Schedule::round_robin(10);
+        assert_eq!(schedule.pick(2, |_| true), Some(0));
+        schedule.left = 3;
+        assert_eq!(schedule.pick(2, |_| true), Some(0));
+        assert_eq!(schedule.pick(2, |k| k == 1), Some(1));
+        assert_eq!(schedule.left, 10);
+    }
+}
