@@ -250,15 +250,15 @@ fn threads_agree_in_a_run_and_in_steps() {
         let mut executed = 0;
         let mut full = false;
         for _ in 0..rounds {
-            for number in 0..steps.threads() {
-                if !going[number] || steps.thread(number).is_waiting() || full {
+            for (number, going) in going.iter_mut().enumerate() {
+                if !*going || steps.thread(number).is_waiting() || full {
                     continue;
                 }
                 let before = steps.thread(number).instructions();
                 match steps.step(number) {
                     Ok(step) => {
                         assert_eq!(step.next_pc, steps.thread(number).pc());
-                        going[number] = !matches!(step.progress, Progress::Ended(_) | Progress::Hang(_));
+                        *going = !matches!(step.progress, Progress::Ended(_) | Progress::Hang(_));
                     }
                     Err(stop) => {
                         assert!(matches!(stop, Stop::MemoryFull { .. }), "{stop}, seed {seed}");
