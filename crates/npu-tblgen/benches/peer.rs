@@ -1,7 +1,8 @@
 //! Speed and memory on targets of the size of LLVM's largest, beside llvm-tblgen where one is found: `LLVM_TBLGEN`, then the
 //! search path, then where Debian puts it. `cargo bench -p npu-tblgen --bench peer -- [wide|deep] [percent of full size]`.
 //!
-//! Wall time is the least of a few runs, taken in turns; peak memory is what the system counted for the process.
+//! Wall and processor time are the least of a few runs, taken in turns, as whatever else the machine does only adds to them. Processor
+//! time is counted in hundredths of a second, where the system tells it. Peak memory is what the system counted for the process.
 
 mod synthetic;
 
@@ -11,12 +12,14 @@ use std::time::{Duration, Instant};
 
 use synthetic::Kind;
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 /// What one run cost.
 #[derive(Clone, Copy)]
 struct Cost {
     time: Duration,
+    /// Of all threads, in the program and in the system for it; 0 where the system does not tell.
+    processor: Duration,
     /// KiB; 0 where the system does not tell.
     memory: u64,
 }
@@ -44,7 +47,22 @@ fn peak(pid: u32) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The processor time of all child processes that have ended.
+fn processor() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program stands in parentheses and may hold anything; behind it are the fields from the third on.
+    let fields = stat.get(stat.rfind(')')? + 1..)?;
+    let ticks: Option<Vec<u64>> = fields
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .map(|field| field.parse().ok())
+        .collect();
+    Some(Duration::from_millis(ticks?.iter().sum::<u64>() * 10))
+}
+
 fn run(program: &Path, mode: &str, input: &Path) -> Option<Cost> {
+    let before = processor().unwrap_or_default();
     let start = Instant::now();
     let mut command = Command::new(program);
     command.arg(mode).arg(input).stdout(Stdio::null()).stderr(Stdio::null());
@@ -53,7 +71,12 @@ fn run(program: &Path, mode: &str, input: &Path) -> Option<Cost> {
     loop {
         if let Some(status) = child.try_wait().ok()? {
             let time = start.elapsed();
-            return status.success().then_some(Cost { time, memory });
+            let processor = processor().unwrap_or_default().saturating_sub(before);
+            return status.success().then_some(Cost {
+                time,
+                processor,
+                memory,
+            });
         }
         memory = memory.max(peak(child.id()).unwrap_or(0));
         std::thread::sleep(Duration::from_micros(500));
@@ -68,6 +91,7 @@ fn least(programs: &[&Path], mode: &str, input: &Path) -> Vec<Option<Cost>> {
             if let Some(cost) = run(program, mode, input) {
                 *best = Some(best.map_or(cost, |old| Cost {
                     time: old.time.min(cost.time),
+                    processor: old.processor.min(cost.processor),
                     memory: old.memory.max(cost.memory),
                 }));
             }
@@ -80,14 +104,21 @@ fn show(label: &str, costs: &[Option<Cost>]) {
     print!("{label:<28}");
     for cost in costs {
         match cost {
-            Some(cost) => print!("{:>8.3} s {:>6} MiB", cost.time.as_secs_f64(), cost.memory / 1024),
-            None => print!("{:>20}", "failed"),
+            Some(cost) => print!(
+                "{:>8.3} s ({:>5.2} s) {:>6} MiB",
+                cost.time.as_secs_f64(),
+                cost.processor.as_secs_f64(),
+                cost.memory / 1024
+            ),
+            None => print!("{:>30}", "failed"),
         }
     }
     if let [Some(own), Some(other)] = costs {
-        let times = other.time.as_secs_f64() / own.time.as_secs_f64();
+        let times = |of: fn(&Cost) -> Duration| of(other).as_secs_f64() / of(own).as_secs_f64();
         print!(
-            "   {times:.1} times as fast, {:.2} of the memory",
+            "   {:.1} ({:.1}) times as fast, {:.2} of the memory",
+            times(|cost| cost.time),
+            times(|cost| cost.processor),
             own.memory as f64 / other.memory.max(1) as f64
         );
     }
@@ -98,6 +129,7 @@ fn show(label: &str, costs: &[Option<Cost>]) {
 fn beyond(all: &[Option<Cost>], reading: &[Option<Cost>]) -> Vec<Option<Cost>> {
     let minus = |all: Cost, reading: Cost| Cost {
         time: all.time.saturating_sub(reading.time),
+        processor: all.processor.saturating_sub(reading.processor),
         memory: all.memory.saturating_sub(reading.memory),
     };
     all.iter()
@@ -124,6 +156,7 @@ fn main() -> std::io::Result<()> {
         }
         None => println!("npu-tblgen alone: no llvm-tblgen is installed"),
     }
+    println!("wall time (processor time), peak memory");
     for kind in kinds {
         let text = synthetic::program(kind, scale);
         let input = std::env::temp_dir().join(format!("synthetic-{kind:?}-{}.td", std::process::id()));

@@ -12,7 +12,7 @@ use crate::shape::Place;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
-use crate::world::{Assertion, Cell, FieldData, ParamData, Proto, RecordData};
+use crate::world::{Assertion, Cell, FieldData, Fields, ParamData, Proto, RecordData};
 
 /// Class values within class values, before recursion is taken to be endless.
 const MAX_INSTANCES: u32 = 1000;
@@ -25,6 +25,9 @@ pub(crate) struct ArgValue {
     pub(crate) value: ValueId,
     pub(crate) span: Span,
 }
+
+/// A few template arguments.
+pub(crate) type Args = SmallVec<[ArgValue; 6]>;
 
 /// Template arguments by the names of their variables, with their places.
 pub(crate) type Bound = SmallVec<[(Symbol, ValueId, Span); 8]>;
@@ -491,7 +494,7 @@ impl Evaluator {
             return ValueId::UNSET;
         }
         let span = self.call_places.get(&call).copied().unwrap_or(self.at);
-        let args: Vec<ArgValue> = self
+        let args: Args = self
             .w
             .values
             .pairs(kids)
@@ -547,21 +550,35 @@ impl Evaluator {
         r.set(self.name_symbol, name_value);
         let mut asserts = std::mem::take(&mut proto.asserts);
         let mut dumps = std::mem::take(&mut proto.dumps);
+        let cells = proto.cells.iter().enumerate();
+        let open: SmallVec<[u32; 64]> = cells
+            .filter(|(_, cell)| cell.value.is_open())
+            .map(|(at, _)| at as u32)
+            .collect();
         // The record is there while it is resolved: it may mention itself.
+        let (span, start, faulty) = (proto.span, self.w.cells.len(), proto.faulty);
+        self.w.cells.append(&mut proto.cells);
+        if self.tracing {
+            self.w.histories.insert(id, proto.history);
+        }
         self.w.records.push(RecordData {
             name,
             ty,
-            proto,
+            span,
+            layout: proto.layout,
+            start,
+            supers: proto.supers,
+            direct: proto.direct,
+            chain: proto.chain,
+            anonymous: proto.anonymous,
             complete: false,
         });
-        for at in 0..self.own(id).cells.len() {
-            let proto = self.own(id);
-            if proto.cells[at].value.is_open() {
-                let field = proto.field_at(at);
-                let value = self.resolve_field(&field, at, &mut r);
-                self.trace_final(id, &field, value);
-                self.w.records[id.0 as usize].proto.cells[at].value = value;
-            }
+        for at in open {
+            let at = at as usize;
+            let field = self.own(id).at(at);
+            let value = self.resolve_field(&field, at, &mut r);
+            self.trace_final(id, &field, value);
+            self.w.cells[start + at].value = value;
         }
         for assertion in &mut asserts {
             assertion.condition = self.resolve(assertion.condition, &mut r);
@@ -571,13 +588,12 @@ impl Evaluator {
             dump.0 = self.resolve(dump.0, &mut r);
         }
         // A class value is only a means to an end: what it leaves open does no harm unless it is used.
-        if named && !self.own(id).faulty {
+        if named && !faulty {
             self.check_concrete(id, name);
         }
         let value = self.w.values.def(id, ty);
         self.w.records[id.0 as usize].complete = true;
         self.w.record_names.insert(name, id);
-        let span = self.own(id).span;
         self.run_checks(&asserts, &dumps, span);
         if named {
             self.add_to_sets(value, ty, span);
@@ -587,12 +603,12 @@ impl Evaluator {
         Some(value)
     }
 
-    fn own(&self, id: RecordId) -> &Proto {
-        &self.w.record(id).proto
+    fn own(&self, id: RecordId) -> Fields<'_> {
+        self.w.fields(self.w.record(id))
     }
 
     fn defined_twice(&mut self, proto: &Proto, name: Symbol, earlier: RecordId) {
-        let earlier = self.own(earlier).span;
+        let earlier = self.w.record(earlier).span;
         let text = self.w.text(name).to_owned();
         let chain = self.w.chains.spans(proto.chain);
         let mut diagnostic = Diagnostic::error(
@@ -671,15 +687,18 @@ impl Evaluator {
         if self.stopped {
             return;
         }
-        for at in 0..self.own(id).cells.len() {
-            let proto = self.own(id);
-            if !proto.cells[at].value.is_open() || proto.layout.fields[at].nonconcrete {
-                continue;
-            }
-            let field = proto.field_at(at);
+        let data = self.w.record(id);
+        let cells = &self.w.cells[data.start..];
+        let decls = data.layout.fields.iter().zip(cells).enumerate();
+        let open = decls.filter(|(_, (decl, cell))| cell.value.is_open() && !decl.nonconcrete);
+        let open: SmallVec<[usize; 8]> = open.map(|(at, _)| at).collect();
+        for at in open {
+            let own = self.own(id);
+            let field = own.at(at);
             if let Node::Bits(kids) = self.w.values.node(field.value) {
                 let bits = self.w.values.kids(kids);
-                let is_field = |id: ValueId| matches!(self.w.values.node(id), Node::Var(name) if proto.field_index(name).is_some());
+                let is_field =
+                    |id: ValueId| matches!(self.w.values.node(id), Node::Var(name) if own.find(name).is_some());
                 // A bit of a field, or a whole field of type `bit`.
                 let fine = bits.iter().all(|bit| {
                     !self.w.values.is_open(*bit)
@@ -693,10 +712,10 @@ impl Evaluator {
             let (field_name, record) = (self.w.text(field.name).to_owned(), self.w.text(name).to_owned());
             let text = self.w.brief(field.value);
             let message = format!("field `{field_name}` of `{record}` cannot be fully resolved: `{text}` remains");
-            let proto = self.own(id);
+            let record = self.w.record(id);
             let mut diagnostic = Diagnostic::error(message, self.w.span(field.span), self.why_open(field.value));
-            diagnostic = diagnostic.secondary(proto.span, "in this record");
-            for place in self.w.chains.spans(proto.chain) {
+            diagnostic = diagnostic.secondary(record.span, "in this record");
+            for place in self.w.chains.spans(record.chain) {
                 diagnostic = diagnostic.secondary(place, "made from here");
             }
             self.report(diagnostic);

@@ -4,11 +4,11 @@
 use std::io::{self, Write};
 
 use crate::records::RecordKeeper;
-use crate::shape::Place;
+use crate::shape::{ClassList, Place};
 use crate::source::{SourceMap, Span};
 use crate::strings::Symbol;
 use crate::value::ClassId;
-use crate::world::{Proto, World};
+use crate::world::{Fields, World};
 
 struct Printer<'a> {
     world: &'a World,
@@ -61,7 +61,7 @@ pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: 
             let place = printer.place(param.span);
             writeln!(printer.out, "    {}  {place}", printer.text)?;
         }
-        printer.body(&class.proto)?;
+        printer.body(class.proto.supers, class.proto.direct, class.proto.fields())?;
     }
 
     writeln!(printer.out)?;
@@ -72,17 +72,17 @@ pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: 
             writeln!(printer.out)?;
         }
         let record = world.record(*id);
-        printer.title(record.name, record.proto.span)?;
-        let chain = world.chains.shown(record.proto.chain);
+        printer.title(record.name, record.span)?;
+        let chain = world.chains.shown(record.chain);
         if !chain.is_empty() {
             write!(printer.out, "  Defm sequence:")?;
-            for span in chain.iter().rev().chain([&record.proto.span]) {
+            for span in chain.iter().rev().chain([&record.span]) {
                 let place = printer.place(*span);
                 write!(printer.out, " {place}")?;
             }
             writeln!(printer.out)?;
         }
-        printer.body(&record.proto)?;
+        printer.body(record.supers, record.direct, world.fields(record))?;
     }
     Ok(())
 }
@@ -110,27 +110,27 @@ impl Printer<'_> {
         self.place(self.world.span(self.world.places.setter(place)))
     }
 
-    fn body(&mut self, proto: &Proto) -> io::Result<()> {
+    fn body(&mut self, supers: ClassList, direct: ClassList, fields: Fields) -> io::Result<()> {
         let world = self.world;
         write!(self.out, "  Superclasses:")?;
-        let supers = world.supers(proto);
+        let supers = world.lists.get(supers);
         if supers.is_empty() {
             write!(self.out, " (none)")?;
         }
         for class in supers {
             let name = world.text(world.class(*class).name);
-            if world.lists.get(proto.direct).contains(class) {
+            if world.lists.get(direct).contains(class) {
                 write!(self.out, " {name}")?;
             } else {
                 write!(self.out, " ({name})")?;
             }
         }
         writeln!(self.out)?;
-        if proto.cells.is_empty() {
+        if fields.is_empty() {
             return writeln!(self.out, "  Fields: (none)");
         }
         writeln!(self.out, "  Fields:")?;
-        for field in proto.fields() {
+        for field in fields.iter() {
             self.text.clear();
             if field.nonconcrete {
                 self.text.push_str("field ");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ast::{AssertStmt, BodyItem, ClassRef, Expr, ExprKind, Ident, LetItem, LoopSource, Param, Stmt, TypeExpr};
-use crate::build::{ArgValue, Change};
+use crate::build::{ArgValue, Args, Change};
 use crate::diagnostic::{Diagnostic, closest};
 use crate::history::StepKind;
 use crate::resolve::{Cache, Resolver};
@@ -192,8 +192,16 @@ impl Evaluator {
     }
 
     /// Accounts for work; a program that works too long is stopped.
+    #[inline]
     pub(crate) fn spend(&mut self, amount: u64) {
         self.fuel = self.fuel.saturating_sub(amount);
+        if self.fuel == 0 || self.w.values.count() > MAX_VALUES || self.w.values.overflow {
+            self.spent();
+        }
+    }
+
+    #[cold]
+    fn spent(&mut self) {
         if self.fuel == 0 {
             self.stop("the evaluation takes too long", "stopped here");
         } else if self.w.values.count() > MAX_VALUES {
@@ -633,15 +641,7 @@ impl Evaluator {
         if self.w.values.type_of(result) == TypeId::STR {
             return Some(result);
         }
-        let r = self.fold_setting();
-        Some(self.fold(Bang::Repr, &[result], TypeId::STR, &r))
-    }
-
-    /// The setting in which operators written at this place are done.
-    pub(crate) fn fold_setting(&self) -> Resolver {
-        let mut r = Resolver::new();
-        r.is_final = false;
-        r
+        Some(self.fold(Bang::Repr, &[result], TypeId::STR, &Resolver::new()))
     }
 
     /// A `let` with its value read; the field's type, where it is known, says what is expected.
@@ -858,13 +858,13 @@ impl Evaluator {
     }
 
     /// Reads the arguments of a class.
-    pub(crate) fn args(&mut self, args: &[crate::ast::Arg], class: Option<ClassId>) -> Option<Vec<ArgValue>> {
+    pub(crate) fn args(&mut self, args: &[crate::ast::Arg], class: Option<ClassId>) -> Option<Args> {
         let params = class.map_or_else(Arc::default, |class| Arc::clone(&self.w.class(class).params));
         self.arg_values(args, &params)
     }
 
-    pub(crate) fn arg_values(&mut self, args: &[crate::ast::Arg], params: &[ParamData]) -> Option<Vec<ArgValue>> {
-        let mut out = Vec::with_capacity(args.len());
+    pub(crate) fn arg_values(&mut self, args: &[crate::ast::Arg], params: &[ParamData]) -> Option<Args> {
+        let mut out = Args::new();
         let mut good = true;
         for (at, arg) in args.iter().enumerate() {
             let param = match arg.name {

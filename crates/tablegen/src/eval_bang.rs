@@ -73,9 +73,8 @@ impl Evaluator {
     }
 
     fn done(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> Option<ValueId> {
-        let mut r = Resolver::new();
         // Asked outside of everything, the answer cannot change any more.
-        r.is_final = op == Bang::Instances && self.at_top() && self.current.is_none();
+        let r = Resolver::last(op == Bang::Instances && self.at_top() && self.current.is_none());
         Some(self.fold(op, args, ty, &r))
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::ast::{DagArg, Expr, ExprKind, Ident, Range, Suffix, TypeExpr};
 use crate::build::Owner;
 use crate::diagnostic::{Diagnostic, closest};
@@ -104,7 +106,7 @@ impl Evaluator {
                 let params = Arc::clone(&self.w.class(id).params);
                 // Faults of the arguments are found here, where they are written.
                 self.bind_args(Owner::Class(id), &params, &args, expr.span, None)?;
-                let mut pairs = Vec::with_capacity(args.len());
+                let mut pairs = Pairs::new();
                 for (at, arg) in args.iter().enumerate() {
                     let param = match arg.name.some() {
                         None => params.get(at),
@@ -319,7 +321,7 @@ impl Evaluator {
         };
         let wanted = expected.and_then(|ty| self.w.values.element(ty));
         let element = given.or(wanted).filter(|ty| *ty != TypeId::ANY);
-        let mut values = Vec::with_capacity(items.len());
+        let mut values: SmallVec<[(ValueId, Span); 8]> = SmallVec::new();
         let mut good = true;
         for item in items {
             match self.eval(item, element) {
@@ -397,7 +399,7 @@ impl Evaluator {
                 let ty = self.w.values.type_of(value);
                 // A record may have fields that none of its classes has.
                 let own = match self.w.values.node(value) {
-                    Node::Def(id) => self.w.record(id).proto.field(field.name),
+                    Node::Def(id) => self.w.fields(self.w.record(id)).find(field.name),
                     _ => None,
                 };
                 let own = own.map(|field| field.ty);
@@ -577,7 +579,8 @@ impl Evaluator {
             return Some(value);
         }
         // What stands on the right of a `#` is a value of its own: `a # b # c` is `a # (b # c)`.
-        let mut texts = vec![self.as_text(value, first.span)?];
+        let mut texts = Ids::new();
+        texts.push(self.as_text(value, first.span)?);
         for part in rest {
             let more = self.eval_in(part, Some(TypeId::STR), Mode::Name)?;
             texts.push(self.as_text(more, part.span)?);

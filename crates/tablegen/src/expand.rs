@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::ast::{ClassRef, Expr, Ident, Param, Stmt};
-use crate::build::{ArgValue, Owner};
+use crate::build::{Args, Owner};
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::{Entry, Evaluator, Loop, MulticlassData, Scope};
 use crate::resolve::Resolver;
@@ -39,15 +39,13 @@ impl Evaluator {
                 self.finish(*proto, true);
             }
             Entry::Assert(mut assertion) => {
-                let mut r = Resolver::new();
-                r.is_final = true;
+                let mut r = Resolver::last(true);
                 assertion.condition = self.resolve(assertion.condition, &mut r);
                 assertion.message = self.resolve(assertion.message, &mut r);
                 self.check_assertion(&assertion, None);
             }
             Entry::Dump(value, span) => {
-                let mut r = Resolver::new();
-                r.is_final = true;
+                let mut r = Resolver::last(true);
                 let value = self.resolve(value, &mut r);
                 self.dump(value, span);
             }
@@ -122,8 +120,7 @@ impl Evaluator {
         out: &mut Option<&mut Vec<Entry>>,
         place: Option<Link>,
     ) {
-        let mut r = Resolver::new();
-        r.is_final = is_final;
+        let mut r = Resolver::last(is_final);
         r.extend(substitutions.iter().copied());
         let outer = std::mem::replace(&mut self.at, one.span);
         let list = self.resolve(one.list, &mut r);
@@ -308,7 +305,7 @@ impl Evaluator {
     }
 
     /// Ordinary classes of a `defm` and the `let`s around it apply to every record it makes.
-    pub(crate) fn finish_defm_entry(&mut self, entry: &mut Entry, classes: &[(ClassId, Vec<ArgValue>, Span)]) {
+    pub(crate) fn finish_defm_entry(&mut self, entry: &mut Entry, classes: &[(ClassId, Args, Span)]) {
         match entry {
             Entry::Record(proto) => {
                 for (class, args, span) in classes {

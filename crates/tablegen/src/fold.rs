@@ -2,6 +2,8 @@
 //!
 //! An operator that cannot be done yet stays as a value of its own and is tried again by the next resolution.
 
+use smallvec::SmallVec;
+
 use crate::eval::Evaluator;
 use crate::resolve::Resolver;
 use crate::strings::Symbol;
@@ -22,7 +24,7 @@ impl Evaluator {
         }
     }
 
-    fn ints(&self, args: &[ValueId]) -> Option<Vec<i64>> {
+    fn ints(&self, args: &[ValueId]) -> Option<SmallVec<[i64; 4]>> {
         args.iter().map(|arg| self.w.as_int(*arg)).collect()
     }
 
@@ -136,9 +138,7 @@ impl Evaluator {
 
     /// A string value, unless it is too long.
     pub(crate) fn string(&mut self, text: &str) -> ValueId {
-        self.spend(text.len() as u64 / 32);
-        if text.len() > MAX_STRING {
-            self.fault("the string is too long", "more than 16 MiB");
+        if !self.pays_for_string(text.len()) {
             return ValueId::UNSET;
         }
         let symbol = self.w.intern(text);
@@ -146,6 +146,25 @@ impl Evaluator {
             self.out_of_memory();
         }
         self.w.values.str(symbol)
+    }
+
+    /// `a` and `b` as one string, unless that is too long.
+    fn joined(&mut self, a: Symbol, b: Symbol) -> Option<Symbol> {
+        let length = self.w.text(a).len() + self.w.text(b).len();
+        let symbol = self.pays_for_string(length).then(|| self.w.strings.join(a, b));
+        if self.w.strings.is_full() {
+            self.out_of_memory();
+        }
+        symbol
+    }
+
+    /// Accounts for a new string; `false` if it is too long.
+    fn pays_for_string(&mut self, length: usize) -> bool {
+        self.spend(length as u64 / 32);
+        if length > MAX_STRING {
+            self.fault("the string is too long", "more than 16 MiB");
+        }
+        length <= MAX_STRING
     }
 
     fn fold_binary(&mut self, op: Bang, a: i64, b: i64) -> Option<ValueId> {
@@ -489,7 +508,7 @@ impl Evaluator {
         }
         if let Node::Def(id) = self.w.values.node(base) {
             let record = self.w.record(id);
-            match record.proto.field(field) {
+            match self.w.fields(record).find(field) {
                 Some(found) => {
                     let value = found.value;
                     if !self.w.values.is_open(value) {
@@ -519,13 +538,15 @@ impl Evaluator {
                 return self.w.values.list(&items, element);
             }
         } else if let (Some(a), Some(b)) = (self.text_of(left), self.text_of(right)) {
-            let text = format!("{}{}", self.w.text(a), self.w.text(b));
             let code =
                 matches!(self.w.values.node(left), Node::Code(_)) || matches!(self.w.values.node(right), Node::Code(_));
-            let value = self.string(&text);
-            return match self.w.as_str(value) {
-                Some(text) if code => self.w.values.code(text),
-                _ => value,
+            let Some(text) = self.joined(a, b) else {
+                return ValueId::UNSET;
+            };
+            return if code {
+                self.w.values.code(text)
+            } else {
+                self.w.values.str(text)
             };
         } else {
             // Pasting nothing changes nothing, even while the other side is not known.

@@ -71,7 +71,7 @@ impl Record<'_> {
         let Some(field) = world.strings.lookup(field) else {
             return Vec::new();
         };
-        let steps = self.proto().history.iter().filter(|step| step.field == field);
+        let steps = self.steps().iter().filter(|step| step.field == field);
         let public = |step: &StepData| Step {
             kind: step.kind,
             span: step.span,
@@ -101,7 +101,7 @@ impl Evaluator {
         let parent = &self.w.class(class).proto;
         let known: Vec<Symbol> = proto.history.iter().map(|step| step.field).collect();
         proto.history.extend_from_slice(&parent.history);
-        for field in parent.fields() {
+        for field in parent.fields().iter() {
             let Some(now) = proto.field(field.name) else {
                 continue;
             };
@@ -136,8 +136,7 @@ impl Evaluator {
     pub(crate) fn trace_final(&mut self, id: RecordId, field: &FieldData, value: ValueId) {
         if self.tracing && value != field.value {
             let span = self.w.span(field.span);
-            let proto = &mut self.w.records[id.0 as usize].proto;
-            proto.history.push(StepData {
+            self.w.histories.entry(id).or_default().push(StepData {
                 field: field.name,
                 kind: StepKind::Resolved,
                 span,

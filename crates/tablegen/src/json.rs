@@ -33,7 +33,7 @@ pub fn dump_json(records: &RecordKeeper, sources: &crate::SourceMap, out: &mut d
     json.text.push_str("{\"!instanceof\":{");
     let mut instances: FxHashMap<ClassId, Vec<RecordId>> = FxHashMap::default();
     for id in &sorted {
-        for class in world.supers(&world.record(*id).proto) {
+        for class in world.lists.get(world.record(*id).supers) {
             instances.entry(*class).or_default().push(*id);
         }
     }
@@ -100,19 +100,18 @@ impl Json<'_> {
         let name = world.text(record.name);
         self.key(name);
         self.text.push_str("{\"!anonymous\":");
-        self.text
-            .push_str(if record.proto.anonymous { "true" } else { "false" });
+        self.text.push_str(if record.anonymous { "true" } else { "false" });
         self.text.push_str(",\"!fields\":");
-        let declared: Vec<&str> = record
-            .proto
-            .fields()
+        let declared: Vec<&str> = world
+            .fields(record)
+            .iter()
             .filter(|field| field.nonconcrete)
             .map(|field| world.text(field.name))
             .collect();
         self.names(&declared);
         self.text.push_str(",\"!locs\":");
-        let places: Vec<String> = std::iter::once(record.proto.span)
-            .chain(world.chains.shown(record.proto.chain))
+        let places: Vec<String> = std::iter::once(record.span)
+            .chain(world.chains.shown(record.chain))
             .map(|span| {
                 let place = sources.location(span);
                 let file = std::path::Path::new(place.file)
@@ -127,12 +126,13 @@ impl Json<'_> {
         self.string(name);
         self.text.push_str(",\"!superclasses\":");
         let supers: Vec<&str> = world
-            .supers(&record.proto)
+            .lists
+            .get(record.supers)
             .iter()
             .map(|class| world.text(world.class(*class).name))
             .collect();
         self.names(&supers);
-        let mut fields: Vec<_> = record.proto.fields().collect();
+        let mut fields: Vec<_> = world.fields(record).iter().collect();
         fields.sort_by_key(|field| world.text(field.name));
         for field in fields {
             self.text.push(',');

@@ -2,6 +2,7 @@
 //!
 //! `include` and the preprocessor are handled here, as the language allows them at any place, even in the middle of a body.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -63,11 +64,22 @@ pub(crate) struct Lexer<'a> {
 }
 
 fn is_ident_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_'
+    is_ident(byte) && !byte.is_ascii_digit()
 }
 fn is_ident(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    IDENT[byte as usize]
 }
+
+/// The bytes of identifiers.
+static IDENT: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
 
 impl<'a> Lexer<'a> {
     /// A lexer of `file` and all its includes.
@@ -161,49 +173,31 @@ impl<'a> Lexer<'a> {
     /// Skips blanks and comments; an unclosed comment is reported and runs to the end.
     fn skip_blanks(&mut self, text: &str) {
         let bytes = text.as_bytes();
-        let mut at = self.frame().at;
-        let mut line_start = self.frame().line_start;
+        let mut unclosed = None;
+        let frame = self.frame();
+        let mut at = frame.at;
         loop {
             match bytes.get(at) {
                 Some(b'\n') => {
-                    line_start = true;
+                    frame.line_start = true;
                     at += 1;
                 }
                 Some(b' ' | b'\t' | b'\r' | 0) => at += 1,
-                Some(b'/') if bytes.get(at + 1) == Some(&b'/') => {
-                    while at < bytes.len() && bytes[at] != b'\n' {
-                        at += 1;
+                Some(b'/') if bytes.get(at + 1) == Some(&b'/') => at += line_length(&bytes[at..]),
+                Some(b'/') if bytes.get(at + 1) == Some(&b'*') => match comment_length(&bytes[at..]) {
+                    Some(length) => at += length,
+                    None => {
+                        unclosed = Some(Span::new(frame.file, at as u32, at as u32 + 2));
+                        at = bytes.len();
                     }
-                }
-                Some(b'/') if bytes.get(at + 1) == Some(&b'*') => {
-                    let start = at;
-                    let mut depth = 1;
-                    at += 2;
-                    while depth > 0 && at < bytes.len() {
-                        match (bytes[at], bytes.get(at + 1)) {
-                            (b'/', Some(b'*')) => {
-                                depth += 1;
-                                at += 2;
-                            }
-                            (b'*', Some(b'/')) => {
-                                depth -= 1;
-                                at += 2;
-                            }
-                            _ => at += 1,
-                        }
-                    }
-                    if depth > 0 {
-                        let file = self.frame().file;
-                        let span = Span::new(file, start as u32, start as u32 + 2);
-                        self.error("comment is not closed", span, "opened here");
-                    }
-                }
+                },
                 _ => break,
             }
         }
-        let frame = self.frame();
         frame.at = at;
-        frame.line_start = line_start;
+        if let Some(span) = unclosed {
+            self.error("comment is not closed", span, "opened here");
+        }
     }
 
     /// Reads one token, directive or include; closes the file at its end.
@@ -387,8 +381,9 @@ impl<'a> Lexer<'a> {
     }
 
     /// The value of the string that opens at `start`, with its escapes replaced; `None` if it is not closed on its line.
-    fn string_value(&mut self, text: &str, start: usize) -> Option<String> {
+    fn string_value<'t>(&mut self, text: &'t str, start: usize) -> Option<Cow<'t, str>> {
         let bytes = text.as_bytes();
+        // Text before the last escape.
         let mut value = String::new();
         let mut at = start + 1;
         let mut copied = at;
@@ -427,9 +422,12 @@ impl<'a> Lexer<'a> {
                 Some(_) => at += 1,
             }
         }
-        value.push_str(&text[copied..at]);
         self.frame().at = at + 1;
-        Some(value)
+        if copied == start + 1 {
+            return Some(Cow::Borrowed(&text[copied..at]));
+        }
+        value.push_str(&text[copied..at]);
+        Some(Cow::Owned(value))
     }
 
     fn code(&mut self, text: &str, start: usize) {
@@ -530,9 +528,7 @@ impl<'a> Lexer<'a> {
                     return true;
                 }
             }
-            let rest = &bytes[at..];
-            let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-            self.frame().at = at + line;
+            self.frame().at = at + line_length(&bytes[at..]);
         }
     }
 
@@ -601,21 +597,44 @@ impl<'a> Lexer<'a> {
         self.skip_blanks(text);
         let at = self.frame().at;
         if !self.frame().line_start && at < text.len() {
-            let rest = &text[at..];
-            let line = rest.find('\n').unwrap_or(rest.len());
-            self.frame().at = at + line;
+            self.frame().at = at + line_length(&text.as_bytes()[at..]);
             let span = self.span(at);
             self.error(format!("text after `#{name}`"), span, "only a comment may follow");
         }
     }
 }
 
-fn ident_end(bytes: &[u8], start: usize) -> usize {
-    let mut end = start;
-    while bytes.get(end).is_some_and(|byte| is_ident(*byte)) {
-        end += 1;
+/// Up to the end of the line.
+fn line_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())
+}
+
+/// The length of the comment, which may hold others, at the start of `bytes`; `None` if it is not closed.
+fn comment_length(bytes: &[u8]) -> Option<usize> {
+    let mut depth = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        match (bytes[at], bytes.get(at + 1)) {
+            (b'/', Some(b'*')) => {
+                depth += 1;
+                at += 2;
+            }
+            (b'*', Some(b'/')) => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => at += 1,
+        }
     }
-    end
+    None
+}
+
+fn ident_end(bytes: &[u8], start: usize) -> usize {
+    let rest = bytes.get(start..).unwrap_or_default();
+    start + rest.iter().position(|byte| !is_ident(*byte)).unwrap_or(rest.len())
 }
 
 /// Opens a file as `include` looks for it: as given, then in each include folder. The error lists what was tried.

@@ -217,15 +217,16 @@ impl Parser<'_> {
         let Tok::Str(symbol) = first.tok else {
             return expr(ExprKind::Error, first.span);
         };
-        let mut parts = vec![expr(ExprKind::Str(symbol), first.span)];
+        let value = expr(ExprKind::Str(symbol), first.span);
+        if !matches!(self.peek(), Tok::Str(_)) {
+            return value;
+        }
+        let mut parts = vec![value];
         while let Tok::Str(symbol) = self.peek() {
             let span = self.advance().span;
             parts.push(expr(ExprKind::Str(symbol), span));
         }
         let span = first.span.to(self.before());
-        if parts.len() == 1 {
-            return expr(ExprKind::Str(symbol), span);
-        }
         // Joining literals is a paste of literals: no identifier is involved, so the rules of paste do not differ.
         expr(ExprKind::Paste(parts), span)
     }

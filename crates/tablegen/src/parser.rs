@@ -78,6 +78,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn before(&self) -> Span {
         self.lexer.tokens[self.at.saturating_sub(1)].span
     }
+    #[inline]
     pub(crate) fn advance(&mut self) -> Token {
         let token = self.lexer.tokens[self.at];
         if token.tok != Tok::Eof {
@@ -91,6 +92,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn warn(&mut self, diagnostic: Diagnostic) {
         self.lexer.diagnostics.push(diagnostic);
     }
+    #[inline(always)]
     pub(crate) fn eat(&mut self, tok: Tok) -> bool {
         let found = self.peek() == tok;
         if found {

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use crate::records::RecordKeeper;
+use crate::shape::ClassList;
 use crate::strings::Symbol;
 use crate::value::{ClassId, RecordId, TypeId, ValueId};
-use crate::world::{ClassData, FieldData, Proto, World};
+use crate::world::{ClassData, FieldData, Fields, World};
 
 impl World {
     fn field_text(&self, field: &FieldData, out: &mut String) {
@@ -30,9 +31,9 @@ impl World {
         self.write_value(value, out);
     }
 
-    fn body_text(&self, proto: &Proto, out: &mut String) {
+    fn body_text(&self, supers: ClassList, fields: Fields, out: &mut String) {
         out.push_str(" {");
-        let supers = self.supers(proto);
+        let supers = self.lists.get(supers);
         if !supers.is_empty() {
             out.push_str("\t//");
             for class in supers {
@@ -42,7 +43,7 @@ impl World {
         }
         out.push('\n');
         for nonconcrete in [true, false] {
-            for field in proto.fields() {
+            for field in fields.iter() {
                 if field.nonconcrete == nonconcrete {
                     self.field_text(&field, out);
                 }
@@ -63,7 +64,7 @@ impl World {
             }
             out.push('>');
         }
-        self.body_text(&class.proto, out);
+        self.body_text(class.proto.supers, class.proto.fields(), out);
     }
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn record_text(world: &World, id: RecordId) -> String {
     let mut out = String::new();
     let record = world.record(id);
     out.push_str(world.text(record.name));
-    world.body_text(&record.proto, &mut out);
+    world.body_text(record.supers, world.fields(record), &mut out);
     out
 }
 
@@ -98,7 +99,7 @@ pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<
         text.push_str("def ");
         let record = world.record(*id);
         text.push_str(world.text(record.name));
-        world.body_text(&record.proto, &mut text);
+        world.body_text(record.supers, world.fields(record), &mut text);
         out.write_all(text.as_bytes())?;
     }
     Ok(())

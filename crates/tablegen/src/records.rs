@@ -47,7 +47,7 @@ impl RecordKeeper {
             return Vec::new();
         };
         self.defs()
-            .filter(|record| self.world.supers(&record.data().proto).contains(&class))
+            .filter(|record| self.world.lists.get(record.data().supers).contains(&class))
             .collect()
     }
 
@@ -101,6 +101,7 @@ impl<'a> Class<'a> {
             .class(self.id)
             .proto
             .fields()
+            .iter()
             .map(move |data| Field { keeper, data })
     }
     /// The names of the classes it derives from, parents before children.
@@ -173,8 +174,13 @@ impl<'a> Record<'a> {
     pub(crate) fn world(&self) -> &'a World {
         &self.keeper.world
     }
-    pub(crate) fn proto(&self) -> &'a crate::world::Proto {
-        &self.data().proto
+    /// The steps of its fields.
+    pub(crate) fn steps(&self) -> &'a [crate::history::StepData] {
+        let known = self.keeper.world.histories.get(&self.id);
+        known.map_or(&[], Vec::as_slice)
+    }
+    fn all_fields(&self) -> crate::world::Fields<'a> {
+        self.keeper.world.fields(self.data())
     }
     fn data(&self) -> &'a crate::world::RecordData {
         self.keeper.world.record(self.id)
@@ -185,11 +191,11 @@ impl<'a> Record<'a> {
     }
     /// Where its name is written: in a `def`, or for a class value where that stands.
     pub fn span(&self) -> Span {
-        self.data().proto.span
+        self.data().span
     }
     /// Where the `defm`s that made it stand, the innermost first; empty for a plain `def`.
     pub fn instantiations(&self) -> Vec<Span> {
-        self.keeper.world.chains.spans(self.data().proto.chain)
+        self.keeper.world.chains.spans(self.data().chain)
     }
     /// A position in the order of completion that is unique among records.
     pub fn index(&self) -> usize {
@@ -197,26 +203,26 @@ impl<'a> Record<'a> {
     }
     /// Whether it has no name of its own.
     pub fn is_anonymous(&self) -> bool {
-        self.data().proto.anonymous
+        self.data().anonymous
     }
     /// Whether it derives from the class called `class`.
     pub fn is_a(&self, class: &str) -> bool {
         self.keeper
             .class_id(class)
-            .is_some_and(|class| self.keeper.world.supers(&self.data().proto).contains(&class))
+            .is_some_and(|class| self.keeper.world.lists.get(self.data().supers).contains(&class))
     }
     /// The names of the classes it derives from, parents before children.
     pub fn superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        class_names(self.keeper, self.keeper.world.supers(&self.data().proto))
+        class_names(self.keeper, self.keeper.world.lists.get(self.data().supers))
     }
     /// The names of the classes it derives from directly, as written.
     pub fn direct_superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        class_names(self.keeper, self.keeper.world.lists.get(self.data().proto.direct))
+        class_names(self.keeper, self.keeper.world.lists.get(self.data().direct))
     }
     /// The field called `name`.
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
         let symbol = self.keeper.world.strings.lookup(name)?;
-        let data = self.data().proto.field(symbol)?;
+        let data = self.all_fields().find(symbol)?;
         Some(Field {
             keeper: self.keeper,
             data,
@@ -225,7 +231,7 @@ impl<'a> Record<'a> {
     /// Its fields, inherited ones first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let keeper = self.keeper;
-        self.data().proto.fields().map(move |data| Field { keeper, data })
+        self.all_fields().iter().map(move |data| Field { keeper, data })
     }
 
     /// An error about a field of this record, for back ends with rules of their own.

@@ -20,8 +20,8 @@ const MAX_RESOLVE_DEPTH: u32 = 12_000;
 pub(crate) struct Resolver {
     /// Template arguments, loop variables, `NAME`: few enough to look through.
     map: SmallVec<[(Symbol, ValueId); 6]>,
-    /// The set of their names.
-    names: u64,
+    /// The variables that resolution may replace, see [`name_bit`]; all of them if it does more than that.
+    reach: u64,
     /// The fields of the record being finished, and what they are by now.
     layout: Option<Arc<Layout>>,
     pub(crate) fields: Vec<ValueId>,
@@ -31,11 +31,11 @@ pub(crate) struct Resolver {
     pub(crate) is_final: bool,
     /// Bits that would become `?` stay references (resolution against a record's own fields).
     keep_unset: bool,
-    shadow: Vec<Symbol>,
+    shadow: SmallVec<[Symbol; 4]>,
     /// Tells the entries of the cache apart; 0 before the first use.
     stamp: u32,
     /// Fields being resolved, to find cycles.
-    stack: Vec<Symbol>,
+    stack: SmallVec<[Symbol; 8]>,
     /// Counts cycles that were cut; results computed meanwhile hold only there and are not cached.
     cuts: u32,
 }
@@ -87,6 +87,7 @@ impl Resolver {
         Resolver {
             layout: Some(Arc::clone(&proto.layout)),
             fields,
+            reach: u64::MAX,
             is_final,
             keep_unset: true,
             ..Resolver::default()
@@ -98,7 +99,7 @@ impl Resolver {
             Some(one) => one.1 = value,
             None => self.map.push((name, value)),
         }
-        self.names |= name_bit(name);
+        self.reach |= name_bit(name);
         self.stamp = 0;
     }
     pub(crate) fn extend(&mut self, all: impl IntoIterator<Item = (Symbol, ValueId)>) {
@@ -106,12 +107,12 @@ impl Resolver {
             self.set(name, value);
         }
     }
-    /// The variables that resolution may replace; all of them if it does more than that.
-    fn reach(&self) -> u64 {
-        if self.is_final || self.layout.is_some() {
-            u64::MAX
-        } else {
-            self.names
+    /// Resolution for the last time, or as part of such a one.
+    pub(crate) fn last(is_final: bool) -> Resolver {
+        Resolver {
+            reach: if is_final { u64::MAX } else { 0 },
+            is_final,
+            ..Resolver::default()
         }
     }
     pub(crate) fn is_empty(&self) -> bool {
@@ -168,7 +169,7 @@ impl Evaluator {
 
     /// `id` with its variables replaced.
     pub(crate) fn resolve(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
-        if !self.w.values.is_touched(id, r.reach()) || self.stopped {
+        if !self.w.values.is_touched(id, r.reach) || self.stopped {
             return id;
         }
         // What is cheap to look up is not worth remembering.
@@ -202,7 +203,7 @@ impl Evaluator {
 
     /// Whether `r` may change a value.
     pub(crate) fn is_touched(&self, id: ValueId, r: &Resolver) -> bool {
-        self.w.values.is_touched(id, r.reach())
+        self.w.values.is_touched(id, r.reach)
     }
 
     fn resolve_all(&mut self, ids: &[ValueId], r: &mut Resolver) -> Ids {
@@ -278,7 +279,7 @@ impl Evaluator {
         let mut bits: SmallVec<[ValueId; 64]> = SmallVec::from_slice(self.w.values.kids(kids));
         let mut last = None;
         for bit in &mut bits {
-            if !self.w.values.is_touched(*bit, r.reach()) {
+            if !self.w.values.is_touched(*bit, r.reach) {
                 continue;
             }
             let Node::VarBit(base, index) = self.w.values.node(*bit) else {
@@ -386,8 +387,7 @@ impl Evaluator {
 
     /// `body` with one or two bound variables replaced, in the setting of `r`.
     pub(crate) fn apply(&mut self, body: ValueId, bindings: &[(ValueId, ValueId)], outer: &Resolver) -> ValueId {
-        let mut r = Resolver::new();
-        r.is_final = outer.is_final;
+        let mut r = Resolver::last(outer.is_final);
         r.self_name = outer.self_name;
         for (variable, value) in bindings {
             if let Node::Var(name) = self.w.values.node(*variable) {

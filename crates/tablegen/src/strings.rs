@@ -68,34 +68,59 @@ impl Strings {
     /// The symbol of `text`. When the buffer is full (1 GiB) the empty string's symbol; see [`Strings::is_full`].
     pub fn intern(&mut self, text: &str) -> Symbol {
         let hash = hash(text);
-        let (buffer, ranges) = (&self.text, &self.ranges);
-        let slice = |id: u32| {
-            let (start, end) = ranges[id as usize];
-            &buffer[start as usize..end as usize]
-        };
-        let found = self
-            .table
-            .find(spread(hash), |slot| slot.hash == hash && slice(slot.index) == text);
-        if let Some(slot) = found {
-            return Symbol(slot.index);
+        if let Some(known) = self.find(text, hash) {
+            return known;
         }
-        if buffer.len() + text.len() > MAX_BYTES {
+        if self.text.len() + text.len() > MAX_BYTES {
             return Symbol::EMPTY;
         }
-        let id = self.ranges.len() as u32;
-        let start = self.text.len() as u32;
+        let start = self.text.len();
         self.text.push_str(text);
-        self.ranges.push((start, self.text.len() as u32));
-        let slot = Slot { hash, index: id };
-        self.table.insert_unique(spread(hash), slot, |slot| spread(slot.hash));
-        Symbol(id)
+        self.add(start, hash)
+    }
+
+    /// The symbol of the two texts put together. The buffer itself is where they are put together: if the text is new it stays there.
+    pub(crate) fn join(&mut self, a: Symbol, b: Symbol) -> Symbol {
+        let start = self.text.len();
+        for symbol in [a, b] {
+            let Some((from, to)) = self.ranges.get(symbol.0 as usize) else {
+                continue;
+            };
+            if self.text.len() + (to - from) as usize > MAX_BYTES {
+                self.text.truncate(start);
+                return Symbol::EMPTY;
+            }
+            self.text.extend_from_within(*from as usize..*to as usize);
+        }
+        let text = &self.text[start..];
+        let hash = hash(text);
+        if let Some(known) = self.find(text, hash) {
+            self.text.truncate(start);
+            return known;
+        }
+        self.add(start, hash)
+    }
+
+    fn find(&self, text: &str, hash: u32) -> Option<Symbol> {
+        self.table
+            .find(spread(hash), |slot| {
+                slot.hash == hash && self.get(Symbol(slot.index)) == text
+            })
+            .map(|slot| Symbol(slot.index))
+    }
+
+    /// Makes a symbol of what stands in the buffer from `start` on.
+    fn add(&mut self, start: usize, hash: u32) -> Symbol {
+        let index = self.ranges.len() as u32;
+        self.ranges.push((start as u32, self.text.len() as u32));
+        self.table
+            .insert_unique(spread(hash), Slot { hash, index }, |slot| spread(slot.hash));
+        Symbol(index)
     }
 
     /// The symbol of `text` if it was interned before.
     pub fn lookup(&self, text: &str) -> Option<Symbol> {
-        self.table
-            .find(spread(hash(text)), |slot| self.get(Symbol(slot.index)) == text)
-            .map(|slot| Symbol(slot.index))
+        self.find(text, hash(text))
     }
 
     /// The text of a symbol; empty for [`Symbol::NONE`].

@@ -156,6 +156,10 @@ pub(crate) struct Values {
     strings: Vec<ValueId>,
     defs: Vec<ValueId>,
     ints: Vec<ValueId>,
+    /// Short rows of known bits, by width and number.
+    short_bits: Vec<ValueId>,
+    /// The variable of each name that was asked for last.
+    vars: Vec<ValueId>,
     pool: Vec<ValueId>,
     /// A value was too deep or the pool full; the offending value was replaced by `?`.
     pub(crate) overflow: bool,
@@ -223,6 +227,8 @@ impl Default for Values {
             strings: Vec::new(),
             defs: Vec::new(),
             ints: Vec::new(),
+            short_bits: Vec::new(),
+            vars: Vec::new(),
             pool: Vec::new(),
             overflow: false,
         };
@@ -495,7 +501,15 @@ impl Values {
         id
     }
     pub(crate) fn var(&mut self, name: Symbol, ty: TypeId) -> ValueId {
-        self.leaf(Node::Var(name), ty)
+        let at = name.0 as usize;
+        if let Some(known) = Self::known(&mut self.vars, at)
+            && self.type_of(known) == ty
+        {
+            return known;
+        }
+        let id = self.leaf(Node::Var(name), ty);
+        self.vars[at] = id;
+        id
     }
     pub(crate) fn var_bit(&mut self, base: ValueId, index: u32) -> ValueId {
         self.leaf(Node::VarBit(base, index), TypeId::BIT)
@@ -511,8 +525,29 @@ impl Values {
     }
     /// Bits, the least significant first.
     pub(crate) fn bits(&mut self, bits: &[ValueId]) -> ValueId {
+        let short = Self::short(bits);
+        if let Some(at) = short
+            && let Some(known) = Self::known(&mut self.short_bits, at)
+        {
+            return known;
+        }
         let ty = self.bits_type(bits.len());
-        self.make(Node::Bits(EMPTY), ty, bits)
+        let id = self.make(Node::Bits(EMPTY), ty, bits);
+        if let Some(at) = short {
+            self.short_bits[at] = id;
+        }
+        id
+    }
+    /// A number for each row of at most eight bits that are known: the bits behind a 1 that tells the width.
+    fn short(bits: &[ValueId]) -> Option<usize> {
+        if bits.len() > 8 {
+            return None;
+        }
+        bits.iter().rev().try_fold(1, |number, bit| match *bit {
+            ValueId::FALSE => Some(number << 1),
+            ValueId::TRUE => Some(number << 1 | 1),
+            _ => None,
+        })
     }
     pub(crate) fn bits_of(&mut self, value: u64, width: u32) -> ValueId {
         let bits: Ids = (0..width)

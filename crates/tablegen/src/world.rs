@@ -8,7 +8,7 @@ use crate::history::StepData;
 use crate::shape::{Chain, Chains, ClassList, ClassLists, FieldDecl, Joins, Layout, Place, Places};
 use crate::source::Span;
 use crate::strings::{Strings, Symbol, SymbolMap};
-use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId, Values};
+use crate::value::{ClassId, Ids, Node, RecordId, Type, TypeId, ValueId, Values};
 
 /// A field of a class or record, put together from its declaration and its value.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,36 @@ pub(crate) struct FieldData {
 pub(crate) struct Cell {
     pub(crate) value: ValueId,
     pub(crate) span: Place,
+}
+
+/// The fields of a class or record, to look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    layout: &'a Layout,
+    cells: &'a [Cell],
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn find(self, name: Symbol) -> Option<FieldData> {
+        self.layout.find(name).map(|at| self.at(at))
+    }
+    pub(crate) fn at(self, at: usize) -> FieldData {
+        let (decl, cell) = (&self.layout.fields[at], &self.cells[at]);
+        FieldData {
+            name: decl.name,
+            ty: decl.ty,
+            value: cell.value,
+            span: cell.span,
+            decl: decl.decl,
+            nonconcrete: decl.nonconcrete,
+        }
+    }
+    pub(crate) fn is_empty(self) -> bool {
+        self.cells.is_empty()
+    }
+    pub(crate) fn iter(self) -> impl Iterator<Item = FieldData> + use<'a> {
+        (0..self.cells.len()).map(move |at| self.at(at))
+    }
 }
 
 /// A template parameter of a class or multiclass.
@@ -88,25 +118,20 @@ impl Proto {
             faulty: false,
         }
     }
+    pub(crate) fn fields(&self) -> Fields<'_> {
+        Fields {
+            layout: &self.layout,
+            cells: &self.cells,
+        }
+    }
     pub(crate) fn field(&self, name: Symbol) -> Option<FieldData> {
-        self.layout.find(name).map(|at| self.field_at(at))
+        self.fields().find(name)
     }
     pub(crate) fn field_index(&self, name: Symbol) -> Option<usize> {
         self.layout.find(name)
     }
     pub(crate) fn field_at(&self, at: usize) -> FieldData {
-        let (decl, cell) = (&self.layout.fields[at], &self.cells[at]);
-        FieldData {
-            name: decl.name,
-            ty: decl.ty,
-            value: cell.value,
-            span: cell.span,
-            decl: decl.decl,
-            nonconcrete: decl.nonconcrete,
-        }
-    }
-    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldData> + '_ {
-        (0..self.cells.len()).map(|at| self.field_at(at))
+        self.fields().at(at)
     }
     /// Adds a field of a name that is not there yet.
     pub(crate) fn push(&mut self, field: FieldData) {
@@ -134,11 +159,19 @@ pub(crate) struct ClassData {
     pub(crate) defined: bool,
 }
 
+/// A record. What the fields hold stands in [`World::cells`], what happened to them in [`World::histories`].
 #[derive(Debug)]
 pub(crate) struct RecordData {
     pub(crate) name: Symbol,
     pub(crate) ty: TypeId,
-    pub(crate) proto: Proto,
+    pub(crate) span: Span,
+    pub(crate) layout: Arc<Layout>,
+    /// The first of its cells; there is one for each field of the layout.
+    pub(crate) start: usize,
+    pub(crate) supers: ClassList,
+    pub(crate) direct: ClassList,
+    pub(crate) chain: Chain,
+    pub(crate) anonymous: bool,
     /// All fields have their last values.
     pub(crate) complete: bool,
 }
@@ -151,6 +184,10 @@ pub(crate) struct World {
     pub(crate) classes: Vec<ClassData>,
     pub(crate) class_names: FxHashMap<Symbol, ClassId>,
     pub(crate) records: Vec<RecordData>,
+    /// The fields of all records, in one row.
+    pub(crate) cells: Vec<Cell>,
+    /// The steps of the fields of records, while they are asked for.
+    pub(crate) histories: FxHashMap<RecordId, Vec<StepData>>,
     pub(crate) record_names: SymbolMap<RecordId>,
     /// Finished records in the order they were finished.
     pub(crate) order: Vec<RecordId>,
@@ -170,6 +207,13 @@ impl World {
     }
     pub(crate) fn record(&self, id: RecordId) -> &RecordData {
         &self.records[id.0 as usize]
+    }
+    /// The fields of a record.
+    pub(crate) fn fields<'a>(&'a self, record: &'a RecordData) -> Fields<'a> {
+        Fields {
+            layout: &record.layout,
+            cells: &self.cells[record.start..record.start + record.layout.fields.len()],
+        }
     }
     pub(crate) fn text(&self, symbol: Symbol) -> &str {
         self.strings.get(symbol)
@@ -342,9 +386,9 @@ impl World {
         if from == ty || ty == TypeId::ANY || id == ValueId::UNSET {
             return Some(id);
         }
-        match (self.values.node(id), self.values.get_type(ty).clone()) {
+        match (self.values.node(id), self.values.get_type(ty)) {
             (Node::Int(value @ (0 | 1)), Type::Bit) => Some(ValueId::bit(value == 1)),
-            (Node::Int(value), Type::Bits(width)) => {
+            (Node::Int(value), &Type::Bits(width)) => {
                 let fits =
                     width >= 64 || (value >= -(1 << width.saturating_sub(1)) && value < 1 << width) || value == 0;
                 fits.then(|| self.values.bits_of(value as u64, width))
@@ -359,9 +403,9 @@ impl World {
                 Some(value) => Some(self.values.int(value)),
                 None => Some(self.values.op(crate::token::Bang::Cast, &[id], ty)),
             },
-            (Node::List(kids), Type::List(element)) => {
-                let items = self.values.kids(kids).to_vec();
-                let mut converted = Vec::with_capacity(items.len());
+            (Node::List(kids), &Type::List(element)) => {
+                let items = self.values.kid_vec(kids);
+                let mut converted = Ids::new();
                 for item in &items {
                     converted.push(self.convert(*item, element)?);
                 }
@@ -393,7 +437,7 @@ impl World {
         if matches!(self.values.node(id), Node::Bits(_)) {
             return id;
         }
-        let bits: Vec<ValueId> = (0..width).map(|at| self.bit_of(id, at)).collect();
+        let bits: Ids = (0..width).map(|at| self.bit_of(id, at)).collect();
         self.values.bits(&bits)
     }
 }
