@@ -63,6 +63,7 @@ pub mod program;
 pub mod regalloc;
 pub mod runtime;
 pub mod settings;
+mod spaces;
 pub mod validate;
 pub mod vcode;
 

@@ -2,6 +2,7 @@
 
 use crate::error::CompileError;
 use crate::runtime;
+use crate::spaces;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -94,7 +95,9 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     ctx.func.dfg.resolve_all_aliases();
     if flags.opt_level() != OptLevel::None && !runtime::is_routine(&ctx.func) {
         floats_as_bits(&mut ctx.func);
+        let separated = spaces::separate(&mut ctx.func);
         ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
+        spaces::join(&mut ctx.func, &separated);
         verify(ctx, flags)?;
     }
     // The passes may leave blocks that nothing reaches any more.

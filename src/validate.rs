@@ -8,11 +8,9 @@ use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::settings::Atomics;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, ArgumentPurpose, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef,
-    StackSlot, Type, types,
+    AbiParam, ArgumentPurpose, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef, StackSlot, Type, types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
-use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
 /// What to use instead of a type that is not covered.
 pub const TYPE_HELP: &str = "integers of 8 to 128 bits and floats of 16 to 128 bits are";
@@ -20,12 +18,6 @@ pub const TYPE_HELP: &str = "integers of 8 to 128 bits and floats of 16 to 128 b
 /// Whether values of the type are compiled.
 pub fn is_covered(ty: Type) -> bool {
     ty.is_int() || ty.is_float()
-}
-
-/// Whether the alias region stands for scratchpad memory.
-pub fn is_scratchpad(func: &Function, region: AliasRegion) -> bool {
-    let id = func.dfg.alias_regions[region].user_id;
-    id == SCRATCHPAD_SPACE || id == SCRATCHPAD_SPACE_DOC
 }
 
 /// Checks the whole function.
@@ -104,7 +96,6 @@ fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
     }
     refuse_opcode(opcode, isa)
         .map(|help| (opcode.to_string(), help))
-        .or_else(|| refuse_memory(func, data))
         .or_else(|| refuse_atomic(func, isa, inst))
         .or_else(|| refuse_callee(func, data))
         .or_else(|| refuse_global(func, data))
@@ -173,11 +164,6 @@ fn refuse_opcode(opcode: Opcode, isa: &Isa) -> Option<Option<&'static str>> {
         Opcode::DynamicStackAddr => Some("use a stack slot of fixed size"),
         _ => return None,
     })
-}
-
-fn refuse_memory(func: &Function, data: &InstructionData) -> Option<Reason> {
-    let region = func.dfg.mem_flags[data.memflags()?].alias_region()?;
-    is_scratchpad(func, region).then(|| (format!("{} in the scratchpad", data.opcode()), Some("use main memory")))
 }
 
 /// Atomic operations: the hardware has none, but an aligned access of at most a word is one.

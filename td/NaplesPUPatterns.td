@@ -71,11 +71,12 @@ def imm9neg : ImmLeaf<simm9, "simm9_neg">;
 // A shift amount modulo 32.
 def imm5    : ImmLeaf<simm9, "uimm5">;
 
-// An aligned access in main memory.
-class MainMemory<int align> : ComplexPattern<MEMri, 2, "main_memory_address", align>;
-def mainmem1 : MainMemory<1>;
-def mainmem2 : MainMemory<2>;
-def mainmem4 : MainMemory<4>;
+// An aligned access. The rules name the instruction for main memory; in the scratchpad it is the one that getScratchpadOp
+// has for it.
+class Aligned<int align> : ComplexPattern<MEMri, 2, "aligned_address", align>;
+def aligned1 : Aligned<1>;
+def aligned2 : Aligned<2>;
+def aligned4 : Aligned<4>;
 
 //===----------------------------------------------------------------------===//
 // Arithmetic and logic
@@ -175,11 +176,11 @@ defm : ComparePat<setule, SLEUISSS_32, SLEUISSI, SGEUISSI>;
 // Memory
 //===----------------------------------------------------------------------===//
 
-def : Pat<(i32 (load mainmem4:$addr)), (L32W_Mainmem $addr)>;
-def : Pat<(i32 (loadi8 mainmem1:$addr)), (L32BS_Mainmem $addr)>;
-def : Pat<(i32 (loadu8 mainmem1:$addr)), (L32BU_Mainmem $addr)>;
-def : Pat<(i32 (loadi16 mainmem2:$addr)), (L32SS_Mainmem $addr)>;
-def : Pat<(i32 (loadu16 mainmem2:$addr)), (L32SU_Mainmem $addr)>;
-def : Pat<(store i32:$value, mainmem4:$addr), (S32W_Mainmem $value, $addr)>;
-def : Pat<(store8 i32:$value, mainmem1:$addr), (S32B_Mainmem $value, $addr)>;
-def : Pat<(store16 i32:$value, mainmem2:$addr), (S32S_Mainmem $value, $addr)>;
+def : Pat<(i32 (load aligned4:$addr)), (L32W_Mainmem $addr)>;
+def : Pat<(i32 (loadi8 aligned1:$addr)), (L32BS_Mainmem $addr)>;
+def : Pat<(i32 (loadu8 aligned1:$addr)), (L32BU_Mainmem $addr)>;
+def : Pat<(i32 (loadi16 aligned2:$addr)), (L32SS_Mainmem $addr)>;
+def : Pat<(i32 (loadu16 aligned2:$addr)), (L32SU_Mainmem $addr)>;
+def : Pat<(store i32:$value, aligned4:$addr), (S32W_Mainmem $value, $addr)>;
+def : Pat<(store8 i32:$value, aligned1:$addr), (S32B_Mainmem $value, $addr)>;
+def : Pat<(store16 i32:$value, aligned2:$addr), (S32S_Mainmem $value, $addr)>;

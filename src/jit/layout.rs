@@ -1,6 +1,6 @@
 //! Where things are in the memory of the device.
 //!
-//! Code, data and stack have a range each. Nothing is ever freed, and what has an address keeps it.
+//! Code, data and stack have a range each, and the scratchpad is a memory of its own. Nothing is ever freed, and what has an address keeps it.
 
 use super::error::{LinkError, MAX_ALIGN};
 use npu_mc::machine::{BOOT_PC, CACHE_LINE};
@@ -51,19 +51,23 @@ impl Range {
 pub(super) enum Purpose {
     Code,
     Data,
+    /// Data in the scratchpad.
+    Scratchpad,
 }
 
 /// Gives out addresses.
 pub(super) struct Layout {
     code: Range,
     data: Range,
+    scratchpad: Range,
 }
 
 impl Layout {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(scratchpad_bytes: u32) -> Self {
         Self {
             code: Range::new(CODE),
             data: Range::new(DATA),
+            scratchpad: Range::new((0, scratchpad_bytes)),
         }
     }
 
@@ -78,6 +82,7 @@ impl Layout {
         let range = match purpose {
             Purpose::Code => &mut self.code,
             Purpose::Data => &mut self.data,
+            Purpose::Scratchpad => &mut self.scratchpad,
         };
         range
             .take(size.max(1), align)
@@ -101,7 +106,7 @@ mod tests {
 
     #[test]
     fn nothing_shares_an_address() {
-        let mut layout = Layout::new();
+        let mut layout = Layout::new(0x100);
         let empty = layout.take(Purpose::Data, "a", 0, 64).unwrap();
         assert_ne!(layout.take(Purpose::Data, "b", 0, 64).unwrap(), empty);
         assert!(layout.take(Purpose::Data, "c", 1, 3).is_err());
@@ -109,5 +114,7 @@ mod tests {
         assert!(layout.take(Purpose::Data, "c", 1, MAX_ALIGN * 2).is_err());
         assert!(layout.take(Purpose::Data, "c", 1, MAX_ALIGN).is_ok());
         assert!(layout.take(Purpose::Code, "d", 1 << 31, 1).is_err());
+        assert_eq!(layout.take(Purpose::Scratchpad, "e", 0x100, 64).ok(), Some(0));
+        assert!(layout.take(Purpose::Scratchpad, "f", 0, 1).is_err());
     }
 }

@@ -17,6 +17,7 @@ use cranelift_module::{DataId, FuncId, FuncOrDataId, Linkage, ModuleRelocTarget}
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, SReg};
+use npu_sim::Machine;
 use std::collections::HashSet;
 
 /// What a reference names.
@@ -110,6 +111,7 @@ pub(super) struct Contents<'a> {
 pub(super) struct Object {
     pub(super) name: String,
     pub(super) address: u32,
+    purpose: Purpose,
     pub(super) size: u32,
     pub(super) code: Option<CompiledCode>,
     links: Vec<Link>,
@@ -126,6 +128,28 @@ pub(super) enum Resolved {
     Address(u32),
     /// Preemptible and not defined, for which 0 stands until it is.
     Absent,
+}
+
+/// Writes bytes of an object into the memory that objects of this kind are in.
+fn write(machine: &mut Machine, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), npu_sim::MemoryFull> {
+    if purpose != Purpose::Scratchpad {
+        return machine.memory_mut().write(address, bytes);
+    }
+    // What has been given an address there lies within it.
+    let start = address as usize;
+    if let Some(place) = machine.scratchpad_mut().get_mut(start..start + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+    Ok(())
+}
+
+/// The word of an object that a reference stands in.
+fn read_word(machine: &Machine, purpose: Purpose, address: u32) -> [u8; 4] {
+    if purpose != Purpose::Scratchpad {
+        return machine.memory().read_u32(address).to_le_bytes();
+    }
+    let word = machine.scratchpad().get(address as usize..);
+    word.and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
 }
 
 /// Bytes of a detour.
@@ -165,7 +189,7 @@ impl NpuModule {
         }
         let align = match purpose {
             Purpose::Code => align.max(DEFAULT_ALIGN),
-            Purpose::Data => align,
+            Purpose::Data | Purpose::Scratchpad => align,
         };
         let behind = size.next_multiple_of(INSTRUCTION_SIZE.into());
         let room = u64::from(DETOUR_SIZE) * near.len() as u64;
@@ -180,6 +204,7 @@ impl NpuModule {
         let address = start + u32::try_from(in_front).unwrap_or(0);
         let object = Object {
             address,
+            purpose,
             size: u32::try_from(size).unwrap_or(u32::MAX),
             code: None,
             links,
@@ -188,7 +213,7 @@ impl NpuModule {
             name,
         };
         let full = |error: npu_sim::MemoryFull| LinkError::MemoryFull(format!("%{}: {error}", object.name));
-        self.machine.memory_mut().write(address, bytes).map_err(full)?;
+        write(&mut self.machine, purpose, address, bytes).map_err(full)?;
         let index = self.objects.len();
         self.pending.extend((0..object.links.len()).map(|link| (index, link)));
         if purpose == Purpose::Code {
@@ -419,9 +444,8 @@ impl NpuModule {
         let Some(link) = object.links.get(link) else {
             return Ok(());
         };
-        let memory = self.machine.memory_mut();
         let place = object.address + link.offset;
-        let mut word = memory.read_u32(place).to_le_bytes();
+        let mut word = read_word(&self.machine, object.purpose, place);
         let mut apply = |symbol: u32, addend: i32| npu_mc::reloc::apply(link.kind, &mut word, symbol, addend, place);
         let full = |error: npu_sim::MemoryFull| LinkError::MemoryFull(format!("%{}: {error}", object.name));
         if let Err(error) = apply(symbol, link.addend()) {
@@ -433,9 +457,9 @@ impl NpuModule {
                 .detours(link, symbol)
                 .find(|&(at, _)| apply(at, 0).is_ok())
                 .ok_or_else(out_of_reach)?;
-            memory.write(at, &detour(goal)).map_err(full)?;
+            write(&mut self.machine, object.purpose, at, &detour(goal)).map_err(full)?;
         }
-        memory.write(place, &word).map_err(full)
+        write(&mut self.machine, object.purpose, place, &word).map_err(full)
     }
 
     /// The references that no symbol was found for: what is missing, and what refers to it.

@@ -124,6 +124,7 @@ impl NpuModule {
     ///
     /// See [`NpuModule::new`].
     pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Result<Self, LinkError> {
+        let layout = Layout::new(isa.settings().scratchpad_bytes);
         let mut module = Self {
             stand_in: stand_in(isa.flags())?,
             isa,
@@ -134,7 +135,7 @@ impl NpuModule {
             runtime: HashMap::new(),
             symbols: HashMap::new(),
             lookup: None,
-            layout: Layout::new(),
+            layout,
             objects: Vec::new(),
             code_objects: Vec::new(),
             pending: Vec::new(),

@@ -15,6 +15,7 @@ use cranelift_module::{
     DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc, ModuleResult,
 };
 use npu_mc::reloc::Reloc as RelocKind;
+use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
 
 /// The convention of functions that ask for none.
 const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
@@ -117,7 +118,8 @@ impl Module for NpuModule {
     }
 
     /// Places a data object. There is no memory protection, so an object that is not writable can be written all the same;
-    /// `custom_section` and `used` mean nothing without a file to link.
+    /// `used` means nothing without a file to link. An object whose `custom_section` is `scratchpad` is placed in the scratchpad, and its
+    /// address is one there; other sections mean nothing.
     fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
         let name = self.check_data(data)?;
         let (bytes, size) = match &description.init {
@@ -125,11 +127,15 @@ impl Module for NpuModule {
             Init::Zeros { size } => (&[][..], *size as u64),
             Init::Bytes { contents } => (&contents[..], contents.len() as u64),
         };
+        let purpose = match description.custom_section.as_deref() {
+            Some(SCRATCHPAD_SECTION) => Purpose::Scratchpad,
+            _ => Purpose::Data,
+        };
         let relocs = description.all_relocs(Reloc::Abs4);
         let links = links(&name, relocs)?;
         let index = self.place(Contents {
             name,
-            purpose: Purpose::Data,
+            purpose,
             align: description.align,
             bytes,
             size,

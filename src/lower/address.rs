@@ -14,7 +14,7 @@ use regalloc2::RegClass;
 const MAX_DEPTH: u32 = 8;
 
 impl Lower<'_> {
-    /// Whether an access is one instruction: aligned to its size, little-endian, in main memory.
+    /// Whether an access is one instruction: aligned to its size and little-endian.
     pub fn is_plain_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
         let data = self.func.dfg.mem_flags[flags];
         let little = data.explicit_endianness() != Some(Endianness::Big);
@@ -23,15 +23,7 @@ impl Lower<'_> {
                 || data.aligned()
                 || self.alignment(pointer, MAX_DEPTH).min(low_bit(i64::from(offset))) >= u64::from(bytes)
         };
-        (little || bytes == 1) && aligned() && self.is_main_memory(flags)
-    }
-
-    /// Whether an access goes to main memory: it has no alias region, or one that is not the scratchpad's.
-    pub fn is_main_memory(&self, flags: MemFlags) -> bool {
-        let Some(region) = self.func.dfg.mem_flags[flags].alias_region() else {
-            return true;
-        };
-        !crate::validate::is_scratchpad(self.func, region)
+        (little || bytes == 1) && aligned()
     }
 
     /// The largest power of two, up to 2^16, that is known to divide the value.

@@ -578,20 +578,20 @@ impl generated::Context for Lower<'_> {
         compare::mask(self, truth, words::count(ty))
     }
 
-    fn load_words(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Option<Words> {
+    fn load_words(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Words {
         memory::load(self, ty, flags, pointer, offset.into())
     }
 
-    fn load_part(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Option<Word> {
+    fn load_part(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Word {
         memory::load_part(self, ty, flags, pointer, offset.into())
     }
 
-    fn store_words(&mut self, flags: MemFlags, words: Words, pointer: Value, offset: Offset32) -> Option<Unit> {
-        memory::store(self, flags, words, pointer, offset.into())
+    fn store_words(&mut self, flags: MemFlags, words: Words, pointer: Value, offset: Offset32) -> Unit {
+        memory::store(self, flags, words, pointer, offset.into());
     }
 
-    fn store_part(&mut self, flags: MemFlags, words: Words, ty: Type, p: Value, offset: Offset32) -> Option<Unit> {
-        memory::store_part(self, flags, words, ty, p, offset.into())
+    fn store_part(&mut self, flags: MemFlags, words: Words, ty: Type, p: Value, offset: Offset32) -> Unit {
+        memory::store_part(self, flags, words, ty, p, offset.into());
     }
 
     fn table_index(&mut self, index: Words) -> Gpr {
@@ -649,15 +649,14 @@ impl generated::Context for Lower<'_> {
 
     // Memory.
 
-    fn main_memory_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<AMode> {
+    fn aligned_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<AMode> {
         let offset = i32::from(offset);
         self.is_plain_access(flags, pointer, offset, bytes)
             .then(|| self.address(pointer, offset, WORD))
     }
 
-    fn unaligned_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32) -> Option<AMode> {
-        self.is_main_memory(flags)
-            .then(|| self.address(pointer, i32::from(offset), WORD))
+    fn unaligned_address(&mut self, pointer: Value, offset: Offset32) -> AMode {
+        self.address(pointer, i32::from(offset), WORD)
     }
 
     fn address_plus(&mut self, addr: AMode, bytes: u8) -> AMode {
@@ -669,8 +668,8 @@ impl generated::Context for Lower<'_> {
         (self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)).then_some(())
     }
 
-    fn atomic_address(&mut self, flags: MemFlags, pointer: Value) -> Option<AMode> {
-        self.is_main_memory(flags).then(|| self.address(pointer, 0, 1))
+    fn atomic_address(&mut self, pointer: Value) -> AMode {
+        self.address(pointer, 0, 1)
     }
 
     fn sequences_are_atomic(&mut self) -> Option<Unit> {

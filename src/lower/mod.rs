@@ -25,6 +25,7 @@ use crate::error::{CompileError, Refusal};
 use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
 use crate::isa::Isa;
 use crate::runtime;
+use crate::spaces::{self, Space};
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use constants::ConstantPool;
 use cranelift_codegen::Context;
@@ -32,6 +33,7 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{self, Function, Inst, Opcode, Type, Value, ValueDef, ValueLabelAssignments, types};
 use cranelift_codegen::settings::OptLevel;
 use hoist::Hoist;
+use npu_mc::relation;
 use order::{BlockOrder, LoweredBlock};
 use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
 use smallvec::SmallVec;
@@ -108,6 +110,8 @@ pub struct Lower<'a> {
     reversed: Vec<(MInst, Origin)>,
     labels: Vec<(VReg, usize, ir::ValueLabel)>,
     origin: Origin,
+    /// Where the CLIF instruction at hand accesses memory.
+    space: Space,
     /// For the terminator at hand: entries of its branch table.
     table: Vec<u32>,
     fault: Option<CompileError>,
@@ -155,6 +159,7 @@ impl<'a> Lower<'a> {
             reversed: Vec::new(),
             labels: Vec::new(),
             origin: Origin::default(),
+            space: Space::Main,
             table: Vec::new(),
             fault: None,
             ret_area: None,
@@ -344,7 +349,10 @@ impl<'a> Lower<'a> {
         }
         let results: SmallVec<[Value; 2]> = self.func.dfg.inst_results(inst).iter().copied().collect();
         self.label_results(&results);
-        let Some(output) = isle::lower(self, inst) else {
+        self.space = spaces::of_inst(self.func, inst);
+        let output = isle::lower(self, inst);
+        self.space = Space::Main;
+        let Some(output) = output else {
             return Err(self.refusal(inst));
         };
         for (&result, regs) in results.iter().zip(&output) {
@@ -386,8 +394,15 @@ impl<'a> Lower<'a> {
         self.fault.get_or_insert(fault);
     }
 
-    /// Adds an instruction behind those already emitted for the CLIF instruction at hand.
-    pub fn emit(&mut self, inst: MInst) {
+    /// Adds an instruction behind those already emitted for the CLIF instruction at hand. An access to main memory becomes one
+    /// to the space that the CLIF instruction names.
+    pub fn emit(&mut self, mut inst: MInst) {
+        if self.space == Space::Scratchpad
+            && let MInst::Load { op, .. } | MInst::Store { op, .. } = &mut inst
+            && let Some(other) = relation::to_scratchpad(*op)
+        {
+            *op = other;
+        }
         self.current.push(inst);
     }
 

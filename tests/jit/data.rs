@@ -213,3 +213,56 @@ fn memory_is_shared_with_the_host() {
         Err(LinkError::MemoryFull(_))
     ));
 }
+
+#[test]
+fn data_in_the_scratchpad() {
+    let mut module = module();
+    let declare = |module: &mut NpuModule, name: &str, contents: &[u8], align| {
+        let id = module.declare_data(name, Linkage::Export, true, false).unwrap();
+        let mut description = DataDescription::new();
+        description.define(contents.into());
+        description.custom_section = Some("scratchpad".to_owned());
+        description.align = Some(align);
+        (id, description)
+    };
+    let (table, description) = declare(&mut module, "table", &[1, 0, 0, 0, 2, 0, 0, 0], 4);
+    module.define_data(table, &description).unwrap();
+    // A word in the scratchpad that has an address in the scratchpad, and one that has an address in main memory.
+    let (pointers, mut description) = declare(&mut module, "pointers", &[0; 8], 64);
+    let main = data(&mut module, "main", &[7, 0, 0, 0]);
+    let to_table = module.declare_data_in_data(table, &mut description);
+    description.write_data_addr(0, to_table, 4);
+    let to_main = module.declare_data_in_data(main, &mut description);
+    description.write_data_addr(4, to_main, 0);
+    module.define_data(pointers, &description).unwrap();
+
+    let sum = define(
+        &mut module,
+        "function %sum() -> i32, i32 system_v {
+            region0 = 68 \"scratchpad\"
+            gv0 = symbol %pointers
+        block0:
+            v0 = symbol_value.i32 gv0
+            v1 = load.i32 region0 aligned v0
+            v2 = load.i32 region0 aligned v0+4
+            v3 = load.i32 region0 aligned v1
+            v4 = load.i32 aligned v2
+            store region0 aligned v4, v1
+            return v3, v4
+        }",
+    );
+    assert_eq!(module.call(sum, &[]).unwrap(), [word(2), word(7)]);
+    let address = module.data_address(table).unwrap() as usize;
+    assert_eq!(
+        module.machine().scratchpad()[address..address + 8],
+        [1, 0, 0, 0, 7, 0, 0, 0]
+    );
+    assert_eq!(module.data_address(pointers).unwrap() % 64, 0);
+
+    let (large, mut description) = declare(&mut module, "large", &[], 1);
+    description.init = cranelift_module::Init::Zeros { size: 1 << 16 };
+    assert!(matches!(
+        link_error(module.define_data(large, &description)),
+        LinkError::MemoryFull(_)
+    ));
+}

@@ -25,13 +25,10 @@ fn places(big_endian: bool, addr: AMode, len: usize) -> SmallVec<[AMode; 4]> {
         .collect()
 }
 
-/// A value at `pointer` + `offset`. `None` if the access is not in main memory.
-pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Option<Words> {
+/// A value at `pointer` + `offset`.
+pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Words {
     if ty.bits() < 32 {
-        return load_part(ctx, ty, flags, pointer, offset).map(Words::one);
-    }
-    if !ctx.is_main_memory(flags) {
-        return None;
+        return Words::one(load_part(ctx, ty, flags, pointer, offset));
     }
     let plain = ctx.is_plain_access(flags, pointer, offset, WORD);
     let addr = ctx.address(pointer, offset, ty.bytes());
@@ -45,7 +42,7 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
         }));
     }
     words.reverse();
-    Some(Words::new(words))
+    Words::new(words)
 }
 
 fn load_word(ctx: &mut Lower<'_>, op: Op, addr: AMode) -> crate::inst::reg::Reg {
@@ -55,10 +52,7 @@ fn load_word(ctx: &mut Lower<'_>, op: Op, addr: AMode) -> crate::inst::reg::Reg 
 }
 
 /// A number of at most 32 bits, zero-extended.
-pub fn load_part(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Option<Word> {
-    if !ctx.is_main_memory(flags) {
-        return None;
-    }
+pub fn load_part(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Word {
     let bytes = ty.bytes() as u8;
     let plain = ctx.is_plain_access(flags, pointer, offset, bytes);
     let addr = ctx.address(pointer, offset, WORD.into());
@@ -68,14 +62,11 @@ pub fn load_part(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
         (true, _) => load_word(ctx, Op::L32W_Mainmem, addr),
         (false, _) => isle::load_bytes(ctx, flags, addr, bytes),
     };
-    Some(Word::Reg(reg))
+    Word::Reg(reg)
 }
 
-/// Stores all words of a value. `None` if the access is not in main memory.
-pub fn store(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, pointer: Value, offset: i32) -> Option<()> {
-    if !ctx.is_main_memory(flags) {
-        return None;
-    }
+/// Stores all words of a value.
+pub fn store(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, pointer: Value, offset: i32) {
     let plain = ctx.is_plain_access(flags, pointer, offset, WORD);
     let addr = ctx.address(pointer, offset, u32::from(WORD) * words.len() as u32);
     let places = places(is_big_endian(ctx, flags), addr, words.len());
@@ -88,21 +79,10 @@ pub fn store(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, pointer: Value,
             isle::store_bytes(ctx, flags, src, addr, WORD);
         }
     }
-    Some(())
 }
 
 /// Stores the low bits of a value, as many as the type has.
-pub fn store_part(
-    ctx: &mut Lower<'_>,
-    flags: MemFlags,
-    words: Words,
-    ty: Type,
-    pointer: Value,
-    offset: i32,
-) -> Option<()> {
-    if !ctx.is_main_memory(flags) {
-        return None;
-    }
+pub fn store_part(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, ty: Type, pointer: Value, offset: i32) {
     let bytes = ty.bytes() as u8;
     let plain = ctx.is_plain_access(flags, pointer, offset, bytes);
     let addr = ctx.address(pointer, offset, WORD.into());
@@ -113,9 +93,8 @@ pub fn store_part(
         (true, _) => Op::S32W_Mainmem,
         (false, _) => {
             isle::store_bytes(ctx, flags, src, addr, bytes);
-            return Some(());
+            return;
         }
     };
     ctx.emit(MInst::Store { op, src, addr });
-    Some(())
 }
