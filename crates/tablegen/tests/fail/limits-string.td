@@ -1,0 +1,1 @@
+defvar a = !foldl("x", !range(25), text, at, !strconcat(text, text));

@@ -1,0 +1,5 @@
+// A `let` around nothing, a `foreach` without its list, a `defset` without a value.
+let a = 1 class X;
+foreach i = [1] class X;
+defset list<X> s class Y;
+deftype T int;

@@ -1,0 +1,2 @@
+class A<int n>;
+defvar a = A<1;

@@ -1,0 +1,1 @@
+defvar a = !cond(1: 2;

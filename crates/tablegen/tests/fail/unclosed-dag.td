@@ -1,0 +1,2 @@
+class C; def c : C;
+defvar a = (c 1;

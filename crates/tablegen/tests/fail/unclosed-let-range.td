@@ -1,0 +1,1 @@
+class W { bits<2> a; let a{1 = 1; }
