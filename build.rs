@@ -1,4 +1,4 @@
-//! Makes the lowering rules: td patterns to ISLE, CLIF's own extractors, the hand-written rules, and all of it to Rust.
+//! Makes the lowering rules: what npu-mc's build script made of td, CLIF's own extractors, the hand-written rules, all of it to Rust.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,9 +30,9 @@ fn build() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?);
 
-    let td = tdgen::build::isle(&root.join("td"))?;
-    let td_isle = out.join("td.isle");
-    std::fs::write(&td_isle, td).map_err(|e| e.to_string())?;
+    let td_isle = std::env::var_os("DEP_NPU_TD_ISLE").ok_or("npu-mc does not tell where its ISLE is")?;
+    let td_isle = PathBuf::from(td_isle);
+    println!("cargo::rerun-if-changed={}", td_isle.display());
 
     let clif = out.join("clif");
     std::fs::create_dir_all(&clif).map_err(|e| e.to_string())?;
@@ -40,7 +40,7 @@ fn build() -> Result<(), String> {
 
     let mut files: Vec<PathBuf> = vec![root.join(PRELUDE), clif.join("clif_lower.isle"), td_isle];
     for file in std::iter::once(&PRELUDE).chain(RULES) {
-        println!("cargo:rerun-if-changed={file}");
+        println!("cargo::rerun-if-changed={file}");
     }
     files.extend(RULES.iter().map(|file| root.join(file)));
     let options = cranelift_isle::codegen::CodegenOptions {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 include "Target.td"
+include "SearchableTable.td"
 include "TargetSelectionDAG.td"
 include "NaplesPURegisterInfo.td"
 include "NaplesPUCallingConv.td"

@@ -70,11 +70,31 @@ def STACK_ARG_OFFSET : FrameConstant<0, "Offset of the first stack argument from
 // Control registers
 //===----------------------------------------------------------------------===//
 
+// `access` is "r", "rw" or "w": what a thread can do; other writes are ignored.
 class ControlRegister<int num, string name, string access, string summary> {
-  int Number = num;
+  bits<6> Number = num;
   string Name = name;
-  string Access = access; // "r", "rw", "w": what a thread can do; other writes are ignored
+  bit Readable = !ne(!find(access, "r"), -1);
+  bit Writable = !ne(!find(access, "w"), -1);
   string Summary = summary;
+  assert !not(!empty(!filter(one, ["r", "w", "rw"], !eq(one, access)))), "access `" # access # "` of `" # name # "` is not `r`, `w` or `rw`";
+}
+
+def ControlRegister : GenericEnum {
+  let FilterClass = "ControlRegister";
+  let NameField = "Name";
+  let ValueField = "Number";
+}
+def ControlRegisters : GenericTable {
+  let FilterClass = "ControlRegister";
+  let CppTypeName = "ControlRegisterInfo";
+  let Fields = ["Number", "Name", "Readable", "Writable", "Summary"];
+  let PrimaryKey = ["Number"];
+  let PrimaryKeyName = "controlRegisterByNumber";
+}
+def controlRegisterByName : SearchIndex {
+  let Table = ControlRegisters;
+  let Key = ["Name"];
 }
 
 def CR_TILE_ID         : ControlRegister<0, "tile_id", "r", "Number of the tile.">;

@@ -1,4 +1,5 @@
-//! Generates the tables of this crate from the target description.
+//! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE that
+//! the compiler's build script finds through `DEP_NPU_TD_ISLE`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +16,15 @@ fn main() -> ExitCode {
 
 fn generate() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    let text = tdgen::build::machine_code(Path::new("../../td"))?;
-    std::fs::write(out.join("mc.rs"), text).map_err(|e| e.to_string())
+    let generated = tdgen::build::all(Path::new("../../td"))?;
+    let isle = out.join("td.isle");
+    for (path, text) in [
+        (&out.join("mc.rs"), generated.machine_code),
+        (&out.join("tables.rs"), generated.tables),
+        (&isle, generated.isle),
+    ] {
+        std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    println!("cargo::metadata=isle={}", isle.display());
+    Ok(())
 }

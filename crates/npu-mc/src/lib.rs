@@ -18,6 +18,7 @@
 //! | [`env`](mod@env) | which registers an allocator may use |
 //! | [`reloc`] | relocations and ELF constants |
 //! | [`machine`] | control registers, memory map, trap reasons |
+//! | [`tables`] | the enums and tables that td declares |
 //! | [`errata`] | the hardware's bugs |
 //!
 //! # Contract
@@ -49,6 +50,13 @@ pub mod raw;
 pub mod reg;
 pub mod relation;
 pub mod reloc;
+
+/// The enums and tables of td's `GenericEnum` and `GenericTable` records.
+///
+/// A new record there is a new table here, with a function for each of its keys.
+pub mod tables {
+    include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+}
 
 /// The tables made from `td/` by the build script.
 mod generated {

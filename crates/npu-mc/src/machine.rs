@@ -2,29 +2,17 @@
 //! trap reasons, thread states; from td's `NaplesPUSystem.td`.
 
 pub use crate::generated::constants::*;
-pub use crate::generated::{ControlRegister, ThreadStatus, TrapReason};
-
-/// What td's `ControlRegister` record says.
-#[derive(Debug)]
-pub struct ControlRegisterInfo {
-    /// The name.
-    pub name: &'static str,
-    /// A thread can read it.
-    pub readable: bool,
-    /// A thread can write it; other writes are ignored.
-    pub writable: bool,
-    /// What it holds.
-    pub summary: &'static str,
-}
+pub use crate::generated::{ThreadStatus, TrapReason};
+pub use crate::tables::{ControlRegister, ControlRegisterInfo};
 
 impl ControlRegister {
     /// The number in the id operand of `read_cr` and `write_cr`.
     pub const fn number(self) -> u8 {
-        self as u8
+        self.value()
     }
 
-    /// The name in td.
-    pub const fn name(self) -> &'static str {
-        self.info().name
+    /// The register with this number.
+    pub const fn from_number(number: u8) -> Option<ControlRegister> {
+        ControlRegister::from_value(number)
     }
 }

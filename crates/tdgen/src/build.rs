@@ -1,7 +1,4 @@
-//! The entries for build scripts: read the target description, report its faults with their places, give the
-//! generated text.
-//!
-//! Each prints `cargo:rerun-if-changed` for every file that was read, also if there are faults.
+//! The entry for build scripts: read the target description once, run every back end over it, report all faults with their places.
 
 use std::path::Path;
 use tablegen::{Diagnostic, Options, Parsed, SourceMap};
@@ -9,41 +6,69 @@ use tablegen::{Diagnostic, Options, Parsed, SourceMap};
 /// The file in the td folder that includes all others.
 const ROOT: &str = "NaplesPU.td";
 
-/// The generated module of `npu-mc` from the description in this folder, see [`emit_mc`](crate::emit_mc()).
+/// What the back ends make of a description.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Generated {
+    /// The generated module of `npu-mc`, see [`emit_mc`](crate::emit_mc()).
+    pub machine_code: String,
+    /// The enums and tables that the description declares, see [`searchable_tables`](crate::searchable_tables()).
+    pub tables: String,
+    /// The lowering rules made from patterns, see [`emit_isle`](crate::emit_isle()).
+    pub isle: String,
+}
+
+/// Reads the description in this folder and runs every back end.
+///
+/// Prints `cargo::rerun-if-changed` for every file that was read, also if there are faults.
 ///
 /// # Errors
 ///
 /// All faults as text, each with file, line and column.
-pub fn machine_code(td: &Path) -> Result<String, String> {
-    generate(td, |parsed| crate::load(parsed).map(|target| crate::emit_mc(&target)))
-}
-
-/// The lowering rules made from the patterns of the description in this folder, see
-/// [`emit_isle`](crate::emit_isle()).
-///
-/// # Errors
-///
-/// All faults as text, each with file, line and column.
-pub fn isle(td: &Path) -> Result<String, String> {
-    generate(td, crate::emit_isle)
-}
-
-fn generate(td: &Path, back_end: impl Fn(&Parsed) -> Result<String, Vec<Diagnostic>>) -> Result<String, String> {
+pub fn all(td: &Path) -> Result<Generated, String> {
     let mut options = Options::default();
     options.include_dirs.push(td.to_owned());
     let root = td.join(ROOT);
-    println!("cargo:rerun-if-changed={}", root.display());
+    println!("cargo::rerun-if-changed={}", root.display());
     let parsed = tablegen::parse_file(&root, &options);
     for file in parsed.files() {
-        println!("cargo:rerun-if-changed={}", file.display());
+        println!("cargo::rerun-if-changed={}", file.display());
     }
     let result = if parsed.has_errors() {
         let errors = parsed.diagnostics.iter().filter(|d| d.is_error());
         Err(errors.cloned().collect())
     } else {
-        back_end(&parsed)
+        back_ends(&parsed)
     };
     result.map_err(|faults| render_all(&faults, &parsed.sources))
+}
+
+/// The faults of one back end do not hide those of another.
+fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
+    let machine_code = crate::load(parsed).map(|target| crate::emit_mc(&target));
+    match (machine_code, crate::searchable_tables(parsed), crate::emit_isle(parsed)) {
+        (Ok(machine_code), Ok(tables), Ok(isle)) => Ok(Generated {
+            machine_code,
+            tables,
+            isle,
+        }),
+        (machine_code, tables, isle) => {
+            let mut faults: Vec<Diagnostic> = Vec::new();
+            for fault in [machine_code.err(), tables.err(), isle.err()]
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                // Two back ends may stumble over one thing.
+                if !faults
+                    .iter()
+                    .any(|one| one.message == fault.message && one.span() == fault.span())
+                {
+                    faults.push(fault);
+                }
+            }
+            Err(faults)
+        }
+    }
 }
 
 /// Faults as text, each with its place.

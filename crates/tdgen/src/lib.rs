@@ -11,7 +11,7 @@
 //! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
 //!   `GenericEnum` and `GenericTable` records. They know no target.
 //!
-//! [`build`] has an entry for each that build scripts call.
+//! [`build`] has the entry that build scripts call: it reads the description once and runs them all.
 //!
 //! # Contract
 //!

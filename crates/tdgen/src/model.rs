@@ -43,8 +43,6 @@ pub struct Target {
     pub elf: Vec<Constant>,
     /// Texts of the target: triple, data layout, section names.
     pub texts: Vec<TextConstant>,
-    /// Control registers by number.
-    pub control_registers: Vec<ControlRegister>,
     /// Trap reasons by value.
     pub trap_reasons: Vec<Constant>,
     /// Thread states by value.
@@ -465,23 +463,6 @@ pub struct Constant {
     /// The number.
     pub value: i64,
     /// One sentence, empty if td has none.
-    pub doc: String,
-    /// The record.
-    pub span: Span,
-}
-
-/// A control register.
-#[derive(Debug)]
-pub struct ControlRegister {
-    /// The name shown.
-    pub name: String,
-    /// The number.
-    pub number: u8,
-    /// A thread can read it.
-    pub readable: bool,
-    /// A thread can write it.
-    pub writable: bool,
-    /// One sentence.
     pub doc: String,
     /// The record.
     pub span: Span,

@@ -1,6 +1,6 @@
 //! `--gen-searchable-tables`: the `GenericEnum`, `GenericTable` and `SearchIndex` records of any program as Rust.
 //!
-//! An enum is named as its record; a table is a sorted slice of a struct, with a function for its primary key and one for each
+//! An enum is named as its record, and a `Summary` of its members is their documentation; a table is a sorted slice of a struct, with a function for its primary key and one for each
 //! index. Classes and fields are those of LLVM's `SearchableTable.td`:
 //! - `GenericEnum`: `FilterClass`, `NameField`, `ValueField`;
 //! - `GenericTable`: `FilterClass`, `CppTypeName`, `Fields`, `PrimaryKey`, `PrimaryKeyName`, `PrimaryKeyReturnRange`, and `TypeOf_F`
@@ -51,6 +51,27 @@ struct Tables<'a> {
     enums: BTreeMap<String, Enum>,
     faults: Vec<Diagnostic>,
     out: String,
+}
+
+/// A variant of an enum.
+struct Variant<'a> {
+    record: Record<'a>,
+    /// Its name as td has it, and in Rust.
+    text: &'a str,
+    name: String,
+    number: i64,
+}
+
+/// The smallest type for the numbers of an enum.
+fn representation(variants: &[Variant<'_>]) -> &'static str {
+    let numbers = || variants.iter().map(|one| one.number);
+    match (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0)) {
+        (..0, _) => "i64",
+        (_, ..=0xFF) => "u8",
+        (_, ..=0xFFFF) => "u16",
+        (_, ..=0xFFFF_FFFF) => "u32",
+        _ => "u64",
+    }
 }
 
 /// What a column of a table holds.
@@ -129,54 +150,92 @@ impl<'a> Tables<'a> {
             return;
         };
         let (name_field, value_field) = (text_or_empty(record, "NameField"), text_or_empty(record, "ValueField"));
-        let mut entries: Vec<(Record<'a>, String, i64)> = Vec::new();
+        let mut variants: Vec<Variant<'a>> = Vec::new();
         for (at, member) in members.into_iter().enumerate() {
-            let name = if name_field.is_empty() {
-                Some(member.name().to_owned())
+            let text = if name_field.is_empty() {
+                Some(member.name())
             } else {
-                self.note(member.string(&name_field)).map(str::to_owned)
+                self.note(member.string(&name_field))
             };
-            let value = if value_field.is_empty() {
+            let number = if value_field.is_empty() {
                 Some(at as i64)
             } else {
                 self.note(member.int(&value_field))
             };
-            let (Some(name), Some(value)) = (name, value) else {
+            let (Some(text), Some(number)) = (text, number) else {
                 continue;
             };
-            let name = variant(&name);
-            if let Some((other, ..)) = entries.iter().find(|entry| entry.1 == name || entry.2 == value) {
+            let name = variant(text);
+            if let Some(other) = variants.iter().find(|one| one.name == name || one.number == number) {
                 let message = format!(
                     "`{}` and `{}` are one in the enum `{}`",
-                    other.name(),
+                    other.record.name(),
                     member.name(),
                     record.name()
                 );
-                let d = also(fault(member.span(), message), other.span(), "the other");
+                let d = also(fault(member.span(), message), other.record.span(), "the other");
                 self.faults.push(also(d, record.span(), "the enum"));
             }
-            entries.push((member, name, value));
+            variants.push(Variant {
+                record: member,
+                text,
+                name,
+                number,
+            });
         }
         if !value_field.is_empty() {
-            entries.sort_by_key(|entry| entry.2);
+            variants.sort_by_key(|one| one.number);
         }
         let Some(name) = self.note(kept(record.name(), record.span())) else {
             return;
         };
-        let _ = write!(
-            self.out,
-            "\n/// `{}`.\n#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\n#[repr(i64)]\npub enum {name} {{\n",
-            record.name()
-        );
-        for (member, name, value) in &entries {
-            let _ = write!(self.out, "    /// `{}`.\n    {name} = {value},\n", member.name());
-        }
-        self.out.push_str("}\n");
-        let variants = entries
+        self.write_enum(record, &name, &variants);
+        let variants = variants
             .into_iter()
-            .map(|(member, name, value)| (member.name().to_owned(), (name, value)));
+            .map(|one| (one.record.name().to_owned(), (one.name, one.number)));
         let variants = variants.collect();
         self.enums.insert(record.name().to_owned(), Enum { variants });
+    }
+
+    fn write_enum(&mut self, record: Record<'a>, name: &str, variants: &[Variant<'a>]) {
+        let repr = representation(variants);
+        let _ = writeln!(self.out, "\n/// `{}`; the discriminant is the number.", record.name());
+        self.out
+            .push_str("#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\n");
+        if variants.is_empty() {
+            let _ = writeln!(self.out, "pub enum {name} {{}}");
+            return;
+        }
+        let _ = write!(self.out, "#[repr({repr})]\npub enum {name} {{\n");
+        let (mut all, mut texts, mut numbers) = (String::new(), String::new(), String::new());
+        for one in variants {
+            let (record, variant, number) = (one.record.name(), &one.name, one.number);
+            // What td says of the record in a sentence says it here too.
+            let summary = text_or_empty(one.record, "Summary").replace(['\n', '\r'], " ");
+            let colon = if summary.is_empty() { "" } else { ": " };
+            let _ = write!(
+                self.out,
+                "    /// `{record}`{colon}{summary}\n    {variant} = {number},\n"
+            );
+            let _ = writeln!(all, "        {name}::{variant},");
+            let _ = writeln!(texts, "            {name}::{variant} => {:?},", one.text);
+            let _ = writeln!(numbers, "            {number} => {name}::{variant},");
+        }
+        let _ = write!(
+            self.out,
+            "}}\nimpl {name} {{
+    /// All of them by number.
+    pub const ALL: &'static [{name}] = &[\n{all}    ];
+    /// The name in td.
+    pub const fn name(self) -> &'static str {{
+        match self {{\n{texts}        }}\n    }}
+    /// The number.
+    pub const fn value(self) -> {repr} {{
+        self as {repr}\n    }}
+    /// The one with this number.
+    pub const fn from_value(value: {repr}) -> Option<{name}> {{
+        Some(match value {{\n{numbers}            _ => return None,\n        }})\n    }}\n}}\n"
+        );
     }
 
     /// The type of the column `field` of a table.

@@ -53,7 +53,8 @@ fn every_fault_is_reported_with_its_place() {
     for path in paths {
         let parsed = parse(&path);
         assert!(!parsed.has_errors(), "{}: {:?}", path.display(), parsed.diagnostics);
-        let faults = tdgen::load(&parsed).err().unwrap_or_default();
+        let mut faults = tdgen::load(&parsed).err().unwrap_or_default();
+        faults.extend(tdgen::searchable_tables(&parsed).err().unwrap_or_default());
         let found: String = faults.iter().map(|f| shown(f, &parsed) + "\n").collect();
         let expected_path = path.with_extension("expected");
         if bless {

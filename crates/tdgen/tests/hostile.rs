@@ -18,6 +18,7 @@ const FILES: &[&str] = &[
     "NaplesPUInstrMappings.td",
     "NaplesPUErrata.td",
     "NaplesPURelocs.td",
+    "SearchableTable.td",
     "NaplesPUSystem.td",
 ];
 
@@ -114,6 +115,7 @@ fn damaged_descriptions_never_panic() {
             syntax += 1;
             continue;
         }
+        let _ = tdgen::searchable_tables(&parsed);
         match tdgen::load(&parsed) {
             Ok(target) => {
                 good += 1;
@@ -135,6 +137,6 @@ fn damaged_descriptions_never_panic() {
 
 #[test]
 fn the_same_records_give_the_same_text() {
-    let generate = || tdgen::build::machine_code(&td()).unwrap();
+    let generate = || tdgen::build::all(&td()).unwrap();
     assert_eq!(generate(), generate());
 }

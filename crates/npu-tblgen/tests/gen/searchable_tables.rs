@@ -1,13 +1,39 @@
 // The tables of the GenericEnum and GenericTable records.
 
-/// `KindEnum`.
+/// `KindEnum`; the discriminant is the number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(i64)]
+#[repr(u8)]
 pub enum KindEnum {
-    /// `Fast`.
+    /// `Fast`
     Fast = 1,
-    /// `Slow`.
+    /// `Slow`
     Slow = 5,
+}
+impl KindEnum {
+    /// All of them by number.
+    pub const ALL: &'static [KindEnum] = &[
+        KindEnum::Fast,
+        KindEnum::Slow,
+    ];
+    /// The name in td.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KindEnum::Fast => "Fast",
+            KindEnum::Slow => "Slow",
+        }
+    }
+    /// The number.
+    pub const fn value(self) -> u8 {
+        self as u8
+    }
+    /// The one with this number.
+    pub const fn from_value(value: u8) -> Option<KindEnum> {
+        Some(match value {
+            1 => KindEnum::Fast,
+            5 => KindEnum::Slow,
+            _ => return None,
+        })
+    }
 }
 
 /// A row of `Regs`.

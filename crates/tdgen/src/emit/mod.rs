@@ -32,7 +32,6 @@ pub fn emit_mc(target: &Target) -> String {
         out,
         "use crate::inst::{{AsmPiece, BitRun, InstDesc, InstFlags, OperandDesc, OperandRange}};"
     );
-    line!(out, "use crate::machine::ControlRegisterInfo;");
     line!(out, "use crate::raw::HwOpInfo;");
     line!(out, "use crate::reg::{{Reg, RegFile, RegInfo, SReg, VReg}};");
     line!(out, "use crate::reloc::{{Formula, RelocInfo}};");

@@ -1,4 +1,4 @@
-//! Relocations, ELF and machine constants, control registers, errata.
+//! Relocations, ELF and machine constants, errata.
 
 use super::line;
 use crate::load::pascal;
@@ -7,7 +7,6 @@ use crate::model::{Constant, RelocFormula, Target};
 pub(super) fn emit(target: &Target, out: &mut String) {
     relocations(target, out);
     constants(target, out);
-    control_registers(target, out);
     value_enum(
         out,
         "TrapReason",
@@ -93,63 +92,6 @@ fn constants(target: &Target, out: &mut String) {
         line!(out, "    pub const {}: &str = {:?};", t.name, t.text);
     }
     line!(out, "}}");
-}
-
-fn control_registers(target: &Target, out: &mut String) {
-    line!(
-        out,
-        "\n/// The control registers (`microarch.md` 7.1); the discriminant is the number."
-    );
-    line!(
-        out,
-        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
-    );
-    line!(out, "#[repr(u8)]");
-    line!(out, "pub enum ControlRegister {{");
-    for r in &target.control_registers {
-        line!(out, "    /// {}", r.doc);
-        line!(out, "    {} = {},", pascal(&r.name), r.number);
-    }
-    line!(out, "}}");
-    line!(out, "impl ControlRegister {{");
-    let all: Vec<String> = target
-        .control_registers
-        .iter()
-        .map(|r| format!("ControlRegister::{}", pascal(&r.name)))
-        .collect();
-    line!(out, "    /// All control registers by number.");
-    line!(
-        out,
-        "    pub const ALL: &'static [ControlRegister] = &[{}];",
-        all.join(", ")
-    );
-    line!(out, "    /// What td says about the register.");
-    line!(out, "    pub const fn info(self) -> &'static ControlRegisterInfo {{");
-    line!(out, "        match self {{");
-    for r in &target.control_registers {
-        line!(
-            out,
-            "            ControlRegister::{} => &ControlRegisterInfo {{ name: {:?}, readable: {}, writable: {}, \
-             summary: {:?} }},",
-            pascal(&r.name),
-            r.name,
-            r.readable,
-            r.writable,
-            r.doc
-        );
-    }
-    line!(out, "        }}\n    }}");
-    line!(out, "    /// The register with this number.");
-    line!(
-        out,
-        "    pub const fn from_number(number: u8) -> Option<ControlRegister> {{"
-    );
-    line!(out, "        Some(match number {{");
-    for r in &target.control_registers {
-        line!(out, "            {} => ControlRegister::{},", r.number, pascal(&r.name));
-    }
-    line!(out, "            _ => return None,");
-    line!(out, "        }})\n    }}\n}}");
 }
 
 /// An enum whose discriminants are the machine's values.

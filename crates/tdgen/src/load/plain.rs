@@ -1,8 +1,7 @@
-//! Records that are rows of a table and little else: relocations, ELF and machine constants, control registers,
-//! errata.
+//! Records that are rows of a table and little else: relocations, ELF and machine constants, errata.
 
 use super::{Loader, fault, field_span, identifier, int_in, pascal, text_or_empty};
-use crate::model::{Constant, ControlRegister, Erratum, RelocFormula, Relocation, TextConstant};
+use crate::model::{Constant, Erratum, RelocFormula, Relocation, TextConstant};
 use std::collections::HashSet;
 use tablegen::{Diagnostic, Record, Span, ValueKind};
 
@@ -60,19 +59,6 @@ impl<'a> Loader<'a> {
         self.target.trap_reasons.sort_by_key(|c| c.value);
         self.target.thread_statuses.sort_by_key(|c| c.value);
 
-        self.each("ControlRegister", |loader, record| {
-            loader.target.control_registers.push(control_register(record)?);
-            Ok(())
-        });
-        let numbers = self
-            .target
-            .control_registers
-            .iter()
-            .map(|r| (i64::from(r.number), r.span));
-        let faults = twice("control registers", numbers);
-        self.faults.extend(faults);
-        self.target.control_registers.sort_by_key(|r| r.number);
-
         self.each("Erratum", |loader, record| {
             loader.target.errata.push(erratum(record)?);
             Ok(())
@@ -86,11 +72,9 @@ impl<'a> Loader<'a> {
         let constants =
             |list: &[Constant]| -> Vec<(String, Span)> { list.iter().map(|c| (pascal(&c.name), c.span)).collect() };
         let relocations = target.relocations.iter().map(|r| (r.name.clone(), r.span));
-        let registers = target.control_registers.iter().map(|r| (pascal(&r.name), r.span));
         let errata = target.errata.iter().map(|e| (e.name.to_uppercase(), e.span));
         let tables = [
             ("relocations", relocations.collect()),
-            ("control registers", registers.collect()),
             ("errata", errata.collect()),
             ("trap reasons", constants(&target.trap_reasons)),
             ("thread states", constants(&target.thread_statuses)),
@@ -197,29 +181,6 @@ fn constant(record: Record<'_>) -> Result<Constant, Diagnostic> {
             named
         },
         value: int_in(record, "Value", 0..=0xFFFF_FFFF)?,
-        doc: text_or_empty(record, "Summary"),
-        span: record.span(),
-    })
-}
-
-fn control_register(record: Record<'_>) -> Result<ControlRegister, Diagnostic> {
-    let (readable, writable) = match record.string("Access")? {
-        "r" => (true, false),
-        "w" => (false, true),
-        "rw" => (true, true),
-        other => {
-            return Err(fault(
-                field_span(record, "Access"),
-                format!("access `{other}` of `{}` is not `r`, `w` or `rw`", record.name()),
-            ));
-        }
-    };
-    identifier(&pascal(record.string("Name")?), field_span(record, "Name"))?;
-    Ok(ControlRegister {
-        name: record.string("Name")?.to_owned(),
-        number: int_in(record, "Number", 0..=63)? as u8,
-        readable,
-        writable,
         doc: text_or_empty(record, "Summary"),
         span: record.span(),
     })
