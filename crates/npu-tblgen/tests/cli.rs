@@ -115,4 +115,8 @@ fn tables_are_searched() {
     let fast: Vec<&str> = regs_of_kind(KindEnum::Fast, false).map(|row| row.name).collect();
     assert_eq!(fast, ["c"]);
     assert_eq!(regs_of_kind(KindEnum::Slow, true).count(), 0);
+    let numbers: Vec<(&str, u8)> = KindEnum::ALL.iter().map(|kind| (kind.name(), kind.value())).collect();
+    assert_eq!(numbers, [("Fast", 1), ("Slow", 5)]);
+    assert_eq!(KindEnum::from_value(5), Some(KindEnum::Slow));
+    assert_eq!(KindEnum::from_value(4), None);
 }
