@@ -121,8 +121,8 @@ fn prelude() -> String {
 (extern extractor const_i32 const_i32)
 (decl pure simm9_const (i32) Simm9)
 (extern constructor simm9_const simm9_const)
-(decl pure partial main_memory_address (MemFlags Value Offset32 u8) AMode)
-(extern constructor main_memory_address main_memory_address)
+(decl pure partial aligned_address (MemFlags Value Offset32 u8) AMode)
+(extern constructor aligned_address aligned_address)
 (decl pure partial hardware_float () Unit)
 (extern constructor hardware_float hardware_float)
 (decl pure partial shifts_are_modulo () Unit)
@@ -196,7 +196,7 @@ fn rules_look_as_promised() {
         "(rule 27 (lower (iadd (int_fits_in_32 _) (simm9 b) a)) (ADDSSI a b))",
         "(rule 12 (lower (icmp _ (IntCC.Equal) a @ (value_type $I32) b)) (SEQSISSS_32 a b))",
         "(rule 12 (lower (ishl $I32 a b)) (SLLSSS_32 a (ANDSSI b (simm9_const 31))))",
-        "      (if-let addr (main_memory_address flags p offset 4))\n      (L32W_Mainmem addr))",
+        "      (if-let addr (aligned_address flags p offset 4))\n      (L32W_Mainmem addr))",
         "(decl SV32WMainmem_U (Vec AMode) Unit)",
         "(rule (MOVEIHSI x0 x1) (emit_s_tw (Op.MOVEIHSI) x0 x1))",
     ] {
@@ -287,11 +287,11 @@ fn faults_of_patterns_have_a_place() {
             "must be a ComplexPattern",
         ),
         (
-            "def : Pat<(i32 (add GPR32:$a, mainmem4:$b)), (CLZSS_32 $a)>;",
+            "def : Pat<(i32 (add GPR32:$a, aligned4:$b)), (CLZSS_32 $a)>;",
             "`$b` can only be the last operand",
         ),
         (
-            "def : Pat<(i32 (add GPR32:$a, (load mainmem4:$b))), (CLZSS_32 $a)>;",
+            "def : Pat<(i32 (add GPR32:$a, (load aligned4:$b))), (CLZSS_32 $a)>;",
             "outermost",
         ),
         (
@@ -329,10 +329,10 @@ fn faults_of_patterns_have_a_place() {
             "does not give a `GPR32`",
         ),
         (
-            "def : Pat<(i32 (load mainmem4:$m)), (S32W_Mainmem $m, $m)>;",
+            "def : Pat<(i32 (load aligned4:$m)), (S32W_Mainmem $m, $m)>;",
             "has no result",
         ),
-        ("def : Pat<(store i32:$v, mainmem4:$m), (CLZSS_32 $v)>;", "has a result"),
+        ("def : Pat<(store i32:$v, aligned4:$m), (CLZSS_32 $v)>;", "has a result"),
         // The classes themselves.
         (
             "def bad : SDNode<\"(bad $ty $0 $1)\", SDTIntUnaryOp>;\ndef : Pat<(i32 (bad GPR32:$a)), (CLZSS_32 $a)>;",
