@@ -52,12 +52,13 @@
 //! has turned into 8-byte operations, page by page, and hands over to `exec` for everything else. `hazard` follows what errata
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
-//! of one thread and tells what it did. `cache` and `barrier` are what their names say.
+//! of one thread and tells what it did. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
+//! run with [`Machine::run_timed`].
 //!
 //! # Limits
 //!
-//! - No timing: the cycle counter of a core counts its instructions, and the counters of misses are 0, unless a timing model
-//!   sets them ([`Machine::set_cycles`], [`Machine::set_counters`]).
+//! - Without [`Machine::run_timed`] the cycle counter of a core counts its instructions, and the counters of misses are 0, unless
+//!   somebody sets them ([`Machine::set_cycles`], [`Machine::set_counters`]).
 //! - Instruction fetch reads main memory, as if no instruction were ever cached.
 //! - With several cores the caches have the round-robin victims of the one-core system, the second-level cache counts as main
 //!   memory, and the last unit of a non-coherent region is taken to be inside it. Each core is a tile of its own.
@@ -91,6 +92,7 @@ mod schedule;
 mod shared;
 mod step;
 mod thread;
+mod timing;
 mod trace;
 
 pub use barrier::Waiting;
@@ -104,4 +106,5 @@ pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule};
 pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::{LANES, Lanes, Status, Thread};
+pub use timing::{FunctionCounters, Issue, NoSink, Report, STALLS, Sink, Stall, ThreadCounters, Timing, TimingConfig};
 pub use trace::TraceEvent;

@@ -119,7 +119,12 @@ impl Machine {
         }
     }
 
-    fn stopped(&mut self, number: usize) -> Stop {
+    /// Whether the thread stands at the stop address that stopped its last run, which a new run passes over.
+    pub(crate) fn takes_over_stop(&mut self, number: usize) -> bool {
+        self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions))
+    }
+
+    pub(crate) fn stopped(&mut self, number: usize) -> Stop {
         let thread = &self.threads[number];
         self.stopped_at[number] = Some((thread.pc, thread.instructions));
         Stop::Breakpoint { pc: thread.pc }

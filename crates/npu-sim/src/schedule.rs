@@ -224,7 +224,12 @@ impl Machine {
         }
     }
 
-    fn can_go_on(&self, number: usize) -> bool {
+    /// Whether a thread has ended or hangs.
+    pub(crate) fn at_rest(&self, number: usize) -> bool {
+        self.threads[number].rest.is_some()
+    }
+
+    pub(crate) fn can_go_on(&self, number: usize) -> bool {
         let thread = &self.threads[number];
         thread.waiting.is_none()
             && thread.rest.is_none()
@@ -232,7 +237,7 @@ impl Machine {
     }
 
     /// What to say when no enabled thread can go on.
-    fn all_at_rest(&self) -> Halt {
+    pub(crate) fn all_at_rest(&self) -> Halt {
         let mut report = Deadlock::default();
         for number in (0..self.threads.len()).filter(|&k| self.is_enabled(k)) {
             match self.threads[number].rest {

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Golden, Random, sreg, vreg};
+use common::{Golden, Random, differences, sreg, vreg};
 use npu_mc::machine::ControlRegister;
-use npu_sim::{Config, Halt, Hazard, Lanes, Machine, Progress, Schedule, Status, Stop};
+use npu_sim::{Config, Halt, Hazard, Lanes, Machine, NoSink, Progress, Schedule, Status, Stop, Timing, TimingConfig};
 
 const LIMIT: u64 = 10_000_000;
 
@@ -43,50 +43,13 @@ fn prepared(golden: &Golden, seed: u64, coherent: bool) -> Machine {
     machine
 }
 
-/// What differs from the expectation.
-fn differences(golden: &Golden, machine: &Machine) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut check = |what: String, got: u32, want: u32| {
-        if got != want {
-            found.push(format!("{what}: got {got:08x}, expected {want:08x}"));
-        }
-    };
-    for expected in &golden.expected {
-        let thread = machine.thread(expected.number);
-        check("status".into(), thread.status().code(), expected.status);
-        check("trap".into(), thread.trap_reason().value(), expected.trap);
-        check("mask".into(), thread.mask().into(), expected.mask.into());
-        for (&number, &value) in &expected.scalars {
-            check(format!("s{number}"), thread.scalar(sreg(number)), value);
-        }
-        for (&number, lanes) in &expected.vectors {
-            for (lane, &value) in lanes.iter().enumerate() {
-                let got = thread.vector(vreg(number)).0[lane];
-                check(format!("v{number}[{lane}]"), got, value);
-            }
-        }
-    }
-    for &(address, word) in &golden.memory {
-        let got = machine.memory().read_u32(address);
-        check(format!("memory {address:08x}"), got, word);
-    }
-    for &(address, word) in &golden.scratchpad {
-        let at = address as usize;
-        let got = u32::from_le_bytes(machine.scratchpad()[at..at + 4].try_into().unwrap());
-        check(format!("scratchpad {address:08x}"), got, word);
-    }
-    if machine.console_output() != golden.console {
-        found.push(format!("console: got {:?}", machine.console_output()));
-    }
-    found
-}
-
 /// How a program is run.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Fast,
     Traced,
     Steps,
+    Timed,
 }
 
 /// What is wrong with the end of a run.
@@ -97,6 +60,12 @@ fn failure(golden: &Golden, coherent: bool, way: Way, mut schedule: Schedule, se
         Way::Fast => Some(machine.run_threads(&mut schedule, LIMIT)),
         Way::Traced => Some(machine.run_threads_traced(&mut schedule, LIMIT, &mut |_| traced += 1)),
         Way::Steps => None,
+        Way::Timed => {
+            let mut timing = Timing::new(TimingConfig {
+                memory_delay: 3 * seed as u32,
+            });
+            Some(machine.run_timed(&mut timing, LIMIT, &mut NoSink))
+        }
     }
     .filter(|halt| *halt != Halt::Ended)
     .map(|halt| halt.to_string());
@@ -130,6 +99,7 @@ fn all_programs_end_as_recorded() {
                 (Way::Fast, Schedule::default()),
                 (Way::Traced, Schedule::default()),
                 (Way::Steps, Schedule::default()),
+                (Way::Timed, Schedule::default()),
             ];
             if many {
                 let turns = [1, 3, 1000].map(Schedule::round_robin);

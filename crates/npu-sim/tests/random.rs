@@ -7,7 +7,8 @@ mod common;
 
 use common::{Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
-use npu_sim::{Config, Halt, Lanes, Machine, Progress, Schedule, Stop, THREADS};
+use npu_mc::raw::RawInst;
+use npu_sim::{Config, Halt, Issue, Lanes, Machine, NoSink, Progress, Schedule, Stop, THREADS, Timing, TimingConfig};
 
 /// Words of a random program.
 const WORDS: u32 = 256;
@@ -154,6 +155,15 @@ fn prepared_threads(seed: u64) -> Machine {
 
 /// Everything that two runs must agree on.
 fn compare(seed: u64, a: &Machine, b: &Machine) {
+    for core in 0..a.cores() {
+        let cycles = |machine: &Machine| machine.control_register(core * THREADS, ControlRegister::CyclesLow);
+        assert_eq!(cycles(a), cycles(b), "clock, seed {seed}");
+    }
+    compare_state(seed, a, b);
+}
+
+/// Everything but the clock.
+fn compare_state(seed: u64, a: &Machine, b: &Machine) {
     for number in 0..a.threads() {
         compare_thread(seed, a, b, number);
     }
@@ -171,8 +181,6 @@ fn compare(seed: u64, a: &Machine, b: &Machine) {
             a.core_scratchpad(core) == b.core_scratchpad(core),
             "scratchpad, seed {seed}"
         );
-        let cycles = |machine: &Machine| machine.control_register(core * THREADS, ControlRegister::CyclesLow);
-        assert_eq!(cycles(a), cycles(b), "clock, seed {seed}");
     }
     assert_eq!(a.console_output(), b.console_output(), "console, seed {seed}");
     assert_eq!(a.findings(), b.findings(), "findings, seed {seed}");
@@ -414,5 +422,81 @@ fn damaged_images_are_refused_with_places() {
                 Err(errors) => assert!(errors.iter().all(|e| e.line > 0 && e.column > 0) && !errors.is_empty()),
             }
         }
+    }
+}
+
+/// Lets the program read no counter that a timing model drives.
+fn without_counters(mut machine: Machine) -> Machine {
+    for number in 0..machine.threads() {
+        let register = ControlRegister::ThreadStatus.number();
+        machine.thread_mut(number).set_scalar(sreg(14), register.into());
+    }
+    machine
+}
+
+#[test]
+fn timed_runs_of_a_thread_give_what_plain_ones_give() {
+    for seed in 60_000..60_500 {
+        let mut timed = prepared(seed, true);
+        timed.enable(0, 1);
+        let mut timing = Timing::new(TimingConfig {
+            memory_delay: seed as u32 % 5,
+        });
+        timed.run_timed(&mut timing, 700, &mut NoSink);
+        let mut plain = prepared(seed, true);
+        plain.run(0, timed.thread(0).instructions());
+        compare_state(seed, &timed, &plain);
+    }
+}
+
+#[test]
+fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
+    let mut issued = 0;
+    for seed in 70_000..70_300 {
+        let mut timed = without_counters(prepared_threads(seed));
+        let mut timing = Timing::new(TimingConfig {
+            memory_delay: seed as u32 % 5,
+        });
+        let mut order = Vec::new();
+        timed.run_timed(&mut timing, 3000, &mut |issue: &Issue| {
+            if !issue.killed {
+                order.push((issue.thread, issue.pc));
+            }
+        });
+        issued += order.len();
+        let mut plain = without_counters(prepared_threads(seed));
+        let mut at_rest = vec![false; plain.threads()];
+        let mut failed = false;
+        for (thread, pc) in order {
+            // Undecoded words do not issue; what was fetched may have been replaced by a store; an ended thread takes turns
+            // without executing.
+            let at = |plain: &Machine| plain.next_instruction(thread);
+            while !failed && at(&plain).0 != pc && at(&plain).1 == RawInst::Undefined {
+                failed = plain.step(thread).is_err();
+            }
+            if failed || at_rest[thread] || at(&plain).0 != pc {
+                continue;
+            }
+            match plain.step(thread) {
+                Ok(step) => at_rest[thread] = matches!(step.progress, Progress::Ended(_) | Progress::Hang(_)),
+                Err(_) => failed = true,
+            }
+        }
+        compare_state(seed, &timed, &plain);
+    }
+    assert!(issued > 100_000, "{issued}: the programs end too early");
+}
+
+#[test]
+fn any_words_are_timed_without_harm() {
+    for seed in 80_000..80_200 {
+        let mut machine = prepared(seed, false);
+        machine.enable(0, 0xff);
+        for thread in 1..THREADS {
+            machine.boot(thread, BASE + 4 * thread as u32);
+        }
+        let mut timing = Timing::new(TimingConfig::default());
+        machine.run_timed(&mut timing, 2000, &mut NoSink);
+        assert!(timing.report().total.instructions < 10_000);
     }
 }

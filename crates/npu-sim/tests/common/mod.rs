@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test crate uses its own part")]
 
 use npu_mc::{SReg, VReg};
+use npu_sim::Machine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -37,6 +38,10 @@ pub struct Golden {
     pub expected: Vec<ExpectedThread>,
     pub memory: Vec<(u32, u32)>,
     pub scratchpad: Vec<(u32, u32)>,
+    /// Extra cycles of a memory transaction; only golden-timing files have this and what follows.
+    pub memory_delay: u32,
+    pub cycles: u64,
+    pub instructions: u64,
 }
 
 fn hex(text: &str) -> u32 {
@@ -74,6 +79,9 @@ impl Golden {
                     "topic" | "expect" => {}
                     "threads" => golden.threads = hex(value),
                     "pc" => golden.pc = hex(value),
+                    "memdelay" => golden.memory_delay = value.parse().expect("cycles"),
+                    "cycles" => golden.cycles = value.parse().expect("cycles"),
+                    "instructions" => golden.instructions = value.parse().expect("instructions"),
                     "setcr" => {
                         let (id, word) = value.split_once(' ').expect("setcr: id value");
                         golden.control.push((id.parse().expect("id"), hex(word)));
@@ -126,7 +134,12 @@ impl Golden {
 
     /// All golden-run files, sorted by name.
     pub fn all() -> Vec<Golden> {
-        let folder = goldens().join("golden-run");
+        Golden::folder("golden-run")
+    }
+
+    /// All files of a folder of goldens, sorted by name.
+    pub fn folder(name: &str) -> Vec<Golden> {
+        let folder = goldens().join(name);
         let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
             .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
             .map(|entry| entry.expect("entry").path())
@@ -177,4 +190,42 @@ pub fn vreg(number: impl TryInto<u8>) -> VReg {
         .ok()
         .and_then(|n| VReg::new(n & 63))
         .expect("a register number")
+}
+
+/// What differs from the expectation.
+pub fn differences(golden: &Golden, machine: &Machine) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut check = |what: String, got: u32, want: u32| {
+        if got != want {
+            found.push(format!("{what}: got {got:08x}, expected {want:08x}"));
+        }
+    };
+    for expected in &golden.expected {
+        let thread = machine.thread(expected.number);
+        check("status".into(), thread.status().code(), expected.status);
+        check("trap".into(), thread.trap_reason().value(), expected.trap);
+        check("mask".into(), thread.mask().into(), expected.mask.into());
+        for (&number, &value) in &expected.scalars {
+            check(format!("s{number}"), thread.scalar(sreg(number)), value);
+        }
+        for (&number, lanes) in &expected.vectors {
+            for (lane, &value) in lanes.iter().enumerate() {
+                let got = thread.vector(vreg(number)).0[lane];
+                check(format!("v{number}[{lane}]"), got, value);
+            }
+        }
+    }
+    for &(address, word) in &golden.memory {
+        let got = machine.memory().read_u32(address);
+        check(format!("memory {address:08x}"), got, word);
+    }
+    for &(address, word) in &golden.scratchpad {
+        let at = address as usize;
+        let got = u32::from_le_bytes(machine.scratchpad()[at..at + 4].try_into().unwrap());
+        check(format!("scratchpad {address:08x}"), got, word);
+    }
+    if machine.console_output() != golden.console {
+        found.push(format!("console: got {:?}", machine.console_output()));
+    }
+    found
 }

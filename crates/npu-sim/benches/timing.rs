@@ -1,0 +1,78 @@
+//! Instructions a second of the timing model, on loops made of instruction words, with one thread and with eight.
+//!
+//! Each loop runs for a fixed number of instructions, several times; the best time counts.
+
+use npu_mc::SReg;
+use npu_sim::{Config, Halt, Machine, NoSink, THREADS, Timing, TimingConfig};
+use std::time::Instant;
+
+const BASE: u32 = 0x1000;
+const INSTRUCTIONS: u64 = 10_000_000;
+const ROUNDS: u32 = 3;
+
+fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
+    op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
+}
+
+fn ri(op: u32, dst: u32, src0: u32, imm: i32) -> u32 {
+    2 << 29 | op << 24 | dst << 18 | src0 << 12 | (imm as u32 & 0x1ff) << 3
+}
+
+fn mem(op: u32, reg: u32, base: u32, offset: i32) -> u32 {
+    2 << 30 | op << 24 | reg << 18 | base << 12 | (offset as u32 & 0x1ff) << 3
+}
+
+fn bnez(reg: u32, offset: i32) -> u32 {
+    0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
+}
+
+fn measure(name: &str, threads: u32, body: &[u32]) {
+    let (mut best, mut ipc) = (f64::INFINITY, 0.0);
+    for _ in 0..ROUNDS {
+        let mut machine = Machine::new(Config::default());
+        let mut words = body.to_vec();
+        // s1 counts; the loop never ends within the limit.
+        words.push(ri(5, 1, 1, 1));
+        words.push(bnez(1, -4 * words.len() as i32));
+        for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+            if machine.memory_mut().write_u32(address, *word).is_err() {
+                return;
+            }
+        }
+        for number in 0..THREADS {
+            let thread = machine.thread_mut(number);
+            thread.set_scalar(SReg::RM, 0xffff);
+            thread.set_scalar(SReg::S40, 0x10_0000 + 0x100 * number as u32);
+            machine.boot(number, BASE);
+        }
+        machine.enable(0, (1 << threads) - 1);
+        let mut timing = Timing::new(TimingConfig::default());
+        let start = Instant::now();
+        let halt = machine.run_timed(&mut timing, INSTRUCTIONS, &mut NoSink);
+        best = best.min(start.elapsed().as_secs_f64());
+        assert_eq!(halt, Halt::StepLimit, "{name}");
+        ipc = timing.report().ipc();
+    }
+    let rate = INSTRUCTIONS as f64 / best / 1e6;
+    println!("{name:<28} {threads} threads {rate:>7.1} million instructions a second, {ipc:.3} a cycle");
+}
+
+fn main() {
+    let chain: Vec<u32> = (0..8).map(|_| ri(4, 2, 2, 1)).collect();
+    let apart: Vec<u32> = (10..18).map(|r| ri(4, r, 2, 1)).collect();
+    let floats: Vec<u32> = (0..4).flat_map(|_| [rr(33, 3, 3, 4, 0), rr(35, 5, 5, 4, 0)]).collect();
+    let memory = [mem(2, 3, 40, 0), mem(2, 4, 40, 4), rr(4, 5, 3, 4, 0), mem(34, 5, 40, 8)];
+    let vectors = [
+        mem(9, 3, 40, 0),
+        rr(4, 4, 4, 3, 7),
+        rr(6, 5, 4, 3, 7),
+        mem(38, 5, 40, 64),
+    ];
+    for threads in [1, 8] {
+        measure("dependent additions", threads, &chain);
+        measure("independent additions", threads, &apart);
+        measure("float additions, products", threads, &floats);
+        measure("loads and stores", threads, &memory);
+        measure("vectors", threads, &vectors);
+    }
+}

@@ -1,0 +1,410 @@
+//! The pipeline of one core, cycle by cycle: its state, the order of things in a cycle, and the skip over idle cycles.
+//!
+//! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, fetch, issue,
+//! the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
+
+use super::cache::{DataCache, InstructionCache};
+use super::decode::{Decoded, Decoder, NO_REGISTER, Registers};
+use super::load_store::MemoryOp;
+use super::memory::Controller;
+use super::queues::Ring;
+use super::report::{Counters, Stall};
+use super::sink::Sink;
+use crate::machine::{Machine, Stop, THREADS};
+
+/// Cycles that the sets of taken slots reach ahead.
+pub(super) const HORIZON: u64 = 64;
+
+/// A result on its way to the write port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arriving {
+    /// First cycle in which a dependent instruction can issue.
+    pub ready: u64,
+    pub thread: u8,
+    pub register: u8,
+}
+
+impl Arriving {
+    const NONE: Arriving = Arriving {
+        ready: u64::MAX,
+        thread: 0,
+        register: NO_REGISTER,
+    };
+}
+
+/// Results on their way to the write port, in order.
+pub(super) type Results = Ring<Arriving, 64>;
+
+/// A fetched instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fetched {
+    pub pc: u32,
+    pub decoded: Decoded,
+    /// The cycle of the fetch.
+    pub fetched: u64,
+}
+
+/// A fetched instruction on its way to the buffer of its thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    /// The cycle in which it is in the buffer; it can issue in the next one.
+    pub arrival: u64,
+    pub thread: u8,
+    /// [`Pipe::path`] when it was fetched.
+    pub path: u32,
+}
+
+/// A taken branch that has not taken effect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resolving {
+    /// The cycle in which fetch goes on at the target.
+    pub at: u64,
+    pub thread: u8,
+    pub issued: u64,
+}
+
+/// The state of a hardware thread.
+pub(super) struct Pipe {
+    pub fetch_pc: u32,
+    /// Where the taken branch in flight goes.
+    pub branch_target: u32,
+    pub buffer: Ring<Fetched, 32>,
+    /// Instructions of `buffer` that are in it already.
+    pub arrived: u32,
+    /// Fetches with another number are of a path that was left.
+    pub path: u32,
+    pub busy: Registers,
+    /// The last issues that made a register busy: cycle and register.
+    pub marked: [(u64, u8); 4],
+    pub marks: usize,
+    /// Operations for the load/store unit.
+    pub queue: Ring<MemoryOp, 16>,
+    /// Operations that missed, until their lines are there.
+    pub replays: Ring<MemoryOp, 8>,
+    /// When they may look at the cache again.
+    pub wakes: Ring<u64, 8>,
+    /// First cycle that is not accounted for.
+    pub since: u64,
+    /// When the instruction at the front of the buffer could issue, its operands aside.
+    pub available: u64,
+    /// When its operands were ready, and what made the last one.
+    pub operands: u64,
+    pub producer: Stall,
+    /// Why it did not issue with its operands ready.
+    pub hindrance: Stall,
+    /// Why the buffer was empty.
+    pub starved: Stall,
+    /// When the thread issued the write of its last status, or stopped.
+    pub ended: Option<u64>,
+    /// The cycle of its last fetch that missed.
+    pub last_miss: u64,
+    /// When a miss is noticed: until then the thread may be granted a fetch in vain.
+    pub noticed: u64,
+    /// When it may fetch again after a miss.
+    pub refetch: u64,
+    /// When it leaves a barrier.
+    pub release: u64,
+    /// The address of a stop that the next issue passes over.
+    pub step_over: Option<u32>,
+}
+
+impl Pipe {
+    fn new() -> Pipe {
+        let none = Fetched {
+            pc: 0,
+            decoded: Decoded::EMPTY,
+            fetched: 0,
+        };
+        Pipe {
+            fetch_pc: 0,
+            branch_target: 0,
+            buffer: Ring::new(none),
+            arrived: 0,
+            path: 0,
+            busy: 0,
+            marked: [(0, NO_REGISTER); 4],
+            marks: 0,
+            queue: Ring::new(MemoryOp::NONE),
+            replays: Ring::new(MemoryOp::NONE),
+            wakes: Ring::new(0),
+            since: 0,
+            available: 0,
+            operands: 0,
+            producer: Stall::Integer,
+            hindrance: Stall::Turn,
+            starved: Stall::Fetch,
+            ended: None,
+            last_miss: 0,
+            noticed: u64::MAX,
+            refetch: u64::MAX,
+            release: u64::MAX,
+            step_over: None,
+        }
+    }
+
+    pub fn clear_busy(&mut self, register: u8) {
+        if register != NO_REGISTER {
+            self.busy &= !(1 << register);
+        }
+    }
+
+    /// Drops what was fetched.
+    pub fn empty(&mut self) {
+        self.buffer.clear();
+        self.arrived = 0;
+        self.path = self.path.wrapping_add(1);
+    }
+}
+
+/// The pipeline of one core.
+pub(super) struct Core {
+    /// Number of the core.
+    pub number: usize,
+    pub now: u64,
+    pub pipes: Box<[Pipe; THREADS]>,
+    pub decoder: Decoder,
+    pub instructions: InstructionCache,
+    pub data: DataCache,
+    pub controller: Controller,
+    // Sets of threads, a bit each.
+    /// Fetching and issuing.
+    pub enabled: u8,
+    /// Something in the buffer.
+    pub available: u8,
+    /// The operands of the front of the buffer are ready.
+    pub operands: u8,
+    /// At a barrier.
+    pub at_barrier: u8,
+    /// Leaving a barrier.
+    pub leaving: u8,
+    /// Behind a taken branch that has not resolved: what issues is of the wrong path.
+    pub wrong_path: u8,
+    /// So much in the buffer that fetch pauses.
+    pub full: u8,
+    /// A fetch missed, and that is not noticed yet.
+    pub noticing: u8,
+    /// Waiting for an instruction line.
+    pub missing: u8,
+    /// The line has been read.
+    pub refetching: u8,
+    /// With operations for the load/store unit.
+    pub queued: u8,
+    // The last thread that had its turn.
+    pub issue_turn: u8,
+    pub fetch_turn: u8,
+    pub memory_turn: u8,
+    pub integer: Results,
+    pub scratchpad: Results,
+    pub memory: Results,
+    /// Float results by cycle modulo [`HORIZON`]: no two end in the same one.
+    pub float: [Arriving; HORIZON as usize],
+    pub float_pending: u64,
+    /// Slots of the float port taken at issue, by cycle modulo [`HORIZON`].
+    pub float_slots: u64,
+    /// The scratchpad queue is seen occupied in these cycles, modulo [`HORIZON`].
+    pub scratchpad_busy: u64,
+    pub decoding: Ring<InFlight, 16>,
+    pub branches: Ring<Resolving, 8>,
+    pub counters: Counters,
+    /// The cycle of the first issue.
+    pub first: Option<u64>,
+    /// A thread came to rest or to a barrier: the run may be over.
+    pub check: bool,
+    /// A barrier opened in this cycle.
+    pub opened: bool,
+    /// A thread stopped the run.
+    pub stop: Option<(usize, Stop)>,
+    /// Instructions executed, undecoded words included.
+    pub executed: u64,
+}
+
+impl Core {
+    pub fn new(number: usize, delay: u32) -> Core {
+        Core {
+            number,
+            now: 0,
+            pipes: Box::new(std::array::from_fn(|_| Pipe::new())),
+            decoder: Decoder::new(),
+            instructions: InstructionCache::new(),
+            data: DataCache::new(),
+            controller: Controller::new(delay),
+            enabled: 0,
+            available: 0,
+            operands: 0,
+            at_barrier: 0,
+            leaving: 0,
+            wrong_path: 0,
+            full: 0,
+            noticing: 0,
+            missing: 0,
+            refetching: 0,
+            queued: 0,
+            issue_turn: THREADS as u8 - 1,
+            fetch_turn: THREADS as u8 - 1,
+            memory_turn: THREADS as u8 - 1,
+            integer: Ring::new(Arriving::NONE),
+            scratchpad: Ring::new(Arriving::NONE),
+            memory: Ring::new(Arriving::NONE),
+            float: [Arriving::NONE; HORIZON as usize],
+            float_pending: 0,
+            float_slots: 0,
+            scratchpad_busy: 0,
+            decoding: Ring::new(InFlight {
+                arrival: u64::MAX,
+                thread: 0,
+                path: 0,
+            }),
+            branches: Ring::new(Resolving {
+                at: u64::MAX,
+                thread: 0,
+                issued: 0,
+            }),
+            counters: Counters::default(),
+            first: None,
+            check: false,
+            opened: false,
+            stop: None,
+            executed: 0,
+        }
+    }
+
+    /// The functional machine's number of a thread.
+    pub fn global(&self, thread: usize) -> usize {
+        self.number * THREADS + thread
+    }
+
+    /// Lets `thread` run from `pc` on, from this cycle.
+    pub fn enable(&mut self, thread: usize, pc: u32, waits: bool, step_over: bool) {
+        let pipe = &mut self.pipes[thread];
+        pipe.empty();
+        pipe.busy = 0;
+        pipe.marked = [(0, NO_REGISTER); 4];
+        pipe.fetch_pc = pc;
+        pipe.since = self.now;
+        pipe.starved = Stall::Fetch;
+        pipe.ended = None;
+        pipe.release = u64::MAX;
+        pipe.step_over = step_over.then_some(pc);
+        let bit = 1u8 << thread;
+        for set in [
+            &mut self.available,
+            &mut self.operands,
+            &mut self.full,
+            &mut self.wrong_path,
+            &mut self.at_barrier,
+            &mut self.leaving,
+        ] {
+            *set &= !bit;
+        }
+        self.enabled |= bit;
+        if waits {
+            self.at_barrier |= bit;
+        }
+    }
+
+    /// Lets the results and branches that are in flight go, as long as a run takes to start anew.
+    pub fn settle(&mut self) {
+        self.enabled = 0;
+        for pipe in self.pipes.iter_mut() {
+            pipe.queue.clear();
+            pipe.replays.clear();
+            pipe.wakes.clear();
+        }
+        self.queued = 0;
+        self.branches.clear();
+        self.decoding.clear();
+        self.integer.clear();
+        self.scratchpad.clear();
+        self.memory.clear();
+        self.float_pending = 0;
+        self.float_slots = 0;
+        self.scratchpad_busy = 0;
+        self.stop = None;
+        self.check = true;
+        self.executed = 0;
+    }
+
+    /// Runs cycle [`Core::now`] and moves on to the next one in which something can happen.
+    #[inline]
+    pub fn cycle<S: Sink>(&mut self, machine: &mut Machine, sink: &mut S) {
+        let now = self.now;
+        let mut active = self.write_back(now);
+        if let Some(request) = self.controller.step(now) {
+            self.transaction_ended(request, now);
+            active = true;
+        }
+        let data = &self.data;
+        self.controller.start(now, |line| data.holds(line));
+        if !self.branches.is_empty() {
+            self.resolve(now);
+        }
+        if self.leaving != 0 {
+            self.leave_barrier(now);
+        }
+        // What arrives now can issue in the next cycle; what issues now makes room for a fetch in the next cycle.
+        let ready = self.available & self.operands & !self.at_barrier & self.enabled;
+        active |= self.arrive(now);
+        active |= self.fetch(now, machine, sink);
+        if ready != 0 {
+            self.issue(ready, now, machine, sink);
+            active = true;
+        }
+        // A slot that is in the past would be taken for one ahead.
+        let past = 1 << (now % HORIZON);
+        self.float_slots &= !past;
+        self.scratchpad_busy &= !past;
+        if self.queued != 0 {
+            active |= self.look_at_cache(now, sink);
+        }
+        self.now = if active { now + 1 } else { self.next_event(now) };
+    }
+
+    /// The next cycle behind `now` in which something happens, if nothing did in `now`; the last one ever if nothing will.
+    fn next_event(&mut self, now: u64) -> u64 {
+        let mut next = self.controller.next_event();
+        let mut at = |cycle: u64| next = next.min(cycle);
+        for results in [&self.integer, &self.scratchpad, &self.memory] {
+            if let Some(front) = results.front() {
+                at(front.ready);
+            }
+        }
+        if self.float_pending != 0 {
+            let ahead = self.float_pending.rotate_right((now % HORIZON) as u32).trailing_zeros();
+            at(now + u64::from(ahead));
+        }
+        if let Some(front) = self.decoding.front() {
+            at(front.arrival);
+        }
+        if let Some(front) = self.branches.front() {
+            at(front.at);
+        }
+        let mut busy = self.queued | self.refetching | self.leaving;
+        while busy != 0 {
+            let thread = busy.trailing_zeros() as usize;
+            busy &= busy - 1;
+            let pipe = &self.pipes[thread];
+            at(pipe.refetch.min(pipe.release));
+            if let Some(&wake) = pipe.wakes.front() {
+                at(wake);
+            }
+            if pipe.replays.is_empty()
+                && let Some(front) = pipe.queue.front()
+            {
+                at(front.from);
+            }
+        }
+        // Nothing ever: a number that is not reached otherwise.
+        let next = next.min(u64::MAX - 1).max(now + 1);
+        // Bits of cycles that are skipped would come back.
+        let skipped = next - now - 1;
+        if skipped >= HORIZON - 1 {
+            self.float_slots = 0;
+            self.scratchpad_busy = 0;
+        } else if skipped != 0 {
+            let gone = ((1u64 << skipped) - 1).rotate_left(((now + 1) % HORIZON) as u32);
+            self.float_slots &= !gone;
+            self.scratchpad_busy &= !gone;
+        }
+        next
+    }
+}

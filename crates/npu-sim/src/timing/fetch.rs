@@ -1,0 +1,171 @@
+//! The front of the pipeline: fetch, instruction misses, the way to the buffers, and where branches send it.
+
+use super::cache::line_of;
+use super::core::{Core, Fetched, InFlight};
+use super::decode::{NO_REGISTER, Route};
+use super::memory::{READ_TO_FILL, Request, Transaction};
+use super::queues::next_in_turn;
+use super::report::Stall;
+use super::sink::Sink;
+use crate::machine::Machine;
+use npu_mc::machine::{self, INSTRUCTION_SIZE};
+
+const FETCH_TO_ISSUE: u64 = machine::FETCH_TO_ISSUE as u64;
+const FETCH_MISS: u64 = machine::FETCH_MISS as u64;
+/// Cycles from a fetch that misses to the controller.
+const TO_CONTROLLER: u64 = 3;
+/// Cycles from a fetch that misses to the thread being kept from fetching.
+const TO_NOTICE: u64 = 2;
+
+impl Core {
+    /// Taken branches whose targets are fetched from this cycle on.
+    pub(super) fn resolve(&mut self, now: u64) {
+        while let Some(&branch) = self.branches.front() {
+            if branch.at > now {
+                break;
+            }
+            self.branches.pop();
+            let bit = 1u8 << branch.thread;
+            let pipe = &mut self.pipes[usize::from(branch.thread)];
+            pipe.empty();
+            pipe.fetch_pc = pipe.branch_target;
+            // What issued right before the branch is taken for killed too: an erratum, which leaves its register not busy.
+            for (cycle, register) in pipe.marked {
+                if cycle + 1 >= branch.issued && cycle != branch.issued && register != NO_REGISTER {
+                    pipe.busy &= !(1 << register);
+                }
+            }
+            pipe.marked = [(0, NO_REGISTER); 4];
+            if pipe.last_miss > branch.issued {
+                // A miss that was noticed while the branch resolved is forgotten.
+                pipe.noticed = u64::MAX;
+                self.noticing &= !bit;
+                self.missing &= !bit;
+                self.controller.forget(bit);
+            }
+            pipe.starved = Stall::Branch;
+            self.available &= !bit;
+            self.operands &= !bit;
+            self.wrong_path &= !bit;
+            self.full &= !bit;
+        }
+    }
+
+    /// Fetched instructions that get into their buffers.
+    #[inline]
+    pub(super) fn arrive(&mut self, now: u64) -> bool {
+        let mut any = false;
+        while let Some(&fetched) = self.decoding.front() {
+            if fetched.arrival > now {
+                break;
+            }
+            self.decoding.pop();
+            any = true;
+            let index = usize::from(fetched.thread);
+            let pipe = &mut self.pipes[index];
+            if pipe.path != fetched.path {
+                continue;
+            }
+            pipe.arrived += 1;
+            if pipe.arrived >= machine::FETCH_LIMIT {
+                self.full |= 1 << fetched.thread;
+            }
+            if pipe.arrived == 1 {
+                self.available |= 1 << fetched.thread;
+                pipe.available = now + 1;
+                self.check_operands(index, now + 1);
+            }
+        }
+        any
+    }
+
+    /// One fetch.
+    #[inline]
+    pub(super) fn fetch<S: Sink>(&mut self, now: u64, machine: &Machine, sink: &mut S) -> bool {
+        if self.noticing | self.refetching != 0 {
+            self.follow_misses(now);
+        }
+        let candidates = self.enabled & !self.full & !self.missing;
+        if candidates == 0 {
+            return false;
+        }
+        let thread = next_in_turn(candidates, self.fetch_turn);
+        self.fetch_turn = thread;
+        let bit = 1u8 << thread;
+        if self.noticing & bit != 0 {
+            return true;
+        }
+        let index = usize::from(thread);
+        let pipe = &mut self.pipes[index];
+        let pc = pipe.fetch_pc;
+        let line = line_of(pc);
+        if !self.instructions.fetch(line) {
+            pipe.starved = Stall::InstructionMiss;
+            pipe.noticed = now + TO_NOTICE;
+            pipe.last_miss = now;
+            self.noticing |= bit;
+            if !self.controller.join(line, bit) {
+                self.controller
+                    .request(Request::new(Transaction::Instruction, line, bit, now + TO_CONTROLLER));
+            }
+            self.counters.threads[index].instruction_misses += 1;
+            sink.instruction_miss(now, self.global(index), pc);
+            return true;
+        }
+        self.counters.threads[index].instruction_hits += 1;
+        let mut decoded = self.decoder.get(pc, machine.word_at(pc));
+        if decoded.route == Route::Nop && machine.breakpoints().contains(&pc) {
+            // It has to issue, so that the run can stop there.
+            decoded.route = Route::Control;
+        }
+        pipe.fetch_pc = pc.wrapping_add(INSTRUCTION_SIZE);
+        if decoded.route != Route::Nop
+            && pipe.buffer.push(Fetched {
+                pc,
+                decoded,
+                fetched: now,
+            })
+        {
+            self.decoding.push(InFlight {
+                arrival: now + FETCH_TO_ISSUE - 1,
+                thread,
+                path: pipe.path,
+            });
+        }
+        true
+    }
+
+    /// Misses that are noticed, and lines that have come.
+    fn follow_misses(&mut self, now: u64) {
+        let mut threads = self.noticing | self.refetching;
+        while threads != 0 {
+            let thread = threads.trailing_zeros() as usize;
+            threads &= threads - 1;
+            let bit = 1u8 << thread;
+            let pipe = &mut self.pipes[thread];
+            if pipe.noticed <= now {
+                pipe.noticed = u64::MAX;
+                self.noticing &= !bit;
+                self.missing |= bit;
+            }
+            if pipe.refetch <= now {
+                pipe.refetch = u64::MAX;
+                self.refetching &= !bit;
+                self.missing &= !bit;
+            }
+        }
+    }
+
+    /// An instruction line has come: those that wait for it can fetch again, some cycles later.
+    pub(super) fn line_came(&mut self, request: Request, now: u64) {
+        self.instructions.fill(request.line);
+        let at = now - READ_TO_FILL + FETCH_MISS - TO_CONTROLLER;
+        let mut threads = request.threads;
+        while threads != 0 {
+            let thread = threads.trailing_zeros() as usize;
+            threads &= threads - 1;
+            self.pipes[thread].refetch = at;
+            self.refetching |= 1 << thread;
+        }
+    }
+}

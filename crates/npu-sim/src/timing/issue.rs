@@ -1,0 +1,391 @@
+//! Issue, with the execution of what issues, and write-back.
+
+use super::cache::line_of;
+use super::core::{Arriving, Core, Fetched, HORIZON, Resolving, Results};
+use super::decode::{Decoded, NO_REGISTER, Route};
+use super::load_store::{MemoryKind, MemoryOp, QUEUE_LAG};
+use super::queues::next_in_turn;
+use super::report::Stall;
+use super::sink::{Issue, Sink};
+use crate::exec::{Control, Space};
+use crate::machine::{Machine, Stop, THREADS};
+use crate::step::{Progress, Step};
+use crate::thread::Status;
+use npu_mc::machine;
+use npu_mc::raw::RawInst;
+
+/// Cycles from issue to execution.
+const TO_EXECUTE: u64 = machine::ISSUE_TO_EXECUTE as u64;
+/// Results in a queue at which nothing issues.
+const WRITE_BACK_LIMIT: usize = machine::WRITE_BACK_LIMIT as usize;
+/// Undecoded words in a row that are passed over at once.
+const WORDS_AT_ONCE: u32 = 4096;
+
+impl Core {
+    /// One result goes through the write port.
+    #[inline]
+    pub(super) fn write_back(&mut self, now: u64) -> bool {
+        let bit = 1u64 << (now % HORIZON);
+        let first = |results: &Results| results.front().is_some_and(|r| r.ready <= now);
+        let (result, stall) = if self.float_pending & bit != 0 {
+            self.float_pending &= !bit;
+            (Some(self.float[(now % HORIZON) as usize]), Stall::Float)
+        } else if first(&self.integer) {
+            (self.integer.pop(), Stall::Integer)
+        } else if first(&self.scratchpad) {
+            (self.scratchpad.pop(), Stall::Scratchpad)
+        } else if first(&self.memory) {
+            (self.memory.pop(), Stall::Load)
+        } else {
+            return false;
+        };
+        let Some(result) = result else { return false };
+        let thread = usize::from(result.thread);
+        let pipe = &mut self.pipes[thread];
+        pipe.clear_busy(result.register);
+        if (self.available & !self.operands) >> thread & 1 != 0 {
+            pipe.producer = stall;
+            self.check_operands(thread, now);
+        }
+        true
+    }
+
+    /// Notes whether the front of the buffer has its operands, for an issue in cycle `now` or later.
+    #[inline]
+    pub(super) fn check_operands(&mut self, thread: usize, now: u64) {
+        let pipe = &mut self.pipes[thread];
+        let Some(front) = pipe.buffer.front() else { return };
+        let waits = match front.decoded.route {
+            Route::Barrier => pipe.busy,
+            _ => pipe.busy & front.decoded.needs,
+        };
+        if waits == 0 {
+            self.operands |= 1 << thread;
+            pipe.operands = now;
+            pipe.hindrance = Stall::Turn;
+        }
+    }
+
+    /// Whether a result queue holds so many that nothing may issue.
+    #[inline]
+    fn write_back_is_full(&self, now: u64) -> bool {
+        let full = |results: &Results| results.get(WRITE_BACK_LIMIT - 1).is_some_and(|r| r.ready <= now);
+        full(&self.memory) || full(&self.integer) || full(&self.scratchpad)
+    }
+
+    /// One of the threads in `ready` issues.
+    #[inline]
+    pub(super) fn issue<S: Sink>(&mut self, ready: u8, now: u64, machine: &mut Machine, sink: &mut S) {
+        if self.write_back_is_full(now) {
+            return;
+        }
+        let mut candidates = ready;
+        let mut turn = self.issue_turn;
+        while candidates != 0 {
+            let thread = next_in_turn(candidates, turn);
+            turn = thread;
+            candidates &= !(1 << thread);
+            let pipe = &mut self.pipes[usize::from(thread)];
+            let Some(front) = pipe.buffer.front() else { continue };
+            let taken = |set: u64, ahead: u64| set >> ((now + ahead) % HORIZON) & 1 != 0;
+            let hindrance = match front.decoded.route {
+                Route::Float if taken(self.float_slots, front.decoded.slot.into()) => Stall::FloatSlot,
+                Route::Scratchpad if taken(self.scratchpad_busy, 0) => Stall::ScratchpadQueue,
+                Route::Memory if pipe.queue.front().is_some_and(|op| op.from <= now) => Stall::MemoryQueue,
+                Route::Barrier if !pipe.queue.is_empty() || !pipe.replays.is_empty() => Stall::MemoryQueue,
+                _ => {
+                    self.issue_turn = thread;
+                    self.issue_front(usize::from(thread), now, machine, sink);
+                    return;
+                }
+            };
+            pipe.hindrance = hindrance;
+        }
+    }
+
+    /// Issues the front of the buffer of `thread`.
+    #[inline]
+    fn issue_front<S: Sink>(&mut self, thread: usize, now: u64, machine: &mut Machine, sink: &mut S) {
+        let Some(&Fetched { pc, decoded, fetched }) = self.pipes[thread].buffer.front() else {
+            return;
+        };
+        let bit = 1u8 << thread;
+        let killed = self.wrong_path & bit != 0;
+        if !killed && machine.breakpoints().contains(&pc) && self.pipes[thread].step_over != Some(pc) {
+            let number = self.global(thread);
+            let stop = self.pass_words(number, pc, machine);
+            self.stop = Some((number, stop.err().unwrap_or_else(|| machine.stopped(number))));
+            return;
+        }
+        let pipe = &mut self.pipes[thread];
+        pipe.step_over = None;
+        pipe.buffer.pop();
+        pipe.arrived -= 1;
+        if pipe.arrived < machine::FETCH_LIMIT {
+            self.full &= !bit;
+        }
+        if decoded.destination != NO_REGISTER {
+            pipe.busy |= 1 << decoded.destination;
+            pipe.marked[pipe.marks % pipe.marked.len()] = (now, decoded.destination);
+            pipe.marks += 1;
+        }
+        if self.first.is_none() {
+            self.first = Some(now);
+            for pipe in self.pipes.iter_mut() {
+                pipe.since = now;
+            }
+        }
+        self.account(thread, pc, now, sink);
+        if decoded.route == Route::Float {
+            self.float_slots |= 1 << ((now + u64::from(decoded.slot)) % HORIZON);
+        }
+        sink.issue(&Issue {
+            cycle: now,
+            fetched,
+            thread: self.global(thread),
+            pc,
+            word: decoded.word,
+            latency: decoded.latency,
+            killed,
+        });
+        if killed {
+            self.counters.threads[thread].killed += 1;
+        } else {
+            self.execute(thread, pc, &decoded, now, machine);
+        }
+        self.operands &= !bit;
+        let pipe = &mut self.pipes[thread];
+        if pipe.arrived == 0 {
+            self.available &= !bit;
+        } else {
+            pipe.available = now + 1;
+            self.check_operands(thread, now + 1);
+        }
+    }
+
+    /// Puts the cycles since the last issue of `thread` down to their causes.
+    #[inline]
+    fn account<S: Sink>(&mut self, thread: usize, pc: u32, now: u64, sink: &mut S) {
+        let global = self.global(thread);
+        let pipe = &mut self.pipes[thread];
+        let since = pipe.since;
+        if pipe.ended.is_none() {
+            if now > since {
+                let available = pipe.available.clamp(since, now);
+                let operands = pipe.operands.clamp(available, now);
+                for (cause, from, to) in [
+                    (pipe.starved, since, available),
+                    (pipe.producer, available, operands),
+                    (pipe.hindrance, operands, now),
+                ] {
+                    if to > from {
+                        self.counters.threads[thread].stalls[cause as usize] += to - from;
+                        sink.stall(global, cause, from, to);
+                    }
+                }
+            }
+            self.counters.functions.issued(thread, pc, now + 1 - since.min(now));
+        }
+        pipe.starved = Stall::Fetch;
+        pipe.since = now + 1;
+    }
+
+    /// Executes an instruction of the right path.
+    #[inline]
+    fn execute(&mut self, thread: usize, pc: u32, decoded: &Decoded, now: u64, machine: &mut Machine) {
+        let number = self.global(thread);
+        let running = self.pipes[thread].ended.is_none();
+        if !running && machine.at_rest(number) {
+            // An ended thread goes on taking turns.
+            self.counters.threads[thread].spins += 1;
+            self.branch(thread, pc, now);
+            return;
+        }
+        match self.pass_words(number, pc, machine) {
+            Ok(true) => {}
+            Ok(false) => {
+                // A program that changed itself has become something else since the fetch.
+                self.branch(thread, machine.thread(number).pc(), now);
+                return;
+            }
+            Err(stop) => {
+                self.stop = Some((number, stop));
+                return;
+            }
+        }
+        if decoded.reads_control {
+            self.tell_counters(now, machine);
+        }
+        let counters = &mut self.counters.threads[thread];
+        if running {
+            counters.instructions += 1;
+            if decoded.vector {
+                counters.vector_instructions += 1;
+                counters.lanes += u64::from(machine.thread(number).mask().count_ones());
+            }
+        }
+        self.executed += 1;
+        let step = match machine.step(number) {
+            Ok(step) => step,
+            Err(stop) => {
+                self.stop = Some((number, stop));
+                return;
+            }
+        };
+        self.send(thread, decoded, &step, now);
+        match step.progress {
+            Progress::Next => {
+                if decoded.route == Route::Control && running {
+                    let status = machine.thread(number).status();
+                    if matches!(status, Status::ENDED | Status::TRAPPED) {
+                        self.pipes[thread].ended = Some(now);
+                    }
+                }
+            }
+            Progress::Taken | Progress::Trap(_) => self.branch(thread, step.next_pc, now),
+            Progress::Waits => {
+                self.at_barrier |= 1 << thread;
+                self.check = true;
+            }
+            Progress::Opens => {
+                self.at_barrier |= 1 << thread;
+                self.opened = true;
+            }
+            Progress::Ended(_) => {
+                self.pipes[thread].ended.get_or_insert(now);
+                self.check = true;
+                self.branch(thread, step.next_pc, now);
+            }
+            Progress::Hang(_) => {
+                self.pipes[thread].ended.get_or_insert(now);
+                self.check = true;
+                self.enabled &= !(1 << thread);
+            }
+        }
+    }
+
+    /// Executes the undecoded words before `pc`, which never issue; gives whether the thread is at `pc` then.
+    #[inline]
+    fn pass_words(&mut self, number: usize, pc: u32, machine: &mut Machine) -> Result<bool, Stop> {
+        for _ in 0..WORDS_AT_ONCE {
+            if machine.thread(number).pc() == pc {
+                return Ok(true);
+            }
+            let (_, next) = machine.next_instruction(number);
+            if next != RawInst::Undefined {
+                return Ok(false);
+            }
+            self.executed += 1;
+            machine.step(number)?;
+        }
+        Ok(false)
+    }
+
+    /// Sends an operation to its unit.
+    #[inline]
+    fn send(&mut self, thread: usize, decoded: &Decoded, step: &Step, now: u64) {
+        let latency = u64::from(decoded.latency);
+        let result = Arriving {
+            ready: now + latency,
+            thread: thread as u8,
+            register: decoded.destination,
+        };
+        match decoded.route {
+            Route::Int => {
+                self.integer.push(result);
+            }
+            Route::Float => {
+                let at = (now + latency) % HORIZON;
+                self.float[at as usize] = result;
+                self.float_pending |= 1 << at;
+            }
+            Route::Scratchpad => {
+                self.scratchpad.push(result);
+                self.scratchpad_busy |= 1 << ((now + QUEUE_LAG) % HORIZON);
+            }
+            Route::Branch => {
+                if decoded.destination != NO_REGISTER {
+                    self.integer.push(result);
+                }
+            }
+            Route::Memory => {
+                let (address, io) = match (step.effect.access, step.effect.control) {
+                    (Some(access), _) => (access.address, access.space == Space::Io),
+                    (None, Some(Control::Flush { address } | Control::Invalidate { address })) => (address, false),
+                    _ => (0, false),
+                };
+                let kind = match (decoded.flush, decoded.invalidate, io, decoded.store) {
+                    (true, ..) => MemoryKind::Flush,
+                    (_, true, ..) => MemoryKind::Invalidate,
+                    (_, _, true, true) => MemoryKind::IoWrite,
+                    (_, _, true, false) => MemoryKind::IoRead,
+                    (.., true) => MemoryKind::Store,
+                    _ => MemoryKind::Load,
+                };
+                self.pipes[thread].queue.push(MemoryOp {
+                    from: now + QUEUE_LAG,
+                    line: line_of(address),
+                    kind,
+                    register: decoded.destination,
+                });
+                self.queued |= 1 << thread;
+            }
+            Route::Control | Route::Barrier | Route::Nop => {}
+        }
+    }
+
+    /// A taken branch issued.
+    fn branch(&mut self, thread: usize, target: u32, now: u64) {
+        self.wrong_path |= 1 << thread;
+        self.pipes[thread].branch_target = target;
+        self.branches.push(Resolving {
+            at: now + TO_EXECUTE + 1,
+            thread: thread as u8,
+            issued: now,
+        });
+    }
+
+    /// Lets the control registers that count show this cycle.
+    fn tell_counters(&self, now: u64, machine: &mut Machine) {
+        let sum = |count: fn(&super::ThreadCounters) -> u64| -> u32 {
+            self.counters.threads.iter().map(count).sum::<u64>() as u32
+        };
+        let kernel = now - self.first.unwrap_or(now);
+        machine.set_cycles(self.number, now + TO_EXECUTE);
+        machine.set_counters(
+            self.number,
+            kernel,
+            sum(|c| c.data_misses),
+            sum(|c| c.instruction_misses),
+        );
+    }
+
+    /// Threads that wait no longer leave the barrier, one a cycle from `at` on; gives the cycle for the next one.
+    pub(super) fn open_barrier(&mut self, at: u64, machine: &Machine) -> u64 {
+        let mut at = at;
+        for thread in 0..THREADS {
+            let bit = 1u8 << thread;
+            let waits = machine.thread(self.global(thread)).is_waiting();
+            if self.at_barrier & !self.leaving & bit != 0 && !waits {
+                self.pipes[thread].release = at;
+                self.leaving |= bit;
+                at += 1;
+            }
+        }
+        at
+    }
+
+    /// Threads whose way out of a barrier ends in this cycle.
+    pub(super) fn leave_barrier(&mut self, now: u64) {
+        for thread in 0..THREADS {
+            let pipe = &mut self.pipes[thread];
+            if pipe.release <= now {
+                pipe.release = u64::MAX;
+                self.leaving &= !(1 << thread);
+                self.at_barrier &= !(1 << thread);
+                self.counters.threads[thread].stalls[Stall::Barrier as usize] += now.saturating_sub(pipe.since);
+                pipe.since = now.max(pipe.since);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The load/store unit: each thread's operations look at the data cache in order; one that misses looks again when its line is
+//! there.
+
+use super::core::{Arriving, Core};
+use super::decode::NO_REGISTER;
+use super::memory::{READ_TO_FILL, Request, Transaction};
+use super::queues::next_in_turn;
+use super::sink::Sink;
+use npu_mc::machine;
+use npu_mc::raw::MemOp;
+
+/// Cycles from issue to the look at the cache.
+pub(super) const QUEUE_LAG: u64 = machine::QUEUE_LAG as u64;
+/// Cycles from the look that hits to the issue of a dependent instruction.
+const LOOK_TO_USE: u64 = MemOp::Load32.latency() as u64 - QUEUE_LAG;
+/// Cycles from a look that misses to the controller.
+const TO_CONTROLLER: u64 = 2;
+/// Cycles from the start of a read to the second look.
+const READ_TO_REPLAY: u64 = 7;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryKind {
+    Load,
+    Store,
+    Flush,
+    Invalidate,
+    IoRead,
+    IoWrite,
+}
+
+/// An operation for the load/store unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoryOp {
+    /// First cycle in which it can look at the cache.
+    pub from: u64,
+    pub line: u32,
+    pub kind: MemoryKind,
+    pub register: u8,
+}
+
+impl MemoryOp {
+    pub const NONE: MemoryOp = MemoryOp {
+        from: u64::MAX,
+        line: 0,
+        kind: MemoryKind::Load,
+        register: NO_REGISTER,
+    };
+}
+
+impl Core {
+    /// One operation looks at the cache.
+    #[inline]
+    pub(super) fn look_at_cache<S: Sink>(&mut self, now: u64, sink: &mut S) -> bool {
+        let (mut candidates, mut replays) = (0u8, 0u8);
+        let mut queued = self.queued;
+        while queued != 0 {
+            let thread = queued.trailing_zeros();
+            queued &= queued - 1;
+            let pipe = &self.pipes[thread as usize];
+            if pipe.wakes.front().is_some_and(|&wake| wake <= now) {
+                replays |= 1 << thread;
+                candidates |= 1 << thread;
+            } else if pipe.replays.is_empty() && pipe.queue.front().is_some_and(|op| op.from <= now) {
+                candidates |= 1 << thread;
+            }
+        }
+        if candidates == 0 {
+            return false;
+        }
+        let thread = next_in_turn(candidates, self.memory_turn);
+        self.memory_turn = thread;
+        let index = usize::from(thread);
+        let bit = 1u8 << thread;
+        let replay = replays & bit != 0;
+        let pipe = &mut self.pipes[index];
+        let op = if replay {
+            pipe.wakes.pop();
+            pipe.replays.pop()
+        } else {
+            pipe.queue.pop()
+        };
+        let Some(op) = op else { return false };
+        let misses = self.look(&op, replay, now, thread);
+        let counters = &mut self.counters.threads[index];
+        let cached = matches!(op.kind, MemoryKind::Load | MemoryKind::Store);
+        if cached && misses {
+            counters.data_misses += 1;
+            sink.data_miss(now, self.global(index), op.line);
+        } else if cached && !replay {
+            counters.data_hits += 1;
+        }
+        let pipe = &mut self.pipes[index];
+        if misses {
+            pipe.replays.push(op);
+        } else if pipe.queue.is_empty() && pipe.replays.is_empty() {
+            self.queued &= !bit;
+        }
+        true
+    }
+
+    /// Does what the operation does at the cache; gives whether it has to look again.
+    fn look(&mut self, op: &MemoryOp, replay: bool, now: u64, thread: u8) -> bool {
+        let request = |kind: Transaction| Request::new(kind, op.line, 1 << thread, now + TO_CONTROLLER);
+        match op.kind {
+            MemoryKind::Load | MemoryKind::Store if !self.data.holds(op.line) => {
+                self.controller.request(request(match op.kind {
+                    MemoryKind::Load => Transaction::LoadMiss,
+                    _ => Transaction::StoreMiss,
+                }));
+                return true;
+            }
+            MemoryKind::IoRead if !replay => {
+                self.controller.request(request(Transaction::Io));
+                return true;
+            }
+            MemoryKind::Load | MemoryKind::IoRead => {
+                self.memory.push(Arriving {
+                    ready: now + LOOK_TO_USE,
+                    thread,
+                    register: op.register,
+                });
+            }
+            MemoryKind::Store => {}
+            MemoryKind::Flush => {
+                if self.data.holds(op.line) {
+                    self.controller.request(request(Transaction::Flush));
+                }
+            }
+            MemoryKind::Invalidate => {
+                if !replay && self.data.invalidate(op.line) {
+                    self.controller.request(request(Transaction::Invalidate));
+                    return true;
+                }
+            }
+            MemoryKind::IoWrite => self.controller.request(request(Transaction::Io)),
+        }
+        false
+    }
+
+    /// The effects of a transaction that has ended.
+    pub(super) fn transaction_ended(&mut self, request: Request, now: u64) {
+        let again = now + READ_TO_REPLAY - READ_TO_FILL;
+        match request.kind {
+            Transaction::Replacement | Transaction::Flush => {}
+            Transaction::Instruction => self.line_came(request, now),
+            Transaction::LoadMiss | Transaction::StoreMiss => {
+                if !request.short && self.data.fill(request.line) {
+                    let request = Request::new(Transaction::Replacement, request.line, 0, now);
+                    self.controller.request(request);
+                }
+                self.wake_up(request.threads, again);
+                self.wake_up(request.partner, again + 1);
+            }
+            Transaction::Invalidate | Transaction::Io => self.wake_up(request.threads, again),
+        }
+    }
+
+    fn wake_up(&mut self, threads: u8, at: u64) {
+        let mut threads = threads;
+        while threads != 0 {
+            let pipe = &mut self.pipes[threads.trailing_zeros() as usize];
+            threads &= threads - 1;
+            // A write to I/O waits for nothing.
+            if pipe.replays.len() > pipe.wakes.len() {
+                pipe.wakes.push(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Cycles: a model of the pipeline of each core, driven by execution (`microarch.md` 8 and 9).
+//!
+//! [`Machine::run_timed`] runs the enabled threads in the order in which the pipelines of their cores issue them, and a
+//! [`Timing`] keeps the state of the pipelines and counts. What the threads compute is what the functional machine computes
+//! for that order. Latencies, cache geometry and the numbers of the pipeline are those of td.
+//!
+//! # What is modelled
+//!
+//! Fetch with its turns, its pauses and the wrong path behind taken branches; the instruction cache; instruction buffers; issue
+//! with its turns, register dependences, float slots, the queues of memory and scratchpad, and the limit of the write-back
+//! queues; the one write port; the data cache, and the controller that does one memory transaction at a time; barriers; the jumps of
+//! ended threads to themselves.
+//!
+//! # What is not
+//!
+//! - With several cores each has a way to memory of its own: no network, no second-level cache, no coherence traffic. Barriers
+//!   between cores cost what they cost in one.
+//! - I/O takes the time of a memory write.
+//! - The replacement rule of the instruction cache is only partly known, so programs that do not fit it are off by up to a
+//!   quarter.
+//! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
+
+mod cache;
+mod core;
+mod decode;
+mod fetch;
+mod issue;
+mod load_store;
+mod memory;
+mod queues;
+mod report;
+mod sink;
+
+pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters};
+pub use sink::{Issue, NoSink, Sink};
+
+use self::core::Core;
+use crate::machine::{Machine, Stop, THREADS};
+use crate::schedule::Halt;
+use npu_mc::machine::BARRIER_RELEASE;
+use report::Functions;
+
+/// How the memory behind the cores behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimingConfig {
+    /// Cycles that a memory transaction takes beyond the 2 of the fastest memory.
+    pub memory_delay: u32,
+}
+
+/// The pipelines of a machine.
+pub struct Timing {
+    config: TimingConfig,
+    cores: Vec<Core>,
+    symbols: Vec<(u32, String)>,
+    /// When the last run stopped.
+    end: u64,
+}
+
+impl std::fmt::Debug for Timing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timing")
+            .field("config", &self.config)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Timing {
+    /// Pipelines after reset: empty caches, nothing in flight.
+    pub fn new(config: TimingConfig) -> Timing {
+        Timing {
+            config,
+            cores: Vec::new(),
+            symbols: Vec::new(),
+            end: 0,
+        }
+    }
+
+    /// Counts by function from now on: `symbols` has the first address and the name of each, and a function reaches to the next
+    /// one.
+    pub fn set_symbols(&mut self, symbols: Vec<(u32, String)>) {
+        for core in &mut self.cores {
+            core.counters.functions = Functions::new(&symbols);
+        }
+        self.symbols = symbols;
+    }
+
+    /// Forgets what was counted; the caches stay as they are.
+    pub fn reset_counters(&mut self) {
+        for core in &mut self.cores {
+            core.counters = report::Counters {
+                functions: Functions::new(&self.symbols),
+                ..report::Counters::default()
+            };
+            core.controller.reset_counters();
+            core.first = None;
+        }
+    }
+
+    /// The cycle of the first issue, counted from reset.
+    pub fn first_issue(&self) -> Option<u64> {
+        self.cores.iter().filter_map(|core| core.first).min()
+    }
+
+    /// What was counted since reset, or since [`Timing::reset_counters`].
+    pub fn report(&self) -> Report {
+        let mut report = Report::default();
+        let mut last = None;
+        for core in &self.cores {
+            for (thread, pipe) in core.pipes.iter().enumerate() {
+                let counters = core.counters.threads[thread];
+                if counters != ThreadCounters::default() {
+                    report.threads.push((core.global(thread), counters));
+                    report.total.add(&counters);
+                    last = last.max(Some(pipe.ended.unwrap_or(self.end)));
+                }
+            }
+            let (reads, writes) = core.controller.transactions();
+            report.memory_reads += reads;
+            report.memory_writes += writes;
+            for function in core.counters.functions.used() {
+                match report.functions.iter_mut().find(|f| f.name == function.name) {
+                    Some(sum) => {
+                        sum.instructions += function.instructions;
+                        sum.cycles += function.cycles;
+                    }
+                    None => report.functions.push(function.clone()),
+                }
+            }
+        }
+        report.functions.sort_by_key(|f| std::cmp::Reverse(f.cycles));
+        if let (Some(first), Some(last)) = (self.first_issue(), last) {
+            report.cycles = last.saturating_sub(first);
+        }
+        report
+    }
+
+    fn prepare(&mut self, machine: &mut Machine) {
+        for number in self.cores.len()..machine.cores() {
+            let mut core = Core::new(number, self.config.memory_delay);
+            core.now = self.end;
+            core.counters.functions = Functions::new(&self.symbols);
+            self.cores.push(core);
+        }
+        for core in &mut self.cores {
+            core.settle();
+            for thread in 0..THREADS {
+                let number = core.global(thread);
+                if machine.is_enabled(number) && (machine.can_go_on(number) || machine.thread(number).is_waiting()) {
+                    let step_over = machine.takes_over_stop(number);
+                    let waits = machine.thread(number).is_waiting();
+                    core.enable(thread, machine.thread(number).pc(), waits, step_over);
+                }
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// Runs the enabled threads like [`Machine::run_threads`], in the order in which the pipelines issue them, until none can go
+    /// on, for at most `limit` instructions in all (a few more may be executed). The cycle counters show cycles.
+    ///
+    /// Each run starts with empty pipelines; the caches of `timing` stay as the last run left them.
+    pub fn run_timed<S: Sink>(&mut self, timing: &mut Timing, limit: u64, sink: &mut S) -> Halt {
+        timing.prepare(self);
+        let halt = timing.run(self, limit, sink);
+        timing.end = timing.cores.iter().map(|core| core.now).max().unwrap_or(timing.end);
+        for core in &mut timing.cores {
+            core.now = timing.end;
+        }
+        halt
+    }
+}
+
+impl Timing {
+    fn run<S: Sink>(&mut self, machine: &mut Machine, limit: u64, sink: &mut S) -> Halt {
+        let mut executed = 0;
+        loop {
+            // The core that is furthest behind goes next.
+            let Some(core) = self.cores.iter_mut().min_by_key(|core| core.now) else {
+                return Halt::Ended;
+            };
+            let now = core.now;
+            let before = core.executed;
+            core.cycle(machine, sink);
+            executed += core.executed - before;
+            if let Some((thread, stop)) = core.stop.take() {
+                return match stop {
+                    Stop::StepLimit => Halt::StepLimit,
+                    stop => Halt::Thread { thread, stop },
+                };
+            }
+            if core.opened || core.check {
+                let opened = std::mem::take(&mut core.opened);
+                core.check = false;
+                if opened {
+                    let mut at = now + u64::from(BARRIER_RELEASE);
+                    for core in &mut self.cores {
+                        at = core.open_barrier(at, machine);
+                        // It may have skipped ahead of the release.
+                        core.now = core.now.min(at).max(now + 1);
+                    }
+                }
+                if !(0..machine.threads()).any(|number| machine.can_go_on(number)) {
+                    return machine.all_at_rest();
+                }
+            }
+            if now == u64::MAX - 1 {
+                return machine.all_at_rest();
+            }
+            if executed >= limit {
+                return Halt::StepLimit;
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Small rings without allocation, for the queues of the pipeline.
+
+/// A first-in first-out queue of at most `N` entries, a power of two.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring<T, const N: usize> {
+    entries: [T; N],
+    head: usize,
+    length: usize,
+}
+
+impl<T: Copy, const N: usize> Ring<T, N> {
+    pub fn new(filler: T) -> Ring<T, N> {
+        Ring {
+            entries: [filler; N],
+            head: 0,
+            length: 0,
+        }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The entry that leaves next.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        self.get(0)
+    }
+
+    /// The entry `index` places behind the front.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        (index < self.length).then(|| &self.entries[(self.head + index) % N])
+    }
+
+    /// Adds an entry; a full queue stays as it is and gives `false`.
+    #[inline]
+    pub fn push(&mut self, entry: T) -> bool {
+        if self.length == N {
+            return false;
+        }
+        self.entries[(self.head + self.length) % N] = entry;
+        self.length += 1;
+        true
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.length == 0 {
+            return None;
+        }
+        let entry = self.entries[self.head % N];
+        self.head = (self.head + 1) % N;
+        self.length -= 1;
+        Some(entry)
+    }
+
+    #[inline]
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Shows the entries to `found` from the front on, to be changed, until it gives `true`; gives whether it did.
+    pub fn join(&mut self, mut found: impl FnMut(&mut T) -> bool) -> bool {
+        (0..self.length).any(|k| found(&mut self.entries[(self.head + k) % N]))
+    }
+
+    /// Removes the entries for which `gone` is `true`; gives their number.
+    pub fn remove(&mut self, mut gone: impl FnMut(&T) -> bool) -> usize {
+        let before = self.length;
+        for _ in 0..before {
+            if let Some(entry) = self.pop()
+                && !gone(&entry)
+            {
+                self.push(entry);
+            }
+        }
+        before - self.length
+    }
+}
+
+/// The turn-taking of an arbiter: the first of `candidates` (a bit each) behind `last`, around the end.
+#[inline]
+pub(crate) fn next_in_turn(candidates: u8, last: u8) -> u8 {
+    let turned = candidates.rotate_right(u32::from(last) + 1);
+    (turned.trailing_zeros() as u8 + last + 1) & 7
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_keeps_order_and_refuses_too_many() {
+        let mut ring = Ring::<u32, 4>::new(0);
+        assert!((1..=4).all(|k| ring.push(k)));
+        assert!(!ring.push(5));
+        assert_eq!((ring.pop(), ring.pop(), ring.len()), (Some(1), Some(2), 2));
+        assert!(ring.push(6));
+        assert_eq!((ring.front(), ring.get(2), ring.get(3)), (Some(&3), Some(&6), None));
+    }
+
+    #[test]
+    fn turns_move_past_the_last_one() {
+        assert_eq!(next_in_turn(0b1001, 0), 3);
+        assert_eq!(next_in_turn(0b1001, 3), 0);
+        assert_eq!(next_in_turn(0b0100, 2), 2);
+        assert_eq!(next_in_turn(0b1000_0000, 7), 7);
+    }
+}
