@@ -108,17 +108,17 @@ pub struct SettingInfo {
     /// Its value unless set.
     pub default: String,
     /// The values it takes.
-    pub values: &'static str,
+    pub values: String,
 }
 
 /// All settings of the target.
 pub fn list() -> Vec<SettingInfo> {
     let default = TargetSettings::default();
-    let info = |name: &str, description: &str, default: String, values| SettingInfo {
+    let info = |name: &str, description: &str, default: String, values: &str| SettingInfo {
         name: name.to_owned(),
         description: description.to_owned(),
         default,
-        values,
+        values: values.to_owned(),
     };
     let mut all = vec![
         info(
@@ -131,13 +131,13 @@ pub fn list() -> Vec<SettingInfo> {
             "threads",
             "hardware threads a core",
             default.threads.to_string(),
-            "1 to 8",
+            &range(machine::THREADS_PER_CORE),
         ),
         info(
             "scratchpad_bytes",
             "bytes of scratchpad memory a core",
             default.scratchpad_bytes.to_string(),
-            "a number",
+            &range(machine::SCRATCHPAD_SIZE),
         ),
         info(
             "has_fpu",
@@ -164,6 +164,11 @@ pub fn list() -> Vec<SettingInfo> {
     all
 }
 
+/// The numbers that a setting takes.
+fn range(max: u32) -> String {
+    format!("1 to {max}")
+}
+
 fn parse_bool(name: &str, value: &str) -> Result<bool, SetError> {
     match value {
         "true" | "on" | "yes" | "1" => Ok(true),
@@ -184,7 +189,7 @@ fn parse_number(name: &str, value: &str, max: u32) -> Result<u32, SetError> {
         .ok_or_else(|| SetError::BadValue {
             name: name.to_owned(),
             value: value.to_owned(),
-            expected: format!("a number from 1 to {max}"),
+            expected: format!("a number, {},", range(max)),
         })
 }
 

@@ -55,6 +55,12 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
         let what = format!("a dynamic stack slot ({slot})");
         refusals.push(whole(what, Some("use a stack slot of fixed size")));
     }
+    if func.layout.entry_block().is_none() {
+        refusals.push(whole(
+            "a function without blocks".to_owned(),
+            Some("declare what is defined elsewhere in the functions that call it, or in the module"),
+        ));
+    }
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             if let Some((what, help)) = refuse_inst(func, isa, inst) {

@@ -353,7 +353,7 @@ the nearest form that works, where there is one.
   Upper bits of `i8` and `i16` arguments and results are undefined unless the signature says `uext` or `sext`.
 - `load` and `store` without the flag `aligned` work at any address: they access single bytes unless the address is known to
   be aligned. With the flag, an address that is not aligned stops the thread, a little later than the access.
-- Other reasons for refusal:
+- Other things that do not compile:
 ";
 
 const LEGEND: &str = "\

@@ -72,7 +72,10 @@ impl Config {
         }
         .map_err(|e| match e {
             SetError::BadName(name) => SettingError::Unknown(name),
-            SetError::BadType => SettingError::Value(format!("`{name}` needs a value of another type")),
+            SetError::BadType => SettingError::Value(match value {
+                Some(_) => format!("`{name}` needs a value of another type"),
+                None => format!("`{name}` needs a value: `{name}=VALUE`"),
+            }),
             SetError::BadValue(expected) => SettingError::Value(format!("`{setting}`: expected {expected}")),
         })?;
         put(&mut self.shared, name, value.unwrap_or("true"));

@@ -197,6 +197,13 @@ fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallEr
         Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
             Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
         }
+        // What the reader says of a list that does not end where the signature ends.
+        Ok(Err(error)) if error.message.starts_with("expected invocation parentheses") && text.contains('(') => {
+            Err(CallError::Failed(format!(
+                "the run line does not parse: a call of {} arguments in parentheses is expected",
+                signature.params.len()
+            )))
+        }
         Ok(Err(error)) => Err(CallError::Failed(format!(
             "the run line does not parse: {}",
             error.message
@@ -237,7 +244,9 @@ fn directive_span(comment: &Comment) -> Range<usize> {
 /// The function that a run line names.
 fn named(file: &ClifFile, comment: &str) -> Option<usize> {
     let (_, call) = bare(comment).split_once(':')?;
-    let name = call.split('(').next()?.trim();
+    let name = call
+        .split(|c: char| c == '(' || c.is_whitespace())
+        .find(|word| !word.is_empty())?;
     file.functions.iter().position(|f| f.name == name)
 }
 

@@ -83,17 +83,16 @@ impl MInst {
                 def_reg(v, dst);
             }
             Self::Select { cond, words } => {
+                let several = words.len() > 1;
+                // The moves into the registers that are written come before the instruction. regalloc2 keeps other operands
+                // out of their way, but not the register that the first of them reuses, which may be one of these operands.
+                let other = |v: &mut _, reg: &mut Reg| if several { use_late(v, reg) } else { use_reg(v, reg) };
                 for word in words.iter_mut() {
                     use_reg(v, &mut word.if_true);
                 }
-                use_reg(v, &mut cond.reg);
-                for (index, word) in words.iter_mut().enumerate() {
-                    // Later words are read when earlier ones are written already.
-                    if index == 0 {
-                        use_reg(v, &mut word.if_false);
-                    } else {
-                        use_late(v, &mut word.if_false);
-                    }
+                other(v, &mut cond.reg);
+                for word in words.iter_mut() {
+                    other(v, &mut word.if_false);
                 }
                 for (index, word) in words.iter_mut().enumerate() {
                     let reuse = OperandConstraint::Reuse(index);

@@ -9,7 +9,7 @@ use crate::error::CompileError;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
-use npu_mc::machine::{ControlRegister, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
@@ -41,6 +41,9 @@ fn spin() -> Vec<u8> {
         Inst::new(Opcode::JMP, [Operand::Imm(0)]),
     ])
 }
+
+/// A stack of this size, in bytes, is worth a word when memory is full.
+const DEEP: u32 = 64 << 20;
 
 impl NpuModule {
     /// Puts into the machine what calls rely on.
@@ -97,6 +100,11 @@ impl NpuModule {
         signature: &Signature,
         args: &[DataValue],
     ) -> Result<Vec<DataValue>, RunError> {
+        if !address.is_multiple_of(INSTRUCTION_SIZE) {
+            return Err(RunError::NoSuchFunction(format!(
+                "at {address:#010x}, which is no address of an instruction"
+            )));
+        }
         self.link()?;
         let name = self.code_at(address).map(|object| object.name.clone());
         let name = name.unwrap_or_else(|| format!("{address:#010x}"));
@@ -140,8 +148,14 @@ impl NpuModule {
                     Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } => pc,
                     _ => here,
                 };
+                let mut reason = other.to_string();
+                if matches!(other, Stop::MemoryFull { .. })
+                    && self.machine.thread(THREAD).scalar(SReg::SP) < STACK_TOP - DEEP
+                {
+                    reason += "; the stack has grown past 64 MiB, as it does in a recursion without end";
+                }
                 Err(RunError::Stopped {
-                    reason: other.to_string(),
+                    reason,
                     at: self.location(pc),
                 })
             }

@@ -84,8 +84,9 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
     });
     match outcome {
-        Ok(Ok(()) | Err(Stop::Closed)) => ExitCode::SUCCESS,
-        Ok(Err(Stop::Told)) => ExitCode::FAILURE,
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        // What nobody read may have been that something failed.
+        Ok(Err(Stop::Told | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Fault(text))) => {
             output::complain(&format!("error: {text}\n"));
             ExitCode::FAILURE

@@ -20,6 +20,9 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
         "run lines: {} passed, {} failed, {} refused\n",
         lines.passed, lines.failed, lines.refused
     );
+    if good && lines.passed + lines.failed + lines.refused == 0 {
+        output::complain("note: nothing was checked: there are no run lines\n");
+    }
     output::print(text.as_bytes())?;
     if good && lines.failed == 0 && lines.refused == 0 {
         Ok(())

@@ -26,7 +26,7 @@ pub struct Args {
     verbose: bool,
 
     /// Number of threads [default: one for each processor]
-    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    #[arg(short = 'j', long = "jobs", value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
     /// Replace the `target` lines of all files: a target, and settings for it
@@ -44,6 +44,10 @@ pub struct Args {
     /// Instructions that a run line may execute
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a number from 1 on is expected".to_owned())
 }
 
 /// Runs the subcommand.
