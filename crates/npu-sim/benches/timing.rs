@@ -1,6 +1,6 @@
 //! Instructions a second of the timing model, on loops made of instruction words, with one thread and with eight.
 //!
-//! Each loop runs for a fixed number of instructions, several times; the best time counts.
+//! Each loop runs for a fixed number of instructions, several times; the least processor time counts.
 
 use npu_mc::SReg;
 use npu_sim::{Config, Halt, Machine, NoSink, THREADS, Timing, TimingConfig};
@@ -26,6 +26,14 @@ fn bnez(reg: u32, offset: i32) -> u32 {
     0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
 }
 
+/// The processor time of this process, where the system tells: other work on the machine does not count then.
+fn processor_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().skip(11);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) / 100.0)
+}
+
 fn measure(name: &str, threads: u32, body: &[u32]) {
     let (mut best, mut ipc) = (f64::INFINITY, 0.0);
     for _ in 0..ROUNDS {
@@ -47,9 +55,13 @@ fn measure(name: &str, threads: u32, body: &[u32]) {
         }
         machine.enable(0, (1 << threads) - 1);
         let mut timing = Timing::new(TimingConfig::default());
-        let start = Instant::now();
+        let (start, wall) = (processor_seconds(), Instant::now());
         let halt = machine.run_timed(&mut timing, INSTRUCTIONS, &mut NoSink);
-        best = best.min(start.elapsed().as_secs_f64());
+        let time = match (start, processor_seconds()) {
+            (Some(start), Some(end)) if end > start => end - start,
+            _ => wall.elapsed().as_secs_f64(),
+        };
+        best = best.min(time);
         assert_eq!(halt, Halt::StepLimit, "{name}");
         ipc = timing.report().ipc();
     }

@@ -106,5 +106,8 @@ pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule};
 pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::{LANES, Lanes, Status, Thread};
-pub use timing::{FunctionCounters, Issue, NoSink, Report, STALLS, Sink, Stall, ThreadCounters, Timing, TimingConfig};
+pub use timing::{
+    ChromeTrace, FunctionCounters, Issue, KanataTrace, NoSink, Report, STALLS, Sink, Stall, ThreadCounters, Timing,
+    TimingConfig,
+};
 pub use trace::TraceEvent;

@@ -4,7 +4,7 @@
 //! the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
 
 use super::cache::{DataCache, InstructionCache};
-use super::decode::{Decoded, Decoder, NO_REGISTER, Registers};
+use super::decode::{Decoder, NO_REGISTER, Registers};
 use super::load_store::MemoryOp;
 use super::memory::Controller;
 use super::queues::Ring;
@@ -39,9 +39,11 @@ pub(super) type Results = Ring<Arriving, 64>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetched {
     pub pc: u32,
-    pub decoded: Decoded,
+    pub word: u32,
     /// The cycle of the fetch.
     pub fetched: u64,
+    /// Why it was not fetched earlier.
+    pub late: Stall,
 }
 
 /// A fetched instruction on its way to the buffer of its thread.
@@ -92,7 +94,7 @@ pub(super) struct Pipe {
     pub producer: Stall,
     /// Why it did not issue with its operands ready.
     pub hindrance: Stall,
-    /// Why the buffer was empty.
+    /// Why the next fetch is late.
     pub starved: Stall,
     /// When the thread issued the write of its last status, or stopped.
     pub ended: Option<u64>,
@@ -112,8 +114,9 @@ impl Pipe {
     fn new() -> Pipe {
         let none = Fetched {
             pc: 0,
-            decoded: Decoded::EMPTY,
+            word: 0,
             fetched: 0,
+            late: Stall::Fetch,
         };
         Pipe {
             fetch_pc: 0,
@@ -329,12 +332,14 @@ impl Core {
     pub fn cycle<S: Sink>(&mut self, machine: &mut Machine, sink: &mut S) {
         let now = self.now;
         let mut active = self.write_back(now);
-        if let Some(request) = self.controller.step(now) {
-            self.transaction_ended(request, now);
-            active = true;
+        if !self.controller.is_idle() {
+            if let Some(request) = self.controller.step(now) {
+                self.transaction_ended(request, now);
+                active = true;
+            }
+            let data = &self.data;
+            self.controller.start(now, |line| data.holds(line));
         }
-        let data = &self.data;
-        self.controller.start(now, |line| data.holds(line));
         if !self.branches.is_empty() {
             self.resolve(now);
         }

@@ -190,7 +190,7 @@ fn registers(scalars: u64, vectors: u64) -> Registers {
 
 /// Predecoded words, found by address; an entry is valid for the word it was made from, wherever that stands.
 pub(crate) struct Decoder {
-    entries: Box<[Decoded]>,
+    entries: Box<[Decoded; ENTRIES]>,
 }
 
 /// Entries of [`Decoder`], a power of two; more than two instruction caches hold.
@@ -199,18 +199,18 @@ const ENTRIES: usize = 4096;
 impl Decoder {
     pub fn new() -> Decoder {
         Decoder {
-            entries: vec![Decoded::EMPTY; ENTRIES].into_boxed_slice(),
+            entries: Box::new([Decoded::EMPTY; ENTRIES]),
         }
     }
 
     /// The instruction `word` that stands at `pc`.
     #[inline]
-    pub fn get(&mut self, pc: u32, word: u32) -> Decoded {
+    pub fn get(&mut self, pc: u32, word: u32) -> &Decoded {
         let index = (pc / machine::INSTRUCTION_SIZE) as usize % ENTRIES;
         let entry = &mut self.entries[index];
         if entry.word != word {
             *entry = Decoded::new(word);
         }
-        *entry
+        entry
     }
 }

@@ -113,19 +113,18 @@ impl Core {
             return true;
         }
         self.counters.threads[index].instruction_hits += 1;
-        let mut decoded = self.decoder.get(pc, machine.word_at(pc));
-        if decoded.route == Route::Nop && machine.breakpoints().contains(&pc) {
-            // It has to issue, so that the run can stop there.
-            decoded.route = Route::Control;
-        }
         pipe.fetch_pc = pc.wrapping_add(INSTRUCTION_SIZE);
-        if decoded.route != Route::Nop
-            && pipe.buffer.push(Fetched {
-                pc,
-                decoded,
-                fetched: now,
-            })
-        {
+        let word = machine.word_at(pc);
+        // Undecoded words go no further, but that a run has to stop at one.
+        let dropped = self.decoder.get(pc, word).route == Route::Nop && !machine.breakpoints().contains(&pc);
+        let fetched = Fetched {
+            pc,
+            word,
+            fetched: now,
+            late: pipe.starved,
+        };
+        if !dropped && pipe.buffer.push(fetched) {
+            pipe.starved = Stall::Fetch;
             self.decoding.push(InFlight {
                 arrival: now + FETCH_TO_ISSUE - 1,
                 thread,

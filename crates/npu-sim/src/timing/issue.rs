@@ -55,9 +55,10 @@ impl Core {
     pub(super) fn check_operands(&mut self, thread: usize, now: u64) {
         let pipe = &mut self.pipes[thread];
         let Some(front) = pipe.buffer.front() else { return };
-        let waits = match front.decoded.route {
+        let decoded = self.decoder.get(front.pc, front.word);
+        let waits = match decoded.route {
             Route::Barrier => pipe.busy,
-            _ => pipe.busy & front.decoded.needs,
+            _ => pipe.busy & decoded.needs,
         };
         if waits == 0 {
             self.operands |= 1 << thread;
@@ -88,8 +89,9 @@ impl Core {
             let pipe = &mut self.pipes[usize::from(thread)];
             let Some(front) = pipe.buffer.front() else { continue };
             let taken = |set: u64, ahead: u64| set >> ((now + ahead) % HORIZON) & 1 != 0;
-            let hindrance = match front.decoded.route {
-                Route::Float if taken(self.float_slots, front.decoded.slot.into()) => Stall::FloatSlot,
+            let decoded = self.decoder.get(front.pc, front.word);
+            let hindrance = match decoded.route {
+                Route::Float if taken(self.float_slots, decoded.slot.into()) => Stall::FloatSlot,
                 Route::Scratchpad if taken(self.scratchpad_busy, 0) => Stall::ScratchpadQueue,
                 Route::Memory if pipe.queue.front().is_some_and(|op| op.from <= now) => Stall::MemoryQueue,
                 Route::Barrier if !pipe.queue.is_empty() || !pipe.replays.is_empty() => Stall::MemoryQueue,
@@ -106,9 +108,16 @@ impl Core {
     /// Issues the front of the buffer of `thread`.
     #[inline]
     fn issue_front<S: Sink>(&mut self, thread: usize, now: u64, machine: &mut Machine, sink: &mut S) {
-        let Some(&Fetched { pc, decoded, fetched }) = self.pipes[thread].buffer.front() else {
+        let Some(&Fetched {
+            pc,
+            word,
+            fetched,
+            late,
+        }) = self.pipes[thread].buffer.front()
+        else {
             return;
         };
+        let decoded = *self.decoder.get(pc, word);
         let bit = 1u8 << thread;
         let killed = self.wrong_path & bit != 0;
         if !killed && machine.breakpoints().contains(&pc) && self.pipes[thread].step_over != Some(pc) {
@@ -135,7 +144,7 @@ impl Core {
                 pipe.since = now;
             }
         }
-        self.account(thread, pc, now, sink);
+        self.account(thread, pc, late, now, sink);
         if decoded.route == Route::Float {
             self.float_slots |= 1 << ((now + u64::from(decoded.slot)) % HORIZON);
         }
@@ -144,7 +153,7 @@ impl Core {
             fetched,
             thread: self.global(thread),
             pc,
-            word: decoded.word,
+            word,
             latency: decoded.latency,
             killed,
         });
@@ -165,7 +174,7 @@ impl Core {
 
     /// Puts the cycles since the last issue of `thread` down to their causes.
     #[inline]
-    fn account<S: Sink>(&mut self, thread: usize, pc: u32, now: u64, sink: &mut S) {
+    fn account<S: Sink>(&mut self, thread: usize, pc: u32, late: Stall, now: u64, sink: &mut S) {
         let global = self.global(thread);
         let pipe = &mut self.pipes[thread];
         let since = pipe.since;
@@ -174,7 +183,7 @@ impl Core {
                 let available = pipe.available.clamp(since, now);
                 let operands = pipe.operands.clamp(available, now);
                 for (cause, from, to) in [
-                    (pipe.starved, since, available),
+                    (late, since, available),
                     (pipe.producer, available, operands),
                     (pipe.hindrance, operands, now),
                 ] {
@@ -186,7 +195,6 @@ impl Core {
             }
             self.counters.functions.issued(thread, pc, now + 1 - since.min(now));
         }
-        pipe.starved = Stall::Fetch;
         pipe.since = now + 1;
     }
 

@@ -126,6 +126,12 @@ impl Controller {
         }
     }
 
+    /// Whether it has nothing to do.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.pending == 0 && self.active.is_none() && self.ending.is_empty()
+    }
+
     /// Joins a request for the same instruction line that has not ended; gives whether there was one.
     pub fn join(&mut self, line: u32, threads: u8) -> bool {
         let joined = |request: &mut Request| {

@@ -21,16 +21,20 @@
 //! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
 
 mod cache;
+mod chrome;
 mod core;
 mod decode;
 mod fetch;
 mod issue;
+mod kanata;
 mod load_store;
 mod memory;
 mod queues;
 mod report;
 mod sink;
 
+pub use chrome::ChromeTrace;
+pub use kanata::KanataTrace;
 pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters};
 pub use sink::{Issue, NoSink, Sink};
 
@@ -177,8 +181,12 @@ impl Timing {
         let mut executed = 0;
         loop {
             // The core that is furthest behind goes next.
-            let Some(core) = self.cores.iter_mut().min_by_key(|core| core.now) else {
-                return Halt::Ended;
+            let core = match self.cores.as_mut_slice() {
+                [only] => only,
+                cores => match cores.iter_mut().min_by_key(|core| core.now) {
+                    Some(core) => core,
+                    None => return Halt::Ended,
+                },
             };
             let now = core.now;
             let before = core.executed;

@@ -56,3 +56,11 @@ impl<F: FnMut(&Issue)> Sink for F {
         self(issue);
     }
 }
+
+/// The instruction as text.
+pub(super) fn text(word: u32) -> String {
+    match npu_mc::decode(word) {
+        Ok(inst) => inst.to_string(),
+        Err(_) => format!(".word {word:#010x}"),
+    }
+}
