@@ -94,6 +94,10 @@ impl Evaluator {
     /// Sets a field, or some bits of it.
     pub(crate) fn set_field(&mut self, proto: &mut Proto, change: &Change, own_value: bool) {
         let Some(at) = proto.field_index(change.name) else {
+            // The class that has it may be one that could not be read.
+            if proto.faulty {
+                return;
+            }
             let name = self.w.text(change.name).to_owned();
             let names = proto.layout.fields.iter().map(|field| self.w.text(field.name));
             let near = crate::diagnostic::closest(&name, names).map(str::to_owned);
