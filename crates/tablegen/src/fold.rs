@@ -17,8 +17,8 @@ impl Evaluator {
     /// `op` applied to `args`; the value of type `ty`, or the operator itself if it has to wait.
     pub(crate) fn fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> ValueId {
         match self.try_fold(op, args, ty, r) {
-            // The arm of an `!if` that is taken keeps its own type.
-            Some(value) if op == Bang::If => value,
+            // The arm of an `!if` that is taken keeps its own type, and so does what stands in a dag.
+            Some(value) if matches!(op, Bang::If | Bang::GetDagArg) => value,
             Some(value) => self.w.convert(value, ty).unwrap_or(value),
             None => self.w.values.op(op, args, ty),
         }

@@ -297,8 +297,8 @@ impl Evaluator {
                     Bang::GetDagArg => {
                         let value = parts[at].0;
                         let have = self.w.values.type_of(value);
-                        // A value of another type counts as absent.
-                        let fits = self.w.type_is(have, ty);
+                        // A value that does not convert counts as absent; one that does stays as it is.
+                        let fits = self.w.type_converts(have, ty);
                         Some(if fits { value } else { ValueId::UNSET })
                     }
                     Bang::GetDagName => Some(self.dag_name_value(parts[at].1)),
