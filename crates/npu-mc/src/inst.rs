@@ -339,6 +339,13 @@ impl Operands {
         Some(list)
     }
 
+    /// Replaces an operand, if there is one at the place.
+    pub fn set(&mut self, index: usize, operand: Operand) {
+        if let Some(slot) = self.items[..usize::from(self.len)].get_mut(index) {
+            *slot = operand;
+        }
+    }
+
     /// Appends an operand; false if the list is full.
     pub fn push(&mut self, operand: Operand) -> bool {
         match self.items.get_mut(usize::from(self.len)) {

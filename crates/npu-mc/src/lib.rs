@@ -13,6 +13,8 @@
 //! | [`decode`](mod@decode) | word to [`Inst`], strict as the assembler's own tables |
 //! | [`print`](mod@print) | the assembler's text of an [`Inst`] |
 //! | [`raw`] | the hardware's laxer view of a word, for simulators |
+//! | [`asm`] | the assembler: text to instructions, sections, symbols and relocations |
+//! | [`disasm`](mod@disasm) | bytes to text that assembles to the same bytes, with labels |
 //! | [`relation`] | opcode to related opcode (register to immediate form, unmasked to masked, ...) |
 //! | [`cc`] | where arguments and results live, which registers a callee saves |
 //! | [`env`](mod@env) | which registers an allocator may use |
@@ -23,7 +25,7 @@
 //!
 //! # Contract
 //!
-//! * Nothing here panics, allocates behind your back or depends on the host.
+//! * Nothing here panics or depends on the host; only [`asm`] and texts allocate.
 //! * `decode` is strict: a word is an instruction only if every bit that the assembler fixes has its value.
 //!   Bits that the hardware and the assembler both ignore ([`InstDesc::ignored`]) may have any value; `encode`
 //!   writes them canonically. For every word that decodes, `encode(&decode(word)?)` gives the word back up to
@@ -33,13 +35,15 @@
 //!
 //! # Limits
 //!
-//! One instruction is one 32-bit word, stored little-endian. Symbols are not operands here: an instruction that
+//! One instruction is one 32-bit word, stored little-endian. Symbols are no operands of an [`Inst`]: an instruction that
 //! refers to one is encoded with 0 and fixed up through [`reloc::apply`].
 
 #![deny(missing_docs)]
 
+pub mod asm;
 pub mod cc;
 pub mod decode;
+pub mod disasm;
 pub mod encode;
 pub mod env;
 pub mod errata;

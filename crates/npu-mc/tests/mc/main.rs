@@ -1,7 +1,11 @@
 //! Tests of the machine-code layer: recorded tables, round trips, spot values of the generated tables.
 
 mod abi;
+mod asm;
+mod asm_faults;
+mod asm_fuzz;
 mod common;
+mod disasm;
 mod goldens;
 mod relations;
 mod round_trip;

@@ -1,0 +1,216 @@
+//! Any text assembles or has faults inside it: the body of a test with fixed cases and of a fuzz target without end. Not part
+//! of the public contract of this crate.
+
+use super::{Fault, Options, Placement, assemble, listing, show_encoding, symbol_map};
+use crate::inst::Opcode;
+use crate::reg::{SReg, VReg};
+
+/// Bytes that a case may store; few, so that cases are quick.
+const MOST_BYTES: usize = 1 << 16;
+
+/// Pieces of sources, without the mnemonics and registers, which come from the tables.
+const PIECES: &[&str] = &[
+    "\n",
+    "\n",
+    "\n",
+    ";",
+    ",",
+    ",",
+    ", ",
+    " ",
+    ":",
+    "(",
+    ")",
+    "(s1)",
+    "(v1)",
+    "-",
+    "+",
+    "*",
+    "/",
+    "%",
+    "<<",
+    ">>",
+    "&",
+    "|",
+    "^",
+    "~",
+    "!",
+    "==",
+    "<=",
+    "&&",
+    "=",
+    "@",
+    "#",
+    "//",
+    "/*",
+    "*/",
+    "\"",
+    "'a'",
+    "\\",
+    "[",
+    "é",
+    "\0",
+    ".",
+    "$",
+    "0",
+    "1",
+    "-1",
+    "4",
+    "255",
+    "256",
+    "-256",
+    "-257",
+    "65535",
+    "131072",
+    "0x7fffffff",
+    "0xffffffffffffffff",
+    "0b1",
+    "08",
+    "1b",
+    "1f",
+    "2f",
+    "1:",
+    "2:",
+    "f",
+    "f:",
+    "g",
+    "g:",
+    ".L1",
+    ".L1:",
+    "x",
+    "x:",
+    "s58",
+    "S1",
+    "$s0",
+    "v64",
+    "pc",
+    "rm",
+    "\"a b\"",
+    "\"a b\":",
+    "\"s1\"",
+    "\"\\x41\\n\"",
+    "lea",
+    "ADDI",
+    "movei",
+    "jmp",
+    "jmpsr",
+    "beqz",
+    "load32",
+    "leah",
+    "leal",
+    ".text",
+    ".data",
+    ".bss",
+    ".section",
+    ".section .rodata,\"a\"",
+    ".section x,\"aw\",@nobits",
+    ".section scratchpad",
+    ".globl",
+    ".weak",
+    ".local",
+    ".type",
+    "@function",
+    ".size",
+    ".set",
+    ".equ",
+    ".long",
+    ".int",
+    ".short",
+    ".byte",
+    ".quad",
+    ".ascii",
+    ".asciz",
+    ".string",
+    ".zero",
+    ".space",
+    ".fill",
+    ".comm",
+    ".p2align",
+    ".align",
+    ".balign",
+    ".org",
+    ".file",
+    ".loc",
+    ".cfi_startproc",
+    ".word",
+    ".lomg",
+    ".set f, g",
+    ".set g, f",
+    ".-f",
+    "g-f",
+    "f+4",
+    "(((",
+    ")))",
+];
+
+/// A source made of pieces that the bytes choose.
+pub fn soup(data: &[u8]) -> String {
+    let mut out = String::new();
+    for pair in data.chunks_exact(2) {
+        let number = usize::from(u16::from_le_bytes([pair[0], pair[1]]));
+        let (what, number) = (number % 8, number / 8);
+        match what {
+            0 => out.push_str(Opcode::ALL[number % Opcode::ALL.len()].desc().mnemonic),
+            1 => {
+                let reg = SReg::new((number % usize::from(SReg::COUNT)) as u8);
+                out.push_str(reg.map_or("s0", SReg::name));
+            }
+            2 => {
+                let reg = VReg::new((number % usize::from(VReg::COUNT)) as u8);
+                out.push_str(reg.map_or("v0", VReg::name));
+            }
+            _ => out.push_str(PIECES[number % PIECES.len()]),
+        }
+        if number.is_multiple_of(3) {
+            out.push(' ');
+        }
+    }
+    out
+}
+
+/// Takes a source through everything.
+///
+/// # Errors
+///
+/// What of the contract does not hold.
+pub fn exercise(source: &str) -> Result<(), String> {
+    let options = Options { most_bytes: MOST_BYTES };
+    match assemble(source, &options) {
+        Err(faults) if faults.is_empty() => Err("refused without a fault".to_owned()),
+        Err(faults) => faults.iter().try_for_each(|fault| check(source, fault)),
+        Ok(object) => {
+            let stored: usize = object
+                .sections
+                .iter()
+                .flat_map(|s| &s.pieces)
+                .map(|p| p.bytes.len())
+                .sum();
+            if stored > MOST_BYTES {
+                return Err(format!("{stored} bytes are stored"));
+            }
+            match object.place(&Placement::default()) {
+                Err(faults) if faults.is_empty() => Err("not placed, without a fault".to_owned()),
+                Err(faults) => faults.iter().try_for_each(|fault| check(source, fault)),
+                Ok(image) => {
+                    // That these end and do not panic is all there is to say of them.
+                    let texts = [
+                        listing(source, &object, &image),
+                        show_encoding(source, &object, &image),
+                        symbol_map(&object, &image),
+                    ];
+                    let lines = texts[0].lines().count();
+                    let enough = lines >= source.lines().count();
+                    enough
+                        .then_some(())
+                        .ok_or_else(|| format!("the listing has {lines} lines"))
+                }
+            }
+        }
+    }
+}
+
+fn check(source: &str, fault: &Fault) -> Result<(), String> {
+    let inside = source.get(fault.span.clone()).is_some();
+    let told = !fault.message.is_empty();
+    (inside && told).then_some(()).ok_or_else(|| format!("{fault:?}"))
+}
