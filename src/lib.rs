@@ -33,7 +33,8 @@
 //!
 //! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), [`inst`] (machine instructions of the
 //! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`], [`jit`] (a module of Cranelift on the
-//! simulator), [`program`] (the functions of a CLIF file in such a module), [`filetest`].
+//! simulator), [`program`] (the functions of a CLIF file in such a module), [`assembly`] (compiled code as a source for the
+//! assembler), [`filetest`].
 //!
 //! # Limits
 //!
@@ -45,6 +46,7 @@
 extern crate alloc;
 
 pub mod abi;
+pub mod assembly;
 pub mod code;
 pub mod compile;
 pub mod emit;

@@ -73,7 +73,16 @@ fn raw_bytes_go_to_the_output_file_and_back() {
     assert_eq!(bytes.len(), 4 * words.len());
     assert!(bytes.chunks(4).zip(&words).all(|(b, w)| b == w.to_le_bytes()));
     let listing = clif_util(&["disasm", out], false).stdout;
-    assert_eq!(String::from_utf8(listing).unwrap().lines().count(), words.len());
+    let listing = String::from_utf8(listing).unwrap();
+    assert_eq!(listing.lines().filter(|l| !l.ends_with(':')).count(), words.len());
+    // The assembly gives the bytes back.
+    let source = clif_util(&["disasm", "--plain", out], false).stdout;
+    let [assembly, again] = ["code.s", "again.bin"].map(|name| folder.path().join(name));
+    fs::write(&assembly, source).unwrap();
+    let [assembly, again] = [assembly.to_str().unwrap(), again.to_str().unwrap()];
+    let done = clif_util(&["asm", "--format", "flat", "-o", again, assembly], false);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(fs::read(again).unwrap(), bytes);
 }
 
 #[test]

@@ -168,7 +168,10 @@ fn hex(bytes: &[u8]) -> String {
 
 /// All bytes from an address to the end of the image, zeros in gaps.
 fn filled(image: &Image, first: u64) -> Result<Vec<u8>, Stop> {
-    let end = image.segments.last().map_or(first, |s| u64::from(s.address) + s.bytes.len() as u64);
+    let end = image
+        .segments
+        .last()
+        .map_or(first, |s| u64::from(s.address) + s.bytes.len() as u64);
     let size = end - first;
     if size > LONGEST {
         return Err(Stop::Fault(format!(

@@ -1,15 +1,21 @@
-//! `clif-util disasm`: instruction words to assembly.
+//! `clif-util disasm`: instruction words and compiled functions to assembly.
 
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_naplespu::assembly::add_function;
+use cranelift_naplespu::filetest::panics::caught;
+use cranelift_naplespu::filetest::{Diagnostic, Source};
+use npu_mc::asm::symbol_text;
+use npu_mc::disasm::{Input, Item, Row, Symbol, disassemble, source};
 use npu_sim::image::{Format, Image, ImageError};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Disassemble hexadecimal words, a flat binary or a memory image
+/// Disassemble hexadecimal words, a flat binary, a memory image, or the code of a CLIF file
 #[derive(clap::Args)]
 pub struct Args {
-    /// A file; `-` is standard input
+    /// A file; `-` is standard input; a file named `.clif` is compiled first
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -21,7 +27,12 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
     base: u32,
 
-    /// Only the assembly, without addresses and words
+    /// Names of addresses: a line for each, with a hexadecimal address, a letter for what it is (`T` code, `D`, `B` or `R` data;
+    /// not needed) and the name
+    #[arg(long, value_name = "FILE")]
+    symbols: Option<PathBuf>,
+
+    /// Only the assembly, which `asm` assembles to the same bytes
     #[arg(long)]
     plain: bool,
 }
@@ -91,40 +102,139 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let (format, image) = read_image(&args.file, args.format, args.base)?;
-    let mut text = String::new();
-    for segment in &image.segments {
-        for (index, bytes) in segment.bytes.chunks(4).enumerate() {
-            let address = segment.address.wrapping_add(4 * index as u32);
-            let line = line(address, bytes, args.plain);
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{line}");
+    let is_clif = args.file.extension().is_some_and(|e| e == "clif");
+    let mut odd = 0;
+    let mut input = if is_clif {
+        compiled(args)?
+    } else {
+        let (format, image) = read_image(&args.file, args.format, args.base)?;
+        let size: usize = image.segments.iter().map(|s| s.bytes.len()).sum();
+        if format == Format::Flat {
+            odd = size % 4;
         }
+        Input {
+            segments: image.segments.into_iter().map(|s| (s.address, s.bytes)).collect(),
+            ..Input::default()
+        }
+    };
+    if let Some(path) = &args.symbols {
+        input.symbols.extend(read_symbols(path)?);
     }
+    let rows = disassemble(&input);
+    let text = if args.plain {
+        source(&rows)
+    } else {
+        rows.iter().map(line).collect()
+    };
     output::print(text.as_bytes())?;
-    let size: usize = image.segments.iter().map(|s| s.bytes.len()).sum();
-    if format == Format::Flat && !size.is_multiple_of(4) {
+    if odd != 0 {
         let name = args.file.display();
         return Err(Stop::Fault(format!(
-            "{name}: {} bytes behind the last whole word: instructions are 4 bytes long",
-            size % 4
+            "{name}: {odd} bytes behind the last whole word: instructions are 4 bytes long"
         )));
     }
     Ok(())
 }
 
-fn line(address: u32, bytes: &[u8], plain: bool) -> String {
-    let Ok(word) = <[u8; 4]>::try_from(bytes).map(u32::from_le_bytes) else {
-        let list: Vec<String> = bytes.iter().map(|b| format!("{b:#04x}")).collect();
-        return format!("{address:08x}:           .byte {}", list.join(", "));
-    };
-    let text = match npu_mc::decode(word) {
-        Ok(inst) => inst.to_string(),
-        Err(_) => format!(".long {word:#010x}"),
-    };
-    if plain {
-        text
-    } else {
-        format!("{address:08x}: {word:08x}  {text}")
+fn line(row: &Row) -> String {
+    let address = row.address;
+    match &row.item {
+        Item::Gap => String::new(),
+        Item::Label(name) => format!("{}:\n", symbol_text(name)),
+        Item::Bytes(bytes, text) => match <[u8; 4]>::try_from(bytes.as_slice()).map(u32::from_le_bytes) {
+            Ok(word) => format!("{address:08x}: {word:08x}  {text}\n"),
+            Err(_) => format!("{address:08x}:           {text}\n"),
+        },
     }
+}
+
+/// The functions of a CLIF file one after the other, with their names and the references between them.
+fn compiled(args: &Args) -> Result<Input, Stop> {
+    let file = input::read_clif(&args.file)?;
+    let config = input::config_of(&file, &[])?;
+    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    input::told(&file, &input::verify(&file, &config))?;
+    let mut input = Input::default();
+    let mut faults = Vec::new();
+    let mut address = args.base;
+    for case in &file.functions {
+        let mut ctx = Context::for_function(case.func.clone());
+        let code = match caught(|| isa.compile(&mut ctx, &mut ControlPlane::default())) {
+            Ok(Ok(code)) => code,
+            Ok(Err(error)) => {
+                faults.extend(crate::compile::explain(&file, case, &error));
+                continue;
+            }
+            Err(panic) => {
+                faults.push(input::at_function(&file, case, "the compiler panicked", panic));
+                continue;
+            }
+        };
+        add_function(&mut input, &case.func, &code, address);
+        address = address.wrapping_add(code.bytes.len() as u32);
+    }
+    input::told(&file, &faults)?;
+    Ok(input)
+}
+
+/// Reads the names of addresses. Faults are told.
+fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
+    let (name, bytes) = input::read(path)?;
+    let source = Source::new(name, String::from_utf8_lossy(&bytes).into_owned());
+    let mut symbols = Vec::new();
+    let mut faults = Vec::new();
+    let mut start = 0;
+    for line in source.text.split_inclusive('\n') {
+        let text = line.trim();
+        let span = start + (line.len() - line.trim_start().len())..start + line.trim_end().len();
+        start += line.len();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        match symbol_line(text) {
+            Ok(symbol) => symbols.extend(symbol),
+            Err(why) => faults.push(
+                Diagnostic::new(why, span, "expected `ADDRESS LETTER NAME`").note("for example `00000400 T main`"),
+            ),
+        }
+    }
+    if faults.is_empty() {
+        return Ok(symbols);
+    }
+    output::complain(&source.render(&faults));
+    Err(Stop::Told)
+}
+
+/// A line of a file of symbols; nothing for a number that is no address.
+fn symbol_line(text: &str) -> Result<Option<Symbol>, String> {
+    let (address, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let digits = address.strip_prefix("0x").unwrap_or(address);
+    let parsed = match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        true => u32::from_str_radix(digits, 16).ok(),
+        false => None,
+    };
+    let address = parsed.ok_or_else(|| format!("`{address}` is no hexadecimal address of 32 bits"))?;
+    let rest = rest.trim_start();
+    let (letter, name) = match rest.split_once(char::is_whitespace) {
+        Some((letter, name)) if letter.len() == 1 => (letter, name.trim_start()),
+        _ => ("T", rest),
+    };
+    let name = match name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\\\"", "\"").replace("\\\\", "\\"),
+        None => name.to_owned(),
+    };
+    if name.is_empty() || name.contains(char::is_control) {
+        return Err("a symbol has no name".to_owned());
+    }
+    let data = match letter.to_ascii_uppercase().as_str() {
+        "T" | "W" => false,
+        "D" | "B" | "R" => true,
+        "A" | "U" => return Ok(None),
+        _ => {
+            return Err(format!(
+                "`{letter}` says nothing of a symbol: `T` is code, `D`, `B` and `R` are data"
+            ));
+        }
+    };
+    Ok(Some(Symbol { name, address, data }))
 }

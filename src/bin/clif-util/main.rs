@@ -1,4 +1,4 @@
-//! `clif-util`: compile, run, test and look at CLIF and NPU code.
+//! `clif-util`: compile, assemble, run, test and look at CLIF and NPU code.
 //!
 //! # Contract
 //!
@@ -7,6 +7,7 @@
 
 #![deny(missing_docs)]
 
+mod asm;
 mod cat;
 mod compile;
 mod disasm;
@@ -24,7 +25,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Compile, run, test and look at CLIF and NPU code.
+/// Compile, assemble, run, test and look at CLIF and NPU code.
 #[derive(Parser)]
 #[command(name = "clif-util", version, arg_required_else_help = true)]
 struct Cli {
@@ -34,6 +35,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Asm(asm::Args),
     Cat(cat::Args),
     Compile(compile::Args),
     Disasm(disasm::Args),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
     };
     // Deeply nested or very long functions need more stack than the main thread has.
     let outcome = cranelift_naplespu::filetest::runner::with_large_stack(|| match cli.command {
+        Command::Asm(args) => asm::run(&args),
         Command::Cat(args) => cat::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Disasm(args) => disasm::run(&args),

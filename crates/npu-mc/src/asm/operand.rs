@@ -257,7 +257,7 @@ pub(super) fn choose(
     }
     let expected = expected.join(" or ");
     let (found, span) = match (arg, base_fault) {
-        (_, Some((base, base_span))) => (format!("the base {}", reg_name(base)), base_span),
+        (_, Some((base, base_span))) => (format!("{} as base", reg_name(base)), base_span),
         (Arg::Reg(reg), None) => (reg_name(*reg), span.clone()),
         (Arg::Expr(Expr::Number(n)), None) => (format!("the number {n}"), span.clone()),
         (Arg::Expr(Expr::Symbol(_)), None) => ("a symbol".to_owned(), span.clone()),

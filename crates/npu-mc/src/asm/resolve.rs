@@ -160,7 +160,8 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
         // A number of bytes from `.` is taken as it stands, like a number alone.
         if kind == Reloc::Branch
             && matches!(base, Base::Symbol(_))
-            && target.rem_euclid(i128::from(INSTRUCTION_SIZE)) != 0 {
+            && target.rem_euclid(i128::from(INSTRUCTION_SIZE)) != 0
+        {
             let message = format!("{} is no address of an instruction", evaluator.describe(base));
             let label = format!("offset {target} in its section, no multiple of {INSTRUCTION_SIZE}");
             return Err(Fault::new(span.clone(), message, label));

@@ -40,11 +40,11 @@ fn what_the_old_assembler_cuts_off_or_misreads_is_refused() {
         ("addi s0, s1, sym", "sym", "the address of `sym` is not known"),
         ("movei s0, sym + 4", "sym + 4", "the address of `sym` is not known"),
         ("load32 s0, sym(s1)", "sym", "takes a number here"),
-        ("load_v16i32 v0, (v1)", "v1", "not the base the vector register v1"),
+        ("load_v16i32 v0, (v1)", "v1", "not the vector register v1 as base"),
         (
             "loadg32_scratchpad v0, (s1)",
             "s1",
-            "not the base the scalar register s1",
+            "not the scalar register s1 as base",
         ),
         (
             "load32 s0, s1",

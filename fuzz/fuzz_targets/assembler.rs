@@ -1,0 +1,15 @@
+//! The assembler on any bytes: half of the inputs are sources themselves, the others choose tokens.
+
+#![no_main]
+
+use npu_mc::asm::fuzz::{exercise, soup};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let source = match data.split_first() {
+        Some((first, rest)) if first % 2 == 0 => String::from_utf8_lossy(rest).into_owned(),
+        _ => soup(data),
+    };
+    if let Err(why) = exercise(&source) {
+        panic!("{why}\n{source}");
+    }
+});
