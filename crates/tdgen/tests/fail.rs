@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tablegen::{Diagnostic, Options, Parsed};
+use tablegen::{Diagnostic, Options, Parsed, Span};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fail")
@@ -16,21 +16,29 @@ fn parse(path: &Path) -> Parsed {
     tablegen::parse_file(path, &options)
 }
 
-/// `file:line:column: message` of a fault; the file without its folder.
+/// `file:line:column`, the file without its folder; of the real description only the file, as its lines move.
+fn place(span: Span, parsed: &Parsed) -> String {
+    let place = parsed.sources.location(span);
+    let path = Path::new(place.file);
+    let file = path
+        .file_name()
+        .map_or_else(String::new, |f| f.to_string_lossy().into_owned());
+    if path.starts_with(folder()) {
+        format!("{file}:{}:{}", place.line, place.column)
+    } else {
+        file
+    }
+}
+
+/// `file:line:column: message` of a fault.
 fn shown(fault: &Diagnostic, parsed: &Parsed) -> String {
     let mut text = String::new();
     for label in &fault.labels {
-        let place = parsed.sources.location(label.span);
-        let file = Path::new(place.file)
-            .file_name()
-            .map_or_else(String::new, |f| f.to_string_lossy().into_owned());
+        let place = place(label.span, parsed);
         if label.primary {
-            text.push_str(&format!("{file}:{}:{}: {}", place.line, place.column, fault.message));
+            text.push_str(&format!("{place}: {}", fault.message));
         } else {
-            text.push_str(&format!(
-                "\n    {file}:{}:{}: {}",
-                place.line, place.column, label.message
-            ));
+            text.push_str(&format!("\n    {place}: {}", label.message));
         }
     }
     for note in &fault.notes {
