@@ -19,6 +19,7 @@ pub struct Program {
     /// Made by the first definition.
     module: Option<NpuModule>,
     step_limit: Option<u64>,
+    config: npu_sim::Config,
 }
 
 /// The name under which a function can be called: without the `%`.
@@ -30,10 +31,16 @@ pub fn function_name(name: &UserFuncName) -> String {
 impl Program {
     /// An empty program for the target.
     pub fn new(isa: Arc<Isa>) -> Self {
+        Self::with_config(isa, npu_sim::Config::default())
+    }
+
+    /// An empty program for the target, on a device of this configuration.
+    pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Self {
         Self {
             isa,
             module: None,
             step_limit: None,
+            config,
         }
     }
 
@@ -46,7 +53,7 @@ impl Program {
         let module = match self.module.take() {
             Some(module) => module,
             None => {
-                let mut module = NpuModule::new(self.isa.clone())?;
+                let mut module = NpuModule::with_config(self.isa.clone(), self.config)?;
                 if let Some(steps) = self.step_limit {
                     module.set_step_limit(steps);
                 }
@@ -116,6 +123,23 @@ impl Program {
     pub fn call(&mut self, name: &str, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
         match &mut self.module {
             Some(module) => module.call_by_name(name, args),
+            None => Err(RunError::NoSuchFunction(name.to_owned())),
+        }
+    }
+
+    /// Calls a function on several threads, and gives the results of each; see [`NpuModule::call_threads`].
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`].
+    pub fn call_threads(
+        &mut self,
+        name: &str,
+        args: &[DataValue],
+        threads: usize,
+    ) -> Result<Vec<Vec<DataValue>>, RunError> {
+        match &mut self.module {
+            Some(module) => module.call_threads_by_name(name, args, threads),
             None => Err(RunError::NoSuchFunction(name.to_owned())),
         }
     }

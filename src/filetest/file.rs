@@ -17,7 +17,7 @@ use crate::{CompileError, CompiledCode, Isa, Program, optimize};
 use cranelift_codegen::Context;
 use cranelift_codegen::cfg_printer::CFGPrinter;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_interpreter::environment::FunctionStore;
@@ -466,7 +466,39 @@ pub fn call_simulated(
     args: &[DataValue],
 ) -> Result<Vec<DataValue>, CallError> {
     let name = function_name(&case.func.name);
-    match caught(|| program.call(&name, args)) {
+    told_apart(|| program.call(&name, args))
+}
+
+/// Calls a function of a program on several threads, which all have to come to the same results.
+///
+/// # Errors
+///
+/// See [`CallError`].
+pub fn call_simulated_threads(
+    program: &mut Program,
+    case: &FunctionCase,
+    args: &[DataValue],
+    threads: usize,
+) -> Result<Vec<DataValue>, CallError> {
+    let name = function_name(&case.func.name);
+    let all = told_apart(|| program.call_threads(&name, args, threads))?;
+    let Some(first) = all.first() else {
+        return Ok(Vec::new());
+    };
+    for (number, values) in all.iter().enumerate() {
+        if !values.iter().zip(first).all(|(a, b)| a.bitwise_eq(b)) {
+            let [other, first] = [values, first].map(|list| DisplayDataValues(list));
+            return Err(CallError::Failed(format!(
+                "thread {number} has other results than thread 0: {other} and {first}"
+            )));
+        }
+    }
+    Ok(first.clone())
+}
+
+/// What a call came to, with refusals and traps told apart from failures.
+fn told_apart<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallError> {
+    match caught(call) {
         Ok(Ok(values)) => Ok(values),
         Ok(Err(error @ (RunError::Refused { .. } | RunError::Undefined { .. }))) => {
             let text = error.to_string();

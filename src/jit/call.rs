@@ -1,7 +1,7 @@
 //! Calls of functions of the device from the host.
 
 use super::error::{RunError, TrapReport};
-use super::layout::{RETURN_TO, STACK_TOP};
+use super::layout::{RETURN_TO, stack_top};
 use super::link::{Resolved, Target, words};
 use super::{LinkError, NpuModule};
 use crate::abi::sig::{Place, SigInfo};
@@ -14,7 +14,7 @@ use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
 
-/// The hardware thread that calls run on.
+/// The hardware thread that calls of one thread run on.
 const THREAD: usize = 0;
 
 /// What stands in a callee-saved register before a call, by its number: it has to stand there afterwards.
@@ -60,6 +60,12 @@ impl NpuModule {
     ///
     /// See [`RunError`].
     pub fn call(&mut self, func: FuncId, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
+        let (name, address, signature) = self.linked(func)?;
+        self.run(&name, address, &signature, args)
+    }
+
+    /// Name, address and signature of a function that can be called, after linking.
+    pub(super) fn linked(&mut self, func: FuncId) -> Result<(String, u32, Signature), RunError> {
         if !self.functions.is_valid(func) {
             return Err(RunError::NoSuchFunction(func.to_string()));
         }
@@ -72,7 +78,7 @@ impl NpuModule {
         self.check_reachable(&target)?;
         let name = self.target_name(&target);
         match self.address_of(&target) {
-            Some(address) => self.run(&name, address, &signature, args),
+            Some(address) => Ok((name, address, signature)),
             None => Err(RunError::Undefined { name, user: None }),
         }
     }
@@ -118,53 +124,61 @@ impl NpuModule {
         signature: &Signature,
         args: &[DataValue],
     ) -> Result<Vec<DataValue>, RunError> {
-        let info = SigInfo::new(signature, name).map_err(|refusals| RunError::Refused {
-            function: name.to_owned(),
-            reason: CompileError::Unsupported(refusals).to_string(),
-        })?;
-        check_types(name, signature, args)?;
+        let info = call_info(name, signature, args)?;
         let pinned = crate::regalloc::pinned(self.isa.flags());
-        let mut call = Call {
-            machine: &mut self.machine,
-            sp: STACK_TOP - info.stack_args.next_multiple_of(STACK_ALIGN),
-        };
+        self.start_over()?;
+        let mut call = Call::new(&mut self.machine, THREAD, &info);
         call.set_up(&info, args, address)?;
         let before = call.machine.thread(THREAD).instructions();
         let stop = call.machine.run(THREAD, self.step_limit);
         self.steps = call.machine.thread(THREAD).instructions() - before;
-        let here = call.machine.thread(THREAD).pc();
         match stop {
             Stop::Breakpoint { pc } if pc == RETURN_TO => {
                 call.check_preserved(info.popped, pinned)?;
                 Ok(call.results(&info, signature))
             }
-            Stop::StepLimit => Err(RunError::Timeout {
+            other => Err(self.stopped(THREAD, &other)),
+        }
+    }
+
+    /// The machine as a call finds it: nobody has been at a barrier, and no cache holds anything.
+    pub(super) fn start_over(&mut self) -> Result<(), RunError> {
+        self.machine.reset_barriers();
+        let written = self.machine.write_back_caches();
+        Ok(written.map_err(|full| LinkError::MemoryFull(full.to_string()))?)
+    }
+
+    /// Why a thread did not come back.
+    pub(super) fn stopped(&self, number: usize, stop: &Stop) -> RunError {
+        let here = self.machine.thread(number).pc();
+        match stop {
+            Stop::StepLimit => RunError::Timeout {
                 steps: self.step_limit,
                 at: self.location(here),
-            }),
-            Stop::Ended { .. } => Err(self.trap()),
+            },
+            Stop::Ended { .. } => self.trap(number),
             other => {
                 let pc = match other {
-                    Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } => pc,
+                    Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } => *pc,
                     _ => here,
                 };
                 let mut reason = other.to_string();
                 if matches!(other, Stop::MemoryFull { .. })
-                    && self.machine.thread(THREAD).scalar(SReg::SP) < STACK_TOP - DEEP
+                    && self.machine.thread(number).scalar(SReg::SP) < stack_top(number).saturating_sub(DEEP)
                 {
                     reason += "; the stack has grown past 64 MiB, as it does in a recursion without end";
                 }
-                Err(RunError::Stopped {
+                RunError::Stopped {
                     reason,
                     at: self.location(pc),
-                })
+                }
             }
         }
     }
 
-    /// What the simulator knows about the thread that stopped.
-    fn trap(&self) -> RunError {
-        let thread = self.machine.thread(THREAD);
+    /// What the simulator knows about a thread that stopped by itself.
+    fn trap(&self, number: usize) -> RunError {
+        let thread = self.machine.thread(number);
         let handler = u32::try_from(spin().len()).unwrap_or(0);
         if thread.pc().wrapping_sub(TRAP_VECTOR) < handler {
             let at = thread.trap_pc().map(|pc| self.location(pc));
@@ -179,12 +193,22 @@ impl NpuModule {
         });
         RunError::Trap(TrapReport {
             code: code.map(TrapCode::from_raw),
-            thread: THREAD,
+            thread: number,
             function: object.map(|object| object.name.clone()),
             inst: record.and_then(|record| record.inst),
             srcloc: record.map(|record| record.srcloc).filter(|loc| !loc.is_default()),
         })
     }
+}
+
+/// How the signature passes its values, if the arguments fit it.
+pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -> Result<SigInfo, RunError> {
+    let info = SigInfo::new(signature, name).map_err(|refusals| RunError::Refused {
+        function: name.to_owned(),
+        reason: CompileError::Unsupported(refusals).to_string(),
+    })?;
+    check_types(name, signature, args)?;
+    Ok(info)
 }
 
 /// Whether the arguments fit the signature, and its types can be given and taken at all.
@@ -209,15 +233,29 @@ fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<
     }
 }
 
-/// A call in progress.
-struct Call<'a> {
+/// The call that one thread makes.
+pub(super) struct Call<'a> {
     machine: &'a mut Machine,
+    thread: usize,
+    /// Top of the stack, above which are results in memory.
+    top: u32,
     sp: u32,
 }
 
-impl Call<'_> {
-    fn set_up(&mut self, info: &SigInfo, args: &[DataValue], entry: u32) -> Result<(), RunError> {
-        let thread = self.machine.thread_mut(THREAD);
+impl<'a> Call<'a> {
+    pub(super) fn new(machine: &'a mut Machine, thread: usize, info: &SigInfo) -> Self {
+        let top = stack_top(thread);
+        Self {
+            machine,
+            thread,
+            top,
+            sp: top - info.stack_args.next_multiple_of(STACK_ALIGN),
+        }
+    }
+
+    /// Gives the thread what a caller gives: arguments, a stack, where to return to, and values to preserve.
+    pub(super) fn set_up(&mut self, info: &SigInfo, args: &[DataValue], entry: u32) -> Result<(), RunError> {
+        let thread = self.machine.thread_mut(self.thread);
         thread.set_mask(u16::MAX);
         thread.set_status(npu_sim::Status::new(ThreadStatus::Running as u32));
         for reg in npu_mc::cc::CALLEE_SAVED {
@@ -238,14 +276,14 @@ impl Call<'_> {
             }
         }
         if let Some(place) = info.ret_area {
-            self.pass(place, STACK_TOP)?;
+            self.pass(place, self.top)?;
         }
         Ok(())
     }
 
     fn pass(&mut self, place: Place, word: u32) -> Result<(), RunError> {
         match place {
-            Place::Reg(Reg::S(reg)) => self.machine.thread_mut(THREAD).set_scalar(reg, word),
+            Place::Reg(Reg::S(reg)) => self.machine.thread_mut(self.thread).set_scalar(reg, word),
             // No type that is covered is passed in a vector register.
             Place::Reg(Reg::V(_)) => {}
             Place::Memory(offset) => {
@@ -257,8 +295,8 @@ impl Call<'_> {
     }
 
     /// The registers that every convention preserves hold what they held; the callee removed what it had to.
-    fn check_preserved(&self, popped: u32, pinned: Option<SReg>) -> Result<(), RunError> {
-        let thread = self.machine.thread(THREAD);
+    pub(super) fn check_preserved(&self, popped: u32, pinned: Option<SReg>) -> Result<(), RunError> {
+        let thread = self.machine.thread(self.thread);
         let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;
         if changed(SReg::SP, self.sp + popped) {
             return Err(RunError::Clobbered {
@@ -282,8 +320,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn results(&self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
-        let thread = self.machine.thread(THREAD);
+    pub(super) fn results(&self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
+        let thread = self.machine.thread(self.thread);
         let mut results = Vec::with_capacity(info.rets.len());
         for (places, param) in info.rets.iter().zip(&signature.returns) {
             let mut bytes = [0; VALUE_SIZE];
@@ -293,7 +331,12 @@ impl Call<'_> {
                     Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
                     // No type that is covered is passed in a vector register.
                     Place::Reg(Reg::V(_)) => 0,
-                    Place::Memory(offset) => self.machine.memory().read_u32(STACK_TOP + offset),
+                    Place::Memory(offset) => {
+                        let mut word = [0; 4];
+                        let core = self.thread / npu_sim::THREADS;
+                        self.machine.read_as_core(core, self.top + offset, &mut word);
+                        u32::from_le_bytes(word)
+                    }
                 };
                 *bytes = word.to_le_bytes();
             }

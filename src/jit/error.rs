@@ -216,11 +216,72 @@ pub enum RunError {
         /// Where the thread was.
         at: Location,
     },
+    /// A call by that many threads, on a device that has fewer, or by none.
+    Threads {
+        /// How many were asked for.
+        asked: usize,
+        /// How many there are.
+        available: usize,
+    },
+    /// Threads wait at barriers that nobody else can open.
+    Deadlock(Vec<StuckThread>),
+    /// In a call by several threads, what went wrong in one of them. Traps say so by themselves.
+    Thread {
+        /// Number of the thread.
+        thread: usize,
+        /// What went wrong.
+        error: Box<RunError>,
+    },
     /// The function came back with a register changed that it has to preserve.
     Clobbered {
         /// The register.
         register: Reg,
     },
+}
+
+impl RunError {
+    /// The same, with the thread it came from.
+    pub(super) fn of_thread(self, thread: usize) -> RunError {
+        match self {
+            RunError::Trap(_) => self,
+            error => RunError::Thread {
+                thread,
+                error: Box::new(error),
+            },
+        }
+    }
+}
+
+/// A thread at a barrier that does not open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckThread {
+    /// Number of the thread.
+    pub thread: usize,
+    /// Id of the barrier.
+    pub barrier: u32,
+    /// Threads that have come to it.
+    pub arrived: u32,
+    /// Threads that have to come; 0 if it opened and left this thread behind, for another id with the same counter.
+    pub expected: u32,
+    /// Where the thread waits.
+    pub at: Location,
+}
+
+impl fmt::Display for StuckThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            thread,
+            barrier,
+            arrived,
+            expected,
+            at,
+        } = self;
+        write!(f, "thread {thread} waits{at} at barrier {barrier}")?;
+        match expected {
+            0 => f.write_str(", which opened for another id with the same counter"),
+            _ => write!(f, ", {arrived} of {expected} arrived"),
+        }
+    }
 }
 
 /// A place in compiled code, as far as it is known.
@@ -300,6 +361,17 @@ impl fmt::Display for RunError {
             Self::Misaligned(at) => write!(f, "misaligned access{at}"),
             Self::Timeout { steps, at } => write!(f, "no result after {steps} instructions{at}"),
             Self::Stopped { reason, at } => write!(f, "the simulator stopped{at}: {reason}"),
+            Self::Threads { asked, available } => {
+                write!(f, "{asked} threads were to make the call; the device has {available}")
+            }
+            Self::Deadlock(threads) => {
+                f.write_str("the threads wait for each other")?;
+                for thread in threads {
+                    write!(f, "; {thread}")?;
+                }
+                Ok(())
+            }
+            Self::Thread { thread, error } => write!(f, "thread {thread}: {error}"),
             Self::Clobbered { register } => write!(f, "callee-saved register {register} was changed"),
         }
     }

@@ -4,6 +4,7 @@
 
 use super::error::{LinkError, MAX_ALIGN};
 use npu_mc::machine::{BOOT_PC, CACHE_LINE};
+use npu_sim::{CORE_LIMIT, THREADS};
 
 /// Where functions are placed, behind the trap vector and the boot address.
 const CODE: (u32, u32) = (0x1000, 0x4000_0000);
@@ -11,9 +12,20 @@ const CODE: (u32, u32) = (0x1000, 0x4000_0000);
 /// Where data objects and buffers are placed.
 const DATA: (u32, u32) = (0x4000_0000, 0xe000_0000);
 
-/// Top of the stack of a call. Memory is sparse, so the stack has room to grow down to the data. Results that find no register
-/// are written above it.
-pub(super) const STACK_TOP: u32 = 0xf000_0000;
+/// Top of the stack of thread 0. Memory is sparse, so a stack that is alone has room to grow down to the data. Results that find
+/// no register are written above it.
+const STACK_TOP: u32 = 0xf000_0000;
+
+/// Bytes between the stacks of two threads. Thread 0 has the uppermost.
+const STACK_STRIDE: u32 = 0x20_0000;
+
+// The stacks of all threads are above the data.
+const _: () = assert!((CORE_LIMIT * THREADS) as u32 <= (STACK_TOP - DATA.1) / STACK_STRIDE);
+
+/// Top of the stack of a thread.
+pub(super) fn stack_top(thread: usize) -> u32 {
+    STACK_TOP - thread as u32 * STACK_STRIDE
+}
 
 /// Where calls return to.
 pub(super) const RETURN_TO: u32 = BOOT_PC;

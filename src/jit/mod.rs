@@ -13,16 +13,17 @@
 //!
 //! # Structure
 //!
-//! `layout` gives out addresses, `link` has the objects and the references between them, `call` runs the simulator, `module` is
-//! the trait, `error` all that can go wrong.
+//! `layout` gives out addresses, `link` has the objects and the references between them, `call` runs the simulator, `threads` runs
+//! it on several hardware threads at once, `module` is the trait, `error` all that can go wrong.
 
 mod call;
 mod error;
 mod layout;
 mod link;
 mod module;
+mod threads;
 
-pub use error::{DefineError, LinkError, Location, RunError, TrapReport};
+pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
 pub(crate) use link::Names;
 
 use crate::code::CompiledCode;
@@ -35,7 +36,7 @@ use cranelift_codegen::settings::Flags;
 use cranelift_module::{DataId, FuncId, FuncOrDataId, ModuleDeclarations};
 use layout::{Layout, Purpose};
 use link::{Object, Target};
-use npu_sim::Machine;
+use npu_sim::{Machine, Schedule};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ pub struct NpuModule {
     machine: Machine,
     step_limit: u64,
     steps: u64,
+    schedule: Schedule,
 }
 
 impl fmt::Debug for NpuModule {
@@ -144,6 +146,7 @@ impl NpuModule {
             machine: Machine::new(config),
             step_limit: STEP_LIMIT,
             steps: 0,
+            schedule: Schedule::default(),
         };
         module.prepare_machine()?;
         Ok(module)
@@ -293,22 +296,22 @@ impl NpuModule {
         self.write_memory(address, &bytes[..size])
     }
 
-    /// The simulated core, for what this type has no function for: scratchpad, console, control registers.
+    /// The simulated cores, for what this type has no function for: scratchpad, console, control registers.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// The simulated core.
+    /// The simulated cores.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    /// Limits the instructions of each call: one thousand million unless set.
+    /// Limits the instructions of each call, by all its threads together: one thousand million unless set.
     pub fn set_step_limit(&mut self, steps: u64) {
         self.step_limit = steps;
     }
 
-    /// Instructions executed by the last call.
+    /// Instructions executed by the last call, by all its threads together.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -14,6 +14,7 @@ mod data;
 mod errors;
 mod library;
 mod link;
+mod threads;
 
 fn module() -> NpuModule {
     with_flags(&[("opt_level", "speed"), ("regalloc_checker", "true")])

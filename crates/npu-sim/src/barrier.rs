@@ -81,6 +81,11 @@ impl Barriers {
         }
     }
 
+    /// All counters at rest again.
+    pub fn reset(&mut self) {
+        self.accounts.fill(Account::default());
+    }
+
     /// An arrival at `id`, with `others` participants besides it; gives whether the barrier opens.
     pub fn arrive(&mut self, id: u32, others: u32) -> bool {
         let account = &mut self.accounts[(id & self.mask) as usize];

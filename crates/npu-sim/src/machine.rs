@@ -283,6 +283,11 @@ impl Machine {
         self.cores[core % count].enabled = mask & ((1 << THREADS) - 1);
     }
 
+    /// Forgets all arrivals at barriers, as after reset. Threads that wait go on waiting until they get a new PC.
+    pub fn reset_barriers(&mut self) {
+        self.barriers.reset();
+    }
+
     /// Whether a thread is enabled; numbers wrap.
     pub fn is_enabled(&self, number: usize) -> bool {
         self.core_of(number).enabled >> (number % THREADS) & 1 != 0

@@ -160,6 +160,14 @@ impl Thread {
         self.waiting.is_some()
     }
 
+    /// The status it ended with, if it has set 2 or 3 and come to jump to itself.
+    pub fn ended(&self) -> Option<Status> {
+        match self.rest {
+            Some(Rest::Ended(status)) => Some(status),
+            _ => None,
+        }
+    }
+
     /// Sets control register 15, the cycles it was blocked on memory, for a timing model: nothing here counts them.
     pub fn set_blocked_cycles(&mut self, cycles: u32) {
         self.blocked = cycles;

@@ -2,12 +2,13 @@
 
 use crate::{Outcome, Stop, input, output, run_lines};
 use cranelift_naplespu::Program;
-use cranelift_naplespu::filetest::file::call_simulated;
+use cranelift_naplespu::filetest::file::call_simulated_threads;
 use cranelift_naplespu::filetest::lines::RunLines;
 use cranelift_naplespu::filetest::outcome::Finding;
 use cranelift_naplespu::filetest::panics::caught;
 use cranelift_naplespu::filetest::{Options, Summary, Verdict};
 use cranelift_naplespu::jit::DefineError;
+use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS};
 use std::path::PathBuf;
 
 /// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
@@ -24,10 +25,26 @@ pub struct Args {
     #[arg(short, long)]
     verbose: bool,
 
-    /// Instructions that a line may execute
+    /// Hardware threads that call the function of a line, all at once and with the same arguments; each has a stack of its own,
+    /// and all have to come to the same results
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
+    threads: u16,
+
+    /// Instructions of a thread's turn, when there are several threads
+    #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..))]
+    quantum: u32,
+
+    /// Let the turns be random: which thread goes next, and for how long, up to the quantum
+    #[arg(long, value_name = "SEED")]
+    random_turns: Option<u64>,
+
+    /// Instructions that a line may execute, by all threads together
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
 }
+
+/// Most threads of a device.
+const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
@@ -43,8 +60,20 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let mut lines = RunLines::collect(&file, false, &mut faults);
     input::told(&file, &faults)?;
 
-    let mut program = Program::new(isa);
+    let threads = usize::from(args.threads);
+    let mut program = Program::with_config(
+        isa,
+        npu_sim::Config {
+            cores: threads.div_ceil(THREADS),
+            ..npu_sim::Config::default()
+        },
+    );
     program.set_step_limit(args.max_steps);
+    let module = program.module().map_err(|e| Stop::Fault(e.to_string()))?;
+    module.set_schedule(match args.random_turns {
+        Some(seed) => Schedule::random(seed, args.quantum),
+        None => Schedule::round_robin(args.quantum),
+    });
     let mut bad = false;
     for case in &file.functions {
         match caught(|| match program.define(&case.func) {
@@ -74,7 +103,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         &mut findings,
         &mut failures,
         |case, values| {
-            let result = call_simulated(&mut program, case, values);
+            let result = call_simulated_threads(&mut program, case, values, threads);
             steps.push(program.steps());
             result
         },

@@ -2,14 +2,15 @@
 
 use crate::disasm::{FormatArg, parse_address, read_image};
 use crate::{Outcome, Stop, output};
+use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
 use npu_sim::image::{Image, Segment};
-use npu_sim::{Config, Machine, Status, Stop as Halt, TraceEvent};
+use npu_sim::{CORE_LIMIT, Config, Halt, Machine, QUANTUM, Schedule, Status, Stop as End, THREADS, TraceEvent};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Run a flat binary, a hex word file or a memory image on thread 0
+/// Run a flat binary, a hex word file or a memory image in the simulator
 #[derive(clap::Args)]
 pub struct Args {
     /// The image; `-` is standard input
@@ -32,7 +33,31 @@ pub struct Args {
     #[arg(long)]
     trace: bool,
 
-    /// Instructions to execute at most
+    /// Threads of each core to run: how many, from thread 0 on, or with `0x` a mask with a bit for each thread
+    #[arg(long, value_name = "N|MASK", value_parser = parse_threads, default_value = "1")]
+    threads: u32,
+
+    /// Cores
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64))]
+    cores: u16,
+
+    /// Instructions of a thread's turn
+    #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..))]
+    quantum: u32,
+
+    /// Let the turns be random: which thread goes next, and for how long, up to the quantum
+    #[arg(long, value_name = "SEED")]
+    random_turns: Option<u64>,
+
+    /// Leave the data caches out: memory has every store at once, without a flush
+    #[arg(long)]
+    coherent: bool,
+
+    /// Value that the host writes to a control register, by name or number
+    #[arg(long, value_name = "REGISTER=VALUE", value_parser = parse_control)]
+    cr: Vec<(ControlRegister, u32)>,
+
+    /// Instructions to execute at most, by all threads together
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     max_steps: u64,
 
@@ -48,6 +73,33 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 }
+
+fn parse_threads(text: &str) -> Result<u32, String> {
+    let number = parse_address(text)?;
+    if text.starts_with("0x") || text.starts_with("0X") {
+        return match number {
+            1..=ALL_THREADS => Ok(number),
+            _ => Err(format!("a core has {THREADS} threads, and one has to run")),
+        };
+    }
+    match number {
+        1..=THREAD_COUNT => Ok((1 << number) - 1),
+        _ => Err(format!("a core has 1 to {THREADS} threads; masks begin with `0x`")),
+    }
+}
+
+fn parse_control(text: &str) -> Result<(ControlRegister, u32), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not of the form REGISTER=VALUE"))?;
+    let by_number = name.parse().ok().and_then(ControlRegister::from_number);
+    let register = by_number.or_else(|| ControlRegister::ALL.iter().copied().find(|r| r.name() == name));
+    let register = register.ok_or_else(|| format!("there is no control register `{name}`"))?;
+    Ok((register, parse_address(value)?))
+}
+
+const THREAD_COUNT: u32 = THREADS as u32;
+const ALL_THREADS: u32 = (1 << THREADS) - 1;
 
 /// Longest dump, in bytes.
 const MAX_DUMP: u32 = 64 << 20;
@@ -84,6 +136,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut machine = Machine::new(Config {
         strict: args.strict,
+        cores: args.cores.into(),
+        coherent: args.coherent,
         ..Config::default()
     });
     machine.load(&image).map_err(|full| {
@@ -92,20 +146,34 @@ pub fn run(args: &Args) -> Outcome {
             full.address
         ))
     })?;
-    machine.thread_mut(0).set_pc(start);
+    for &(register, value) in &args.cr {
+        machine.set_control_register(register, value);
+    }
+    for core in 0..machine.cores() {
+        machine.enable(core, args.threads);
+    }
+    let numbers: Vec<usize> = (0..machine.threads()).filter(|&n| machine.is_enabled(n)).collect();
+    for &number in &numbers {
+        machine.boot(number, start);
+    }
     let halt = if args.trace {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let mut closed = false;
-        let halt = machine.run_traced(0, args.max_steps, &mut |event: &TraceEvent<'_>| {
-            closed = closed || writeln!(out, "{event}").is_err();
-        });
+        let halt = execute(
+            args,
+            &mut machine,
+            &numbers,
+            Some(&mut |event| {
+                closed = closed || writeln!(out, "{event}").is_err();
+            }),
+        );
         if closed {
             return Err(Stop::Closed);
         }
         out.flush()?;
         halt
     } else {
-        machine.run(0, args.max_steps)
+        execute(args, &mut machine, &numbers, None)
     };
     let console = machine.console_output();
     output::print(console)?;
@@ -114,14 +182,18 @@ pub fn run(args: &Args) -> Outcome {
         text.push('\n');
     }
     if args.regs {
-        registers(&machine, &mut text);
+        for &number in &numbers {
+            if numbers.len() > 1 {
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "thread {number}");
+            }
+            registers(&machine, number, &mut text);
+        }
     }
     for &(address, length) in &args.dump {
         dump(&machine, address, length, &mut text);
     }
-    let steps = machine.thread(0).instructions();
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "{halt}, {steps} instructions");
+    tell(&machine, &numbers, &halt, &mut text);
     output::print(text.as_bytes())?;
     for finding in machine.findings() {
         output::complain(&format!(
@@ -130,10 +202,61 @@ pub fn run(args: &Args) -> Outcome {
         ));
     }
     match halt {
-        Halt::Ended { status } if status == Status::ENDED => Ok(()),
-        Halt::Breakpoint { .. } => Ok(()),
+        Execution::One(End::Ended { status }) if status == Status::ENDED => Ok(()),
+        Execution::Many(Halt::Ended) if numbers.iter().all(|&n| machine.thread(n).status() == Status::ENDED) => Ok(()),
         _ => Err(Stop::Told),
     }
+}
+
+/// How the run of one thread, or of several, came to its end.
+enum Execution {
+    One(End),
+    Many(Halt),
+}
+
+fn execute(
+    args: &Args,
+    machine: &mut Machine,
+    numbers: &[usize],
+    trace: Option<&mut dyn FnMut(&TraceEvent<'_>)>,
+) -> Execution {
+    if let &[number] = numbers {
+        return Execution::One(match trace {
+            Some(trace) => machine.run_traced(number, args.max_steps, trace),
+            None => machine.run(number, args.max_steps),
+        });
+    }
+    let mut schedule = match args.random_turns {
+        Some(seed) => Schedule::random(seed, args.quantum),
+        None => Schedule::round_robin(args.quantum),
+    };
+    Execution::Many(match trace {
+        Some(trace) => machine.run_threads_traced(&mut schedule, args.max_steps, trace),
+        None => machine.run_threads(&mut schedule, args.max_steps),
+    })
+}
+
+/// The last lines: how it ended, and how many instructions that took.
+fn tell(machine: &Machine, numbers: &[usize], halt: &Execution, text: &mut String) {
+    // Writing to a string does not fail.
+    let _ = match halt {
+        Execution::One(stop) => {
+            let steps: u64 = numbers.iter().map(|&n| machine.thread(n).instructions()).sum();
+            writeln!(text, "{stop}, {steps} instructions")
+        }
+        Execution::Many(halt) => {
+            for &number in numbers {
+                let thread = machine.thread(number);
+                let (pc, status, steps) = (thread.pc(), thread.status(), thread.instructions());
+                let _ = writeln!(
+                    text,
+                    "thread {number}: at {pc:#010x}, status {} ({status}), {steps} instructions",
+                    status.code()
+                );
+            }
+            writeln!(text, "{halt}")
+        }
+    };
 }
 
 /// Whether the image has a byte for this address.
@@ -142,8 +265,8 @@ fn holds(image: &Image, address: u32) -> bool {
     image.segments.iter().any(inside)
 }
 
-fn registers(machine: &Machine, text: &mut String) {
-    let thread = machine.thread(0);
+fn registers(machine: &Machine, number: usize, text: &mut String) {
+    let thread = machine.thread(number);
     let scalars: Vec<_> = SReg::all().filter(|&r| r != SReg::PC).collect();
     for row in scalars.chunks(4) {
         let cells: Vec<String> = row
