@@ -135,10 +135,12 @@ fn write(machine: &mut Machine, purpose: Purpose, address: u32, bytes: &[u8]) ->
     if purpose != Purpose::Scratchpad {
         return machine.memory_mut().write(address, bytes);
     }
-    // What has been given an address there lies within it.
+    // What has been given an address there lies within it. Every core has its own.
     let start = address as usize;
-    if let Some(place) = machine.scratchpad_mut().get_mut(start..start + bytes.len()) {
-        place.copy_from_slice(bytes);
+    for core in 0..machine.cores() {
+        if let Some(place) = machine.core_scratchpad_mut(core).get_mut(start..start + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
     }
     Ok(())
 }

@@ -163,7 +163,7 @@ fn an_error_names_the_thread() {
     };
     let (text, error) = attempt([5, 6, -1]);
     assert!(matches!(&error, RunError::Trap(report) if report.thread == 5), "{text}");
-    assert_eq!(text, "trap: user code: user3 in %stumble at inst2 (thread 5)");
+    assert_eq!(text, "trap: user3 in %stumble at inst2 (thread 5)");
     let (text, error) = attempt([-1, 6, -1]);
     let RunError::Thread { thread: 6, error } = error else {
         panic!("{text}")

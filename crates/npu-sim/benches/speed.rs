@@ -3,7 +3,7 @@
 //! Each loop runs for a fixed number of instructions, several times; the best time counts.
 
 use npu_mc::SReg;
-use npu_sim::{Config, Machine, Stop, THREADS};
+use npu_sim::{Config, Halt, Machine, Schedule, Stop, THREADS};
 use std::time::Instant;
 
 const BASE: u32 = 0x1000;
@@ -31,11 +31,35 @@ fn bnez(reg: u32, offset: i32) -> u32 {
 fn measure(name: &str, body: &[u32]) {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let Some(mut machine) = prepared(body) else { return };
+        let Some(mut machine) = prepared(body, Config::default()) else {
+            return;
+        };
         let start = Instant::now();
         let stop = machine.run(0, INSTRUCTIONS);
         let time = start.elapsed().as_secs_f64();
         assert_eq!(stop, Stop::StepLimit, "{name}");
+        best = best.min(time);
+    }
+    let rate = INSTRUCTIONS as f64 / best / 1e6;
+    println!("{name:<44} {rate:>8.1} million instructions a second");
+}
+
+/// The same in 8 threads that take turns, with data caches or without.
+fn measure_threads(name: &str, body: &[u32], coherent: bool) {
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let config = Config {
+            coherent,
+            ..Config::default()
+        };
+        let Some(mut machine) = prepared(body, config) else {
+            return;
+        };
+        machine.enable(0, u32::MAX);
+        let start = Instant::now();
+        let halt = machine.run_threads(&mut Schedule::default(), INSTRUCTIONS);
+        let time = start.elapsed().as_secs_f64();
+        assert_eq!(halt, Halt::StepLimit, "{name}");
         best = best.min(time);
     }
     let rate = INSTRUCTIONS as f64 / best / 1e6;
@@ -47,7 +71,9 @@ fn measure_steps(name: &str, body: &[u32]) {
     const STEPS: usize = 8_000_000;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let Some(mut machine) = prepared(body) else { return };
+        let Some(mut machine) = prepared(body, Config::default()) else {
+            return;
+        };
         let start = Instant::now();
         for k in 0..STEPS {
             let step = machine.step(k % THREADS);
@@ -60,8 +86,8 @@ fn measure_steps(name: &str, body: &[u32]) {
 }
 
 /// A machine at a loop of `body` in every thread.
-fn prepared(body: &[u32]) -> Option<Machine> {
-    let mut machine = Machine::new(Config::default());
+fn prepared(body: &[u32], config: Config) -> Option<Machine> {
+    let mut machine = Machine::new(config);
     let mut words = body.to_vec();
     // s1 counts; the loop never ends within the limit.
     words.push(ri(5, 1, 1, 1));
@@ -148,6 +174,10 @@ fn main() {
     let mut spilled = vec![rr(16, 20, 1, 2, 3), mem(34, 20, 41, 64)];
     spilled.extend(memory);
     measure("loads and stores beside a spilled compare", &spilled);
+    measure_threads("integer mix, 8 threads", &mixed, true);
+    measure_threads("loads and stores, 8 threads", &memory, true);
+    measure_threads("loads and stores, 8 threads, data cache", &memory, false);
+    measure_threads("integer vectors, 8 threads, data cache", &vector, false);
     measure_steps("integer mix, step by step", &mixed);
     measure_steps("loads and stores, step by step", &memory);
     measure_steps("integer vectors, step by step", &vector);
