@@ -143,7 +143,7 @@ block0(v0: i32, v1: i32, v2: i32):
     brif v5, block1, block2
 block1:
     v6 = iconst.i32 0x40000001
-    v7 = load.i32 v6
+    v7 = load.i32 aligned v6
     return v7
 block2:
     v8 = icmp eq v3, v2
