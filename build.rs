@@ -14,6 +14,7 @@ const RULES: &[&str] = &[
     "isle/calls.isle",
     "isle/wide.isle",
     "isle/float.isle",
+    "isle/vector.isle",
 ];
 
 fn main() -> ExitCode {

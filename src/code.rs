@@ -6,8 +6,11 @@ use std::collections::HashMap;
 /// Machine code of one function.
 #[derive(Clone, Debug, Default)]
 pub struct CompiledCode {
-    /// Instruction words, little-endian; a multiple of four bytes.
+    /// Instruction words, little-endian, and constants behind them; a multiple of four bytes. If there are constants, the code
+    /// has to be aligned to 64 bytes.
     pub bytes: Vec<u8>,
+    /// Where the instructions end and the constants begin, aligned to 64 bytes if there are any.
+    pub pool_start: u32,
     /// Places in `bytes` that wait for the address of a symbol, by rising offset.
     pub relocs: Vec<Reloc>,
     /// Instructions that may stop the thread on purpose, by rising offset.

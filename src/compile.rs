@@ -47,6 +47,7 @@ pub(crate) fn run(
     let mut items = emit::expand::expand(&vcode, &output, &frame, isa);
     if isa.flags().opt_level() != OptLevel::None {
         emit::copies::run(&mut items, registers, pinned);
+        emit::masks::run(&mut items);
         emit::spread::run(&mut items, registers, pinned);
         emit::schedule::run(&mut items);
     }

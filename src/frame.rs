@@ -158,17 +158,26 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
         touched.insert(Reg::S(SReg::FP));
     }
     let mut list: Vec<Reg> = Vec::new();
+    let results: Vec<Reg> = vcode.insts.iter().flat_map(results).collect();
     if registers == RegisterSet::PreserveAll {
         let scratch = crate::regalloc::clobbered(RegisterSet::PreserveAll);
         let mut extra: Vec<Reg> = touched
             .iter()
             .copied()
             .filter(|r| !scratch.contains(crate::inst::reg::to_preg(*r)))
-            .filter(|r| !npu_mc::cc::CALLEE_SAVED.contains(r))
+            .filter(|r| !npu_mc::cc::CALLEE_SAVED.contains(r) && !results.contains(r))
             .collect();
         extra.sort();
         list.extend(extra);
     }
     list.extend(npu_mc::cc::CALLEE_SAVED.iter().copied().filter(|r| touched.contains(r)));
     list
+}
+
+/// The registers that an instruction returns values in.
+fn results(inst: &crate::inst::MInst) -> Vec<Reg> {
+    match inst {
+        crate::inst::MInst::Return { uses } => uses.iter().map(|&(_, at)| at).collect(),
+        _ => Vec::new(),
+    }
 }

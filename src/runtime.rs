@@ -45,6 +45,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "convert_to_int128",
     "convert_width",
     "memory",
+    "lanes",
 ];
 
 /// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.
@@ -237,6 +238,8 @@ routines! {
     F16FromF32 = "__npu_f16_from_f32", 1 -> 1;
     /// Rounded to nearest even, once; upper bits of the result are zero.
     F16FromF64 = "__npu_f16_from_f64", 2 -> 1;
+    /// Copies to the first address from the second one as many bytes as the third word says, a multiple of four.
+    Copy = "__npu_copy", 3 -> 0;
 }
 
 impl Routine {
@@ -254,6 +257,46 @@ impl Routine {
             Self::ALL.iter().map(info).collect()
         });
         &all[self as usize]
+    }
+}
+
+/// A routine that calls another one, for scalars, on every lane of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneRoutine {
+    /// Of one vector.
+    One,
+    /// Of two.
+    Two,
+    /// Of three.
+    Three,
+}
+
+impl LaneRoutine {
+    /// The one for this many vectors, which are one to three.
+    pub fn of(vectors: usize) -> Self {
+        match vectors {
+            0 | 1 => Self::One,
+            2 => Self::Two,
+            _ => Self::Three,
+        }
+    }
+
+    /// Its name, without the `%` of CLIF.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::One => "__npu_lanes_1",
+            Self::Two => "__npu_lanes_2",
+            Self::Three => "__npu_lanes_3",
+        }
+    }
+
+    /// Where its arguments and its result are.
+    pub fn signature(self) -> SigInfo {
+        let mut sig = Signature::new(CallConv::Probestack);
+        sig.params.push(AbiParam::new(types::I32));
+        sig.params.resize(2 + self as usize, AbiParam::new(types::I32X16));
+        sig.returns.push(AbiParam::new(types::I32X16));
+        SigInfo::new(&sig, self.name()).unwrap_or_else(|_| SigInfo::empty())
     }
 }
 

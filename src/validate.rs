@@ -6,18 +6,20 @@ use crate::error::{CompileError, Refusal};
 use crate::frame;
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
+use crate::lower::vector::is_vector;
 use crate::settings::Atomics;
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef, StackSlot, Type, types,
+    AbiParam, ArgumentPurpose, Endianness, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef, StackSlot, Type,
+    types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 
 /// What to use instead of a type that is not covered.
-pub const TYPE_HELP: &str = "integers of 8 to 128 bits and floats of 16 to 128 bits are";
+pub const TYPE_HELP: &str = "integers of 8 to 128 bits, floats of 16 to 128 bits, i8x16, i16x16, i32x16 and f32x16 are";
 
 /// Whether values of the type are compiled.
 pub fn is_covered(ty: Type) -> bool {
-    ty.is_int() || ty.is_float()
+    ty.is_int() || ty.is_float() || is_vector(ty)
 }
 
 /// Checks the whole function.
@@ -102,6 +104,7 @@ fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
     }
     refuse_opcode(opcode, isa)
         .map(|help| (opcode.to_string(), help))
+        .or_else(|| refuse_big_endian(func, inst))
         .or_else(|| refuse_atomic(func, isa, inst))
         .or_else(|| refuse_callee(func, data))
         .or_else(|| refuse_global(func, data))
@@ -169,6 +172,25 @@ fn refuse_opcode(opcode: Opcode, isa: &Isa) -> Option<Option<&'static str>> {
         Opcode::Debugtrap => Some("there is no breakpoint to go on from; use trap"),
         Opcode::DynamicStackAddr => Some("use a stack slot of fixed size"),
         _ => return None,
+    })
+}
+
+/// Vectors are in memory as the machine has them.
+fn refuse_big_endian(func: &Function, inst: Inst) -> Option<Reason> {
+    let data = &func.dfg.insts[inst];
+    let big = func.dfg.mem_flags[data.memflags()?].explicit_endianness() == Some(Endianness::Big);
+    let values = func
+        .dfg
+        .inst_values(inst)
+        .chain(func.dfg.inst_results(inst).iter().copied());
+    let ty = values
+        .map(|value| func.dfg.value_type(value))
+        .find(|&ty| is_vector(ty))?;
+    big.then(|| {
+        (
+            format!("{}.{ty} in big-endian order", data.opcode()),
+            Some("use the flag little"),
+        )
     })
 }
 

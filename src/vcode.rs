@@ -4,6 +4,7 @@
 //! block ends in exactly one branch or exit; no edge is critical; every virtual register is defined once.
 
 use crate::abi::limit::StackLimit;
+use crate::inst::LANES;
 use crate::inst::{
     MInst,
     operands::OperandVisitor,
@@ -72,6 +73,8 @@ pub struct VCode {
     pub incoming_args: u32,
     /// Size and alignment of the areas that lowering reserved in the frame.
     pub locals: Vec<(u32, u32)>,
+    /// Vectors that stand behind the code.
+    pub pool: Vec<[u32; LANES]>,
     /// Bytes of stack arguments that its tail calls need at most, rounded up to the alignment of the stack.
     pub tail_args: u32,
     /// Whether the function calls anything and goes on afterwards.

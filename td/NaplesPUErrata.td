@@ -31,7 +31,7 @@ def ErratumVectorWriteTo59 : Erratum<"vector_write_to_59"> {
 def ErratumHalfWriteToMask : Erratum<"half_write_to_mask"> {
   let Summary = "moveih rm clears the lane mask.";
   let Effect = "The mask takes the low half of the result bus, which is 0, while rm itself keeps its low half.";
-  let WorkAround = "rm is written by move_i32 alone.";
+  let WorkAround = "rm is written as a whole: by move_i32 and movei.";
   let Reference = "microarch.md 4.2; isa-abi.md 9.4 item 48";
 }
 
@@ -80,7 +80,7 @@ def ErratumItofCarry : Erratum<"itof_carry"> {
 def ErratumPackedVectorLoads : Erratum<"packed_vector_loads"> {
   let Summary = "Vector loads of bytes and half-words from main memory read the wrong bytes.";
   let Effect = "Lane i gets the low byte or half of word i of the cache line instead of element i.";
-  let WorkAround = "load_v16i8, load_v16i16 and their unsigned forms are not used; lanes are assembled from word loads.";
+  let WorkAround = "load_v16i8, load_v16i16 and their unsigned forms are not used; the words of the line are loaded, shuffled to their lanes and shifted.";
   let Reference = "microarch.md 4.3; isa-abi.md 4.2";
 }
 

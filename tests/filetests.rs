@@ -9,12 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Files that are refused, because of types that are not compiled.
-const REFUSED: &[&str] = &[
-    "corpus/dot_v16",
-    "corpus/mandelbrot_v16",
-    "corpus/matmul_v16",
-    "corpus/saxpy_v16",
-];
+const REFUSED: &[&str] = &[];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();

@@ -8,7 +8,7 @@ use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, MInst};
 use crate::lower::{InstOutput, Lower, ValueRegs, isle};
 use crate::regalloc::{RegisterSet, clobbered};
-use crate::runtime::Routine;
+use crate::runtime::{LaneRoutine, Routine};
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
@@ -266,6 +266,22 @@ fn push_call(
         clobbers,
         popped,
     })));
+}
+
+/// Calls a routine that calls the one at the address, for scalars, on every lane; gives its result.
+pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, args: &[Reg]) -> Reg {
+    let info = routine.signature();
+    let in_reg = |places: &super::sig::Places| match places.first() {
+        Some(&Place::Reg(reg)) => Some(reg),
+        _ => None,
+    };
+    let result = Reg::Virtual(ctx.new_vreg(RegClass::Vector));
+    let at = info.args.iter().filter_map(in_reg);
+    let uses = std::iter::once(address).chain(args.iter().copied()).zip(at).collect();
+    let defs = info.rets.iter().filter_map(in_reg).map(|at| (result, at)).collect();
+    let dest = CallDest::Near(RelocTarget::Runtime(routine.name()));
+    push_call(ctx, dest, uses, defs, RegisterSet::PreserveAll, 0);
+    result
 }
 
 /// Calls a routine of the runtime; gives its results. Both lists are as long as [`Routine::words`] says.

@@ -60,6 +60,8 @@ fn value_type(ty: Type) -> Option<ValueType> {
         types::I128 | types::F128 => ValueType::I128,
         types::F32 => ValueType::F32,
         types::F64 => ValueType::F64,
+        types::I8X16 => ValueType::V16I8,
+        types::I16X16 => ValueType::V16I16,
         types::I32X16 => ValueType::V16I32,
         types::F32X16 => ValueType::V16F32,
         _ => return None,

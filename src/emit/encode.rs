@@ -2,12 +2,12 @@
 
 use super::{CallKind, Fixup, Item, Items, Label};
 use crate::code::{
-    CompiledCode, DebugTags, LabelRange, Reloc, SrcLocRange, StackMap, StackMapEntry, TagPosition, Trap,
+    CompiledCode, DebugTags, LabelRange, Reloc, RelocTarget, SrcLocRange, StackMap, StackMapEntry, TagPosition, Trap,
 };
 use crate::error::CompileError;
 use crate::frame::Frame;
 use cranelift_codegen::ir::{self, Function};
-use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use npu_mc::{Inst, Operand};
 
 /// Byte offset of an instruction.
@@ -29,6 +29,7 @@ pub fn encode(items: &Items, frame: &Frame, func: &Function) -> Result<CompiledC
         block_starts: items.blocks.iter().map(|&b| offset(items.position(b))).collect(),
         ..CompiledCode::default()
     };
+    code.pool_start = offset(items.list.len()).next_multiple_of(VECTOR_SLOT);
     for (index, item) in items.list.iter().enumerate() {
         let inst = resolve(items, index, item);
         let word = npu_mc::encode(&inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))?;
@@ -39,6 +40,14 @@ pub fn encode(items: &Items, frame: &Frame, func: &Function) -> Result<CompiledC
                 kind: *kind,
                 target: target.clone(),
                 addend: *addend,
+            });
+        }
+        if let Fixup::Pool { kind, index: vector } = item.fixup {
+            code.relocs.push(Reloc {
+                offset: offset(index),
+                kind,
+                target: RelocTarget::Function,
+                addend: i64::from(code.pool_start) + i64::from(vector) * i64::from(VECTOR_SLOT),
             });
         }
         if let Some(trap) = item.trap {
@@ -57,6 +66,19 @@ pub fn encode(items: &Items, frame: &Frame, func: &Function) -> Result<CompiledC
             code.insts.push((offset(index), item.origin.inst));
         }
     }
+    if items.pool.is_empty() {
+        code.pool_start = offset(items.list.len());
+    } else {
+        let nop = npu_mc::encode(&Inst::new(npu_mc::Opcode::NOP, []));
+        let nop = nop
+            .map_err(|error| CompileError::TooLarge(error.to_string()))?
+            .to_le_bytes();
+        while code.bytes.len() < code.pool_start as usize {
+            code.bytes.extend_from_slice(&nop);
+        }
+        code.bytes
+            .extend(items.pool.iter().flatten().flat_map(|lane| lane.to_le_bytes()));
+    }
     record_sequence_points(&mut code, items, func);
     record_labels(&mut code, items);
     Ok(code)
@@ -69,7 +91,7 @@ fn resolve(items: &Items, index: usize, item: &Item) -> Inst {
         to - i64::from(offset(index)) - i64::from(after)
     };
     let immediate = match item.fixup {
-        Fixup::None | Fixup::Reloc { .. } => return item.inst,
+        Fixup::None | Fixup::Reloc { .. } | Fixup::Pool { .. } => return item.inst,
         Fixup::Branch(target) | Fixup::TableEntry { target, .. } => distance(target, 0),
         Fixup::FarHigh { target, after } => distance(target, after) >> 16 & 0xffff,
         Fixup::FarLow { target, after } => distance(target, after) & 0xffff,

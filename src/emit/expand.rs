@@ -8,7 +8,7 @@ use crate::code::RelocTarget;
 use crate::frame::Frame;
 use crate::inst::operands::OperandVisitor;
 use crate::inst::reg::{Reg, from_preg};
-use crate::inst::{AMode, CallDest, Cond, MInst, SelectWord, Srcs};
+use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst, SelectWord, Srcs};
 use crate::isa::Isa;
 use crate::regalloc::spill_unit;
 use crate::vcode::{Origin, VCode};
@@ -24,6 +24,12 @@ use std::collections::BTreeMap;
 
 /// Registers that the trap sequence overwrites beside `tr`; the thread stops there.
 const TRAP_SCRATCH: [u8; 2] = [48, 49];
+
+/// The two instructions that make an address, and what the linker does to them.
+const HALVES: [(Opcode, RelocKind); 2] = [
+    (Opcode::LEAH, RelocKind::AbsHighLea),
+    (Opcode::LEAL, RelocKind::AbsLowLea),
+];
 
 /// How many empty blocks in a row are skipped at once.
 const MAX_EMPTY_CHAIN: usize = 64;
@@ -43,6 +49,7 @@ pub fn expand(vcode: &VCode, output: &Output, frame: &Frame, isa: &Isa) -> Items
         origin: Origin::default(),
     };
     e.run(output);
+    e.items.pool = vcode.pool.clone();
     e.items
 }
 
@@ -319,11 +326,22 @@ impl Expander<'_> {
         }
     }
 
+    /// The same word in every lane.
+    fn splat(&mut self, dst: npu_mc::Reg, value: u32) {
+        let dst = Operand::from(dst);
+        let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
+        if value == u32::MAX {
+            self.op(Opcode::ORVVI_U, [dst, dst, Operand::Imm(-1)]);
+            return;
+        }
+        self.op(Opcode::MOVEIVI_U, [dst, half(value)]);
+        if value >> 16 != 0 {
+            self.op(Opcode::MOVEIHVI_U, [dst, half(value >> 16)]);
+        }
+    }
+
     pub(super) fn symbol(&mut self, dst: npu_mc::Reg, target: &RelocTarget, addend: i64) {
-        for (op, kind) in [
-            (Opcode::LEAH, RelocKind::AbsHighLea),
-            (Opcode::LEAL, RelocKind::AbsLowLea),
-        ] {
+        for (op, kind) in HALVES {
             let fixup = Fixup::Reloc {
                 kind,
                 target: target.clone(),
@@ -347,7 +365,32 @@ impl Expander<'_> {
                 self.access(*op, real(*src), base, offset);
             }
             MInst::Move { dst, src } => self.move_reg(real(*dst), real(*src)),
-            MInst::Const { dst, value } => self.constant(real(*dst), *value),
+            MInst::Const { dst, value } => match real(*dst) {
+                dst @ npu_mc::Reg::S(_) => self.constant(dst, *value),
+                dst @ npu_mc::Reg::V(_) => self.splat(dst, *value),
+            },
+            MInst::PoolLoad { dst, index } => {
+                for (op, kind) in HALVES {
+                    let fixup = Fixup::Pool { kind, index: *index };
+                    self.push(Inst::new(op, [real(Reg::SCRATCH).into(), Operand::Imm(0)]), fixup);
+                }
+                self.access(load_op(RegClass::Vector), real(*dst), Reg::SCRATCH, 0);
+            }
+            MInst::Masked {
+                mask,
+                op,
+                dst,
+                srcs,
+                imm,
+            } => {
+                let rm = real(Reg::MASK).into();
+                match *mask {
+                    LaneMask::Reg(reg) => self.op(Opcode::MOVE_SS_32, [rm, real(reg).into()]),
+                    LaneMask::Lanes(lanes) => self.op(Opcode::MOVEISI, [rm, i32::from(lanes).into()]),
+                }
+                self.plain(*op, Some(*dst), srcs, *imm);
+                self.op(Opcode::MOVEISI, [rm, i32::from(ALL_LANES).into()]);
+            }
             MInst::SymbolAddr { dst, target, addend } => self.symbol(real(*dst), target, *addend),
             MInst::Address { dst, addr } => {
                 let (base, offset) = self.resolve(*addr);

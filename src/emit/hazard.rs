@@ -10,6 +10,7 @@
 //! `nop`.
 
 use super::labels::{self, Reordered};
+use super::masks::obeys_mask;
 use super::{CallKind, Fixup, Item, Items};
 use crate::inst::reg::Reg;
 use npu_mc::machine::LOST_RESULT;
@@ -79,9 +80,14 @@ fn can_exchange(list: &[Item], is_target: &[bool], branch: usize) -> bool {
     if !matches!(first.fixup, Fixup::None) {
         return false;
     }
+    let uses = |inst: &Inst| {
+        let mask = Reg::MASK.as_real().filter(|_| obeys_mask(inst));
+        inst.uses().chain(mask).collect::<Vec<_>>()
+    };
     let touches = |a: &Inst, b: &Inst| {
-        a.defs().any(|def| b.uses().chain(b.defs()).any(|other| other == def))
-            || a.uses().any(|u| b.defs().any(|d| d == u))
+        a.defs()
+            .any(|def| uses(b).into_iter().chain(b.defs()).any(|other| other == def))
+            || uses(a).into_iter().any(|u| b.defs().any(|d| d == u))
     };
     let memory = |inst: &Inst| {
         let flags = inst.desc().flags;

@@ -13,12 +13,14 @@ pub mod entry;
 pub mod expand;
 pub mod hazard;
 pub mod labels;
+pub mod masks;
 pub mod print;
 pub mod relax;
 pub mod schedule;
 pub mod spread;
 
 use crate::code::RelocTarget;
+use crate::inst::LANES;
 use crate::vcode::Origin;
 use cranelift_codegen::ir::{self, TrapCode};
 use npu_mc::reloc::Reloc as RelocKind;
@@ -54,6 +56,13 @@ pub enum Fixup {
         target: Label,
         /// Bytes from this instruction to the one that adds the distance to its own address.
         after: u32,
+    },
+    /// The linker, with the address of a vector behind the code.
+    Pool {
+        /// Relocation type.
+        kind: RelocKind,
+        /// Which vector.
+        index: u32,
     },
     /// The linker.
     Reloc {
@@ -106,6 +115,8 @@ pub struct Items {
     pub blocks: Vec<Label>,
     /// Where labelled values are.
     pub places: Vec<labels::Stretch>,
+    /// Vectors that stand behind the code.
+    pub pool: Vec<[u32; LANES]>,
     /// Where the sequence points with debug tags are.
     pub sequence_points: Vec<(Label, ir::Inst)>,
 }

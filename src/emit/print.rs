@@ -32,6 +32,8 @@ impl CompiledCode {
     }
 
     fn lines(&self, mut line: impl FnMut(u32, [u8; 4], String)) {
+        let code = self.pool_start as usize;
+        let is_pool = |offset: u32| offset as usize >= code;
         for (index, chunk) in self.bytes.chunks_exact(INSTRUCTION_SIZE as usize).enumerate() {
             let bytes = [chunk[0], chunk[1], chunk[2], chunk[3]];
             let offset = u32::try_from(index)
@@ -39,8 +41,8 @@ impl CompiledCode {
                 .saturating_mul(INSTRUCTION_SIZE);
             let word = u32::from_le_bytes(bytes);
             let text = match npu_mc::decode(word) {
-                Ok(inst) => inst.to_string(),
-                Err(_) => format!(".long {word:#010x}"),
+                Ok(inst) if !is_pool(offset) => inst.to_string(),
+                _ => format!(".long {word:#010x}"),
             };
             line(offset, bytes, text);
         }

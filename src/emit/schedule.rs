@@ -5,6 +5,7 @@
 //! branch or an instruction with effects of its own; branches keep their places.
 
 use super::labels::{self, Reordered};
+use super::masks::obeys_mask;
 use super::{Item, Items};
 use crate::inst::reg::Reg as Operand;
 use npu_mc::{Inst, Reg};
@@ -47,7 +48,7 @@ pub fn run(items: &mut Items) {
 }
 
 /// Whether an instruction keeps its place, and so does everything on its two sides.
-fn is_fixed(list: &[Item], index: usize) -> bool {
+pub(super) fn is_fixed(list: &[Item], index: usize) -> bool {
     let item = &list[index];
     let flags = item.inst.desc().flags;
     flags.is_branch()
@@ -161,7 +162,8 @@ fn dependencies(region: &[Item]) -> Vec<Node> {
     let mut accesses: Vec<Access> = Vec::new();
     for (index, item) in region.iter().enumerate() {
         let inst = &item.inst;
-        for used in inst.uses() {
+        let mask = Operand::MASK.as_real().filter(|_| obeys_mask(inst));
+        for used in inst.uses().chain(mask) {
             if let Some(&def) = last_def.get(&used) {
                 add_edge(&mut nodes, def, index, latency(&region[def].inst));
             }

@@ -61,6 +61,26 @@ pub enum MInst {
         /// The value.
         value: u32,
     },
+    /// `dst` := a vector of the function's pool.
+    PoolLoad {
+        /// The register written.
+        dst: Reg,
+        /// Which vector.
+        index: u32,
+    },
+    /// One operation on the lanes of a mask: sets `rm`, works, and sets `rm` to all ones again.
+    Masked {
+        /// The lanes.
+        mask: LaneMask,
+        /// The masked form of the instruction.
+        op: Opcode,
+        /// The register written.
+        dst: Reg,
+        /// The registers read; the old value of the other lanes comes last.
+        srcs: Srcs,
+        /// The immediate operand; 0 if it has none.
+        imm: i32,
+    },
     /// `dst` := the address of a symbol.
     SymbolAddr {
         /// The register written.
@@ -152,6 +172,21 @@ pub enum MInst {
     SequencePoint,
     /// Nothing.
     Nop,
+}
+
+/// Lanes of a vector register.
+pub const LANES: usize = 16;
+
+/// All of them, as a mask.
+pub const ALL_LANES: u16 = u16::MAX;
+
+/// A bit a lane. Upper bits mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneMask {
+    /// In a scalar register.
+    Reg(Reg),
+    /// These lanes.
+    Lanes(u16),
 }
 
 /// One word of a select.

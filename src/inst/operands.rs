@@ -3,7 +3,7 @@
 //! One function says it once: register allocation collects the constraints through it, and the registers that were
 //! chosen are written back through it in the same order.
 
-use super::{AMode, CallDest, MInst, reg::Reg};
+use super::{AMode, CallDest, LaneMask, MInst, reg::Reg};
 use crate::abi::sig::free_at_entry;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos, PReg};
 
@@ -77,6 +77,18 @@ impl MInst {
                 use_reg(v, src);
                 def_reg(v, dst);
             }
+            Self::Masked { mask, dst, srcs, .. } => {
+                for src in srcs.iter_mut() {
+                    use_reg(v, src);
+                }
+                let last = srcs.len().saturating_sub(1);
+                if let LaneMask::Reg(mask) = mask {
+                    use_reg(v, mask);
+                }
+                let index = srcs[..last].iter().filter(|r| is_visited(**r)).count();
+                v.operand(dst, OperandConstraint::Reuse(index), OperandKind::Def, OperandPos::Late);
+            }
+            Self::PoolLoad { dst, .. } => def_reg(v, dst),
             Self::Const { dst, .. } | Self::SymbolAddr { dst, .. } | Self::ReturnAddress { dst } => def_reg(v, dst),
             Self::Address { dst, addr } => {
                 address(v, addr);

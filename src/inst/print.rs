@@ -1,6 +1,6 @@
 //! VCode as text, before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
 
-use super::{AMode, CallDest, Cond, MInst, SelectWord};
+use super::{AMode, CallDest, Cond, LaneMask, MInst, SelectWord};
 use crate::code::RelocTarget;
 use std::fmt;
 
@@ -63,6 +63,29 @@ impl fmt::Display for MInst {
             Self::Store { op, src, addr } => write!(f, "{} {src}, {addr}", op.desc().mnemonic),
             Self::Move { dst, src } => write!(f, "move {dst}, {src}"),
             Self::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
+            Self::PoolLoad { dst, index } => write!(f, "pool {dst}, {index}"),
+            Self::Masked {
+                mask,
+                op,
+                dst,
+                srcs,
+                imm,
+            } => {
+                let desc = op.desc();
+                write!(f, "{}", desc.mnemonic)?;
+                match mask {
+                    LaneMask::Reg(reg) => write!(f, " [{reg}]")?,
+                    LaneMask::Lanes(lanes) => write!(f, " [{lanes:#06x}]")?,
+                }
+                write!(f, " {dst}")?;
+                for src in srcs {
+                    write!(f, ", {src}")?;
+                }
+                if desc.operands.len() > srcs.len() {
+                    write!(f, ", {imm}")?;
+                }
+                Ok(())
+            }
             Self::SymbolAddr { dst, target, addend: 0 } => write!(f, "symbol {dst}, {target}"),
             Self::SymbolAddr { dst, target, addend } => write!(f, "symbol {dst}, {target}{addend:+}"),
             Self::Address { dst, addr } => write!(f, "address {dst}, {addr}"),

@@ -34,6 +34,9 @@ impl Reg {
     /// carries the trap code only once a thread is about to stop.
     pub const SCRATCH: Self = Self::scalar(SReg::TR);
 
+    /// The lane mask.
+    pub const MASK: Self = Self::scalar(SReg::RM);
+
     /// The program counter, which reads as the address of the reading instruction.
     pub const PC: Self = Self::scalar(SReg::PC);
 

@@ -4,38 +4,62 @@
 //! definition, placed in front of the first of them; a constant nobody has asked for in a while is defined at once, so
 //! that it does not occupy a register over a long stretch.
 
+use crate::inst::MInst;
+use crate::inst::reg::Reg;
 use regalloc2::VReg;
 use rustc_hash::FxHashMap;
 
 /// How many machine instructions may lie between two users that share a definition.
 const WINDOW: usize = 48;
 
+/// A constant in a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Constant {
+    /// A word.
+    Scalar(u32),
+    /// A vector with the same word in every lane.
+    Splat(u32),
+    /// A vector of the function's pool.
+    Lanes(u32),
+}
+
+impl Constant {
+    /// The instruction that makes it.
+    pub fn define(self, reg: VReg) -> MInst {
+        let dst = Reg::Virtual(reg);
+        match self {
+            Self::Scalar(value) | Self::Splat(value) => MInst::Const { dst, value },
+            Self::Lanes(index) => MInst::PoolLoad { dst, index },
+        }
+    }
+}
+
 /// Constants with the register promised and the position of the latest request.
 #[derive(Debug, Default)]
 pub struct ConstantPool {
-    pending: FxHashMap<u32, (VReg, usize)>,
+    pending: FxHashMap<Constant, (VReg, usize)>,
 }
 
 impl ConstantPool {
     /// The register of a pending constant, whose latest use is now at `position`.
-    pub fn get(&mut self, value: u32, position: usize) -> Option<VReg> {
+    pub fn get(&mut self, value: Constant, position: usize) -> Option<VReg> {
         let (reg, last) = self.pending.get_mut(&value)?;
         *last = position;
         Some(*reg)
     }
 
     /// Promises `reg` for the constant.
-    pub fn insert(&mut self, value: u32, reg: VReg, position: usize) {
+    pub fn insert(&mut self, value: Constant, reg: VReg, position: usize) {
         self.pending.insert(value, (reg, position));
     }
 
     /// Removes and returns the constants that nobody asked for lately, in a fixed order.
-    pub fn take_older_than(&mut self, position: usize) -> Vec<(u32, VReg)> {
+    pub fn take_older_than(&mut self, position: usize) -> Vec<(Constant, VReg)> {
         if self.pending.is_empty() {
             return Vec::new();
         }
         let limit = position.saturating_sub(WINDOW);
-        let mut old: Vec<(u32, VReg)> = self
+        let mut old: Vec<(Constant, VReg)> = self
             .pending
             .iter()
             .filter(|(_, (_, last))| *last < limit)
@@ -49,8 +73,8 @@ impl ConstantPool {
     }
 
     /// Removes and returns all pending constants, in a fixed order.
-    pub fn take_all(&mut self) -> Vec<(u32, VReg)> {
-        let mut all: Vec<(u32, VReg)> = self.pending.drain().map(|(value, (reg, _))| (value, reg)).collect();
+    pub fn take_all(&mut self) -> Vec<(Constant, VReg)> {
+        let mut all: Vec<(Constant, VReg)> = self.pending.drain().map(|(value, (reg, _))| (value, reg)).collect();
         all.sort_by_key(|(_, reg)| reg.vreg());
         all
     }

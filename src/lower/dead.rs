@@ -79,6 +79,8 @@ fn result(inst: &MInst) -> Option<Reg> {
         | MInst::Move { dst, .. }
         | MInst::SymbolAddr { dst, .. }
         | MInst::Address { dst, .. }
+        | MInst::PoolLoad { dst, .. }
+        | MInst::Masked { dst, .. }
         | MInst::ReturnAddress { dst }
         // Arguments and results in memory, which are there.
         | MInst::Load { dst, addr: AMode::Incoming { .. } | AMode::Local { .. }, .. } => Some(*dst),

@@ -5,6 +5,7 @@
 //! loop, level by level. A loop that calls keeps its constants: a register that survives the call would have to be saved
 //! or spilled, which costs as much as making the constant again.
 
+use super::constants::Constant;
 use super::order::{BlockOrder, LoweredBlock};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{self, Block};
@@ -21,7 +22,7 @@ pub struct Hoist {
     /// For each block of the order the loop that its constants leave, and the block in front of it.
     exits: Vec<Option<(Loop, usize)>>,
     /// Constants waiting for the block in front of their loop, by its place in the order.
-    waiting: FxHashMap<usize, Vec<(u32, VReg)>>,
+    waiting: FxHashMap<usize, Vec<(Constant, VReg)>>,
     spent: FxHashMap<Loop, usize>,
 }
 
@@ -83,7 +84,7 @@ impl Hoist {
 
     /// Takes over a constant promised as `reg` in the block. Gives the register that has it instead, if another block of
     /// the loop asked for it, or nothing if the constant has to stay.
-    pub fn take(&mut self, block: usize, value: u32, reg: VReg) -> Option<VReg> {
+    pub fn take(&mut self, block: usize, value: Constant, reg: VReg) -> Option<VReg> {
         let (inside, before) = (*self.exits.get(block)?)?;
         let waiting = self.waiting.entry(before).or_default();
         if let Some(&(_, known)) = waiting.iter().find(|(known, _)| *known == value) {
@@ -99,7 +100,7 @@ impl Hoist {
     }
 
     /// The constants to be made in the block.
-    pub fn arrivals(&mut self, block: usize) -> Vec<(u32, VReg)> {
+    pub fn arrivals(&mut self, block: usize) -> Vec<(Constant, VReg)> {
         self.waiting.remove(&block).unwrap_or_default()
     }
 }

@@ -16,6 +16,7 @@ pub mod float;
 pub mod hoist;
 pub mod isle;
 pub mod order;
+pub mod vector;
 pub mod wide;
 pub mod words;
 
@@ -27,7 +28,7 @@ use crate::isa::Isa;
 use crate::runtime;
 use crate::spaces::{self, Space};
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
-use constants::ConstantPool;
+use constants::{Constant, ConstantPool};
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{self, Function, Inst, Opcode, Type, Value, ValueDef, ValueLabelAssignments, types};
@@ -78,7 +79,7 @@ pub fn registers_of(ty: Type) -> Option<(RegClass, u8)> {
         types::I8 | types::I16 | types::I32 | types::F16 | types::F32 => Some((RegClass::Int, 1)),
         types::I64 | types::F64 => Some((RegClass::Int, 2)),
         types::I128 | types::F128 => Some((RegClass::Int, 4)),
-        _ if ty.is_vector() && ty.lane_count() == 16 && ty.lane_bits() <= 32 => Some((RegClass::Vector, 1)),
+        types::I8X16 | types::I16X16 | types::I32X16 | types::F32X16 => Some((RegClass::Vector, 1)),
         _ => None,
     }
 }
@@ -103,6 +104,8 @@ pub struct Lower<'a> {
     lowered_uses: SecondaryMap<Value, u32>,
     /// Loads whose only user wants the value sign-extended to 32 bits.
     signed_loads: SecondaryMap<Value, bool>,
+    /// For values that compare lanes: the scalar register in which users want a bit a lane.
+    masks: SecondaryMap<Value, Option<VReg>>,
     aliases: Vec<VReg>,
     /// Instructions of the CLIF instruction at hand, in order.
     current: Vec<MInst>,
@@ -154,6 +157,7 @@ impl<'a> Lower<'a> {
             uses: SecondaryMap::with_capacity(func.dfg.num_values()),
             lowered_uses: SecondaryMap::with_capacity(func.dfg.num_values()),
             signed_loads: SecondaryMap::new(),
+            masks: SecondaryMap::new(),
             aliases: Vec::new(),
             current: Vec::new(),
             reversed: Vec::new(),
@@ -339,7 +343,7 @@ impl<'a> Lower<'a> {
                 .dfg
                 .inst_results(inst)
                 .iter()
-                .any(|&r| self.lowered_uses[r] > 0)
+                .any(|&r| self.lowered_uses[r] > 0 || self.masks[r].is_some())
     }
 
     fn lower_inst(&mut self, inst: Inst) -> Result<(), CompileError> {
@@ -428,13 +432,7 @@ impl<'a> Lower<'a> {
             match self.hoist.take(self.block, value, reg) {
                 Some(other) if other == reg => {}
                 Some(other) => self.aliases[reg.vreg()] = self.resolve(other),
-                None => self.reversed.push((
-                    MInst::Const {
-                        dst: Reg::Virtual(reg),
-                        value,
-                    },
-                    Origin::default(),
-                )),
+                None => self.reversed.push((value.define(reg), Origin::default())),
             }
         }
     }
@@ -457,35 +455,31 @@ impl<'a> Lower<'a> {
         }
         let position = self.reversed.len();
         for (value, reg) in self.constants.take_older_than(position) {
-            self.reversed.push((
-                MInst::Const {
-                    dst: Reg::Virtual(reg),
-                    value,
-                },
-                Origin::default(),
-            ));
+            self.reversed.push((value.define(reg), Origin::default()));
         }
     }
 
     fn flush_all_constants(&mut self) {
         for (value, reg) in self.constants.take_all() {
-            self.reversed.push((
-                MInst::Const {
-                    dst: Reg::Virtual(reg),
-                    value,
-                },
-                Origin::default(),
-            ));
+            self.reversed.push((value.define(reg), Origin::default()));
         }
     }
 
     /// A register with the constant, defined somewhere above the current instruction in its block.
     pub fn constant(&mut self, value: u32) -> VReg {
+        self.shared_constant(Constant::Scalar(value))
+    }
+
+    /// The same for constants of every kind.
+    pub fn shared_constant(&mut self, value: Constant) -> VReg {
         let position = self.reversed.len();
         if let Some(reg) = self.constants.get(value, position) {
             return reg;
         }
-        let reg = self.new_vreg(RegClass::Int);
+        let reg = self.new_vreg(match value {
+            Constant::Scalar(_) => RegClass::Int,
+            Constant::Splat(_) | Constant::Lanes(_) => RegClass::Vector,
+        });
         self.constants.insert(value, reg, position);
         reg
     }
@@ -524,6 +518,9 @@ impl<'a> Lower<'a> {
     pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
         let value = self.func.dfg.resolve_aliases(value);
         let regs = self.value_regs[value];
+        if let Some(lanes) = self.constant_vector(value) {
+            return ValueRegs::one(self.vector_constant(&lanes));
+        }
         if let (Some(constant), Some(ValueRegs { len, .. })) = (self.wide_constant(value), regs) {
             let bits = self.func.dfg.value_type(value).bits();
             if bits < 32 {

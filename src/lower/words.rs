@@ -351,7 +351,8 @@ fn simplify(op: Op, a: Word, b: Word) -> Option<Word> {
     }
 }
 
-fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
+/// What the operation gives for constants; `None` for operations that are not folded.
+pub fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
     Some(match op {
         Op::ADDSSS_32 => a.wrapping_add(b),
         Op::SUBSSS_32 => a.wrapping_sub(b),
@@ -368,6 +369,8 @@ fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
         Op::SLTUISSS_32 => u32::from(a < b),
         Op::SLTSISSS_32 => u32::from(a.cast_signed() < b.cast_signed()),
         Op::SGESISSS_32 => u32::from(a.cast_signed() >= b.cast_signed()),
+        Op::SGTSISSS_32 => u32::from(a.cast_signed() > b.cast_signed()),
+        Op::SGEUISSS_32 => u32::from(a >= b),
         Op::SGTUISSS_32 => u32::from(a > b),
         Op::SLEUISSS_32 => u32::from(a <= b),
         Op::SLESISSS_32 => u32::from(a.cast_signed() <= b.cast_signed()),

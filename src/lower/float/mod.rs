@@ -44,7 +44,8 @@ pub enum FloatOp {
 }
 
 impl FloatOp {
-    fn f32(self) -> Routine {
+    /// The routine for `f32`.
+    pub fn f32(self) -> Routine {
         match self {
             Self::Add => Routine::F32Add,
             Self::Sub => Routine::F32Sub,

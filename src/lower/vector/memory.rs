@@ -1,0 +1,204 @@
+//! Loads and stores of vectors.
+//!
+//! The hardware's own accesses want an address that is aligned to their size; what may be misaligned goes through an area of
+//! the frame. Vectors of bytes and half-words are packed in memory. Storing packs; loading reads the wrong elements (erratum
+//! `packed_vector_loads`), so the line that the vector is in is loaded as words, every lane gets the word that has its element,
+//! and shifts it down.
+
+use super::{Lanes, is_full};
+use crate::abi::call;
+use crate::inst::reg::Reg;
+use crate::inst::{AMode, MInst};
+use crate::lower::Lower;
+use crate::lower::words::{Word, Words};
+use crate::runtime::Routine;
+use cranelift_codegen::ir::{Endianness, MemFlags, Type, Value, types};
+use npu_mc::Opcode as Op;
+use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
+use regalloc2::RegClass;
+
+/// Bytes of a word.
+const WORD: u32 = npu_mc::machine::WORD_SLOT;
+
+/// How many elements of the type are in a word.
+fn per_word(ty: Type) -> u32 {
+    32 / ty.lane_bits()
+}
+
+/// Bytes that a vector of the type has in memory.
+fn size(ty: Type) -> u32 {
+    ty.bytes()
+}
+
+/// Whether an access can be one of the hardware's.
+fn is_plain(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
+    u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_plain_access(flags, pointer, offset, bytes))
+}
+
+fn is_covered(ctx: &Lower<'_>, flags: MemFlags) -> bool {
+    let big = ctx.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big);
+    ctx.is_main_memory(flags) && !big
+}
+
+fn load_op(ty: Type) -> Op {
+    match ty {
+        types::I8X16 => Op::LV32BUMainmem_U,
+        types::I16X16 => Op::LV32SUMainmem_U,
+        _ => Op::LV32WMainmem_U,
+    }
+}
+
+fn store_op(ty: Type) -> Op {
+    match ty {
+        types::I8X16 => Op::SV32BMainmem_U,
+        types::I16X16 => Op::SV32SMainmem_U,
+        _ => Op::SV32WMainmem_U,
+    }
+}
+
+fn emit_load(ctx: &mut Lower<'_>, op: Op, addr: AMode) -> Lanes {
+    let dst = Reg::Virtual(ctx.new_vreg(RegClass::Vector));
+    ctx.emit(MInst::Load { op, dst, addr });
+    Lanes::Reg(dst)
+}
+
+/// A register with the address.
+fn address_reg(ctx: &mut Lower<'_>, addr: AMode) -> Reg {
+    if let AMode::Reg { base, offset: 0 } = addr {
+        return base;
+    }
+    let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
+    ctx.emit(MInst::Address { dst, addr });
+    dst
+}
+
+/// A place in the frame for one vector.
+fn area(ctx: &mut Lower<'_>) -> AMode {
+    let area = u32::try_from(ctx.vcode.locals.len()).unwrap_or(u32::MAX);
+    ctx.vcode.locals.push((VECTOR_SLOT, VECTOR_SLOT));
+    AMode::Local { area, offset: 0 }
+}
+
+/// Copies some bytes.
+fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
+    let bytes = Reg::Virtual(ctx.constant(bytes));
+    call::routine(ctx, Routine::Copy, &[to, from, bytes]);
+}
+
+/// A vector at `pointer` + `offset`. `None` if the access is not in main memory.
+pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Option<Lanes> {
+    if !is_covered(ctx, flags) {
+        return None;
+    }
+    let packed = !is_full(ty) && ctx.isa.has_erratum("packed_vector_loads");
+    if !is_plain(ctx, ty, flags, pointer, offset) {
+        let from = ctx.address(pointer, offset, WORD);
+        let from = address_reg(ctx, from);
+        let area = area(ctx);
+        let to = address_reg(ctx, area);
+        copy(ctx, to, from, size(ty));
+        return Some(if packed {
+            unpack(ctx, ty, area, Word::ZERO)
+        } else {
+            emit_load(ctx, load_op(ty), area)
+        });
+    }
+    if !packed {
+        let addr = ctx.address(pointer, offset, WORD);
+        return Some(emit_load(ctx, load_op(ty), addr));
+    }
+    let in_line = CACHE_LINE.cast_signed() - 1;
+    if ctx.known_alignment(pointer) >= u64::from(CACHE_LINE) {
+        // The place in the line is known.
+        let addr = ctx.address(pointer, offset & !in_line, WORD);
+        let first = (offset & in_line).cast_unsigned() / WORD;
+        return Some(unpack(ctx, ty, addr, Word::Const(first)));
+    }
+    let addr = ctx.address(pointer, offset, WORD);
+    let addr = Word::Reg(address_reg(ctx, addr));
+    let base = ctx.binary(Op::ANDSSS_32, addr, Word::Const(!in_line.cast_unsigned()));
+    let base = ctx.reg(base);
+    let word = ctx.binary(Op::SRLSSS_32, addr, Word::Const(WORD.trailing_zeros()));
+    let first = ctx.binary(Op::ANDSSS_32, word, Word::Const(CACHE_LINE / WORD - 1));
+    Some(unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first))
+}
+
+/// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.
+fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
+    let line = emit_load(ctx, Op::LV32WMainmem_U, line);
+    let (count, bits) = (per_word(ty), ty.lane_bits());
+    let index = match first {
+        Word::Const(first) => ctx.each_lane(|lane| first + lane / count),
+        Word::Reg(first) => {
+            let within = ctx.each_lane(|lane| lane / count);
+            ctx.vector_op(Op::ADDVVV_U_32, within, Lanes::Scalar(first))
+        }
+    };
+    let srcs = [ctx.vector_reg(line), ctx.vector_reg(index)];
+    let words = Lanes::Reg(ctx.emit_op(Op::SHUFFLEI_32, &srcs, 0, RegClass::Vector));
+    let distance = ctx.each_lane(|lane| lane % count * bits);
+    ctx.vector_op(Op::SRLVVV_U_32, words, distance)
+}
+
+/// Stores a vector at `pointer` + `offset`. `None` if the access is not in main memory.
+pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) -> Option<()> {
+    if !is_covered(ctx, flags) {
+        return None;
+    }
+    let lanes = ctx.lanes(value);
+    let src = ctx.vector_reg(lanes);
+    let op = store_op(ty);
+    if is_plain(ctx, ty, flags, pointer, offset) {
+        let addr = ctx.address(pointer, offset, WORD);
+        ctx.emit(MInst::Store { op, src, addr });
+        return Some(());
+    }
+    let area = area(ctx);
+    ctx.emit(MInst::Store { op, src, addr: area });
+    let from = address_reg(ctx, area);
+    let to = ctx.address(pointer, offset, WORD);
+    let to = address_reg(ctx, to);
+    copy(ctx, to, from, size(ty));
+    Some(())
+}
+
+/// The packed lanes of a vector as words.
+pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
+    let lanes = ctx.lanes(x);
+    let src = ctx.vector_reg(lanes);
+    let area = area(ctx);
+    ctx.emit(MInst::Store {
+        op: store_op(ty),
+        src,
+        addr: area,
+    });
+    Words::new((0..size(ty) / WORD).map(|word| {
+        let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
+        let addr = crate::lower::address::plus(area, (word * WORD).cast_signed());
+        ctx.emit(MInst::Load {
+            op: Op::L32W_Mainmem,
+            dst,
+            addr,
+        });
+        Word::Reg(dst)
+    }))
+}
+
+/// The lanes that are packed in the words.
+pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
+    let area = area(ctx);
+    for (&word, at) in words.as_slice().iter().zip(0..) {
+        let src = ctx.reg(word);
+        let addr = crate::lower::address::plus(area, at * WORD.cast_signed());
+        ctx.emit(MInst::Store {
+            op: Op::S32W_Mainmem,
+            src,
+            addr,
+        });
+    }
+    if ctx.isa.has_erratum("packed_vector_loads") {
+        unpack(ctx, ty, area, Word::ZERO)
+    } else {
+        emit_load(ctx, load_op(ty), area)
+    }
+}
