@@ -30,6 +30,8 @@ pub enum InterpretError {
     UnknownFunction(String),
     /// The arguments do not fit the signature.
     Arguments,
+    /// The function takes or gives vectors for which Cranelift has no values.
+    WideVectors,
     /// The program trapped.
     Trap(String),
     /// More instructions than allowed; their number.
@@ -45,6 +47,7 @@ impl fmt::Display for InterpretError {
         match self {
             Self::UnknownFunction(name) => write!(f, "there is no function {name}"),
             Self::Arguments => f.write_str("the arguments do not fit the signature"),
+            Self::WideVectors => f.write_str("the interpreter has no values for vectors of more than 128 bits"),
             Self::Trap(what) => write!(f, "trap: {what}"),
             Self::Steps(limit) => write!(f, "no result after {limit} instructions"),
             Self::Stack => f.write_str("stack overflow"),
@@ -67,6 +70,7 @@ impl From<InterpretError> for CallError {
                 },
                 None => Self::Failed(message),
             },
+            InterpretError::WideVectors => Self::Refused(message),
             _ => Self::Failed(message),
         }
     }
@@ -86,6 +90,9 @@ pub fn call(
     let entry = store
         .get_by_name(name)
         .ok_or_else(|| InterpretError::UnknownFunction(name.to_owned()))?;
+    if super::lanes::has_wide(&entry.signature) {
+        return Err(InterpretError::WideVectors);
+    }
     match caught(|| run(store.clone(), entry, args, max_steps)) {
         Ok(result) => result,
         Err(panic) => Err(InterpretError::Interpreter(panic)),

@@ -2,6 +2,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::expect::is_run_line;
+use super::lanes;
 use super::outcome::{Finding, LineOutcome, Verdict, add_failure};
 use super::panics::caught;
 use super::parse::{ClifFile, Comment, FunctionCase};
@@ -191,6 +192,16 @@ impl RunLine {
 
 /// Reads a `run` or `print` line.
 fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
+    if lanes::has_wide(signature) {
+        let text = lanes::text(text, signature);
+        let text = text.map_err(|reason| CallError::Failed(format!("the run line does not parse: {reason}")))?;
+        return parse_narrow(&text, &lanes::signature(signature));
+    }
+    parse_narrow(text, signature)
+}
+
+/// Reads a line with values that Cranelift knows.
+fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
     match caught(|| parse_run_command(text, signature)) {
         Ok(Ok(Some(command))) => Ok(command),
         Ok(Ok(None)) => Err(CallError::Failed("this is no run line".to_owned())),

@@ -24,7 +24,8 @@
 //!
 //! # Limits
 //!
-//! - Run lines know the types of `cranelift-reader`'s: vectors of more than 128 bits cannot be written there and count as refused.
+//! - Run lines know the types of `cranelift-reader`'s, and vectors of more than 128 bits as lists of their lanes. The interpreter
+//!   has no values for these, so it refuses them.
 //! - `feature` lines are read and ignored when a target is forced; otherwise they matter only in files for other machines.
 //!
 //! # Invariants
@@ -39,6 +40,7 @@ pub mod expect;
 pub mod file;
 pub mod header;
 pub mod interpret;
+pub mod lanes;
 pub mod lines;
 pub mod outcome;
 pub mod panics;

@@ -6,10 +6,14 @@ use super::link::{Resolved, Target, words};
 use super::{LinkError, NpuModule};
 use crate::abi::sig::{Place, SigInfo};
 use crate::error::CompileError;
+use crate::inst::LANES;
+use crate::lower::vector::is_vector;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
-use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
+use npu_mc::machine::{
+    ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD,
+};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
@@ -23,9 +27,56 @@ const SENTINEL: u32 = 0x5a5a_0000;
 /// Bytes of the largest value that Cranelift can name.
 const VALUE_SIZE: usize = 16;
 
+/// What the host gives and takes for a value of the type: the value, or the lanes of a vector that Cranelift has no
+/// [`DataValue`] for.
+pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
+    let lanes = is_vector(ty) && ty.bytes() as usize > VALUE_SIZE;
+    let (ty, count) = if lanes { (ty.lane_type(), LANES) } else { (ty, 1) };
+    std::iter::repeat_n(ty, count)
+}
+
+/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes mean nothing.
+fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
+    let width = ty.lane_bits() as usize / 8;
+    let mut bytes = [0; VALUE_SIZE * 4];
+    match values {
+        [whole] => {
+            whole.write_to_slice_le(&mut bytes);
+        }
+        lanes => {
+            for (lane, place) in lanes.iter().zip(bytes.chunks_exact_mut(width)) {
+                lane.write_to_slice_le(place);
+            }
+        }
+    }
+    let mut lanes = [0; LANES];
+    for (lane, bytes) in lanes.iter_mut().zip(bytes.chunks_exact(width)) {
+        let mut word = [0xa5; 4];
+        word[..width].copy_from_slice(bytes);
+        *lane = u32::from_le_bytes(word);
+    }
+    lanes
+}
+
+/// The values that the host takes for the lanes of a vector.
+fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
+    let width = ty.lane_bits() as usize / 8;
+    let bytes: Vec<u8> = lanes
+        .iter()
+        .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
+        .collect();
+    let types: Vec<Type> = host_types(ty).collect();
+    let each = bytes.len() / types.len();
+    types
+        .into_iter()
+        .zip(bytes.chunks_exact(each))
+        .map(|(ty, bytes)| DataValue::read_from_slice_le(bytes, ty))
+        .collect()
+}
+
 /// Whether values of the type can be given and taken.
 pub(super) fn is_value_type(ty: Type) -> bool {
-    ty.is_int() || ty.is_float() || (ty.is_vector() && ty.bytes() as usize <= VALUE_SIZE)
+    ty.is_int() || ty.is_float() || is_vector(ty)
 }
 
 /// The handler of misaligned accesses: sets the status and stops.
@@ -128,7 +179,7 @@ impl NpuModule {
         let pinned = crate::regalloc::pinned(self.isa.flags());
         self.start_over()?;
         let mut call = Call::new(&mut self.machine, THREAD, &info);
-        call.set_up(&info, args, address)?;
+        call.set_up(&info, signature, args, address)?;
         let before = call.machine.thread(THREAD).instructions();
         let stop = call.machine.run(THREAD, self.step_limit);
         self.steps = call.machine.thread(THREAD).instructions() - before;
@@ -213,7 +264,11 @@ pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -
 
 /// Whether the arguments fit the signature, and its types can be given and taken at all.
 fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<(), RunError> {
-    let types: Vec<Type> = signature.params.iter().map(|param| param.value_type).collect();
+    let types: Vec<Type> = signature
+        .params
+        .iter()
+        .flat_map(|param| host_types(param.value_type))
+        .collect();
     if types.len() != args.len() || types.iter().zip(args).any(|(ty, arg)| *ty != arg.ty()) {
         return Err(RunError::Signature(format!(
             "%{name} takes ({}), called with ({})",
@@ -254,19 +309,37 @@ impl<'a> Call<'a> {
     }
 
     /// Gives the thread what a caller gives: arguments, a stack, where to return to, and values to preserve.
-    pub(super) fn set_up(&mut self, info: &SigInfo, args: &[DataValue], entry: u32) -> Result<(), RunError> {
+    pub(super) fn set_up(
+        &mut self,
+        info: &SigInfo,
+        signature: &Signature,
+        args: &[DataValue],
+        entry: u32,
+    ) -> Result<(), RunError> {
         let thread = self.machine.thread_mut(self.thread);
         thread.set_mask(u16::MAX);
         thread.set_status(npu_sim::Status::new(ThreadStatus::Running as u32));
         for reg in npu_mc::cc::CALLEE_SAVED {
-            if let Reg::S(reg) = reg {
-                thread.set_scalar(*reg, SENTINEL | u32::from(reg.number()));
+            match *reg {
+                Reg::S(reg) => thread.set_scalar(reg, SENTINEL | u32::from(reg.number())),
+                Reg::V(reg) => thread.set_vector(reg, npu_sim::Lanes::splat(SENTINEL | u32::from(reg.number()))),
             }
         }
         thread.set_scalar(SReg::SP, self.sp);
         thread.set_scalar(SReg::RA, RETURN_TO);
         thread.set_pc(entry);
-        for (arg, places) in args.iter().zip(&info.args) {
+        let mut args = args;
+        let types = signature.params.iter().map(|param| param.value_type);
+        for (ty, places) in types.zip(&info.args) {
+            let (own, rest) = args.split_at(host_types(ty).count().min(args.len()));
+            args = rest;
+            let Some(arg) = own.first() else { continue };
+            if is_vector(ty) {
+                if let Some(&place) = places.first() {
+                    self.pass_vector(place, lanes_of(ty, own))?;
+                }
+                continue;
+            }
             // Upper bits of narrow arguments mean nothing, so they are not zero here.
             let mut bytes = [0xa5; VALUE_SIZE];
             arg.write_to_slice_le(&mut bytes);
@@ -284,11 +357,24 @@ impl<'a> Call<'a> {
     fn pass(&mut self, place: Place, word: u32) -> Result<(), RunError> {
         match place {
             Place::Reg(Reg::S(reg)) => self.machine.thread_mut(self.thread).set_scalar(reg, word),
-            // No type that is covered is passed in a vector register.
+            // Words are not passed in vector registers.
             Place::Reg(Reg::V(_)) => {}
             Place::Memory(offset) => {
                 let written = self.machine.memory_mut().write_u32(self.sp + offset, word);
                 written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_vector(&mut self, place: Place, lanes: [u32; LANES]) -> Result<(), RunError> {
+        match place {
+            Place::Reg(Reg::V(reg)) => self.machine.thread_mut(self.thread).set_vector(reg, npu_sim::Lanes(lanes)),
+            Place::Reg(Reg::S(_)) => {}
+            Place::Memory(offset) => {
+                for (lane, at) in lanes.into_iter().zip(0..) {
+                    self.pass(Place::Memory(offset + at * WORD), lane)?;
+                }
             }
         }
         Ok(())
@@ -304,7 +390,16 @@ impl<'a> Call<'a> {
             });
         }
         for &register in npu_mc::cc::CALLEE_SAVED {
-            let Reg::S(reg) = register else { continue };
+            let reg = match register {
+                Reg::S(reg) => reg,
+                Reg::V(reg) => {
+                    let expected = npu_sim::Lanes::splat(SENTINEL | u32::from(reg.number()));
+                    if *thread.vector(reg) != expected {
+                        return Err(RunError::Clobbered { register });
+                    }
+                    continue;
+                }
+            };
             if pinned == Some(reg) {
                 continue;
             }
@@ -320,23 +415,36 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// A word of the area for results.
+    fn result_word(&self, offset: u32) -> u32 {
+        let mut word = [0; 4];
+        let core = self.thread / npu_sim::THREADS;
+        self.machine.read_as_core(core, self.top + offset, &mut word);
+        u32::from_le_bytes(word)
+    }
+
     pub(super) fn results(&self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
         let thread = self.machine.thread(self.thread);
         let mut results = Vec::with_capacity(info.rets.len());
         for (places, param) in info.rets.iter().zip(&signature.returns) {
+            if is_vector(param.value_type) {
+                let lanes = match places.first() {
+                    Some(&Place::Reg(Reg::V(reg))) => thread.vector(reg).0,
+                    Some(&Place::Memory(offset)) => {
+                        std::array::from_fn(|lane| self.result_word(offset + u32::try_from(lane).unwrap_or(0) * WORD))
+                    }
+                    _ => [0; LANES],
+                };
+                results.extend(values_of(param.value_type, &lanes));
+                continue;
+            }
             let mut bytes = [0; VALUE_SIZE];
             let (words, _) = bytes.as_chunks_mut();
             for (place, bytes) in places.iter().zip(words) {
                 let word = match place {
                     Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
-                    // No type that is covered is passed in a vector register.
                     Place::Reg(Reg::V(_)) => 0,
-                    Place::Memory(offset) => {
-                        let mut word = [0; 4];
-                        let core = self.thread / npu_sim::THREADS;
-                        self.machine.read_as_core(core, self.top + offset, &mut word);
-                        u32::from_le_bytes(word)
-                    }
+                    Place::Memory(offset) => self.result_word(*offset),
                 };
                 *bytes = word.to_le_bytes();
             }

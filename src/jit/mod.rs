@@ -23,6 +23,7 @@ mod link;
 mod module;
 mod threads;
 
+pub use call::host_types;
 pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
 pub(crate) use link::Names;
 

@@ -45,7 +45,7 @@ impl NpuModule {
         let pinned = crate::regalloc::pinned(self.isa.flags());
         self.start_over()?;
         for number in 0..threads {
-            Call::new(&mut self.machine, number, &info).set_up(&info, args, address)?;
+            Call::new(&mut self.machine, number, &info).set_up(&info, &signature, args, address)?;
         }
         let before = self.instructions(threads);
         let end = self.run_until_all_return(threads);
