@@ -105,6 +105,7 @@ fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
     refuse_opcode(opcode, isa)
         .map(|help| (opcode.to_string(), help))
         .or_else(|| refuse_big_endian(func, inst))
+        .or_else(|| refuse_lanes(func, inst))
         .or_else(|| refuse_atomic(func, isa, inst))
         .or_else(|| refuse_callee(func, data))
         .or_else(|| refuse_global(func, data))
@@ -193,6 +194,29 @@ fn refuse_big_endian(func: &Function, inst: Inst) -> Option<Reason> {
         )
     })
 }
+
+/// Conversions that take lanes to a scalar, or a scalar to lanes, which CLIF's verifier lets pass.
+fn refuse_lanes(func: &Function, inst: Inst) -> Option<Reason> {
+    let opcode = func.dfg.insts[inst].opcode();
+    let converts = matches!(
+        opcode,
+        Opcode::FcvtToSint
+            | Opcode::FcvtToUint
+            | Opcode::FcvtToSintSat
+            | Opcode::FcvtToUintSat
+            | Opcode::FcvtFromSint
+            | Opcode::FcvtFromUint
+    );
+    let from = func.dfg.value_type(func.dfg.inst_values(inst).next()?);
+    let to = func.dfg.value_type(*func.dfg.inst_results(inst).first()?);
+    (converts && is_vector(from) != is_vector(to)).then(|| {
+        let what = format!("{opcode} {BETWEEN_LANES}");
+        (what, Some("convert scalars to scalars and vectors to vectors"))
+    })
+}
+
+/// What is said about conversions between scalars and vectors.
+const BETWEEN_LANES: &str = "between types with different numbers of lanes";
 
 /// Atomic operations: the hardware has none, but an aligned access of at most a word is one.
 fn refuse_atomic(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {

@@ -2,7 +2,7 @@
 
 use crate::code::{CompiledCode, RelocTarget, TagPosition};
 use cranelift_codegen::ir::function::FunctionParameters;
-use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use std::fmt::Write;
 
 impl CompiledCode {
@@ -10,11 +10,24 @@ impl CompiledCode {
     pub fn asm(&self, params: Option<&FunctionParameters>) -> String {
         let mut text = String::new();
         self.lines(|offset, _, line| {
+            if offset >= self.pool_start {
+                return;
+            }
             self.block_label(&mut text, offset);
             let _ = write!(text, "  {line}");
             self.notes(&mut text, offset, params);
             text.push('\n');
         });
+        // One line a vector.
+        let pool = self.bytes.get(self.pool_start as usize..).unwrap_or_default();
+        for vector in pool.chunks_exact(VECTOR_SLOT as usize) {
+            let (words, _) = vector.as_chunks();
+            let words: Vec<String> = words
+                .iter()
+                .map(|&word| format!("{:#x}", u32::from_le_bytes(word)))
+                .collect();
+            let _ = writeln!(text, "  .long {}", words.join(", "));
+        }
         text
     }
 

@@ -45,8 +45,6 @@ pub enum VecOp {
     SsubSat,
     /// Mean, unsigned, rounded up.
     AvgRound,
-    /// Product of fixed-point numbers, rounded and saturated.
-    SqmulRoundSat,
 }
 
 /// A shift or rotation of all lanes by one amount.
@@ -96,8 +94,7 @@ pub fn binary(ctx: &mut Lower<'_>, op: &VecOp, ty: Type, x: Value, y: Value) -> 
         VecOp::UsubSat => usub_sat(ctx, ty, x, y),
         VecOp::SaddSat => signed_sat(ctx, Op::ADDVVV_U_32, ty, x, y),
         VecOp::SsubSat => signed_sat(ctx, Op::SUBVVV_U_32, ty, x, y),
-        VecOp::AvgRound => avg_round(ctx, ty, x, y),
-        _ => sqmul_round_sat(ctx, ty, x, y),
+        _ => avg_round(ctx, ty, x, y),
     }
 }
 
@@ -253,26 +250,6 @@ fn avg_round(ctx: &mut Lower<'_>, ty: Type, x: Lanes, y: Lanes) -> Lanes {
     let differ = ctx.vector_op(Op::XORVVV_U_32, x, y);
     let half = ctx.vector_op(Op::SRLVVV_U_32, differ, Lanes::Const(1));
     ctx.vector_op(Op::SUBVVV_U_32, either, half)
-}
-
-/// Fixed-point numbers with one bit for the sign: the product is rounded to nearest, and only -1 times -1 does not fit.
-fn sqmul_round_sat(ctx: &mut Lower<'_>, ty: Type, x: Lanes, y: Lanes) -> Lanes {
-    let (x, y) = extend_both(ctx, true, ty, x, y);
-    let low = ctx.vector_op(Op::MULLVVV_U_32, x, y);
-    let half = 1 << (ty.lane_bits() - 2);
-    let rounded = ctx.vector_op(Op::ADDVVV_U_32, low, Lanes::Const(half));
-    if !is_full(ty) {
-        let product = ctx.vector_op(Op::SRAVVV_U_32, rounded, Lanes::Const(ty.lane_bits() - 1));
-        return at_most(ctx, product, signed_max(ty));
-    }
-    let high = ctx.vector_op(Op::MULHVVV_U_32, x, y);
-    let carry = ctx.vector_compare(Op::SLTUISVV_U_32, rounded, Lanes::Const(half));
-    let high = ctx.masked_op(carry, Op::ADDVVV_U_32, high, Lanes::Const(1), high);
-    let doubled = ctx.vector_op(Op::SLLVVV_U_32, high, Lanes::Const(1));
-    let last = ctx.vector_op(Op::SRLVVV_U_32, rounded, Lanes::Const(31));
-    let product = ctx.vector_op(Op::ORVVV_U_32, doubled, last);
-    let beyond = ctx.vector_compare(Op::SEQSISVV_U_32, high, Lanes::Const(half));
-    ctx.masked_move(beyond, Lanes::Const(signed_max(ty)), product)
 }
 
 /// A shift amount modulo the width of a lane; `negated` for the other direction.
