@@ -139,8 +139,11 @@ fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
             if code.relocs.iter().any(|r| matches!(r.target, RelocTarget::Runtime(_))) {
                 return Ok(Outcome::Runtime);
             }
-            let jret = npu_mc::encode(&npu_mc::Inst::new(npu_mc::Opcode::JRET, [])).unwrap();
-            let others = code.bytes.chunks(4).filter(|&word| *word != jret.to_le_bytes()).count();
+            let [jret, nop] = [npu_mc::Opcode::JRET, npu_mc::Opcode::NOP]
+                .map(|op| npu_mc::encode(&npu_mc::Inst::new(op, [])).unwrap().to_le_bytes());
+            // Constants stand behind the code, and what fills it up to a line is never executed.
+            let words = code.bytes[..code.pool_start as usize].chunks(4);
+            let others = words.filter(|&word| *word != jret && *word != nop).count();
             let own = usize::from(form.func.dfg.insts[form.inst].opcode() == Opcode::Return);
             Ok(Outcome::Instructions(others + own))
         }

@@ -14,6 +14,7 @@ mod body;
 pub mod compiles;
 pub mod generate;
 mod instruction;
+pub mod lanes;
 mod operations;
 mod reduce;
 pub mod shrink;
