@@ -49,6 +49,7 @@ pub mod abi;
 pub mod assembly;
 pub mod code;
 pub mod compile;
+pub mod disguise;
 pub mod emit;
 pub mod error;
 pub mod filetest;

@@ -1,12 +1,13 @@
 //! Cranelift's own passes over CLIF: those that need no machine.
 
+use crate::disguise;
 use crate::error::CompileError;
 use crate::runtime;
 use crate::spaces;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types};
+use cranelift_codegen::ir::{Endianness, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types};
 use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
 use cranelift_codegen::verifier::VerifierErrors;
 
@@ -95,8 +96,10 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     ctx.func.dfg.resolve_all_aliases();
     if flags.opt_level() != OptLevel::None && !runtime::is_routine(&ctx.func) {
         floats_as_bits(&mut ctx.func);
+        disguise::put_on(&mut ctx.func);
         let separated = spaces::separate(&mut ctx.func);
         ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
+        disguise::take_off(&mut ctx.func);
         spaces::join(&mut ctx.func, &separated);
         verify(ctx, flags)?;
     }
@@ -106,7 +109,7 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     Ok(())
 }
 
-/// Bitwise operations on f16 and f128 become such on integers: Cranelift's simplification has no constants of these
+/// Bitwise operations on f16, f128 and f32x16 become such on integers: Cranelift's simplification has no constants of these
 /// types, and panics where it wants one (`bxor` of a value with itself).
 fn floats_as_bits(func: &mut Function) {
     let blocks: Vec<_> = func.layout.blocks().collect();
@@ -125,13 +128,19 @@ fn floats_as_bits(func: &mut Function) {
             let bits = match float {
                 types::F16 => types::I16,
                 types::F128 => types::I128,
+                types::F32X16 => types::I32X16,
                 _ => continue,
+            };
+            let flags = if float.is_vector() {
+                MemFlagsData::new().with_endianness(Endianness::Little)
+            } else {
+                MemFlagsData::new()
             };
             let mut cursor = FuncCursor::new(func).at_inst(inst);
             let given: Vec<Value> = cursor.func.dfg.inst_values(inst).collect();
             let args: Vec<Value> = given
                 .into_iter()
-                .map(|value| cursor.ins().bitcast(bits, MemFlagsData::new(), value))
+                .map(|value| cursor.ins().bitcast(bits, flags, value))
                 .collect();
             let value = match (opcode, args.as_slice()) {
                 (Opcode::Band, &[a, b]) => cursor.ins().band(a, b),
@@ -141,7 +150,7 @@ fn floats_as_bits(func: &mut Function) {
                 (Opcode::Bitselect, &[c, a, b]) => cursor.ins().bitselect(c, a, b),
                 _ => continue,
             };
-            cursor.func.replace(inst).bitcast(float, MemFlagsData::new(), value);
+            cursor.func.replace(inst).bitcast(float, flags, value);
         }
     }
 }

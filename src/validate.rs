@@ -9,8 +9,8 @@ use crate::isa::Isa;
 use crate::lower::vector::is_vector;
 use crate::settings::Atomics;
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, Endianness, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef, StackSlot, Type,
-    types,
+    AbiParam, ArgumentPurpose, Endianness, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef, StackSlot,
+    Type, types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 

@@ -350,13 +350,16 @@ the nearest form that works, where there is one.
 
 ## What holds for all instructions
 
-- Values are integers of 8 to 128 bits and floats of 16 to 128 bits. This goes for every value of a function, its arguments
-  and its results. Floats are as `docs/floats.md` says; the tables are for `strict_float=false`.
+- Values are integers of 8 to 128 bits, floats of 16 to 128 bits, and vectors of sixteen lanes, `i8x16`, `i16x16`, `i32x16` and
+  `f32x16`. This goes for every value of a function, its arguments and its results. Floats are as `docs/floats.md` says; the tables are for `strict_float=false`.
 - Addresses have 32 bits. A load or store takes an address of any integer type and uses its low word.
 - Integers are exact, and everything that CLIF leaves to the width (shift amounts, narrow compares, overflow) is as CLIF says.
   Upper bits of `i8` and `i16` arguments and results are undefined unless the signature says `uext` or `sext`.
 - `load` and `store` without the flag `aligned` work at any address: they access single bytes unless the address is known to
-  be aligned. With the flag, an address that is not aligned stops the thread, a little later than the access.
+  be aligned, and copy vectors by a routine. With the flag, an address that is not aligned stops the thread, a little later than the
+  access. Vectors are aligned to 16, 32 or 64 bytes, their size in memory; those of words in the scratchpad to 4. In big-endian order they are refused.
+- A compare of vectors is a bit a lane in a scalar register. The tables count it with the lanes of all ones that CLIF says it
+  makes; `bitselect`, `vany_true`, `vall_true`, `vhigh_bits`, logic on compares and sums with them take the bits.
 - Other things that do not compile:
 ";
 

@@ -56,8 +56,8 @@ fn for_each_function(isa: &Isa, mut check: impl FnMut(&str, &CompiledCode)) -> u
 }
 
 fn decode(code: &CompiledCode) -> Vec<Inst> {
-    let words = code
-        .bytes
+    // Constants stand behind the code.
+    let words = code.bytes[..code.pool_start as usize]
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     words
@@ -137,12 +137,53 @@ fn registers_that_the_hardware_mistakes_are_never_written() {
     for_each_function(&isa("speed", &[]), |name, code| {
         for inst in decode(code) {
             for def in inst.defs() {
+                let whole = matches!(inst.opcode, Opcode::MOVEISI | Opcode::MOVE_SS_32);
                 let reserved = match def {
-                    Reg::S(reg) => reg == SReg::RM || reg == SReg::PC,
+                    Reg::S(reg) => reg == SReg::PC || reg == SReg::RM && !whole,
                     Reg::V(reg) => matches!(reg.number(), 59 | 63),
                 };
                 assert!(!reserved, "{name} writes {def}: {inst}");
             }
         }
     });
+}
+
+/// What sets `rm`, and whether to all ones.
+fn sets_mask(inst: &Inst) -> Option<bool> {
+    let sets = inst.defs().any(|def| def == Reg::S(SReg::RM));
+    sets.then(|| inst.opcode == Opcode::MOVEISI && inst.operands[1].imm().is_some_and(|n| n & 0xffff == 0xffff))
+}
+
+#[test]
+fn the_mask_is_all_ones_wherever_control_goes() {
+    for opt_level in ["none", "speed"] {
+        let mut regions = 0;
+        for_each_function(&isa(opt_level, &[]), |name, code| {
+            let mut all = true;
+            for (inst, offset) in decode(code).iter().zip((0..).step_by(4)) {
+                let entered = code.block_starts.binary_search(&offset).is_ok();
+                assert!(
+                    all || !entered && !inst.desc().flags.is_branch(),
+                    "{name} at {offset:#x}: {inst}"
+                );
+                if let Some(to_all) = sets_mask(inst) {
+                    regions += usize::from(!to_all);
+                    all = to_all;
+                }
+            }
+        });
+        assert!(regions > 50, "the files exercise nothing");
+    }
+}
+
+#[test]
+fn neighbouring_regions_under_one_mask_are_one() {
+    let count = |opt_level: &str| {
+        let mut sets = 0;
+        for_each_function(&isa(opt_level, &[]), |_, code| {
+            sets += decode(code).iter().filter(|inst| sets_mask(inst).is_some()).count();
+        });
+        sets
+    };
+    assert!(count("speed") < count("none"));
 }

@@ -14,7 +14,7 @@ use crate::regalloc::spill_unit;
 use crate::vcode::{Origin, VCode};
 use cranelift_codegen::ir::TrapCode;
 use npu_mc::inst::OperandRange;
-use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus};
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus, VECTOR_SLOT};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, SReg};
 use regalloc2::{
@@ -47,6 +47,7 @@ pub fn expand(vcode: &VCode, output: &Output, frame: &Frame, isa: &Isa) -> Items
         block_labels: Vec::new(),
         traps: BTreeMap::new(),
         origin: Origin::default(),
+        pool_base: None,
     };
     e.run(output);
     e.items.pool = vcode.pool.clone();
@@ -74,6 +75,8 @@ pub(super) struct Expander<'a> {
     block_labels: Vec<Label>,
     traps: BTreeMap<u8, (TrapCode, Label)>,
     origin: Origin,
+    /// The length of the list behind the last load of a constant vector, and the vector whose address it used.
+    pool_base: Option<(usize, u32)>,
 }
 
 /// Writes the chosen registers into the operands.
@@ -113,6 +116,7 @@ impl Expander<'_> {
         for (place, &index) in kept.iter().enumerate() {
             let label = self.block_labels[index];
             self.items.bind(label);
+            self.pool_base = None;
             self.items.blocks.push(label);
             let next = kept.get(place + 1).copied();
             let first = self.vcode.blocks[index].insts.start as usize;
@@ -326,6 +330,24 @@ impl Expander<'_> {
         }
     }
 
+    /// A vector from behind the code. The address is still in the scratch register if nothing was emitted since the last one.
+    fn pool_load(&mut self, dst: npu_mc::Reg, index: u32) {
+        let distance = |from: u32| (i64::from(index) - i64::from(from)) * i64::from(VECTOR_SLOT);
+        let near = |from: u32| i32::try_from(distance(from)).is_ok_and(|d| fits(OperandKind::Offset9, d));
+        let base = match self.pool_base {
+            Some((end, base)) if end == self.items.list.len() && near(base) => base,
+            _ => {
+                for (op, kind) in HALVES {
+                    let fixup = Fixup::Pool { kind, index };
+                    self.push(Inst::new(op, [real(Reg::SCRATCH).into(), Operand::Imm(0)]), fixup);
+                }
+                index
+            }
+        };
+        self.access(load_op(RegClass::Vector), dst, Reg::SCRATCH, distance(base));
+        self.pool_base = Some((self.items.list.len(), base));
+    }
+
     /// The same word in every lane.
     fn splat(&mut self, dst: npu_mc::Reg, value: u32) {
         let dst = Operand::from(dst);
@@ -369,13 +391,7 @@ impl Expander<'_> {
                 dst @ npu_mc::Reg::S(_) => self.constant(dst, *value),
                 dst @ npu_mc::Reg::V(_) => self.splat(dst, *value),
             },
-            MInst::PoolLoad { dst, index } => {
-                for (op, kind) in HALVES {
-                    let fixup = Fixup::Pool { kind, index: *index };
-                    self.push(Inst::new(op, [real(Reg::SCRATCH).into(), Operand::Imm(0)]), fixup);
-                }
-                self.access(load_op(RegClass::Vector), real(*dst), Reg::SCRATCH, 0);
-            }
+            MInst::PoolLoad { dst, index } => self.pool_load(real(*dst), *index),
             MInst::Masked {
                 mask,
                 op,

@@ -307,12 +307,20 @@ fn interpret(functions: &[Function], args: &[DataValue]) -> std::result::Result<
 ///
 /// The first disagreement.
 pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failure> {
-    let scalars: Vec<DataValue> = case.scalar_args.iter().map(|&n| argument(case.lane, n.into())).collect();
+    let scalars: Vec<DataValue> = case
+        .scalar_args
+        .iter()
+        .map(|&n| argument(case.lane, n.into()))
+        .collect();
     let functions = parse(&case.scalars)?;
     let mut expected = Vec::new();
     for lane in 0..LANES {
         let mut args = vec![argument(types::I32, lane as u128)];
-        args.extend(case.vector_args.iter().map(|lanes| argument(case.lane, lanes[lane].into())));
+        args.extend(
+            case.vector_args
+                .iter()
+                .map(|lanes| argument(case.lane, lanes[lane].into())),
+        );
         args.extend(scalars.iter().cloned());
         match interpret(&functions, &args)? {
             Some(value) => expected.push(value),

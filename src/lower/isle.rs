@@ -487,12 +487,12 @@ impl generated::Context for Lower<'_> {
         lane_float::operate(self, op, &[x, y, z])
     }
 
-    fn vec_load(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Option<Lanes> {
+    fn vec_load(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Lanes {
         lane_memory::load(self, ty, flags, pointer, offset.into())
     }
 
-    fn vec_store(&mut self, ty: Type, flags: MemFlags, value: Value, p: Value, offset: Offset32) -> Option<Unit> {
-        lane_memory::store(self, ty, flags, value, p, offset.into())
+    fn vec_store(&mut self, ty: Type, flags: MemFlags, value: Value, p: Value, offset: Offset32) -> Unit {
+        lane_memory::store(self, ty, flags, value, p, offset.into());
     }
 
     fn words(&mut self, value: Value) -> Words {

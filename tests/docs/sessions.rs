@@ -18,6 +18,10 @@ const LIMITS: &[(&str, &str)] = &[
         "function %f(i32) system_v {\n gv0 = vmctx\n stack_limit = gv0\nblock0(v0: i32):\n return\n}",
     ),
     (
+        "a vector in big-endian order",
+        "function %f(i32) -> i32x16 system_v {\nblock0(v0: i32):\n v1 = load.i32x16 aligned big v0\n return v1\n}",
+    ),
+    (
         "an unknown name `%__builtin_npu_...`",
         "function %f() system_v {\n sig0 = () system_v\n fn0 = %__builtin_npu_nonsense sig0\nblock0:\n call fn0()\n return\n}",
     ),

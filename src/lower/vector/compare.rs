@@ -93,7 +93,7 @@ fn nan(ctx: &mut Lower<'_>, x: Lanes) -> Word {
 }
 
 /// Lanes where one of them is a NaN.
-fn unordered(ctx: &mut Lower<'_>, x: Lanes, y: Lanes) -> Word {
+pub fn unordered(ctx: &mut Lower<'_>, x: Lanes, y: Lanes) -> Word {
     let a = nan(ctx, x);
     if x == y {
         return a;

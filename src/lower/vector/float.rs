@@ -1,7 +1,8 @@
-//! Floats in lanes: by the float unit where scalars use it, else lane by lane through the routines for scalars.
+//! Floats in lanes: by the float unit where scalars use it, by integer operations where these are few, else lane by lane
+//! through the routines for scalars.
 
 use super::arithmetic::clamp;
-use super::{Lanes, is_full};
+use super::{Lanes, is_full, rounding};
 use crate::abi::call;
 use crate::code::RelocTarget;
 use crate::inst::MInst;
@@ -40,6 +41,11 @@ pub fn operate(ctx: &mut Lower<'_>, op: &FloatOp, args: &[Value]) -> Lanes {
     };
     match (unit, args.as_slice()) {
         (Some(unit), &[x, y]) if ctx.has_hardware_float() => ctx.vector_op(unit, x, y),
+        (None, &[x, y]) => rounding::min_max(ctx, *op == FloatOp::Min, x, y),
+        (None, &[x]) => match rounding::round(ctx, *op, x) {
+            Some(rounded) => rounded,
+            None => by_lanes(ctx, op.f32(), &[x]),
+        },
         (_, args) => by_lanes(ctx, op.f32(), args),
     }
 }

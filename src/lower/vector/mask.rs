@@ -17,6 +17,9 @@ use smallvec::smallvec;
 /// How many logical operations between compares and users are followed.
 const MAX_DEPTH: u32 = 8;
 
+/// How far the first of several equal compares is looked for.
+const TWIN_DISTANCE: usize = 64;
+
 /// Puts the bits of one half of a word out of sight.
 const HALF: u32 = 16;
 
@@ -82,8 +85,28 @@ impl Lower<'_> {
         Some(mask)
     }
 
+    /// The first of the same compares in a block: the optimizer repeats a compare for each of its users.
+    fn first_of_its_kind(&self, value: Value) -> Value {
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return value;
+        };
+        let insts = &self.func.dfg.insts;
+        if !matches!(
+            insts[inst],
+            InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. }
+        ) {
+            return value;
+        }
+        let before = |&at: &Inst| self.func.layout.prev_inst(at);
+        let twins = std::iter::successors(self.func.layout.prev_inst(inst), before)
+            .take(TWIN_DISTANCE)
+            .filter(|&at| insts[at] == insts[inst]);
+        twins.last().map_or(value, |twin| self.func.dfg.first_result(twin))
+    }
+
     fn request_mask(&mut self, value: Value) -> Word {
         let value = self.func.dfg.resolve_aliases(value);
+        let value = self.first_of_its_kind(value);
         if let Some(mask) = self.constant_mask(value) {
             return Word::Const(mask.into());
         }
@@ -218,8 +241,17 @@ impl Lower<'_> {
 
     /// An operation on lanes that nobody but the instruction at hand uses, so that it can be done on some lanes only.
     fn sole_operation(&self, value: Value) -> Option<Operation> {
-        let value = self.func.dfg.resolve_aliases(value);
-        let inst = self.sole_definition(value)?;
+        let mut inst = self.sole_definition(value)?;
+        if let InstructionData::LoadNoOffset {
+            opcode: Opcode::Bitcast,
+            arg,
+            ..
+        } = self.func.dfg.insts[inst]
+            && is_vector(self.func.dfg.value_type(arg))
+        {
+            // A cast changes no lane.
+            inst = self.sole_definition(arg)?;
+        }
         let InstructionData::Binary { opcode, args } = self.func.dfg.insts[inst] else {
             return None;
         };

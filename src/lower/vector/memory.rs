@@ -1,18 +1,20 @@
 //! Loads and stores of vectors.
 //!
 //! The hardware's own accesses want an address that is aligned to their size; what may be misaligned goes through an area of
-//! the frame. Vectors of bytes and half-words are packed in memory. Storing packs; loading reads the wrong elements (erratum
+//! the frame. In the scratchpad a vector of words only wants to be aligned to words, and elements of other sizes are far apart;
+//! what its accesses cannot do goes lane by lane. Vectors of bytes and half-words are packed in memory. Storing packs; loading reads the wrong elements (erratum
 //! `packed_vector_loads`), so the line that the vector is in is loaded as words, every lane gets the word that has its element,
 //! and shifts it down.
 
 use super::{Lanes, is_full};
 use crate::abi::call;
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, MInst};
-use crate::lower::Lower;
+use crate::inst::{AMode, LANES, MInst};
 use crate::lower::words::{Word, Words};
+use crate::lower::{Lower, address, isle};
 use crate::runtime::Routine;
-use cranelift_codegen::ir::{Endianness, MemFlags, Type, Value, types};
+use crate::spaces::{self, Space};
+use cranelift_codegen::ir::{MemFlags, Type, Value, types};
 use npu_mc::Opcode as Op;
 use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
 use regalloc2::RegClass;
@@ -35,9 +37,41 @@ fn is_plain(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: 
     u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_plain_access(flags, pointer, offset, bytes))
 }
 
-fn is_covered(ctx: &Lower<'_>, flags: MemFlags) -> bool {
-    let big = ctx.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big);
-    ctx.is_main_memory(flags) && !big
+fn in_scratchpad(ctx: &Lower<'_>, flags: MemFlags) -> bool {
+    spaces::of_flags(ctx.func, flags) == Space::Scratchpad
+}
+
+/// The address of each lane, and the bytes of one.
+fn places(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> (impl Iterator<Item = AMode> + use<>, u8) {
+    let addr = ctx.address(pointer, offset, size(ty));
+    let bytes = (ty.lane_bits() / 8) as u8;
+    let place = move |lane: i32| address::plus(addr, lane * i32::from(bytes));
+    ((0..LANES as i32).map(place), bytes)
+}
+
+fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
+    let (places, bytes) = places(ctx, ty, pointer, offset);
+    let mut result = Lanes::Const(0);
+    for (addr, lane) in places.zip(0..) {
+        let element = isle::load_bytes(ctx, flags, addr, bytes);
+        result = ctx.masked_move(Lower::lane_bit(lane), Lanes::Scalar(element), result);
+    }
+    result
+}
+
+fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
+    let lanes = ctx.lanes(value);
+    let vector = ctx.vector_reg(lanes);
+    let (places, bytes) = places(ctx, ty, pointer, offset);
+    for (addr, lane) in places.zip(0..) {
+        let src = ctx.emit_op(Op::GET_LANEIimm, &[vector], lane, RegClass::Int);
+        if bytes == 1 {
+            let op = Op::S32B_Mainmem;
+            ctx.emit(MInst::Store { op, src, addr });
+        } else {
+            isle::store_bytes(ctx, flags, src, addr, bytes);
+        }
+    }
 }
 
 fn load_op(ty: Type) -> Op {
@@ -85,34 +119,40 @@ fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
     call::routine(ctx, Routine::Copy, &[to, from, bytes]);
 }
 
-/// A vector at `pointer` + `offset`. `None` if the access is not in main memory.
-pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Option<Lanes> {
-    if !is_covered(ctx, flags) {
-        return None;
+/// A vector at `pointer` + `offset`.
+pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
+    let scratchpad = in_scratchpad(ctx, flags);
+    let packed = !is_full(ty) && (scratchpad || ctx.isa.has_erratum("packed_vector_loads"));
+    let plain = is_plain(ctx, ty, flags, pointer, offset);
+    if scratchpad && is_full(ty) && ctx.is_plain_access(flags, pointer, offset, WORD as u8) {
+        let addr = ctx.address(pointer, offset, WORD);
+        return emit_load(ctx, load_op(ty), addr);
     }
-    let packed = !is_full(ty) && ctx.isa.has_erratum("packed_vector_loads");
-    if !is_plain(ctx, ty, flags, pointer, offset) {
+    if scratchpad && !plain {
+        return load_by_lanes(ctx, ty, flags, pointer, offset);
+    }
+    if !plain {
         let from = ctx.address(pointer, offset, WORD);
         let from = address_reg(ctx, from);
         let area = area(ctx);
         let to = address_reg(ctx, area);
         copy(ctx, to, from, size(ty));
-        return Some(if packed {
+        return if packed {
             unpack(ctx, ty, area, Word::ZERO)
         } else {
             emit_load(ctx, load_op(ty), area)
-        });
+        };
     }
     if !packed {
         let addr = ctx.address(pointer, offset, WORD);
-        return Some(emit_load(ctx, load_op(ty), addr));
+        return emit_load(ctx, load_op(ty), addr);
     }
     let in_line = CACHE_LINE.cast_signed() - 1;
     if ctx.known_alignment(pointer) >= u64::from(CACHE_LINE) {
         // The place in the line is known.
         let addr = ctx.address(pointer, offset & !in_line, WORD);
         let first = (offset & in_line).cast_unsigned() / WORD;
-        return Some(unpack(ctx, ty, addr, Word::Const(first)));
+        return unpack(ctx, ty, addr, Word::Const(first));
     }
     let addr = ctx.address(pointer, offset, WORD);
     let addr = Word::Reg(address_reg(ctx, addr));
@@ -120,7 +160,7 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     let base = ctx.reg(base);
     let word = ctx.binary(Op::SRLSSS_32, addr, Word::Const(WORD.trailing_zeros()));
     let first = ctx.binary(Op::ANDSSS_32, word, Word::Const(CACHE_LINE / WORD - 1));
-    Some(unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first))
+    unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first)
 }
 
 /// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.
@@ -140,18 +180,20 @@ fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
     ctx.vector_op(Op::SRLVVV_U_32, words, distance)
 }
 
-/// Stores a vector at `pointer` + `offset`. `None` if the access is not in main memory.
-pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) -> Option<()> {
-    if !is_covered(ctx, flags) {
-        return None;
+/// Stores a vector at `pointer` + `offset`.
+pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
+    let words = is_full(ty) && ctx.is_plain_access(flags, pointer, offset, WORD as u8);
+    let scratchpad = in_scratchpad(ctx, flags);
+    if scratchpad && !words {
+        return store_by_lanes(ctx, ty, flags, value, pointer, offset);
     }
     let lanes = ctx.lanes(value);
     let src = ctx.vector_reg(lanes);
     let op = store_op(ty);
-    if is_plain(ctx, ty, flags, pointer, offset) {
+    if scratchpad || is_plain(ctx, ty, flags, pointer, offset) {
         let addr = ctx.address(pointer, offset, WORD);
         ctx.emit(MInst::Store { op, src, addr });
-        return Some(());
+        return;
     }
     let area = area(ctx);
     ctx.emit(MInst::Store { op, src, addr: area });
@@ -159,7 +201,6 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     let to = ctx.address(pointer, offset, WORD);
     let to = address_reg(ctx, to);
     copy(ctx, to, from, size(ty));
-    Some(())
 }
 
 /// The packed lanes of a vector as words.
@@ -174,7 +215,7 @@ pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
     });
     Words::new((0..size(ty) / WORD).map(|word| {
         let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
-        let addr = crate::lower::address::plus(area, (word * WORD).cast_signed());
+        let addr = address::plus(area, (word * WORD).cast_signed());
         ctx.emit(MInst::Load {
             op: Op::L32W_Mainmem,
             dst,
@@ -189,7 +230,7 @@ pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
     let area = area(ctx);
     for (&word, at) in words.as_slice().iter().zip(0..) {
         let src = ctx.reg(word);
-        let addr = crate::lower::address::plus(area, at * WORD.cast_signed());
+        let addr = address::plus(area, at * WORD.cast_signed());
         ctx.emit(MInst::Store {
             op: Op::S32W_Mainmem,
             src,

@@ -10,6 +10,7 @@ pub mod float;
 pub mod mask;
 pub mod memory;
 pub mod permute;
+pub mod rounding;
 
 use super::constants::Constant;
 use super::words::{self, Word};
@@ -89,12 +90,12 @@ impl Lower<'_> {
     fn constant_lanes(&self, value: Value, depth: u32) -> Option<[u32; LANES]> {
         let value = self.func.dfg.resolve_aliases(value);
         let ty = self.func.dfg.value_type(value);
-        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
-            return None;
-        };
         if !is_vector(ty) {
             return None;
         }
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return None;
+        };
         let depth = depth.checked_sub(1)?;
         let scalar = |value| {
             self.wide_constant(value)

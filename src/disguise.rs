@@ -1,0 +1,126 @@
+//! Integer operations on vectors of more than 128 bits, hidden from Cranelift's optimizer.
+//!
+//! Its simplifications have no constants of these types and panic where they want one: for `isub` of a vector and itself, for
+//! compares whose outcome is known, and so on. So, while the optimizer runs, operations that they start from have the opcodes of
+//! operations on floats, about which it knows nothing. Equal ones are still found, and what does not change in a loop leaves it.
+//! The types tell the real ones from those in disguise.
+
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, types};
+
+/// What stands for what, on two operands.
+const BINARY: &[(Opcode, Opcode)] = &[(Opcode::Isub, Opcode::Fsub), (Opcode::Bxor, Opcode::Fadd)];
+
+/// On one.
+const UNARY: &[(Opcode, Opcode)] = &[(Opcode::Bnot, Opcode::Sqrt), (Opcode::Ineg, Opcode::Ceil)];
+
+/// For compares. The others are these with their operands exchanged.
+const COMPARES: &[(IntCC, Opcode)] = &[
+    (IntCC::Equal, Opcode::Fmin),
+    (IntCC::NotEqual, Opcode::Fmax),
+    (IntCC::SignedLessThan, Opcode::Fdiv),
+    (IntCC::SignedLessThanOrEqual, Opcode::Fcopysign),
+    (IntCC::UnsignedLessThan, Opcode::Fmul),
+    (IntCC::UnsignedLessThanOrEqual, Opcode::SqmulRoundSat),
+];
+
+/// Whether the optimizer lacks constants of the type.
+fn is_wide(ty: Type) -> bool {
+    matches!(ty, types::I16X16 | types::I32X16)
+}
+
+fn other<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: A) -> Option<B> {
+    table.iter().find(|(known, _)| *known == from).map(|(_, to)| *to)
+}
+
+fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> Option<A> {
+    table.iter().find(|(_, known)| *known == from).map(|(to, _)| *to)
+}
+
+/// Hides the operations.
+pub fn put_on(func: &mut Function) {
+    rewrite(func, |data| match data {
+        InstructionData::Binary { opcode, args } => Some(InstructionData::Binary {
+            opcode: other(BINARY, opcode)?,
+            args,
+        }),
+        InstructionData::Unary { opcode, arg } => Some(InstructionData::Unary {
+            opcode: other(UNARY, opcode)?,
+            arg,
+        }),
+        InstructionData::IntCompare { cond, args, .. } => {
+            let [x, y] = args;
+            let (opcode, args) = match other(COMPARES, cond) {
+                Some(opcode) => (opcode, [x, y]),
+                None => (other(COMPARES, cond.swap_args())?, [y, x]),
+            };
+            Some(InstructionData::Binary { opcode, args })
+        }
+        _ => None,
+    });
+}
+
+/// Shows them again.
+pub fn take_off(func: &mut Function) {
+    rewrite(func, |data| match data {
+        InstructionData::Binary { opcode, args } => match (back(BINARY, opcode), back(COMPARES, opcode)) {
+            (Some(opcode), _) => Some(InstructionData::Binary { opcode, args }),
+            (None, Some(cond)) => Some(InstructionData::IntCompare {
+                opcode: Opcode::Icmp,
+                cond,
+                args,
+            }),
+            (None, None) => None,
+        },
+        InstructionData::Unary { opcode, arg } => Some(InstructionData::Unary {
+            opcode: back(UNARY, opcode)?,
+            arg,
+        }),
+        _ => None,
+    });
+}
+
+fn rewrite(func: &mut Function, change: impl Fn(InstructionData) -> Option<InstructionData>) {
+    let blocks: Vec<_> = func.layout.blocks().collect();
+    for block in blocks {
+        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            let result = func.dfg.inst_results(inst).first();
+            if result.is_some_and(|&result| is_wide(func.dfg.value_type(result)))
+                && let Some(changed) = change(func.dfg.insts[inst])
+            {
+                func.dfg.insts[inst] = changed;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_hidden_is_found_again() {
+        let text = "function %f(i32x16, i16x16) -> i32x16, i32x16, i32x16, i16x16 {
+            block0(v0: i32x16, v1: i16x16):
+                v2 = isub v0, v0
+                v3 = bxor v2, v0
+                v4 = icmp ugt v0, v3
+                v5 = icmp eq v4, v0
+                v6 = bnot v5
+                v7 = ineg v1
+                v8 = icmp sle v7, v1
+                return v3, v4, v6, v8
+            }";
+        let mut functions = cranelift_reader::parse_functions(text).unwrap();
+        let func = &mut functions[0];
+        put_on(func);
+        let hidden = func.display().to_string();
+        assert!(!hidden.contains("icmp") && !hidden.contains("isub") && !hidden.contains("bnot"));
+        take_off(func);
+        // A compare may come back with its operands exchanged.
+        let same = text.replace("icmp ugt v0, v3", "icmp ult v3, v0");
+        let expected = cranelift_reader::parse_functions(&same).unwrap();
+        assert_eq!(func.display().to_string(), expected[0].display().to_string());
+    }
+}
