@@ -17,6 +17,9 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 
+/// The vectors that are compiled.
+const VECTORS: &[Type] = &[types::I8X16, types::I16X16, types::I32X16, types::F32X16];
+
 /// Types of values that are no vectors.
 const SCALARS: &[Type] = &[
     types::I8,
@@ -105,6 +108,9 @@ impl<'a, 'u> Maker<'a, 'u> {
 
     /// A type of values.
     pub fn ty(&mut self) -> Result<Type> {
+        if self.u.ratio(1, 5)? {
+            return self.u.choose(VECTORS).copied();
+        }
         let ty = *self.u.choose(SCALARS)?;
         if self.tame || self.u.ratio(2, 3)? {
             return Ok(ty);
