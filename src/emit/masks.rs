@@ -90,44 +90,45 @@ fn merge(list: &[Item]) -> (Vec<usize>, Vec<bool>) {
     let mut order: Vec<usize> = (0..list.len()).collect();
     let mut gone = vec![false; list.len()];
     let at = |index: usize, gone: &[bool]| setting(&list[index].inst).filter(|_| !gone[index]);
-    // Where `rm` was set to its present value, other than all ones.
-    let mut open: Option<usize> = None;
+    // The instruction that set `rm` to other than all ones first, and the one that set it to its present value.
+    let mut open: Option<(usize, usize)> = None;
     for place in 0..order.len() {
-        match at(order[place], &gone) {
+        let index = order[place];
+        match at(index, &gone) {
             Some(Setting::All) => {}
             Some(_) => {
-                open = Some(place);
+                open = Some((open.map_or(index, |(first, _)| first), index));
                 continue;
             }
             None => continue,
         }
         let next = (place + 1..order.len()).find(|&p| at(order[p], &gone).is_some_and(|s| s != Setting::All));
-        let (Some(set), Some(next)) = (open.take(), next) else {
+        let (Some((first, last)), Some(next)) = (open.take(), next) else {
             continue;
         };
-        let Some(moved) = clear_way(list, &order, set, place, next) else {
+        let start = order.iter().position(|&index| index == first).unwrap_or(place);
+        let Some(moved) = clear_way(list, &order, start, place, next) else {
             continue;
         };
-        let (first, restore) = (order[set], order[place]);
-        order[set..next].copy_from_slice(&moved);
-        gone[restore] = true;
-        let kept = match setting(&list[first].inst) {
+        order[start..next].copy_from_slice(&moved);
+        gone[index] = true;
+        open = Some((first, last));
+        let kept = match setting(&list[last].inst) {
             Some(Setting::Register(reg)) => {
-                let set = moved.iter().position(|&index| index == first).unwrap_or(0);
-                !moved[set..].iter().any(|&i| list[i].inst.defs().any(|def| def == reg))
+                let behind = moved.iter().skip_while(|&&index| index != last);
+                !behind.into_iter().any(|&i| list[i].inst.defs().any(|def| def == reg))
             }
             _ => true,
         };
-        if kept && setting(&list[first].inst) == setting(&list[order[next]].inst) {
+        if kept && setting(&list[last].inst) == setting(&list[order[next]].inst) {
             gone[order[next]] = true;
-            open = order[..next].iter().position(|&index| index == first);
         }
     }
     (order, gone)
 }
 
-/// The instructions from the setting up to the next one, with those that obey `rm` behind the restoring one moved to the front.
-/// None if one cannot move.
+/// The instructions from the first setting up to the next one, with those that obey `rm` behind the restoring one moved to the
+/// front, where `rm` is all ones. None if one cannot move.
 fn clear_way(list: &[Item], order: &[usize], set: usize, restore: usize, next: usize) -> Option<Vec<usize>> {
     let mut front: Vec<usize> = Vec::new();
     let mut rest: Vec<usize> = order[set..=restore].to_vec();
