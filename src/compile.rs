@@ -4,7 +4,7 @@ use crate::abi::sig::SigInfo;
 use crate::code::CompiledCode;
 use crate::error::CompileError;
 use crate::isa::Isa;
-use crate::{emit, frame, lower, optimize, regalloc, validate};
+use crate::{emit, frame, intrinsics, lower, optimize, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::OptLevel;
@@ -29,7 +29,9 @@ pub(crate) fn run(
 ) -> Result<CompiledCode, CompileError> {
     optimize::verify(ctx, isa.flags())?;
     validate::run(&ctx.func, isa)?;
+    let expanded = intrinsics::expand(&mut ctx.func, isa);
     optimize::run(ctx, isa.flags(), ctrl)?;
+    intrinsics::finish(&mut ctx.func, &expanded);
     let optimized = request.optimized.then(|| ctx.func.display().to_string());
 
     let sig = SigInfo::new(&ctx.func.signature, &ctx.func.name.to_string()).map_err(CompileError::Unsupported)?;

@@ -46,6 +46,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "convert_width",
     "memory",
     "lanes",
+    "lane_memory",
 ];
 
 /// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.

@@ -9,10 +9,11 @@ use crate::isa::Isa;
 use crate::lower::vector::is_vector;
 use crate::settings::Atomics;
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, Endianness, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef, StackSlot,
-    Type, types,
+    AbiParam, ArgumentPurpose, Endianness, FuncRef, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef,
+    StackSlot, Type, types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
+use npu_mc::tables::IntrinsicKind;
 
 /// What to use instead of a type that is not covered.
 pub const TYPE_HELP: &str = "integers of 8 to 128 bits, floats of 16 to 128 bits, i8x16, i16x16, i32x16 and f32x16 are";
@@ -247,22 +248,41 @@ fn refuse_atomic(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
 
 fn refuse_callee(func: &Function, data: &InstructionData) -> Option<Reason> {
     match *data {
-        InstructionData::Call { func_ref, opcode, .. } => {
-            match intrinsics::classify(func, func_ref) {
-                Some(Reserved::Unknown(name)) => {
-                    let what = format!("the intrinsic %{name} with this signature");
-                    return Some((what, Some("see the list of intrinsics in the documentation")));
-                }
-                Some(Reserved::Instruction(_)) if opcode == Opcode::ReturnCall => {
-                    let what = "a tail call of an intrinsic".to_owned();
-                    return Some((what, Some("it is an instruction: call it and return")));
-                }
-                _ => {}
-            }
-            refuse_signature(func, opcode, func.dfg.ext_funcs[func_ref].signature)
+        InstructionData::Call { func_ref, opcode, .. } => refuse_intrinsic(func, func_ref, opcode)
+            .or_else(|| refuse_signature(func, opcode, func.dfg.ext_funcs[func_ref].signature)),
+        InstructionData::FuncAddr { func_ref, .. } => {
+            intrinsics::classify(func, func_ref)?;
+            let what = "the address of an intrinsic".to_owned();
+            Some((what, Some("it is an instruction: wrap it in a function")))
         }
         InstructionData::CallIndirect { sig_ref, opcode, .. } => refuse_signature(func, opcode, sig_ref),
         _ => None,
+    }
+}
+
+fn refuse_intrinsic(func: &Function, callee: FuncRef, opcode: Opcode) -> Option<Reason> {
+    match intrinsics::classify(func, callee)? {
+        Reserved::Unknown(name) => match intrinsics::Builder::find(name) {
+            Ok(info) => {
+                let what = format!(
+                    "the intrinsic %{name} with this signature: it takes ({}) and gives ({})",
+                    info.params, info.result
+                );
+                Some((what, None))
+            }
+            Err(_) => {
+                let what = format!("the intrinsic %{name}, which there is not");
+                Some((what, Some("see the list of intrinsics in the documentation")))
+            }
+        },
+        Reserved::Intrinsic(info) if info.kind == IntrinsicKind::Missing => {
+            Some((format!("the intrinsic %{}", info.name), Some(info.summary)))
+        }
+        Reserved::Intrinsic(_) if opcode == Opcode::ReturnCall => {
+            let what = "a tail call of an intrinsic".to_owned();
+            Some((what, Some("it is an instruction: call it and return")))
+        }
+        Reserved::Intrinsic(_) => None,
     }
 }
 

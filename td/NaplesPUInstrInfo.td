@@ -499,6 +499,11 @@ def FLUSH : InstCTR<CTR_FLUSH, (outs), (ins GPR32:$src0), "flush $src0"> {
   let Inst{17-12} = 0;
   let mayStore = true;
 }
+// Writes the line back and drops it; the thread waits. The old assembler has no syntax for it.
+def DCACHE_INV : InstCTR<CTR_DCACHE_INV, (outs), (ins GPR32:$src0), "dcache_inv $src0"> {
+  let Inst{17-12} = 0;
+  let mayStore = true;
+}
 // src1 is the number of the control register.
 def READCR : InstCTR2<CTR_READ_CR, (outs GPR32:$src0), (ins GPR32:$src1),
                       "read_cr $src0, $src1">;

@@ -58,6 +58,36 @@ fn settings_asked_for() -> String {
 }
 
 #[test]
+fn intrinsics() {
+    let mut text = String::from(
+        "# Intrinsics\n\n\
+         Made from `td/NaplesPUIntrinsics.td` by `cargo test --test docs`; do not edit.\n\n\
+         A call to one of these names is no call: the compiler answers it, mostly with one instruction. Names, types and meaning are\n\
+         those of the C compiler's builtins: `i32x16` stands for `<16 x i32>`, `f32x16` for `<16 x float>`, `i32` for pointers. In CLIF:\n\n\
+         ```\n\
+         function %identity() -> i32 {\n    fn0 = %__builtin_npu_thread_id() -> i32\nblock0:\n    v0 = call fn0()\n    return v0\n}\n\
+         ```\n\n\
+         In Rust, `intrinsics::Builder` declares and calls them by name (`builder.call(&mut function, \"thread_id\", &[])`) and\n\
+         checks the types. A wrong name or signature is refused.\n\n\
+         ## The mask\n\n\
+         The mask is a state of the function: all lanes at its start, set by `write_mask_reg`, and neither seen nor changed by the\n\
+         functions that it calls. Intrinsics that end in `_masked`, `vector_mix...` and `read_mask_reg` obey the mask as it is where they\n\
+         stand. CLIF's own vector instructions act on all lanes whatever it is. Where a load leaves out lanes, they have any value; where a\n\
+         store does, their memory is not written, also not by another thread's old value. An access of a vector wants an address aligned to\n\
+         its size.\n\n\
+         ## All of them\n\n\
+         All names begin with `__builtin_npu_`.\n\n\
+         | name | arguments | result | meaning |\n|---|---|---|---|\n",
+    );
+    for info in cranelift_naplespu::intrinsics::all() {
+        let short = info.name.trim_start_matches(cranelift_naplespu::intrinsics::PREFIX);
+        let list = info.params.replace(' ', ", ");
+        let _ = writeln!(text, "| `{short}` | {list} | {} | {} |", info.result, info.summary);
+    }
+    check_document("intrinsics.md", &text);
+}
+
+#[test]
 fn errata() {
     let sources = settings_asked_for();
     let mut text = String::from(

@@ -348,6 +348,14 @@ impl Expander<'_> {
         self.pool_base = Some((self.items.list.len(), base));
     }
 
+    fn set_mask(&mut self, mask: LaneMask) {
+        let rm = real(Reg::MASK).into();
+        match mask {
+            LaneMask::Reg(reg) => self.op(Opcode::MOVE_SS_32, [rm, real(reg).into()]),
+            LaneMask::Lanes(lanes) => self.op(Opcode::MOVEISI, [rm, i32::from(lanes).into()]),
+        }
+    }
+
     /// The same word in every lane.
     fn splat(&mut self, dst: npu_mc::Reg, value: u32) {
         let dst = Operand::from(dst);
@@ -399,13 +407,31 @@ impl Expander<'_> {
                 srcs,
                 imm,
             } => {
-                let rm = real(Reg::MASK).into();
-                match *mask {
-                    LaneMask::Reg(reg) => self.op(Opcode::MOVE_SS_32, [rm, real(reg).into()]),
-                    LaneMask::Lanes(lanes) => self.op(Opcode::MOVEISI, [rm, i32::from(lanes).into()]),
-                }
+                self.set_mask(*mask);
                 self.plain(*op, Some(*dst), srcs, *imm);
-                self.op(Opcode::MOVEISI, [rm, i32::from(ALL_LANES).into()]);
+                self.set_mask(LaneMask::Lanes(ALL_LANES));
+            }
+            MInst::MaskedStore { mask, op, src, addr } => {
+                let (base, offset) = self.resolve(*addr);
+                // Nothing comes back from the scratchpad for no lane.
+                let skip = match mask {
+                    LaneMask::Reg(reg) if op.desc().scratchpad && self.isa.has_erratum("scratchpad_empty_mask") => {
+                        let skip = self.items.new_label();
+                        let empty = Cond {
+                            reg: *reg,
+                            nonzero: false,
+                        };
+                        self.branch_if(empty, skip);
+                        Some(skip)
+                    }
+                    _ => None,
+                };
+                self.set_mask(*mask);
+                self.access(*op, real(*src), base, offset);
+                self.set_mask(LaneMask::Lanes(ALL_LANES));
+                if let Some(skip) = skip {
+                    self.items.bind(skip);
+                }
             }
             MInst::SymbolAddr { dst, target, addend } => self.symbol(real(*dst), target, *addend),
             MInst::Address { dst, addr } => {

@@ -258,7 +258,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let all = w.values.clone();
     for value in all.iter().rev().take(40) {
         let next = w.name();
-        let op = if next % 2 == 0 { "bxor" } else { "isub" };
+        let op = if next.is_multiple_of(2) { "bxor" } else { "isub" };
         w.both(&format!("v{next} = {op} v{sum}, v{value}"));
         sum = next;
     }

@@ -81,6 +81,17 @@ pub enum MInst {
         /// The immediate operand; 0 if it has none.
         imm: i32,
     },
+    /// A store of the lanes of a mask: sets `rm`, stores, and sets `rm` to all ones again.
+    MaskedStore {
+        /// The lanes. In a register, bits above the lanes are zero.
+        mask: LaneMask,
+        /// The masked form of the instruction.
+        op: Opcode,
+        /// The register stored.
+        src: Reg,
+        /// The address.
+        addr: AMode,
+    },
     /// `dst` := the address of a symbol.
     SymbolAddr {
         /// The register written.

@@ -88,6 +88,13 @@ impl MInst {
                 let index = srcs[..last].iter().filter(|r| is_visited(**r)).count();
                 v.operand(dst, OperandConstraint::Reuse(index), OperandKind::Def, OperandPos::Late);
             }
+            Self::MaskedStore { mask, src, addr, .. } => {
+                use_reg(v, src);
+                address(v, addr);
+                if let LaneMask::Reg(mask) = mask {
+                    use_reg(v, mask);
+                }
+            }
             Self::PoolLoad { dst, .. } => def_reg(v, dst),
             Self::Const { dst, .. } | Self::SymbolAddr { dst, .. } | Self::ReturnAddress { dst } => def_reg(v, dst),
             Self::Address { dst, addr } => {

@@ -63,6 +63,14 @@ impl fmt::Display for MInst {
             Self::Store { op, src, addr } => write!(f, "{} {src}, {addr}", op.desc().mnemonic),
             Self::Move { dst, src } => write!(f, "move {dst}, {src}"),
             Self::Const { dst, value } => write!(f, "const {dst}, {value:#x}"),
+            Self::MaskedStore { mask, op, src, addr } => {
+                write!(f, "{}", op.desc().mnemonic)?;
+                match mask {
+                    LaneMask::Reg(reg) => write!(f, " [{reg}]")?,
+                    LaneMask::Lanes(lanes) => write!(f, " [{lanes:#06x}]")?,
+                }
+                write!(f, " {src}, {addr}")
+            }
             Self::PoolLoad { dst, index } => write!(f, "pool {dst}, {index}"),
             Self::Masked {
                 mask,

@@ -1,0 +1,124 @@
+//! Declares intrinsics where functions are built.
+
+use super::signature;
+use cranelift_codegen::ir::{ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, Type, Value};
+use cranelift_frontend::FunctionBuilder;
+use npu_mc::tables::{IntrinsicInfo, intrinsic_by_name};
+use std::collections::HashMap;
+use std::fmt;
+
+/// What is wrong with a call of an intrinsic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// There is no intrinsic of this name.
+    Unknown(String),
+    /// The arguments are of other types.
+    Arguments {
+        /// The intrinsic.
+        name: &'static str,
+        /// What it takes.
+        expected: &'static str,
+        /// What was given.
+        given: Vec<Type>,
+    },
+}
+
+impl std::error::Error for BuildError {}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "there is no intrinsic `{name}`"),
+            Self::Arguments { name, expected, given } => {
+                let given: Vec<String> = given.iter().map(Type::to_string).collect();
+                write!(f, "`{name}` takes ({expected}), not ({})", given.join(" "))
+            }
+        }
+    }
+}
+
+/// Calls intrinsics in one function: declares each once, with its own signature.
+///
+/// ```
+/// use cranelift_codegen::ir::{Function, InstBuilder, types};
+/// use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+/// use cranelift_naplespu::intrinsics;
+///
+/// let (mut func, mut ctx) = (Function::new(), FunctionBuilderContext::new());
+/// let mut builder = FunctionBuilder::new(&mut func, &mut ctx);
+/// let block = builder.create_block();
+/// builder.switch_to_block(block);
+///
+/// let mut npu = intrinsics::Builder::new();
+/// let thread = npu.call(&mut builder, "thread_id", &[])?.unwrap();
+/// let others = builder.ins().iconst(types::I32, 7);
+/// npu.call(&mut builder, "barrier", &[thread, others])?;
+/// # Ok::<(), intrinsics::BuildError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Builder {
+    declared: HashMap<&'static str, FuncRef>,
+}
+
+impl Builder {
+    /// For a function that declares none so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The intrinsic of this name, which may be short of its prefix.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Unknown`].
+    pub fn find(name: &str) -> Result<&'static IntrinsicInfo, BuildError> {
+        intrinsic_by_name(name)
+            .or_else(|| intrinsic_by_name(&format!("{}{name}", super::PREFIX)))
+            .ok_or_else(|| BuildError::Unknown(name.to_owned()))
+    }
+
+    /// Declares an intrinsic in the function, unless it is declared already.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Unknown`].
+    pub fn declare(&mut self, func: &mut Function, name: &str) -> Result<FuncRef, BuildError> {
+        let info = Self::find(name)?;
+        Ok(*self.declared.entry(info.name).or_insert_with(|| import(func, info)))
+    }
+
+    /// Calls an intrinsic. Gives its result, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Unknown`], or [`BuildError::Arguments`] if these are not of its types.
+    pub fn call(
+        &mut self,
+        builder: &mut FunctionBuilder<'_>,
+        name: &str,
+        args: &[Value],
+    ) -> Result<Option<Value>, BuildError> {
+        let info = Self::find(name)?;
+        let given: Vec<Type> = args.iter().map(|&arg| builder.func.dfg.value_type(arg)).collect();
+        if !signature(info).params.iter().map(|param| &param.value_type).eq(&given) {
+            return Err(BuildError::Arguments {
+                name: info.name,
+                expected: info.params,
+                given,
+            });
+        }
+        let callee = self.declare(builder.func, info.name)?;
+        let call: Inst = builder.ins().call(callee, args);
+        Ok(builder.inst_results(call).first().copied())
+    }
+}
+
+fn import(func: &mut Function, info: &IntrinsicInfo) -> FuncRef {
+    let signature = func.import_signature(signature(info));
+    func.import_function(ExtFuncData {
+        name: ExternalName::testcase(info.name),
+        signature,
+        colocated: false,
+        patchable: false,
+    })
+}

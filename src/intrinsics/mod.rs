@@ -1,0 +1,156 @@
+//! Calls to reserved names, `%__builtin_npu_...`, that are no calls.
+//!
+//! What there is stands in `td/NaplesPUIntrinsics.td`: name, types, meaning and, where it is one, the instruction.
+//! [`expand`] rewrites what CLIF itself can say, and makes the mask a value; what is left are operations of the machine, which
+//! [`lower`] emits. [`Builder`] declares them with the right signatures.
+//!
+//! The mask belongs to a function: all lanes at its start, set by `write_mask_reg`, and not seen by the functions it calls.
+//! CLIF's own vector instructions do not know it.
+
+mod builder;
+mod expand;
+mod lower;
+
+pub use builder::{BuildError, Builder};
+pub use expand::{Expanded, expand, finish};
+pub use lower::lower;
+
+use cranelift_codegen::ir::{self, AbiParam, ExternalName, FuncRef, Function, Signature, Type, types};
+use cranelift_codegen::isa::CallConv;
+use npu_mc::Opcode;
+use npu_mc::tables::{INTRINSICS, IntrinsicInfo, IntrinsicKind, intrinsic_by_name};
+
+/// How all names start.
+pub const PREFIX: &str = "__builtin_npu_";
+
+/// The types that intrinsics have.
+const TYPES: [Type; 4] = [types::I32, types::I64, types::I32X16, types::F32X16];
+
+/// What a reserved name turns out to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Reserved<'a> {
+    /// An intrinsic, called with its signature.
+    Intrinsic(&'static IntrinsicInfo),
+    /// A name that starts like an intrinsic but is none, or has another signature here.
+    Unknown(&'a str),
+}
+
+/// Pieces that calls are expanded into and that no CLIF instruction stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// The lanes of the mask from the first vector, the others from the second.
+    Mix,
+    /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
+    Reinterpret,
+    /// A store of the lanes of the mask.
+    Store { bits: u32, scratchpad: bool },
+}
+
+const PIECES: [(&str, Piece); 6] = [
+    ("__npu_lanes_mix", Piece::Mix),
+    ("__npu_lanes_reinterpret", Piece::Reinterpret),
+    ("__npu_lanes_store_8", store(8, false)),
+    ("__npu_lanes_store_16", store(16, false)),
+    ("__npu_lanes_store_32", store(32, false)),
+    ("__npu_lanes_store_32_scratchpad", store(32, true)),
+];
+
+const fn store(bits: u32, scratchpad: bool) -> Piece {
+    Piece::Store { bits, scratchpad }
+}
+
+/// All intrinsics, by name.
+pub fn all() -> &'static [IntrinsicInfo] {
+    &INTRINSICS
+}
+
+/// Whether a name, without `%`, is one that only intrinsics have.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// The signature of an intrinsic. Its convention means nothing.
+pub fn signature(info: &IntrinsicInfo) -> Signature {
+    let mut signature = Signature::new(CallConv::Fast);
+    let types = |text: &str| -> Vec<AbiParam> {
+        let named = |word: &str| TYPES.iter().find(|ty| ty.to_string() == word).copied();
+        text.split_whitespace().filter_map(named).map(AbiParam::new).collect()
+    };
+    signature.params = types(info.params);
+    signature.returns = types(info.result);
+    signature
+}
+
+/// The name of a function, if it is text.
+fn name_of(func: &Function, callee: FuncRef) -> Option<&str> {
+    match &func.dfg.ext_funcs[callee].name {
+        ExternalName::TestCase(name) => std::str::from_utf8(name.raw()).ok(),
+        _ => None,
+    }
+}
+
+/// Whether the function reference is an intrinsic. `None` for ordinary functions.
+pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved<'_>> {
+    let name = name_of(func, callee).filter(|name| is_reserved(name))?;
+    let declared = &func.dfg.signatures[func.dfg.ext_funcs[callee].signature];
+    let types = |list: &[AbiParam]| list.iter().map(|param| param.value_type).collect::<Vec<_>>();
+    let known = intrinsic_by_name(name).filter(|info| {
+        let own = signature(info);
+        types(&own.params) == types(&declared.params) && types(&own.returns) == types(&declared.returns)
+    });
+    Some(known.map_or(Reserved::Unknown(name), Reserved::Intrinsic))
+}
+
+/// Whether the CLIF instruction is a call of an intrinsic or a piece of one, and so no call for the machine.
+pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
+    let ir::InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else {
+        return false;
+    };
+    piece(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
+}
+
+fn piece(func: &Function, callee: FuncRef) -> Option<Piece> {
+    let name = name_of(func, callee)?;
+    PIECES.iter().find(|(known, _)| *known == name).map(|(_, piece)| *piece)
+}
+
+/// The instruction of an [`IntrinsicKind::Operation`] or [`IntrinsicKind::LaneBits`].
+fn instruction(info: &IntrinsicInfo) -> Option<Opcode> {
+    Opcode::from_name(info.instruction)
+}
+
+/// The mask counts for what the intrinsic does, or it is about the mask.
+fn uses_mask(info: &IntrinsicInfo) -> bool {
+    use IntrinsicKind::{ReadMask, WriteMask, WriteMaskLanes};
+    info.masked || matches!(info.kind, ReadMask | WriteMask | WriteMaskLanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole() {
+        for info in all() {
+            let sig = signature(info);
+            assert_eq!(
+                sig.params.len(),
+                info.params.split_whitespace().count(),
+                "{}",
+                info.name
+            );
+            assert_eq!(
+                sig.returns.len(),
+                info.result.split_whitespace().count(),
+                "{}",
+                info.name
+            );
+            assert!(is_reserved(info.name));
+            let is_one = matches!(info.kind, IntrinsicKind::Operation | IntrinsicKind::LaneBits);
+            assert_eq!(instruction(info).is_some(), is_one, "{}", info.name);
+            if info.kind == IntrinsicKind::Compare {
+                assert!(expand::condition(info).is_some(), "{}", info.name);
+            }
+        }
+    }
+}
