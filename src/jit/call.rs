@@ -11,9 +11,7 @@ use crate::lower::vector::is_vector;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
-use npu_mc::machine::{
-    ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD,
-};
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
@@ -369,7 +367,10 @@ impl<'a> Call<'a> {
 
     fn pass_vector(&mut self, place: Place, lanes: [u32; LANES]) -> Result<(), RunError> {
         match place {
-            Place::Reg(Reg::V(reg)) => self.machine.thread_mut(self.thread).set_vector(reg, npu_sim::Lanes(lanes)),
+            Place::Reg(Reg::V(reg)) => self
+                .machine
+                .thread_mut(self.thread)
+                .set_vector(reg, npu_sim::Lanes(lanes)),
             Place::Reg(Reg::S(_)) => {}
             Place::Memory(offset) => {
                 for (lane, at) in lanes.into_iter().zip(0..) {
