@@ -11,6 +11,7 @@ mod asm;
 mod cat;
 mod compile;
 mod disasm;
+mod gdb;
 mod input;
 mod interpret;
 mod isa;

@@ -33,6 +33,10 @@ pub struct Args {
     #[arg(long)]
     trace: bool,
 
+    /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
+    #[arg(long, value_name = "PORT", conflicts_with = "trace")]
+    gdb: Option<u16>,
+
     /// Threads of each core to run: how many, from thread 0 on, or with `0x` a mask with a bit for each thread
     #[arg(long, value_name = "N|MASK", value_parser = parse_threads, default_value = "1")]
     threads: u32,
@@ -155,6 +159,9 @@ pub fn run(args: &Args) -> Outcome {
     let numbers: Vec<usize> = (0..machine.threads()).filter(|&n| machine.is_enabled(n)).collect();
     for &number in &numbers {
         machine.boot(number, start);
+    }
+    if let Some(port) = args.gdb {
+        return crate::gdb::serve(machine, port);
     }
     let halt = if args.trace {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());

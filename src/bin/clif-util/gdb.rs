@@ -1,0 +1,298 @@
+//! `clif-util sim --gdb`: the remote protocol of GDB over the simulator.
+//!
+//! # Structure
+//!
+//! `registers` is what GDB is told of the machine, `control` runs the threads and knows when to stop, `monitor` has the commands
+//! of our own. Here all that is put behind the traits of `gdbstub`.
+
+mod control;
+mod monitor;
+mod registers;
+
+use crate::{Outcome, Stop, output};
+use control::{Action, Control, Reason, Watch, thread_of, tid};
+use gdbstub::common::{Signal, Tid};
+use gdbstub::conn::ConnectionExt;
+use gdbstub::stub::run_blocking::{BlockingEventLoop, Event, WaitForStopReasonError};
+use gdbstub::stub::{DisconnectReason, GdbStubBuilder, MultiThreadStopReason};
+use gdbstub::target::ext::base::BaseOps;
+use gdbstub::target::ext::base::multithread::{
+    MultiThreadBase, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking,
+    MultiThreadSchedulerLockingOps, MultiThreadSingleStep, MultiThreadSingleStepOps,
+};
+use gdbstub::target::ext::base::single_register_access::{SingleRegisterAccess, SingleRegisterAccessOps};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint,
+    SwBreakpointOps, WatchKind,
+};
+use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps};
+use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
+use gdbstub::target::{Target, TargetError, TargetResult};
+use npu_mc::Reg;
+use npu_sim::{Lanes, Machine, THREADS};
+use registers::{Npu, RegId, Registers};
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+/// Bytes of a packet: all registers in hexadecimal have to fit.
+const PACKET: usize = 1 << 15;
+
+/// Instructions between two looks at the connection.
+const SLICE: u32 = 10_000;
+
+/// Waits for a debugger on the loopback interface and does what it says until it leaves. Port 0 is any free port; which one
+/// is told on standard error.
+pub fn serve(machine: Machine, port: u16) -> Outcome {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .map_err(|e| Stop::Fault(format!("port {port} cannot be listened on: {e}")))?;
+    output::complain(&format!("waiting for gdb on {}\n", listener.local_addr()?));
+    let (stream, _) = listener.accept()?;
+    let mut control = Control::new(machine);
+    let stub = GdbStubBuilder::new(stream).packet_buffer_size(PACKET).build();
+    let stub = stub.map_err(|e| Stop::Fault(e.to_string()))?;
+    let result = stub.run_blocking::<Loop>(&mut control);
+    output::print(control.new_output())?;
+    let left = match result {
+        Ok(DisconnectReason::TargetExited(status)) => format!("the program ended with status {status}"),
+        Ok(DisconnectReason::TargetTerminated(signal)) => format!("the program was stopped by {signal}"),
+        Ok(DisconnectReason::Disconnect) => "the debugger left".to_owned(),
+        Ok(DisconnectReason::Kill) => "the debugger ended the program".to_owned(),
+        Err(error) => return Err(Stop::Fault(format!("gdb: {error}"))),
+    };
+    output::complain(&format!("{left}\n"));
+    Ok(())
+}
+
+/// Runs the threads, with a look at the connection now and then.
+enum Loop {}
+
+impl BlockingEventLoop for Loop {
+    type Target = Control;
+    type Connection = TcpStream;
+    type StopReason = MultiThreadStopReason<u32>;
+
+    fn wait_for_stop_reason(
+        target: &mut Control,
+        conn: &mut TcpStream,
+    ) -> Result<Event<Reason>, WaitForStopReasonError<String, std::io::Error>> {
+        loop {
+            let stopped = (0..SLICE).find_map(|_| target.advance());
+            // Nobody may be left to read what the program prints.
+            let _ = output::print(target.new_output());
+            if let Some(reason) = stopped {
+                return Ok(Event::TargetStopped(reason));
+            }
+            if ConnectionExt::peek(conn)
+                .map_err(WaitForStopReasonError::Connection)?
+                .is_some()
+            {
+                let byte = ConnectionExt::read(conn).map_err(WaitForStopReasonError::Connection)?;
+                return Ok(Event::IncomingData(byte));
+            }
+        }
+    }
+
+    fn on_interrupt(_: &mut Control) -> Result<Option<Reason>, String> {
+        Ok(Some(Reason::Signal(Signal::SIGINT)))
+    }
+}
+
+impl Target for Control {
+    type Arch = Npu;
+    type Error = String;
+
+    fn base_ops(&mut self) -> BaseOps<'_, Npu, String> {
+        BaseOps::MultiThread(self)
+    }
+
+    fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_monitor_cmd(&mut self) -> Option<MonitorCmdOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadBase for Control {
+    fn read_registers(&mut self, regs: &mut Registers, tid: Tid) -> TargetResult<(), Self> {
+        regs.read(self.machine.thread(thread_of(tid)));
+        Ok(())
+    }
+
+    fn write_registers(&mut self, regs: &Registers, tid: Tid) -> TargetResult<(), Self> {
+        regs.write(self.machine.thread_mut(thread_of(tid)));
+        Ok(())
+    }
+
+    fn support_single_register_access(&mut self) -> Option<SingleRegisterAccessOps<'_, Tid, Self>> {
+        Some(self)
+    }
+
+    fn read_addrs(&mut self, start: u32, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
+        self.machine.read_as_core(thread_of(tid) / THREADS, start, data);
+        Ok(data.len())
+    }
+
+    fn write_addrs(&mut self, start: u32, data: &[u8], _: Tid) -> TargetResult<(), Self> {
+        self.machine
+            .memory_mut()
+            .write(start, data)
+            .map_err(|_| TargetError::NonFatal)
+    }
+
+    fn list_active_threads(&mut self, each: &mut dyn FnMut(Tid)) -> Result<(), String> {
+        self.threads().iter().for_each(|&thread| each(tid(thread)));
+        Ok(())
+    }
+
+    fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_thread_extra_info(&mut self) -> Option<ThreadExtraInfoOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl SingleRegisterAccess<Tid> for Control {
+    fn read_register(&mut self, tid: Tid, id: RegId, buf: &mut [u8]) -> TargetResult<usize, Self> {
+        let thread = self.machine.thread(thread_of(tid));
+        let bytes: Vec<u8> = match id.0 {
+            Reg::S(reg) => registers::scalar(thread, reg).to_le_bytes().to_vec(),
+            Reg::V(reg) => thread
+                .vector(reg)
+                .0
+                .iter()
+                .flat_map(|lane| lane.to_le_bytes())
+                .collect(),
+        };
+        let place = buf.get_mut(..bytes.len()).ok_or(TargetError::NonFatal)?;
+        place.copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    fn write_register(&mut self, tid: Tid, id: RegId, value: &[u8]) -> TargetResult<(), Self> {
+        let thread = self.machine.thread_mut(thread_of(tid));
+        let mut words = value
+            .chunks(4)
+            .map(|b| b.iter().rev().fold(0, |word, &b| word << 8 | u32::from(b)));
+        match id.0 {
+            Reg::S(reg) if value.len() == 4 => registers::set_scalar(thread, reg, words.next().unwrap_or(0)),
+            Reg::V(reg) => {
+                let mut lanes = Lanes::splat(0);
+                if value.len() != 4 * lanes.0.len() {
+                    return Err(TargetError::NonFatal);
+                }
+                lanes.0.iter_mut().zip(words).for_each(|(lane, word)| *lane = word);
+                registers::set_vector(thread, reg, lanes);
+            }
+            Reg::S(_) => return Err(TargetError::NonFatal),
+        }
+        Ok(())
+    }
+}
+
+impl MultiThreadResume for Control {
+    fn resume(&mut self) -> Result<(), String> {
+        Control::resume(self);
+        Ok(())
+    }
+
+    fn clear_resume_actions(&mut self) -> Result<(), String> {
+        self.set_all(Action::Continue);
+        Ok(())
+    }
+
+    fn set_resume_action_continue(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), String> {
+        self.set_action(thread_of(tid), Action::Continue);
+        Ok(())
+    }
+
+    fn support_single_step(&mut self) -> Option<MultiThreadSingleStepOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadSingleStep for Control {
+    fn set_resume_action_step(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), String> {
+        self.set_action(thread_of(tid), Action::Step);
+        Ok(())
+    }
+}
+
+impl MultiThreadSchedulerLocking for Control {
+    fn set_resume_action_scheduler_lock(&mut self) -> Result<(), String> {
+        // Called after the actions of those that shall go on.
+        self.lock_others();
+        Ok(())
+    }
+}
+
+impl Breakpoints for Control {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl SwBreakpoint for Control {
+    fn add_sw_breakpoint(&mut self, address: u32, _: usize) -> TargetResult<bool, Self> {
+        self.breakpoint(address, true);
+        Ok(true)
+    }
+
+    fn remove_sw_breakpoint(&mut self, address: u32, _: usize) -> TargetResult<bool, Self> {
+        Ok(self.breakpoint(address, false))
+    }
+}
+
+impl HwBreakpoint for Control {
+    fn add_hw_breakpoint(&mut self, address: u32, kind: usize) -> TargetResult<bool, Self> {
+        self.add_sw_breakpoint(address, kind)
+    }
+
+    fn remove_hw_breakpoint(&mut self, address: u32, kind: usize) -> TargetResult<bool, Self> {
+        self.remove_sw_breakpoint(address, kind)
+    }
+}
+
+impl HwWatchpoint for Control {
+    fn add_hw_watchpoint(&mut self, address: u32, len: u32, kind: WatchKind) -> TargetResult<bool, Self> {
+        self.watch(Watch { address, len, kind });
+        Ok(true)
+    }
+
+    fn remove_hw_watchpoint(&mut self, address: u32, len: u32, kind: WatchKind) -> TargetResult<bool, Self> {
+        Ok(self.unwatch(Watch { address, len, kind }))
+    }
+}
+
+impl ThreadExtraInfo for Control {
+    fn thread_extra_info(&self, tid: Tid, buf: &mut [u8]) -> Result<usize, String> {
+        let text = monitor::thread_state(self, thread_of(tid));
+        let len = text.len().min(buf.len());
+        buf[..len].copy_from_slice(&text.as_bytes()[..len]);
+        Ok(len)
+    }
+}
+
+impl MonitorCmd for Control {
+    fn handle_monitor_cmd(&mut self, command: &[u8], mut out: ConsoleOutput<'_>) -> Result<(), String> {
+        let text = monitor::run(self, &String::from_utf8_lossy(command));
+        // What the console does not take is lost.
+        let _ = out.write_str(&text);
+        Ok(())
+    }
+}

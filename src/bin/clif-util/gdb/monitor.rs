@@ -1,0 +1,138 @@
+//! The commands behind GDB's `monitor`: what the protocol has no packets for.
+
+use super::control::{Control, tid};
+use npu_mc::machine::ControlRegister;
+use npu_sim::THREADS;
+use std::fmt::Write as _;
+
+const HELP: &str = "\
+scratchpad ADDRESS [COUNT [CORE]]   words of the scratchpad of a core
+scratchpad set ADDRESS WORD [CORE]  changes one
+threads                             what each thread does
+control [THREAD]                    the control registers of a thread
+findings                            errata that the program met
+";
+
+/// Most words that are shown at once.
+const MOST_WORDS: u32 = 1024;
+
+/// Runs a command; what it answers.
+pub fn run(control: &mut Control, command: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let answer = match words.as_slice() {
+        ["scratchpad" | "spm", "set", address, value, core @ ..] if core.len() <= 1 => {
+            set(control, address, value, core)
+        }
+        ["scratchpad" | "spm", address, rest @ ..] if rest.len() <= 2 => show(control, address, rest),
+        ["threads"] => Ok(threads(control)),
+        ["control"] => Ok(registers(control, 0)),
+        ["control", thread] => number(thread).map(|n| registers(control, (n as usize).saturating_sub(1))),
+        ["findings"] => Ok(findings(control)),
+        ["help"] | [] => Ok(HELP.to_owned()),
+        _ => Err(format!("there is no such command; these are:\n{HELP}")),
+    };
+    answer.unwrap_or_else(|why| why.trim_end().to_owned() + "\n")
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    crate::disasm::parse_address(text)
+}
+
+fn core(control: &Control, text: Option<&&str>) -> Result<usize, String> {
+    let core = text.map_or(Ok(0), |t| number(t))? as usize;
+    if core < control.machine.cores() {
+        Ok(core)
+    } else {
+        Err(format!("there are {} cores, counted from 0", control.machine.cores()))
+    }
+}
+
+fn show(control: &Control, address: &str, rest: &[&str]) -> Result<String, String> {
+    let address = number(address)?;
+    let count = rest.first().map_or(Ok(1), |t| number(t))?.min(MOST_WORDS);
+    let core = core(control, rest.get(1))?;
+    let memory = control.machine.core_scratchpad(core);
+    let mut out = String::new();
+    for index in 0..count {
+        let at = address.wrapping_add(4 * index) as usize;
+        let Some(bytes) = memory.get(at..).and_then(|m| m.first_chunk()) else {
+            let _ = writeln!(out, "the scratchpad has {:#x} bytes", memory.len());
+            break;
+        };
+        let word = u32::from_le_bytes(*bytes);
+        let _ = match index % 4 {
+            0 => write!(out, "{at:08x}: {word:08x}"),
+            _ => write!(out, " {word:08x}"),
+        };
+        if index % 4 == 3 || index + 1 == count {
+            out.push('\n');
+        }
+    }
+    Ok(out)
+}
+
+fn set(control: &mut Control, address: &str, value: &str, rest: &[&str]) -> Result<String, String> {
+    let (address, value) = (number(address)?, number(value)?);
+    let core = core(control, rest.first())?;
+    let memory = control.machine.core_scratchpad_mut(core);
+    let size = memory.len();
+    let place = memory.get_mut(address as usize..).and_then(|m| m.first_chunk_mut());
+    *place.ok_or_else(|| format!("the scratchpad has {size:#x} bytes"))? = value.to_le_bytes();
+    Ok(String::new())
+}
+
+/// What a thread does.
+pub fn thread_state(control: &Control, thread: usize) -> String {
+    let state = control.machine.thread(thread);
+    let place = format!("core {} thread {}", thread / THREADS, thread % THREADS);
+    match control.machine.waiting(thread) {
+        Some(waiting) => format!(
+            "{place}: waits at barrier {}, {} missing",
+            waiting.id,
+            waiting.missing()
+        ),
+        None => format!("{place}: {}", state.status()),
+    }
+}
+
+fn threads(control: &Control) -> String {
+    let mut out = String::new();
+    for &thread in control.threads() {
+        let state = control.machine.thread(thread);
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "{} {} pc {:08x} mask {:04x}, {} instructions",
+            tid(thread),
+            thread_state(control, thread),
+            state.pc(),
+            state.mask(),
+            state.instructions()
+        );
+    }
+    out
+}
+
+fn registers(control: &Control, thread: usize) -> String {
+    let mut out = String::new();
+    for &register in ControlRegister::ALL {
+        let value = control.machine.control_register(thread, register);
+        let _ = writeln!(out, "{:>2} {:<16} {value:08x}", register.number(), register.name());
+    }
+    out
+}
+
+fn findings(control: &Control) -> String {
+    let mut out = String::new();
+    for finding in control.machine.findings() {
+        let _ = writeln!(
+            out,
+            "erratum {} at {:#010x}: {}",
+            finding.hazard, finding.pc, finding.detail
+        );
+    }
+    if out.is_empty() {
+        out.push_str("none\n");
+    }
+    out
+}

@@ -1,0 +1,331 @@
+//! The debugger's side of `clif-util sim --gdb`: the remote protocol of GDB over a loopback socket.
+
+use npu_mc::asm::{Options, Placement, assemble};
+use npu_mc::{SReg, VReg};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// Stores 1, 2 and 3 to 0x2000, uses the scratchpad and a vector, prints `x` and ends.
+const PROGRAM: &str = "
+        .org    0x400
+start:  movei   s1, 0x2000
+        movei   s0, 1
+loop:   store32 s0, (s1)
+        addi    s0, s0, 1
+        cmplti  s2, s0, 4
+        bnez    s2, loop
+        movei   s3, 64
+        store32_scratchpad s0, (s3)
+        moveih  rm, 0
+        moveil  rm, 0xffff
+        move_i32 v3, s0
+        moveih  s4, 0xff00
+        moveil  s4, 0
+        movei   s5, 'x'
+        store32 s5, (s4)
+        movei   s6, 2
+        movei   s7, 11
+        write_cr s6, s7
+end:    jmp     end
+";
+
+fn address(label: &str) -> u32 {
+    let object = assemble(PROGRAM, &Options::default()).unwrap();
+    let image = object.place(&Placement::default()).unwrap();
+    let index = object.symbols.iter().position(|s| s.name == label).unwrap();
+    let npu_mc::asm::SymbolValue::Place { offset, .. } = object.symbols[index].value else {
+        panic!("{label}")
+    };
+    assert!(image.segments.iter().any(|s| s.address <= offset));
+    offset
+}
+
+struct Session {
+    child: Child,
+    stream: TcpStream,
+    _folder: tempfile::TempDir,
+}
+
+impl Session {
+    fn new(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program.hex");
+        let object = assemble(PROGRAM, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
+        let image = object.place(&Placement::default()).unwrap();
+        let mut text = String::new();
+        for segment in image.segments {
+            write!(text, "@{:x}", segment.address).unwrap();
+            for word in segment.bytes.chunks(4) {
+                write!(text, " {:08x}", u32::from_le_bytes(word.try_into().unwrap())).unwrap();
+            }
+            text.push('\n');
+        }
+        std::fs::write(&path, text).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_clif-util"))
+            .arg("sim")
+            .arg(&path)
+            .args(["--gdb", "0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let (_, place) = line.trim_end().rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
+        let stream = TcpStream::connect(place).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut session = Self {
+            child,
+            stream,
+            _folder: folder,
+        };
+        assert_eq!(session.ask("QStartNoAckMode"), "OK");
+        // The stub wants this one acknowledged, and nothing after it.
+        session.ask("qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;qXfer:features:read+");
+        session
+    }
+
+    fn send(&mut self, packet: &str) {
+        let sum = packet.bytes().fold(0u8, u8::wrapping_add);
+        self.stream
+            .write_all(format!("${packet}#{sum:02x}").as_bytes())
+            .unwrap();
+    }
+
+    fn byte(&mut self) -> u8 {
+        let mut byte = [0];
+        self.stream.read_exact(&mut byte).unwrap();
+        byte[0]
+    }
+
+    /// The next packet, unpacked.
+    fn receive(&mut self) -> String {
+        while self.byte() != b'$' {}
+        let mut packet: Vec<u8> = Vec::new();
+        let mut sum = 0u8;
+        loop {
+            let byte = self.byte();
+            if byte == b'#' {
+                break;
+            }
+            sum = sum.wrapping_add(byte);
+            packet.push(byte);
+        }
+        let check = [self.byte(), self.byte()];
+        let check = u8::from_str_radix(std::str::from_utf8(&check).unwrap(), 16).unwrap();
+        assert_eq!(sum, check);
+        // `c*n` stands for more of the same, `}` for the next character with bit 5 turned.
+        let mut out: Vec<u8> = Vec::new();
+        let mut bytes = packet.into_iter();
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'*' => {
+                    let count = bytes.next().unwrap() - 29;
+                    let last = *out.last().unwrap();
+                    out.extend(std::iter::repeat_n(last, usize::from(count)));
+                }
+                b'}' => out.push(bytes.next().unwrap() ^ 0x20),
+                byte => out.push(byte),
+            }
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    fn ask(&mut self, packet: &str) -> String {
+        self.send(packet);
+        let answer = self.receive();
+        if packet == "QStartNoAckMode" {
+            self.stream.write_all(b"+").unwrap();
+        }
+        answer
+    }
+
+    fn register(&mut self, number: u16) -> u32 {
+        word(&self.ask(&format!("p{number:x}")))
+    }
+
+    fn pc(&mut self) -> u32 {
+        self.register(SReg::PC.dwarf())
+    }
+
+    /// What a command of our own answers.
+    fn monitor(&mut self, command: &str) -> String {
+        let hex: String = command.bytes().map(|b| format!("{b:02x}")).collect();
+        self.send(&format!("qRcmd,{hex}"));
+        let mut out = String::new();
+        loop {
+            let packet = self.receive();
+            match packet.strip_prefix('O').filter(|_| packet != "OK") {
+                Some(hex) => {
+                    let pairs = hex.as_bytes().chunks(2);
+                    out.extend(pairs.map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap() as char));
+                }
+                None => {
+                    assert_eq!(packet, "OK");
+                    return out;
+                }
+            }
+        }
+    }
+
+    /// The rest of the program's output, when the session is over.
+    fn end(mut self) -> (Option<i32>, String) {
+        drop(self.stream);
+        let mut text = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        (self.child.wait().unwrap().code(), text)
+    }
+}
+
+/// A word of 8 hexadecimal digits, least significant byte first.
+fn word(hex: &str) -> u32 {
+    u32::from_str_radix(hex, 16)
+        .unwrap_or_else(|_| panic!("{hex}"))
+        .swap_bytes()
+}
+
+fn hex(word: u32) -> String {
+    format!("{:08x}", word.swap_bytes())
+}
+
+#[test]
+fn the_description_names_all_registers() {
+    let mut session = Session::new(&[]);
+    let mut xml = String::new();
+    loop {
+        let part = session.ask(&format!("qXfer:features:read:target.xml:{:x},800", xml.len()));
+        xml.push_str(&part[1..]);
+        if part.starts_with('l') {
+            break;
+        }
+        assert!(part.starts_with('m'), "{part}");
+    }
+    for (name, number) in SReg::all()
+        .map(|r| (r.name(), r.dwarf()))
+        .chain(VReg::all().map(|r| (r.name(), r.dwarf())))
+    {
+        let line = xml
+            .lines()
+            .find(|l| l.starts_with(&format!("<reg name=\"{name}\" ")))
+            .unwrap();
+        assert!(line.contains(&format!("regnum=\"{number}\"")), "{line}");
+    }
+    assert_eq!(xml.matches("<reg ").count(), 128);
+    // All registers at once: 64 words and 64 vectors of 16 words.
+    assert_eq!(session.ask("g").len(), 8 * (64 + 64 * 16));
+}
+
+#[test]
+fn registers_and_memory_are_read_and_written() {
+    let mut session = Session::new(&[]);
+    assert_eq!(session.pc(), 0x400);
+    assert_eq!(
+        session.ask(&format!("P{:x}={}", SReg::S9.dwarf(), hex(0x1234_5678))),
+        "OK"
+    );
+    assert_eq!(session.register(SReg::S9.dwarf()), 0x1234_5678);
+    let lanes: String = (0..16).map(hex).collect();
+    assert_eq!(session.ask(&format!("P{:x}={lanes}", VReg::V5.dwarf())), "OK");
+    assert_eq!(session.ask(&format!("p{:x}", VReg::V5.dwarf())), lanes);
+    let all = session.ask("g");
+    assert_eq!(&all[8 * 9..8 * 10], hex(0x1234_5678));
+    assert_eq!(&all[8 * (64 + 16 * 5)..][..128], lanes);
+    let changed = all.replacen(&hex(0x1234_5678), &hex(7), 1);
+    assert_eq!(session.ask(&format!("G{changed}")), "OK");
+    assert_eq!(session.register(SReg::S9.dwarf()), 7);
+    assert_eq!(session.ask("M2100,4:01020304"), "OK");
+    assert_eq!(session.ask("m2100,4"), "01020304");
+    assert_eq!(session.ask("m400,4"), hex(0x6204_0000 | 0x2000 << 2));
+}
+
+#[test]
+fn breakpoints_steps_and_the_end() {
+    let mut session = Session::new(&[]);
+    let looped = address("loop");
+    assert_eq!(session.ask(&format!("Z0,{looped:x},4")), "OK");
+    for round in 1..=3 {
+        let stop = session.ask("vCont;c");
+        assert!(stop.starts_with("T05") && stop.contains("swbreak"), "{stop}");
+        assert_eq!((session.pc(), session.register(0)), (looped, round));
+    }
+    let stop = session.ask("vCont;s:1;c");
+    assert!(stop.starts_with("T05"), "{stop}");
+    assert_eq!(session.pc(), looped + 4);
+    assert_eq!(session.ask("m2000,4"), hex(3));
+    assert_eq!(session.ask(&format!("z0,{looped:x},4")), "OK");
+    assert_eq!(session.ask("vCont;c"), "W00");
+    let (status, output) = session.end();
+    assert_eq!((status, output.as_str()), (Some(0), "x"));
+}
+
+#[test]
+fn watchpoints_stop_behind_the_access() {
+    let mut session = Session::new(&[]);
+    assert_eq!(session.ask("Z2,2002,1"), "OK");
+    for value in 1..=2 {
+        let stop = session.ask("vCont;c");
+        assert!(
+            stop.starts_with("T05") && stop.contains("watch:") && stop.contains("2002"),
+            "{stop}"
+        );
+        assert_eq!(session.pc(), address("loop") + 4);
+        assert_eq!(session.ask("m2000,4"), hex(value));
+    }
+    assert_eq!(session.ask("z2,2002,1"), "OK");
+    // Nobody reads there.
+    assert_eq!(session.ask("Z3,2000,4"), "OK");
+    assert_eq!(session.ask("vCont;c"), "W00");
+}
+
+#[test]
+fn monitor_commands_reach_the_scratchpad() {
+    let mut session = Session::new(&[]);
+    let end = address("end");
+    assert_eq!(session.ask(&format!("Z1,{end:x},4")), "OK");
+    let stop = session.ask("vCont;c");
+    assert!(stop.contains("hwbreak") || stop.contains("swbreak"), "{stop}");
+    assert_eq!(session.monitor("scratchpad 64 2"), "00000040: 00000004 00000000\n");
+    assert_eq!(session.monitor("scratchpad set 0x48 0xdeadbeef"), "");
+    assert_eq!(session.monitor("scratchpad 0x48"), "00000048: deadbeef\n");
+    assert_eq!(
+        session.monitor("scratchpad 0xfffe"),
+        "the scratchpad has 0x10000 bytes\n"
+    );
+    assert!(session.monitor("nonsense").contains("scratchpad set"));
+    assert!(session.monitor("threads").starts_with("1 core 0 thread 0: "));
+    assert!(session.monitor("control").contains("ThreadStatus") || session.monitor("control").contains("11"));
+    assert_eq!(session.monitor("findings"), "none\n");
+    // The vector got the scalar in all lanes.
+    assert_eq!(session.ask(&format!("p{:x}", VReg::V3.dwarf())), hex(4).repeat(16));
+    assert!(session.ask("qfThreadInfo").starts_with('m'));
+    session.send("k");
+    let (status, output) = session.end();
+    assert_eq!((status, output.as_str()), (Some(0), "x"));
+}
+
+#[test]
+fn a_running_program_is_interrupted() {
+    let mut session = Session::new(&["--pc", "0x448"]);
+    // The last instruction, a jump to itself, with the status not set: it hangs, which is told.
+    let end = address("end");
+    assert_eq!(end, 0x448);
+    let stop = session.ask("vCont;c");
+    assert!(stop.starts_with("T04"), "{stop}");
+    // A longer loop goes on until somebody says stop: jmp . + 4; jmp . - 4
+    assert_eq!(
+        session.ask(&format!("M3000,8:{}{}", hex(0x7800_0004), hex(0x7803_fffc))),
+        "OK"
+    );
+    assert_eq!(session.ask(&format!("P{:x}={}", SReg::PC.dwarf(), hex(0x3000))), "OK");
+    session.send("vCont;c");
+    std::thread::yield_now();
+    session.stream.write_all(&[3]).unwrap();
+    let stop = session.receive();
+    assert!(stop.starts_with("T02") || stop.starts_with("S02"), "{stop}");
+    assert!([0x3000, 0x3004].contains(&session.pc()));
+}
