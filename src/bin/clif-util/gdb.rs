@@ -57,6 +57,8 @@ pub fn serve(machine: Machine, port: u16) -> Outcome {
         Ok(DisconnectReason::TargetTerminated(signal)) => format!("the program was stopped by {signal}"),
         Ok(DisconnectReason::Disconnect) => "the debugger left".to_owned(),
         Ok(DisconnectReason::Kill) => "the debugger ended the program".to_owned(),
+        // Some leave without a word.
+        Err(error) if error.is_connection_error() => "the debugger is gone".to_owned(),
         Err(error) => return Err(Stop::Fault(format!("gdb: {error}"))),
     };
     output::complain(&format!("{left}\n"));

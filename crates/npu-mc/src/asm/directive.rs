@@ -404,8 +404,7 @@ fn common<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<()
     asm.section = default_section(asm, ".bss");
     let section = asm.current();
     section.align = section.align.max(align);
-    let gap = u64::from(align) - 1;
-    let padding = (section.size + gap & !gap) - section.size;
+    let padding = section.size.next_multiple_of(u64::from(align)) - section.size;
     let result = asm
         .reserve(padding, &at)
         .and_then(|()| asm.define(id, &at))

@@ -65,8 +65,8 @@ pub struct Control {
     /// Whose turn it is, by its place among the threads, and for how many instructions.
     turn: usize,
     left: u32,
-    /// The breakpoint that a thread has been stopped at last, and goes on from.
-    stopped: Option<(usize, u32)>,
+    /// The breakpoint that each thread has been stopped at and goes on from.
+    stopped: Vec<Option<u32>>,
     console: usize,
 }
 
@@ -98,7 +98,7 @@ impl Control {
             watches: Vec::new(),
             turn: 0,
             left: QUANTUM,
-            stopped: None,
+            stopped: vec![None; count],
             console: 0,
         }
     }
@@ -200,11 +200,11 @@ impl Control {
         };
         let pc = self.machine.thread(thread).pc();
         let action = self.actions[thread];
-        if action == Action::Continue && self.breakpoints.contains(&pc) && self.stopped != Some((thread, pc)) {
-            self.stopped = Some((thread, pc));
+        if action == Action::Continue && self.breakpoints.contains(&pc) && self.stopped[thread] != Some(pc) {
+            self.stopped[thread] = Some(pc);
             return Some(Reason::SwBreak(tid(thread)));
         }
-        self.stopped = None;
+        self.stopped[thread] = None;
         let signal = |signal| {
             Some(Reason::SignalWithThread {
                 tid: tid(thread),
@@ -261,5 +261,103 @@ impl Control {
             tid: tid(thread.copied().unwrap_or(0)),
             signal: Signal::SIGSTOP,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use npu_mc::SReg;
+    use npu_mc::asm::{Options, Placement, assemble};
+    use npu_sim::Config;
+
+    /// Four threads at the start of a program.
+    fn control(source: &str) -> Control {
+        let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
+        let image = object.place(&Placement::default()).unwrap();
+        let mut machine = Machine::new(Config::default());
+        for segment in image.segments {
+            machine.memory_mut().write(segment.address, &segment.bytes).unwrap();
+        }
+        machine.enable(0, 0b1111);
+        Control::new(machine)
+    }
+
+    fn run(control: &mut Control) -> Reason {
+        control.resume();
+        (0..10_000).find_map(|_| control.advance()).expect("it stops")
+    }
+
+    const END: &str = "movei s0, 2; movei s1, 11; write_cr s0, s1; jmp .\n";
+
+    #[test]
+    fn threads_meet_at_a_barrier_and_end() {
+        let mut control = control(&format!(
+            "movei s0, 5; movei s1, 3\nbarrier s0, s1\nafter: addi s2, s2, 1\n{END}"
+        ));
+        control.set_all(Action::Continue);
+        assert_eq!(run(&mut control), Reason::Exited(0));
+        assert!((0..4).all(|t| control.machine.thread(t).scalar(SReg::S2) == 1));
+        assert_eq!(control.machine.thread(4).instructions(), 0, "not enabled");
+    }
+
+    #[test]
+    fn a_barrier_that_nobody_opens_stops_all() {
+        let mut control = control(&format!("movei s0, 5; movei s1, 6\nbarrier s0, s1\n{END}"));
+        control.set_all(Action::Continue);
+        let stop = Reason::SignalWithThread {
+            tid: tid(0),
+            signal: Signal::SIGSTOP,
+        };
+        assert_eq!(run(&mut control), stop);
+        assert!((0..4).all(|t| control.machine.thread(t).is_waiting()));
+    }
+
+    #[test]
+    fn every_thread_stops_at_a_breakpoint_once_a_pass() {
+        let mut control = control(&format!("nop\nhere: nop\n{END}"));
+        control.set_all(Action::Continue);
+        control.breakpoint(4, true);
+        let stops: Vec<Reason> = (0..5).map(|_| run(&mut control)).collect();
+        let expected: Vec<Reason> = (0..4).map(|t| Reason::SwBreak(tid(t))).collect();
+        assert_eq!(stops[..4], expected);
+        assert_eq!(stops[4], Reason::Exited(0));
+    }
+
+    #[test]
+    fn one_thread_steps_alone_if_the_others_are_locked() {
+        let mut control = control(&format!("nop; nop; nop\n{END}"));
+        for _ in 0..2 {
+            control.set_all(Action::Continue);
+            control.set_action(2, Action::Step);
+            control.lock_others();
+            let stop = Reason::SignalWithThread {
+                tid: tid(2),
+                signal: Signal::SIGTRAP,
+            };
+            assert_eq!(run(&mut control), stop);
+        }
+        let counts: Vec<u64> = (0..4).map(|t| control.machine.thread(t).instructions()).collect();
+        assert_eq!(counts, [0, 0, 2, 0]);
+    }
+
+    #[test]
+    fn watched_bytes_are_those_an_access_touches() {
+        let watch = Watch {
+            address: 0x100,
+            len: 4,
+            kind: WatchKind::Write,
+        };
+        assert_eq!(watch.hit(0xC0, 64, true), None);
+        assert_eq!(watch.hit(0xC1, 64, true), Some(0x100));
+        assert_eq!(watch.hit(0x103, 1, true), Some(0x103));
+        assert_eq!(watch.hit(0x104, 4, true), None);
+        assert_eq!(watch.hit(0x100, 4, false), None);
+        let last = Watch {
+            address: u32::MAX,
+            len: 1,
+            kind: WatchKind::ReadWrite,
+        };
+        assert_eq!(last.hit(u32::MAX - 3, 4, false), Some(u32::MAX));
     }
 }
