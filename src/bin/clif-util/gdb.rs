@@ -137,6 +137,8 @@ impl MultiThreadBase for Control {
     }
 
     fn write_addrs(&mut self, start: u32, data: &[u8], _: Tid) -> TargetResult<(), Self> {
+        // What a cache holds back would hide it.
+        self.machine.write_back_caches().map_err(|_| TargetError::NonFatal)?;
         self.machine
             .memory_mut()
             .write(start, data)
