@@ -329,3 +329,25 @@ fn a_running_program_is_interrupted() {
     assert!(stop.starts_with("T02") || stop.starts_with("S02"), "{stop}");
     assert!([0x3000, 0x3004].contains(&session.pc()));
 }
+
+#[test]
+fn hardware_threads_are_threads() {
+    let mut session = Session::new(&["--threads", "3"]);
+    let list = session.ask("qfThreadInfo");
+    assert_eq!(list.matches(',').count(), 2, "{list}");
+    // The second one goes a step, the others stay.
+    let stop = session.ask("vCont;s:2");
+    assert!(stop.starts_with("T05"), "{stop}");
+    assert!(
+        ["thread:p1.2;", "thread:p01.02;"].iter().any(|t| stop.contains(t)),
+        "{stop}"
+    );
+    for (thread, pc) in [(1, 0x400), (2, 0x404), (3, 0x400)] {
+        assert_eq!(session.ask(&format!("Hg{thread}")), "OK");
+        assert_eq!(session.pc(), pc, "thread {thread}");
+    }
+    assert_eq!(session.monitor("threads").lines().count(), 3);
+    assert_eq!(session.ask("vCont;c"), "W00");
+    let (status, output) = session.end();
+    assert_eq!((status, output.as_str()), (Some(0), "xxx"));
+}
