@@ -158,6 +158,20 @@ fn a_deadlock_and_a_limit_end_the_run() {
 }
 
 #[test]
+fn splitting_a_timed_run_changes_nothing() {
+    let (_, mut whole) = program("rnd-7-4t");
+    let (_, expected) = timed(&mut whole, &mut NoSink);
+    let (_, mut split) = program("rnd-7-4t");
+    let mut timing = Timing::new(TimingConfig::default());
+    let mut runs = 0;
+    while split.run_timed(&mut timing, 7, &mut NoSink) == Halt::StepLimit {
+        runs += 1;
+    }
+    assert!(runs > 100);
+    assert_eq!(timing.report(), expected);
+}
+
+#[test]
 fn cores_meet_at_a_barrier() {
     let mut machine = Machine::new(Config {
         cores: 2,

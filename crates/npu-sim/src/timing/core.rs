@@ -96,8 +96,10 @@ pub(super) struct Pipe {
     pub hindrance: Stall,
     /// Why the next fetch is late.
     pub starved: Stall,
-    /// When the thread issued the write of its last status, or stopped.
+    /// When the thread issued the write of its last status, or hung.
     pub ended: Option<u64>,
+    /// When it came to a stop address.
+    pub paused: Option<u64>,
     /// The cycle of its last fetch that missed.
     pub last_miss: u64,
     /// When a miss is noticed: until then the thread may be granted a fetch in vain.
@@ -106,8 +108,10 @@ pub(super) struct Pipe {
     pub refetch: u64,
     /// When it leaves a barrier.
     pub release: u64,
-    /// The address of a stop that the next issue passes over.
-    pub step_over: Option<u32>,
+    /// The next issue passes over a stop address.
+    pub step_over: bool,
+    /// Where the last run left the thread: PC and instructions.
+    pub left_at: Option<(u32, u64)>,
 }
 
 impl Pipe {
@@ -137,11 +141,13 @@ impl Pipe {
             hindrance: Stall::Turn,
             starved: Stall::Fetch,
             ended: None,
+            paused: None,
             last_miss: 0,
             noticed: u64::MAX,
             refetch: u64::MAX,
             release: u64::MAX,
-            step_over: None,
+            step_over: false,
+            left_at: None,
         }
     }
 
@@ -276,19 +282,45 @@ impl Core {
         self.number * THREADS + thread
     }
 
-    /// Lets `thread` run from `pc` on, from this cycle.
-    pub fn enable(&mut self, thread: usize, pc: u32, waits: bool, step_over: bool) {
+    /// Lets `thread` run, from this cycle. It goes on with what it had fetched if it is where the last run left it.
+    pub fn enable(&mut self, thread: usize, machine: &mut Machine) {
+        let number = self.global(thread);
+        let step_over = machine.takes_over_stop(number);
+        let state = machine.thread(number);
+        let (pc, waits) = (state.pc(), state.is_waiting());
+        let place = Some((pc, state.instructions()));
+        let bit = 1u8 << thread;
+        self.enabled |= bit;
+        let pipe = &mut self.pipes[thread];
+        pipe.paused = None;
+        let goes_on = pipe.left_at.take() == place && (self.at_barrier & !self.leaving & bit != 0) == waits;
+        if !goes_on {
+            self.restart(thread, pc, waits);
+        }
+        self.pipes[thread].step_over = step_over;
+    }
+
+    /// Whether `thread` has ended in an earlier run and goes on taking turns.
+    pub fn spins(&self, thread: usize, machine: &Machine) -> bool {
+        let state = machine.thread(self.global(thread));
+        self.pipes[thread].left_at == Some((state.pc(), state.instructions()))
+    }
+
+    /// Empties the pipeline of `thread`, and lets it fetch from `pc` on.
+    fn restart(&mut self, thread: usize, pc: u32, waits: bool) {
+        let bit = 1u8 << thread;
         let pipe = &mut self.pipes[thread];
         pipe.empty();
         pipe.busy = 0;
         pipe.marked = [(0, NO_REGISTER); 4];
+        pipe.queue.clear();
+        pipe.replays.clear();
+        pipe.wakes.clear();
         pipe.fetch_pc = pc;
         pipe.since = self.now;
         pipe.starved = Stall::Fetch;
         pipe.ended = None;
         pipe.release = u64::MAX;
-        pipe.step_over = step_over.then_some(pc);
-        let bit = 1u8 << thread;
         for set in [
             &mut self.available,
             &mut self.operands,
@@ -296,35 +328,44 @@ impl Core {
             &mut self.wrong_path,
             &mut self.at_barrier,
             &mut self.leaving,
+            &mut self.queued,
         ] {
             *set &= !bit;
         }
-        self.enabled |= bit;
         if waits {
             self.at_barrier |= bit;
         }
+        self.branches.remove(|branch| usize::from(branch.thread) == thread);
+        let forget = |result: &mut Arriving| {
+            if usize::from(result.thread) == thread {
+                result.register = NO_REGISTER;
+            }
+            false
+        };
+        for results in [&mut self.integer, &mut self.scratchpad, &mut self.memory] {
+            results.join(forget);
+        }
+        self.float.iter_mut().for_each(|result| {
+            forget(result);
+        });
     }
 
-    /// Lets the results and branches that are in flight go, as long as a run takes to start anew.
-    pub fn settle(&mut self) {
+    /// Begins a run, for which threads are enabled then.
+    pub fn begin(&mut self) {
         self.enabled = 0;
-        for pipe in self.pipes.iter_mut() {
-            pipe.queue.clear();
-            pipe.replays.clear();
-            pipe.wakes.clear();
-        }
-        self.queued = 0;
-        self.branches.clear();
-        self.decoding.clear();
-        self.integer.clear();
-        self.scratchpad.clear();
-        self.memory.clear();
-        self.float_pending = 0;
-        self.float_slots = 0;
-        self.scratchpad_busy = 0;
         self.stop = None;
         self.check = true;
         self.executed = 0;
+    }
+
+    /// Ends a run: threads that are where they are now can go on in the next one.
+    pub fn end(&mut self, machine: &Machine) {
+        for thread in 0..THREADS {
+            let state = machine.thread(self.global(thread));
+            if self.enabled >> thread & 1 != 0 {
+                self.pipes[thread].left_at = Some((state.pc(), state.instructions()));
+            }
+        }
     }
 
     /// Runs cycle [`Core::now`] and moves on to the next one in which something can happen.

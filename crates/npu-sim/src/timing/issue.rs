@@ -120,14 +120,15 @@ impl Core {
         let decoded = *self.decoder.get(pc, word);
         let bit = 1u8 << thread;
         let killed = self.wrong_path & bit != 0;
-        if !killed && machine.breakpoints().contains(&pc) && self.pipes[thread].step_over != Some(pc) {
+        if !killed && !self.pipes[thread].step_over && machine.breakpoints().contains(&pc) {
             let number = self.global(thread);
+            self.pipes[thread].paused = Some(now);
             let stop = self.pass_words(number, pc, machine);
             self.stop = Some((number, stop.err().unwrap_or_else(|| machine.stopped(number))));
             return;
         }
         let pipe = &mut self.pipes[thread];
-        pipe.step_over = None;
+        pipe.step_over = false;
         pipe.buffer.pop();
         pipe.arrived -= 1;
         if pipe.arrived < machine::FETCH_LIMIT {

@@ -116,7 +116,7 @@ impl Timing {
                 if counters != ThreadCounters::default() {
                     report.threads.push((core.global(thread), counters));
                     report.total.add(&counters);
-                    last = last.max(Some(pipe.ended.unwrap_or(self.end)));
+                    last = last.max(Some(pipe.ended.or(pipe.paused).unwrap_or(self.end)));
                 }
             }
             let (reads, writes) = core.controller.transactions();
@@ -147,13 +147,12 @@ impl Timing {
             self.cores.push(core);
         }
         for core in &mut self.cores {
-            core.settle();
+            core.begin();
             for thread in 0..THREADS {
                 let number = core.global(thread);
-                if machine.is_enabled(number) && (machine.can_go_on(number) || machine.thread(number).is_waiting()) {
-                    let step_over = machine.takes_over_stop(number);
-                    let waits = machine.thread(number).is_waiting();
-                    core.enable(thread, machine.thread(number).pc(), waits, step_over);
+                let goes_on = machine.can_go_on(number) || machine.thread(number).is_waiting();
+                if machine.is_enabled(number) && (goes_on || core.spins(thread, machine)) {
+                    core.enable(thread, machine);
                 }
             }
         }
@@ -164,13 +163,14 @@ impl Machine {
     /// Runs the enabled threads like [`Machine::run_threads`], in the order in which the pipelines issue them, until none can go
     /// on, for at most `limit` instructions in all (a few more may be executed). The cycle counters show cycles.
     ///
-    /// Each run starts with empty pipelines; the caches of `timing` stay as the last run left them.
+    /// A thread that is where the last run with this `timing` left it goes on with what was in flight; others start with
+    /// empty pipelines. Caches stay as they were.
     pub fn run_timed<S: Sink>(&mut self, timing: &mut Timing, limit: u64, sink: &mut S) -> Halt {
         timing.prepare(self);
         let halt = timing.run(self, limit, sink);
-        timing.end = timing.cores.iter().map(|core| core.now).max().unwrap_or(timing.end);
         for core in &mut timing.cores {
-            core.now = timing.end;
+            core.end(self);
+            timing.end = timing.end.max(core.now);
         }
         halt
     }
