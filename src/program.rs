@@ -11,6 +11,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, UserFuncName};
 use cranelift_module::{Linkage, Module};
+use npu_sim::{Report, TimingConfig};
 use std::sync::Arc;
 
 /// Functions on their way into the simulator.
@@ -20,6 +21,7 @@ pub struct Program {
     module: Option<NpuModule>,
     step_limit: Option<u64>,
     config: npu_sim::Config,
+    timing: Option<TimingConfig>,
 }
 
 /// The name under which a function can be called: without the `%`.
@@ -41,6 +43,7 @@ impl Program {
             module: None,
             step_limit: None,
             config,
+            timing: None,
         }
     }
 
@@ -57,6 +60,7 @@ impl Program {
                 if let Some(steps) = self.step_limit {
                     module.set_step_limit(steps);
                 }
+                module.set_timing(self.timing);
                 module
             }
         };
@@ -108,6 +112,19 @@ impl Program {
         if let Some(module) = &mut self.module {
             module.set_step_limit(steps);
         }
+    }
+
+    /// Runs later calls with the timing model, or without it again; see [`NpuModule::set_timing`].
+    pub fn set_timing(&mut self, config: Option<TimingConfig>) {
+        self.timing = config;
+        if let Some(module) = &mut self.module {
+            module.set_timing(config);
+        }
+    }
+
+    /// What the last call took, with the timing model.
+    pub fn timing_report(&self) -> Option<Report> {
+        self.module.as_ref()?.timing_report()
     }
 
     /// Instructions executed by the last call.

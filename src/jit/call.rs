@@ -3,6 +3,7 @@
 use super::error::{RunError, TrapReport};
 use super::layout::{RETURN_TO, stack_top};
 use super::link::{Resolved, Target, words};
+use super::timed::run_thread;
 use super::{LinkError, NpuModule};
 use crate::abi::sig::{Place, SigInfo};
 use crate::error::CompileError;
@@ -176,10 +177,11 @@ impl NpuModule {
         let info = call_info(name, signature, args)?;
         let pinned = crate::regalloc::pinned(self.isa.flags());
         self.start_over()?;
+        self.start_timing();
         let mut call = Call::new(&mut self.machine, THREAD, &info);
         call.set_up(&info, signature, args, address)?;
         let before = call.machine.thread(THREAD).instructions();
-        let stop = call.machine.run(THREAD, self.step_limit);
+        let stop = run_thread(call.machine, self.timed.as_mut(), THREAD, self.step_limit);
         self.steps = call.machine.thread(THREAD).instructions() - before;
         match stop {
             Stop::Breakpoint { pc } if pc == RETURN_TO => {

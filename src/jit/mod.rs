@@ -14,7 +14,7 @@
 //! # Structure
 //!
 //! `layout` gives out addresses, `link` has the objects and the references between them, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `module` is the trait, `error` all that can go wrong.
+//! it on several hardware threads at once, `timed` with cycles, `module` is the trait, `error` all that can go wrong.
 
 mod call;
 mod error;
@@ -22,6 +22,7 @@ mod layout;
 mod link;
 mod module;
 mod threads;
+mod timed;
 
 pub use call::host_types;
 pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
@@ -88,6 +89,7 @@ pub struct NpuModule {
     step_limit: u64,
     steps: u64,
     schedule: Schedule,
+    timed: Option<timed::Timed>,
 }
 
 impl fmt::Debug for NpuModule {
@@ -148,6 +150,7 @@ impl NpuModule {
             step_limit: STEP_LIMIT,
             steps: 0,
             schedule: Schedule::default(),
+            timed: None,
         };
         module.prepare_machine()?;
         Ok(module)

@@ -8,6 +8,7 @@ use super::NpuModule;
 use super::call::{Call, call_info};
 use super::error::{RunError, StuckThread};
 use super::layout::RETURN_TO;
+use super::timed::run_threads;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_module::FuncId;
 use npu_sim::{Deadlock, Halt, Machine, Schedule, Stop, THREADS};
@@ -47,6 +48,7 @@ impl NpuModule {
         for number in 0..threads {
             Call::new(&mut self.machine, number, &info).set_up(&info, &signature, args, address)?;
         }
+        self.start_timing();
         let before = self.instructions(threads);
         let end = self.run_until_all_return(threads);
         self.steps = self.instructions(threads) - before;
@@ -112,7 +114,7 @@ impl NpuModule {
                 self.machine.enable(core, mask);
             }
             let before = self.instructions(threads);
-            let halt = self.machine.run_threads(&mut schedule, left);
+            let halt = run_threads(&mut self.machine, self.timed.as_mut(), &mut schedule, left);
             left = left.saturating_sub(self.instructions(threads) - before);
             match halt {
                 Halt::Thread { thread, stop } => match end.stops.get_mut(thread) {

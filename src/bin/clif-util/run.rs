@@ -8,7 +8,7 @@ use cranelift_naplespu::filetest::outcome::Finding;
 use cranelift_naplespu::filetest::panics::caught;
 use cranelift_naplespu::filetest::{Options, Summary, Verdict};
 use cranelift_naplespu::jit::DefineError;
-use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS};
+use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS, TimingConfig};
 use std::path::PathBuf;
 
 /// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
@@ -37,6 +37,14 @@ pub struct Args {
     /// Let the turns be random: which thread goes next, and for how long, up to the quantum
     #[arg(long, value_name = "SEED")]
     random_turns: Option<u64>,
+
+    /// Tell what each line took in cycles, and why
+    #[arg(long)]
+    timing: bool,
+
+    /// Cycles that each memory transaction takes beyond the fastest, for --timing
+    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
+    memdelay: u32,
 
     /// Instructions that a line may execute, by all threads together
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
@@ -69,6 +77,9 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         },
     );
     program.set_step_limit(args.max_steps);
+    program.set_timing(args.timing.then_some(TimingConfig {
+        memory_delay: args.memdelay,
+    }));
     let module = program.module().map_err(|e| Stop::Fault(e.to_string()))?;
     module.set_schedule(match args.random_turns {
         Some(seed) => Schedule::random(seed, args.quantum),
@@ -97,6 +108,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let mut findings = vec![Finding::default(); file.functions.len()];
     let mut failures = Vec::new();
     let mut steps = Vec::new();
+    let mut reports = Vec::new();
     lines.execute(
         &file,
         &config.to_string(),
@@ -105,6 +117,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         |case, values| {
             let result = call_simulated_threads(&mut program, case, values, threads);
             steps.push(program.steps());
+            reports.extend(program.timing_report());
             result
         },
     );
@@ -128,6 +141,13 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
                 "{}:{}: {}: {}{steps}\n",
                 file.source.name, line.line, line.verdict, line.text
             );
+        }
+        // Lines that do not parse call nothing.
+        if let Some(report) = reports.get(number).filter(|_| reports.len() == outcomes.len()) {
+            text += &format!("{}:{}: timing: {}\n", file.source.name, line.line, line.text);
+            for line in report.to_string().lines() {
+                text += &format!("  {line}\n");
+            }
         }
     }
     output::print(text.as_bytes())?;

@@ -1,0 +1,86 @@
+//! Calls with the timing model: what a call costs in cycles, and why.
+
+use super::NpuModule;
+use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
+
+/// The timing model of the calls of a module.
+pub(super) struct Timed {
+    config: TimingConfig,
+    /// That of the last call.
+    timing: Timing,
+}
+
+impl NpuModule {
+    /// Runs later calls with the timing model, or without it again. They compute the same and take about ten times as long. Each
+    /// call starts with empty caches.
+    pub fn set_timing(&mut self, config: Option<TimingConfig>) {
+        self.timed = config.map(|config| Timed {
+            config,
+            timing: Timing::new(config),
+        });
+    }
+
+    /// What the last call took; `None` without [`NpuModule::set_timing`]. Functions go by the names of the module.
+    pub fn timing_report(&self) -> Option<Report> {
+        self.timed.as_ref().map(|timed| timed.timing.report())
+    }
+
+    /// Makes the pipelines of the next call.
+    pub(super) fn start_timing(&mut self) {
+        if let Some(timed) = &mut self.timed {
+            timed.timing = Timing::new(timed.config);
+            let code = self.code_objects.iter().filter_map(|&index| self.objects.get(index));
+            let symbols = code.map(|object| (object.address, object.name.clone()));
+            timed.timing.set_symbols(symbols.collect());
+        }
+    }
+}
+
+/// Runs one thread.
+pub(super) fn run_thread(machine: &mut Machine, timed: Option<&mut Timed>, number: usize, limit: u64) -> Stop {
+    let Some(timed) = timed else {
+        return machine.run(number, limit);
+    };
+    for core in 0..machine.cores() {
+        let mask = if core == number / THREADS {
+            1 << (number % THREADS)
+        } else {
+            0
+        };
+        machine.enable(core, mask);
+    }
+    match machine.run_timed(&mut timed.timing, limit, &mut NoSink) {
+        Halt::StepLimit => Stop::StepLimit,
+        Halt::Thread { stop, .. } => stop,
+        Halt::Ended => Stop::Ended {
+            status: machine.thread(number).status(),
+        },
+        Halt::Deadlock(deadlock) => match (deadlock.hung.first(), deadlock.waiting.first()) {
+            (Some(hung), _) => Stop::Hang {
+                pc: hung.pc,
+                reason: hung.reason,
+            },
+            (None, Some(waiting)) => Stop::Hang {
+                pc: waiting.pc,
+                reason: HangReason::Barrier {
+                    id: waiting.id,
+                    missing: waiting.missing(),
+                },
+            },
+            (None, None) => Stop::NoSuchThread,
+        },
+    }
+}
+
+/// Runs the enabled threads: in turns, or in the order in which the pipelines issue them.
+pub(super) fn run_threads(
+    machine: &mut Machine,
+    timed: Option<&mut Timed>,
+    schedule: &mut Schedule,
+    limit: u64,
+) -> Halt {
+    match timed {
+        Some(timed) => machine.run_timed(&mut timed.timing, limit, &mut NoSink),
+        None => machine.run_threads(schedule, limit),
+    }
+}
