@@ -20,6 +20,7 @@ mod print_cfg;
 mod run;
 mod run_lines;
 mod sim;
+mod sim_trace;
 mod test;
 
 use clap::error::ErrorKind;

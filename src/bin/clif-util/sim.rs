@@ -1,21 +1,24 @@
 //! `clif-util sim`: memory images in the simulator.
 
 use crate::disasm::{FormatArg, parse_address, read_image};
+use crate::sim_trace::{Files, Trace};
 use crate::{Outcome, Stop, output};
 use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
 use npu_sim::image::{Image, Segment};
-use npu_sim::{CORE_LIMIT, Config, Halt, Machine, QUANTUM, Schedule, Status, Stop as End, THREADS, TraceEvent};
+use npu_sim::{
+    CORE_LIMIT, ChromeTrace, Config, Halt, Issue, KanataTrace, Machine, NoSink, QUANTUM, Schedule, Sink, Status,
+    Stop as End, THREADS, Timing, TimingConfig, TraceEvent,
+};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Run a flat binary, a hex word file or a memory image in the simulator
 #[derive(clap::Args)]
 pub struct Args {
-    /// The image; `-` is standard input
-    #[arg(value_name = "IMAGE")]
-    image: PathBuf,
+    #[command(flatten)]
+    files: Files,
 
     /// Address to start at; the boot address 0x400 if the image has something there, else its first word
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
@@ -29,12 +32,16 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     base: Option<u32>,
 
-    /// Print every instruction with what it changes
-    #[arg(long)]
-    trace: bool,
+    /// Run with the timing model, and tell what the run took in cycles, and why
+    #[arg(long, conflicts_with_all = ["quantum", "random_turns"])]
+    timing: bool,
+
+    /// Cycles that each memory transaction takes beyond the fastest, for --timing
+    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
+    memdelay: u32,
 
     /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
-    #[arg(long, value_name = "PORT", conflicts_with = "trace")]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing"])]
     gdb: Option<u16>,
 
     /// Threads of each core to run: how many, from thread 0 on, or with `0x` a mask with a bit for each thread
@@ -121,7 +128,7 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let (_, mut image) = read_image(&args.image, args.format, args.base.unwrap_or(0))?;
+    let (_, mut image) = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?;
     if let (Some(pc), None) = (args.pc, args.base)
         && !holds(&image, pc)
         && let [only] = image.segments.as_mut_slice()
@@ -163,7 +170,19 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(port) = args.gdb {
         return crate::gdb::serve(machine, port);
     }
-    let halt = if args.trace {
+    let mut report = None;
+    let halt = if args.timing {
+        let mut timing = Timing::new(TimingConfig {
+            memory_delay: args.memdelay,
+        });
+        let halt = execute_timed(args, &mut machine, &mut timing)?;
+        report = Some(timing.report());
+        halt
+    } else if let Trace::Kanata(_) | Trace::Chrome(_) = args.files.trace {
+        return Err(Stop::Fault(
+            "a trace for a viewer shows cycles: it needs --timing".to_owned(),
+        ));
+    } else if args.files.trace == Trace::Text {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let mut closed = false;
         let halt = execute(
@@ -201,6 +220,9 @@ pub fn run(args: &Args) -> Outcome {
         dump(&machine, address, length, &mut text);
     }
     tell(&machine, &numbers, &halt, &mut text);
+    if let Some(report) = report {
+        let _ = write!(text, "{report}");
+    }
     output::print(text.as_bytes())?;
     for finding in machine.findings() {
         output::complain(&format!(
@@ -241,6 +263,59 @@ fn execute(
         Some(trace) => machine.run_threads_traced(&mut schedule, args.max_steps, trace),
         None => machine.run_threads(&mut schedule, args.max_steps),
     })
+}
+
+/// Runs with the timing model, and writes the trace that was asked for.
+fn execute_timed(args: &Args, machine: &mut Machine, timing: &mut Timing) -> Result<Execution, Stop> {
+    let create = |path: &Path| {
+        let file = std::fs::File::create(path);
+        let file = file.map_err(|e| Stop::Fault(format!("{}: {e}", path.display())))?;
+        Ok::<_, Stop>(std::io::BufWriter::new(file))
+    };
+    let written =
+        |path: &Path, result: std::io::Result<()>| result.map_err(|e| Stop::Fault(format!("{}: {e}", path.display())));
+    Ok(Execution::Many(match &args.files.trace {
+        Trace::None => machine.run_timed(timing, args.max_steps, &mut NoSink),
+        Trace::Text => {
+            let mut text = IssueLines::default();
+            let halt = machine.run_timed(timing, args.max_steps, &mut text);
+            if text.closed {
+                return Err(Stop::Closed);
+            }
+            halt
+        }
+        Trace::Kanata(path) => {
+            let mut trace = KanataTrace::new(create(path)?);
+            let halt = machine.run_timed(timing, args.max_steps, &mut trace);
+            written(path, trace.finish())?;
+            halt
+        }
+        Trace::Chrome(path) => {
+            let mut trace = ChromeTrace::new(create(path)?);
+            let halt = machine.run_timed(timing, args.max_steps, &mut trace);
+            written(path, trace.finish())?;
+            halt
+        }
+    }))
+}
+
+/// Prints a line for each instruction that issues: cycle, thread, address, word, text, `x` if it is killed.
+#[derive(Default)]
+struct IssueLines {
+    closed: bool,
+}
+
+impl Sink for IssueLines {
+    fn issue(&mut self, issue: &Issue) {
+        let text = match npu_mc::decode(issue.word) {
+            Ok(inst) => inst.to_string(),
+            Err(_) => format!(".word {:#010x}", issue.word),
+        };
+        let killed = if issue.killed { " x" } else { "" };
+        let (cycle, thread, pc, word) = (issue.cycle, issue.thread, issue.pc, issue.word);
+        let line = format!("{cycle} {thread} {pc:08x} {word:08x}  {text}{killed}\n");
+        self.closed = self.closed || output::print(line.as_bytes()).is_err();
+    }
 }
 
 /// The last lines: how it ended, and how many instructions that took.
