@@ -198,6 +198,8 @@ pub(super) struct Core {
     pub refetching: u8,
     /// With operations for the load/store unit.
     pub queued: u8,
+    /// From when on a line that leaves the data cache is read.
+    pub evicting: u64,
     // The last thread that had its turn.
     pub issue_turn: u8,
     pub fetch_turn: u8,
@@ -248,6 +250,7 @@ impl Core {
             missing: 0,
             refetching: 0,
             queued: 0,
+            evicting: 0,
             issue_turn: THREADS as u8 - 1,
             fetch_turn: THREADS as u8 - 1,
             memory_turn: THREADS as u8 - 1,

@@ -18,6 +18,11 @@ const TO_CONTROLLER: u64 = 2;
 /// Cycles from the start of a read to the second look.
 const READ_TO_REPLAY: u64 = 7;
 
+/// Cycles, from the one after the second look on, in which a line that leaves is read and nothing else looks.
+const EVICTION_LOOKS: u64 = 2;
+/// Cycles from a fill to the controller seeing the line that left.
+const EVICTION_TO_CONTROLLER: u64 = 3;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryKind {
@@ -67,6 +72,9 @@ impl Core {
         }
         if candidates == 0 {
             return false;
+        }
+        if (self.evicting..self.evicting + EVICTION_LOOKS).contains(&now) {
+            return true;
         }
         let thread = next_in_turn(candidates, self.memory_turn);
         self.memory_turn = thread;
@@ -146,8 +154,10 @@ impl Core {
             Transaction::Instruction => self.line_came(request, now),
             Transaction::LoadMiss | Transaction::StoreMiss => {
                 if !request.short && self.data.fill(request.line) {
-                    let request = Request::new(Transaction::Replacement, request.line, 0, now);
+                    let at = now + EVICTION_TO_CONTROLLER;
+                    let request = Request::new(Transaction::Replacement, request.line, 0, at);
                     self.controller.request(request);
+                    self.evicting = again + 1;
                 }
                 self.wake_up(request.threads, again);
                 self.wake_up(request.partner, again + 1);

@@ -73,7 +73,7 @@ pub(crate) const READ_TO_FILL: u64 = 6;
 /// Cycles from the start of a read to the start of the next transaction, without delay.
 const READ_BUSY: u64 = 5;
 /// The same for a write.
-const WRITE_BUSY: u64 = 6;
+const WRITE_BUSY: u64 = 3;
 /// The same for a read whose line has come meanwhile.
 const SHORT_BUSY: u64 = 4;
 /// Cycles from the start of such a read to where another one for the line can join it.
