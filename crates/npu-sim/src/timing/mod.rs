@@ -16,8 +16,7 @@
 //! - With several cores each has a way to memory of its own: no network, no second-level cache, no coherence traffic. Barriers
 //!   between cores cost what they cost in one.
 //! - I/O takes the time of a memory write.
-//! - The replacement rule of the instruction cache is only partly known, so programs that do not fit it are off by up to a
-//!   quarter.
+//! - The replacement rule of the instruction cache is taken from one program that does not fit it.
 //! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
 
 mod cache;
