@@ -122,7 +122,9 @@ impl Core {
         let killed = self.wrong_path & bit != 0;
         if !killed && !self.pipes[thread].step_over && machine.breakpoints().contains(&pc) {
             let number = self.global(thread);
-            self.pipes[thread].paused = Some(now);
+            // The fetch from the stop address is no part of the run.
+            let pipe = &mut self.pipes[thread];
+            pipe.paused = Some(pipe.since.saturating_sub(1));
             let stop = self.pass_words(number, pc, machine);
             self.stop = Some((number, stop.err().unwrap_or_else(|| machine.stopped(number))));
             return;
