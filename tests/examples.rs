@@ -4,6 +4,8 @@
 mod brook;
 #[path = "../examples/jit.rs"]
 mod jit;
+#[path = "../examples/matmul_threads/main.rs"]
+mod matmul_threads;
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +17,16 @@ fn jit_prints_a_result() {
     jit::main().unwrap();
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/jit.rs")).unwrap();
     assert!(source.lines().count() < 60, "it is meant to be short");
+}
+
+#[test]
+fn threads_share_a_matrix_product() {
+    // A wrong product is an error. More threads take less time; eight of them less than half of one's.
+    let runs = matmul_threads::run(&[1, 2, 4, 8]).unwrap();
+    assert!(runs.windows(2).all(|pair| pair[1].cycles < pair[0].cycles));
+    assert!(runs[3].cycles * 2 < runs[0].cycles);
+    assert_eq!(matmul_threads::table(&runs).lines().count(), 5);
+    matmul_threads::main().unwrap();
 }
 
 /// The last comment of a program is its output.
