@@ -38,8 +38,8 @@
 //!
 //! # Limits
 //!
-//! Scalar integers and floats are compiled. Vectors, exceptions, thread-local storage and stack switching are refused;
-//! `docs/clif-support.md` has every instruction and type.
+//! Scalar integers and floats are compiled, and vectors of sixteen lanes of up to 32 bits. Other vectors, exceptions, thread-local
+//! storage and stack switching are refused; `docs/clif-support.md` has every instruction and type.
 
 #![deny(missing_docs)]
 
