@@ -24,7 +24,7 @@ impl std::fmt::Display for TraceEvent<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = match npu_mc::decode(self.word) {
             Ok(inst) => inst.to_string(),
-            Err(_) => format!(".word {:#010x}", self.word),
+            Err(_) => npu_mc::disasm::data_text(self.word),
         };
         write!(f, "{} {:08x} {:08x}  {text:<36}", self.thread, self.pc, self.word)?;
         if let Some(register) = self.effect.scalar {
