@@ -11,6 +11,7 @@ pub mod mask;
 pub mod memory;
 pub mod permute;
 pub mod rounding;
+pub(super) mod rules;
 
 use super::constants::Constant;
 use super::words::{self, Word};

@@ -129,7 +129,13 @@ fn every_record_has_its_template() {
             faults.push(format!("{name}: masked is {}", desc.masked));
         }
     }
-    assert_eq!(seen, Opcode::ALL.len(), "instructions that the table does not have");
+    // The hardware has this one, and the old tools have no text for it (microarch.md 7.3).
+    let others: Vec<&str> = Opcode::ALL
+        .iter()
+        .map(|op| op.name())
+        .filter(|name| !rows(&text, "name").iter().any(|row| row[0] == *name))
+        .collect();
+    assert_eq!(others, ["DCACHE_INV"], "instructions that the table does not have");
     assert_eq!(seen, 282);
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
