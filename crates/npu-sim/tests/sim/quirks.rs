@@ -1,14 +1,10 @@
 //! The odd behaviours of the hardware, one test each.
 
-mod common;
-#[path = "common/words.rs"]
-mod words;
-
-use common::{sreg, vreg};
+use super::common::{sreg, vreg};
+use super::words::*;
 use npu_mc::Reg;
 use npu_mc::machine::{ControlRegister, TRAP_VECTOR};
 use npu_sim::{Config, HangReason, Hazard, Lanes, Machine, Status, Stop, TrapReason};
-use words::*;
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;

@@ -2,9 +2,7 @@
 //!
 //! With `--nocapture` the tests print a table, and where a trace first differs.
 
-mod common;
-
-use common::{Golden, differences, goldens};
+use super::common::{Golden, differences, goldens};
 use npu_mc::machine::ControlRegister;
 use npu_sim::{Config, Halt, Issue, Machine, Report, Timing, TimingConfig};
 

@@ -1,5 +1,4 @@
 //! Where the goldens are, and the parser of golden-run files.
-#![allow(dead_code, reason = "every test crate uses its own part")]
 
 use npu_mc::{SReg, VReg};
 use npu_sim::Machine;

@@ -3,9 +3,7 @@
 //!
 //! Seeds are fixed and printed with a failure.
 
-mod common;
-
-use common::{Random, sreg, vreg};
+use super::common::{Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
 use npu_mc::raw::RawInst;
 use npu_sim::{Config, Halt, Issue, Lanes, Machine, NoSink, Progress, Schedule, Stop, THREADS, Timing, TimingConfig};

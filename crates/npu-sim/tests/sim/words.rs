@@ -1,5 +1,4 @@
 //! Instruction words, by the formats of `microarch.md` 3.
-#![allow(dead_code, reason = "every test crate uses its own part")]
 
 // V bits of the R format.
 pub const VVV: u32 = 7;

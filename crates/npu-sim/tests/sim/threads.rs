@@ -1,16 +1,12 @@
 //! Several threads and cores: barriers, turns, deadlocks, what is shared, and what the data caches hide.
 
-mod common;
-#[path = "common/words.rs"]
-mod words;
-
-use common::{sreg, vreg};
+use super::common::{sreg, vreg};
+use super::words::*;
 use npu_mc::machine::{BARRIER_COUNTERS, ControlRegister, DCACHE_SETS, TRAP_VECTOR};
 use npu_sim::{
     Config, Control, Deadlock, Halt, HangReason, Hazard, Hung, Lanes, Machine, Progress, Schedule, Status, Stop,
     THREADS, Waiting,
 };
-use words::*;
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
@@ -102,7 +98,7 @@ fn a_barrier_opens_for_all_cores() {
                 let sum = machine.thread(number).scalar(sreg(9));
                 assert_eq!(
                     sum,
-                    (0..count as u32).sum(),
+                    (0..count as u32).sum::<u32>(),
                     "thread {number}, coherent {coherent}, seed {seed}"
                 );
             }

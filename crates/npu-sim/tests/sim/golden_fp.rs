@@ -1,6 +1,6 @@
 //! All rows of golden-fp.tsv.
 
-mod common;
+use super::common;
 
 use npu_sim::fp;
 

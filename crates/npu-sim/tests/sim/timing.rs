@@ -1,8 +1,6 @@
 //! Reports and traces of timed runs.
 
-mod common;
-
-use common::Golden;
+use super::common::Golden;
 use npu_mc::SReg;
 use npu_sim::{
     ChromeTrace, Config, Halt, KanataTrace, Machine, NoSink, Report, Sink, Stall, Stop, Timing, TimingConfig,

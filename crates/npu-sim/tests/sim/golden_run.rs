@@ -1,9 +1,7 @@
 //! The golden-run programs: the fast interpreter, the definition alone, and step by step; with data caches and without; and the
 //! threads in turns of several kinds. All must end as recorded on the hardware.
 
-mod common;
-
-use common::{Golden, Random, differences, sreg, vreg};
+use super::common::{Golden, Random, differences, sreg, vreg};
 use npu_mc::machine::ControlRegister;
 use npu_sim::{Config, Halt, Hazard, Lanes, Machine, NoSink, Progress, Schedule, Status, Stop, Timing, TimingConfig};
 

@@ -1,0 +1,11 @@
+//! The simulator against recorded programs, against itself, and quirk by quirk.
+
+mod common;
+mod golden_fp;
+mod golden_run;
+mod golden_timing;
+mod quirks;
+mod random;
+mod threads;
+mod timing;
+mod words;
