@@ -28,7 +28,7 @@ fn generator() {
         }
     }
     assert!(
-        returned > 1500 && trapped > 30 && endless < 100,
+        returned > 1500 && trapped > 30 && endless < 50,
         "{returned} returned, {trapped} trapped, {endless} endless"
     );
 }

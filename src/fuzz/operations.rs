@@ -49,7 +49,16 @@ impl Body<'_, '_> {
                     let one = self.constant(w, 1);
                     b = format!("v{}", self.push(&[w], format!("bor {b}, v{one}"))[0].0);
                 }
-                self.push(&[w], format!("{op} {a}, {b}"));
+                let interpreted = if op == "srem" {
+                    // The interpreter takes the remainder of the smallest number and -1 for an overflow. By 1 it is the same 0.
+                    let (one, minus_one) = (self.constant(w, 1), self.constant(w, u128::MAX));
+                    let is_minus_one = self.hidden(Ty::I8, format!("icmp eq {b}, v{minus_one}"));
+                    let divisor = self.hidden(w, format!("select v{is_minus_one}, v{one}, {b}"));
+                    Some(format!("{op} {a}, v{divisor}"))
+                } else {
+                    None
+                };
+                self.push_with(&[w], format!("{op} {a}, {b}"), interpreted);
             }
             5 | 6 => {
                 let amount = self.int()?;
@@ -232,7 +241,7 @@ impl Body<'_, '_> {
     pub fn fill(&mut self, slot: usize) -> Result<()> {
         let size = self.funcs[self.index].slots[slot];
         let word = constant(self.u, Ty::I32)?;
-        let address = self.hidden(format!("stack_addr.i32 ss{slot}"));
+        let address = self.hidden(Ty::I32, format!("stack_addr.i32 ss{slot}"));
         let word = self.constant(Ty::I32, word);
         for offset in (0..size).step_by(4) {
             self.push(&[], format!("store v{word}, v{address}+{offset}"));
@@ -262,12 +271,12 @@ impl Body<'_, '_> {
             (0, self.u.int_in_range(0..=size - bytes)?)
         };
         let start = if span == 0 { self.u.int_in_range(0..=offset)? } else { 0 };
-        let mut address = self.hidden(format!("stack_addr.i32 ss{slot}+{start}"));
+        let mut address = self.hidden(Ty::I32, format!("stack_addr.i32 ss{slot}+{start}"));
         if span > 0 {
             let index = self.value(Ty::I32)?;
             let mask = self.constant(Ty::I32, u128::from(span - 1));
             let index = self.push(&[Ty::I32], format!("band {index}, v{mask}"))[0].0;
-            address = self.hidden(format!("iadd v{address}, v{index}"));
+            address = self.hidden(Ty::I32, format!("iadd v{address}, v{index}"));
         }
         let at = format!("v{address}+{}", offset - start);
         // The interpreter's slots are not aligned, so the flag is for the compiler only.
@@ -306,8 +315,8 @@ impl Body<'_, '_> {
     }
 
     /// A value that later instructions do not pick up.
-    fn hidden(&mut self, text: String) -> u32 {
-        let def = self.fresh(Ty::I32);
+    fn hidden(&mut self, ty: Ty, text: String) -> u32 {
+        let def = self.fresh(ty);
         self.blocks[self.current].lines.push(Line {
             defs: vec![def],
             text,
