@@ -1,5 +1,6 @@
 //! Where the goldens are, and the parser of golden-run files.
 
+use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
 use npu_sim::Machine;
 use std::collections::BTreeMap;
@@ -53,6 +54,22 @@ fn bytes(text: &str) -> Vec<u8> {
 }
 
 impl Golden {
+    /// Gives a machine the program and starts its threads, as the host does.
+    pub fn start(&self, machine: &mut Machine) {
+        for (address, word) in &self.image {
+            machine.memory_mut().write_u32(*address, *word).unwrap();
+        }
+        for (register, value) in &self.control {
+            let register = ControlRegister::from_number(*register as u8).expect("a control register");
+            machine.set_control_register(register, *value);
+        }
+        machine.push_console_input(&self.input);
+        for number in 0..npu_sim::THREADS {
+            machine.boot(number, self.pc);
+        }
+        machine.enable(0, self.threads);
+    }
+
     pub fn parse(text: &str) -> Golden {
         #[derive(PartialEq)]
         enum Part {

@@ -2,7 +2,6 @@
 //! threads in turns of several kinds. All must end as recorded on the hardware.
 
 use super::common::{Golden, Random, differences, sreg, vreg};
-use npu_mc::machine::ControlRegister;
 use npu_sim::{Config, Halt, Hazard, Lanes, Machine, NoSink, Progress, Schedule, Status, Stop, Timing, TimingConfig};
 
 const LIMIT: u64 = 10_000_000;
@@ -26,18 +25,7 @@ fn prepared(golden: &Golden, seed: u64, coherent: bool) -> Machine {
     for byte in machine.scratchpad_mut() {
         *byte = random.word() as u8;
     }
-    for (address, word) in &golden.image {
-        machine.memory_mut().write_u32(*address, *word).unwrap();
-    }
-    for (register, value) in &golden.control {
-        let register = ControlRegister::from_number(*register as u8).expect("a control register");
-        machine.set_control_register(register, *value);
-    }
-    machine.push_console_input(&golden.input);
-    for number in 0..npu_sim::THREADS {
-        machine.boot(number, golden.pc);
-    }
-    machine.enable(0, golden.threads);
+    golden.start(&mut machine);
     machine
 }
 

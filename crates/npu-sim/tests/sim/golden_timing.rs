@@ -3,7 +3,6 @@
 //! With `--nocapture` the tests print a table, and where a trace first differs.
 
 use super::common::{Golden, differences, goldens};
-use npu_mc::machine::ControlRegister;
 use npu_sim::{Config, Halt, Issue, Machine, Report, Timing, TimingConfig};
 
 /// Instructions after which a program is given up.
@@ -27,18 +26,7 @@ type Line = (u64, usize, u32, bool);
 
 fn run(golden: &Golden) -> Run {
     let mut machine = Machine::new(Config::default());
-    for (address, word) in &golden.image {
-        machine.memory_mut().write_u32(*address, *word).unwrap();
-    }
-    for (register, value) in &golden.control {
-        let register = ControlRegister::from_number(*register as u8).expect("a control register");
-        machine.set_control_register(register, *value);
-    }
-    machine.push_console_input(&golden.input);
-    for thread in 0..npu_sim::THREADS {
-        machine.boot(thread, golden.pc);
-    }
-    machine.enable(0, golden.threads);
+    golden.start(&mut machine);
     let mut timing = Timing::new(TimingConfig {
         memory_delay: golden.memory_delay,
     });
