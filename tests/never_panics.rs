@@ -4,6 +4,7 @@
 //! A failure prints its seed and the reduced function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone;
 //! `NAPLESPU_FUZZ_CASES=n` runs more or fewer cases than usual, counted from seed 0.
 
+use cranelift_naplespu::filetest::panics;
 use cranelift_naplespu::fuzz::{self, compiles};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +14,8 @@ fn number(variable: &str) -> Option<u64> {
 
 #[test]
 fn never_panics() {
+    // The generator asks Cranelift for types that it cannot compute, and it panics.
+    std::panic::set_hook(panics::hook(std::panic::take_hook()));
     let configs = compiles::configs().unwrap();
     let seeds = match number("NAPLESPU_FUZZ_SEED") {
         Some(seed) => seed..seed + 1,

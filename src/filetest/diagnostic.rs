@@ -1,5 +1,6 @@
 //! Faults of an input file as data, and the one place that turns them into text.
 
+use super::panics::{Panic, PanicIn};
 use codespan_reporting::diagnostic::{Diagnostic as Rendered, Label};
 use codespan_reporting::files::SimpleFile;
 use codespan_reporting::term::{self, Config};
@@ -29,6 +30,8 @@ pub struct Diagnostic {
     pub label: String,
     /// Further facts and advice, one a line below the quoted text.
     pub notes: Vec<String>,
+    /// Whose code panicked, if it is about a panic.
+    pub panic: Option<PanicIn>,
 }
 
 impl Diagnostic {
@@ -39,6 +42,7 @@ impl Diagnostic {
             span: Some(span),
             label: label.into(),
             notes: Vec::new(),
+            panic: None,
         }
     }
 
@@ -49,6 +53,7 @@ impl Diagnostic {
             span: None,
             label: String::new(),
             notes: Vec::new(),
+            panic: None,
         }
     }
 
@@ -56,6 +61,12 @@ impl Diagnostic {
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
+    }
+
+    /// Makes it a panic in somebody's code, with the message as a note.
+    pub fn panicked(mut self, code: PanicIn, panic: &Panic) -> Self {
+        self.panic = Some(code);
+        self.note(panic.to_string())
     }
 }
 

@@ -5,8 +5,8 @@ use super::diagnostic::Diagnostic;
 use super::expect;
 use super::interpret;
 use super::lines::{CallError, RunLines};
-use super::outcome::{FileOutcome, Finding, FunctionOutcome, Verdict, add_failure};
-use super::panics::caught;
+use super::outcome::{FileOutcome, Finding, FunctionOutcome, Verdict, add_failure, add_panic};
+use super::panics::{Panic, PanicIn, caught};
 use super::parse::{ClifFile, FunctionCase};
 use super::subtest::Subtest;
 use super::verify;
@@ -197,6 +197,12 @@ impl FileTest<'_> {
         self.findings[index].add(Verdict::Failed, format!("{message}: {first}"));
     }
 
+    fn panicked(&mut self, index: usize, message: &str, panic: &Panic, setting: &str) {
+        let span = self.function_span(index);
+        add_panic(&mut self.failures, message, span, (PanicIn::Target, panic), setting);
+        self.findings[index].add(Verdict::Failed, format!("{message}: {panic}"));
+    }
+
     /// Compares the text of a subtest with what the file expects.
     fn check(&mut self, index: usize, output: &str, precise: bool, setting: &str) {
         if precise && self.options.bless {
@@ -226,9 +232,14 @@ impl FileTest<'_> {
         let mut invalid = Vec::new();
         for (index, case) in self.file.functions.iter().enumerate() {
             let errors = match verify(&case.func, &config) {
-                Ok(errors) => errors,
-                Err(why) => {
+                Ok(Ok(errors)) => errors,
+                Ok(Err(why)) => {
                     self.fail(index, "the verifier gave up", &why, &config.to_string());
+                    invalid.push(true);
+                    continue;
+                }
+                Err(panic) => {
+                    self.panicked(index, "the verifier panicked", &panic, &config.to_string());
                     invalid.push(true);
                     continue;
                 }
@@ -259,7 +270,7 @@ impl FileTest<'_> {
         for index in self.valid() {
             match caught(|| text(&self.file.functions[index].func)) {
                 Ok(text) => self.check(index, &text, false, "any settings"),
-                Err(panic) => self.fail(index, "printing panicked", &panic, "any settings"),
+                Err(panic) => self.panicked(index, "printing panicked", &panic, "any settings"),
             }
         }
     }
@@ -267,7 +278,7 @@ impl FileTest<'_> {
     fn verifier(&mut self, config: &Config) {
         for (index, case) in self.file.functions.iter().enumerate() {
             match verify(&case.func, config) {
-                Ok(errors) => {
+                Ok(Ok(errors)) => {
                     let wrong = verify::compare(&self.file.source, case, &errors);
                     match wrong.first() {
                         None => self.findings[index].add(Verdict::Passed, ""),
@@ -281,7 +292,8 @@ impl FileTest<'_> {
                         }
                     }
                 }
-                Err(why) => self.fail(index, "the verifier gave up", &why, &config.to_string()),
+                Ok(Err(why)) => self.fail(index, "the verifier gave up", &why, &config.to_string()),
+                Err(panic) => self.panicked(index, "the verifier panicked", &panic, &config.to_string()),
             }
         }
     }
@@ -301,7 +313,7 @@ impl FileTest<'_> {
             match result {
                 Ok(Ok(text)) => self.check(index, &text, precise, &setting),
                 Ok(Err(why)) => self.fail(index, "optimization failed", &why, &setting),
-                Err(panic) => self.fail(index, "the optimizer panicked", &panic, &setting),
+                Err(panic) => self.panicked(index, "the optimizer panicked", &panic, &setting),
             }
         }
     }
@@ -321,7 +333,7 @@ impl FileTest<'_> {
             let case = &self.file.functions[index];
             let result = compile(&isa, &case.func, disassemble);
             match result {
-                Err(panic) => self.fail(index, "the compiler panicked", &panic, &setting),
+                Err(panic) => self.panicked(index, "the compiler panicked", &panic, &setting),
                 Ok(Ok(_)) if expect_fail => {
                     let why = "expected to fail, but it compiles";
                     self.fail(index, "no failure", why, &setting);
@@ -382,8 +394,8 @@ impl FileTest<'_> {
                     Unusable::Failed(why)
                 }
                 Err(panic) => {
-                    self.fail(index, "the compiler panicked", &panic, &setting);
-                    Unusable::Failed(panic)
+                    self.panicked(index, "the compiler panicked", &panic, &setting);
+                    Unusable::Failed(format!("panic: {panic}"))
                 }
             };
             unusable.insert(case.name.clone(), why);
@@ -432,17 +444,19 @@ impl FileTest<'_> {
     }
 }
 
-/// The errors that the verifier finds with the flags of a configuration.
-fn verify(func: &Function, config: &Config) -> Result<VerifierErrors, String> {
-    let flags = config.flags().map_err(|e| e.to_string())?;
-    caught(|| match verify_function(func, &flags) {
-        Ok(()) => VerifierErrors::new(),
-        Err(errors) => errors,
+/// The errors that the verifier finds with the flags of a configuration, or why there is no verdict. The outer error is a panic.
+fn verify(func: &Function, config: &Config) -> Result<Result<VerifierErrors, String>, Panic> {
+    caught(|| {
+        let flags = config.flags().map_err(|e| e.to_string())?;
+        Ok(match verify_function(func, &flags) {
+            Ok(()) => VerifierErrors::new(),
+            Err(errors) => errors,
+        })
     })
 }
 
 /// The text of a compiled function. The outer error is a panic.
-fn compile(isa: &Isa, func: &Function, disassemble: bool) -> Result<Result<String, CompileError>, String> {
+fn compile(isa: &Isa, func: &Function, disassemble: bool) -> Result<Result<String, CompileError>, Panic> {
     caught(|| {
         let mut ctx = Context::for_function(func.clone());
         let code: CompiledCode = isa.compile(&mut ctx, &mut ControlPlane::default())?;
@@ -518,7 +532,7 @@ fn told_apart<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallEr
                 None => CallError::Failed(message),
             })
         }
-        Err(panic) => Err(CallError::Failed(format!("panic: {panic}"))),
+        Err(panic) => Err(CallError::Panicked(PanicIn::Target, panic)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! in a list, so that no program can take the process down.
 
 use super::lines::CallError;
-use super::panics::caught;
+use super::panics::{Panic, PanicIn, caught};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Inst, LibCall};
 use cranelift_interpreter::environment::FunctionStore;
@@ -40,6 +40,8 @@ pub enum InterpretError {
     Stack,
     /// The interpreter cannot execute an instruction, or a fault of the program that is not a trap (a bad address).
     Interpreter(String),
+    /// The interpreter panicked.
+    Panicked(Panic),
 }
 
 impl fmt::Display for InterpretError {
@@ -52,6 +54,7 @@ impl fmt::Display for InterpretError {
             Self::Steps(limit) => write!(f, "no result after {limit} instructions"),
             Self::Stack => f.write_str("stack overflow"),
             Self::Interpreter(what) => write!(f, "interpreter: {what}"),
+            Self::Panicked(panic) => write!(f, "interpreter: {panic}"),
         }
     }
 }
@@ -71,6 +74,7 @@ impl From<InterpretError> for CallError {
                 None => Self::Failed(message),
             },
             InterpretError::WideVectors => Self::Refused(message),
+            InterpretError::Panicked(panic) => Self::Panicked(PanicIn::Interpreter, panic),
             _ => Self::Failed(message),
         }
     }
@@ -95,7 +99,7 @@ pub fn call(
     }
     match caught(|| run(store.clone(), entry, args, max_steps)) {
         Ok(result) => result,
-        Err(panic) => Err(InterpretError::Interpreter(panic)),
+        Err(panic) => Err(InterpretError::Panicked(panic)),
     }
 }
 

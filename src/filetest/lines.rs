@@ -3,8 +3,8 @@
 use super::diagnostic::Diagnostic;
 use super::expect::is_run_line;
 use super::lanes;
-use super::outcome::{Finding, LineOutcome, Verdict, add_failure};
-use super::panics::caught;
+use super::outcome::{Finding, LineOutcome, Verdict, add_failure, add_panic};
+use super::panics::{Panic, PanicIn, caught};
 use super::parse::{ClifFile, Comment, FunctionCase};
 use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
 use cranelift_codegen::ir::{Signature, TrapCode};
@@ -25,6 +25,8 @@ pub enum CallError {
     },
     /// A limit, a fault of the compiler or the interpreter, a trap without a code.
     Failed(String),
+    /// Somebody's code panicked.
+    Panicked(PanicIn, Panic),
     /// A fault that has been told elsewhere.
     Told(String),
 }
@@ -144,6 +146,11 @@ impl RunLines {
                     add_failure(failures, "a run line failed", span, &reason, setting);
                     (Verdict::Failed, reason)
                 }
+                Err(CallError::Panicked(code, panic)) => {
+                    let span = directive_span(&line.comment);
+                    add_panic(failures, "a run line panicked", span, (code, &panic), setting);
+                    (Verdict::Failed, format!("panic: {panic}"))
+                }
             };
             let line_number = file.source.position(line.comment.offset).0;
             functions[line.function].add(
@@ -219,7 +226,7 @@ fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallErr
             "the run line does not parse: {}",
             error.message
         ))),
-        Err(panic) => Err(CallError::Failed(format!("the run line does not parse: {panic}"))),
+        Err(panic) => Err(CallError::Panicked(PanicIn::Reader, panic)),
     }
 }
 

@@ -30,8 +30,9 @@
 //!
 //! # Invariants
 //!
-//! - No file panics, hangs or takes the process down: panics of the code under test are failures, run lines have a limit on
-//!   their instructions, entity numbers and stacks are bounded.
+//! - No file panics, hangs or takes the process down: panics of the code under test are failures that say whose code it was
+//!   ([`FileOutcome::panics`]), run lines have a limit on their instructions, entity numbers and stacks are bounded.
+//! - The panic hook of the process stays as it is; see [`panics::hook`].
 //! - The text given to `cranelift-reader` has the same offsets as the file, so that every place shown is one in the file.
 
 pub mod config;
@@ -53,4 +54,5 @@ pub use config::{Config, ForcedTarget};
 pub use diagnostic::{Diagnostic, Source};
 pub use file::Options;
 pub use outcome::{FileOutcome, Summary, Tally, Verdict};
+pub use panics::PanicIn;
 pub use parse::{ClifFile, FunctionCase};

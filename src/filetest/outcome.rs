@@ -1,6 +1,7 @@
 //! What testing a file gave: for functions, run lines, and the file.
 
 use super::diagnostic::{Diagnostic, Source};
+use super::panics::{Panic, PanicIn};
 use std::fmt;
 use std::ops::Range;
 
@@ -128,6 +129,11 @@ impl FileOutcome {
         }
     }
 
+    /// Whose code panicked, for each failure that is a panic.
+    pub fn panics(&self) -> impl Iterator<Item = PanicIn> + '_ {
+        self.failures.iter().filter_map(|failure| failure.panic)
+    }
+
     /// The failures as text.
     pub fn render(&self) -> String {
         self.source.render(&self.failures)
@@ -136,16 +142,38 @@ impl FileOutcome {
 
 /// Adds a failure, or its configuration to the same failure with another one.
 pub fn add_failure(failures: &mut Vec<Diagnostic>, message: &str, span: Range<usize>, reason: &str, setting: &str) {
+    add(failures, (message, reason), span, setting, None);
+}
+
+/// The same for a panic, and whose code it was.
+pub fn add_panic(
+    failures: &mut Vec<Diagnostic>,
+    message: &str,
+    span: Range<usize>,
+    (code, panic): (PanicIn, &Panic),
+    setting: &str,
+) {
+    add(failures, (message, &panic.to_string()), span, setting, Some(code));
+}
+
+fn add(
+    failures: &mut Vec<Diagnostic>,
+    (message, reason): (&str, &str),
+    span: Range<usize>,
+    setting: &str,
+    panic: Option<PanicIn>,
+) {
     let (label, rest) = reason.split_once('\n').unwrap_or((reason, ""));
     let note = format!("with {setting}");
     let known = failures
         .iter_mut()
-        .find(|d| d.message == message && d.span.as_ref() == Some(&span) && d.label == label);
+        .find(|d| d.message == message && d.span.as_ref() == Some(&span) && d.label == label && d.panic == panic);
     match known {
         Some(known) if known.notes.contains(&note) => {}
         Some(known) => known.notes.push(note),
         None => {
             let mut failure = Diagnostic::new(message, span, label);
+            failure.panic = panic;
             if !rest.is_empty() {
                 failure = failure.note(rest);
             }
@@ -196,12 +224,15 @@ pub struct Summary {
     pub lines: Tally,
     /// Files.
     pub files: Tally,
+    /// Failures that are panics, whoever's.
+    pub panics: usize,
 }
 
 impl Summary {
     /// Counts a file.
     pub fn add(&mut self, file: &FileOutcome) {
         self.files.add(file.verdict);
+        self.panics += file.panics().count();
         for line in &file.lines {
             self.lines.add(line.verdict);
         }
@@ -216,7 +247,7 @@ impl Summary {
 impl fmt::Display for Summary {
     /// Two lines: run lines, files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lines, files } = self;
+        let Self { lines, files, .. } = self;
         writeln!(
             f,
             "run lines: {} passed, {} failed, {} refused",

@@ -6,7 +6,7 @@
 
 use super::diagnostic::{Diagnostic, Source};
 use super::header::Header;
-use super::panics::caught;
+use super::panics::{Panic, PanicIn, caught};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::isa::CallConv;
@@ -190,7 +190,7 @@ impl ClifFile {
         }
     }
 
-    fn reader_fault(&self, error: Result<ParseError, String>, line_offset: usize, piece: Range<usize>) -> Diagnostic {
+    fn reader_fault(&self, error: Result<ParseError, Panic>, line_offset: usize, piece: Range<usize>) -> Diagnostic {
         match error {
             Ok(error) => {
                 let line = error.location.line_number.max(1) + line_offset;
@@ -206,7 +206,7 @@ impl ClifFile {
                     self.source.code_span(line),
                     "in this function",
                 )
-                .note(panic)
+                .panicked(PanicIn::Reader, &panic)
             }
         }
     }
@@ -230,7 +230,7 @@ impl ClifFile {
 }
 
 /// Parses; a panic of the reader is the inner error.
-fn read(text: &str, conv: CallConv) -> Result<TestFile<'_>, Result<ParseError, String>> {
+fn read(text: &str, conv: CallConv) -> Result<TestFile<'_>, Result<ParseError, Panic>> {
     let options = ParseOptions {
         default_calling_convention: conv,
         ..ParseOptions::default()

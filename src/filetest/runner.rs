@@ -3,7 +3,7 @@
 use super::diagnostic::{Diagnostic, Source};
 use super::file::{self, Options};
 use super::outcome::FileOutcome;
-use super::panics::caught;
+use super::panics::{PanicIn, caught};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub fn test_path(path: &Path, options: &Options) -> FileOutcome {
     let mut outcome = match caught(|| file::test(&name, &bytes, options)) {
         Ok(outcome) => outcome,
         Err(panic) => {
-            let fault = Diagnostic::whole_file(format!("panic: {panic}"));
+            let fault = Diagnostic::whole_file("the runner panicked").panicked(PanicIn::Target, &panic);
             let text = String::from_utf8_lossy(&bytes);
             FileOutcome::failed(Source::new(name, text), vec![fault])
         }

@@ -131,6 +131,7 @@ fn diagnostic(fault: Fault) -> Diagnostic {
         span: (!nowhere).then_some(fault.span),
         label: fault.label,
         notes: fault.notes,
+        panic: None,
     }
 }
 

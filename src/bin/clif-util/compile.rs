@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Outcome {
                 out.extend_from_slice(&bytes);
             }
             Ok(Err(error)) => faults.extend(explain(&file, case, &error)),
-            Err(panic) => faults.push(input::at_function(&file, case, "the compiler panicked", panic)),
+            Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
         }
     }
     input::told(&file, &faults)?;

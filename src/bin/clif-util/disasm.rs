@@ -166,7 +166,7 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
                 continue;
             }
             Err(panic) => {
-                faults.push(input::at_function(&file, case, "the compiler panicked", panic));
+                faults.push(input::panicked(&file, case, "the compiler panicked", &panic));
                 continue;
             }
         };

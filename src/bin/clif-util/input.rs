@@ -2,7 +2,7 @@
 
 use crate::Stop;
 use cranelift_naplespu::filetest::config::{FileConfigs, TARGET};
-use cranelift_naplespu::filetest::panics::caught;
+use cranelift_naplespu::filetest::panics::{Panic, PanicIn, caught};
 use cranelift_naplespu::filetest::{ClifFile, Config, Diagnostic, ForcedTarget, FunctionCase};
 use cranelift_naplespu::isa::Triple;
 use std::fs;
@@ -82,7 +82,10 @@ pub fn told(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
         return Ok(());
     }
     crate::output::complain(&file.source.render(faults));
-    Err(Stop::Told)
+    Err(match faults.iter().any(|fault| fault.panic.is_some()) {
+        true => Stop::Panicked,
+        false => Stop::Told,
+    })
 }
 
 /// What the verifier has to say about all functions, at the lines of the file.
@@ -96,10 +99,17 @@ pub fn verify(file: &ClifFile, config: &Config) -> Vec<Diagnostic> {
         match result {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(errors))) => faults.extend(case.verifier_diagnostics(&file.source, &errors)),
-            Ok(Err(why)) | Err(why) => faults.push(at_function(file, case, "the verifier gave up", why)),
+            Ok(Err(why)) => faults.push(at_function(file, case, "the verifier gave up", why)),
+            Err(panic) => faults.push(panicked(file, case, "the verifier panicked", &panic)),
         }
     }
     faults
+}
+
+/// A panic while working on a function.
+pub fn panicked(file: &ClifFile, case: &FunctionCase, message: &str, panic: &Panic) -> Diagnostic {
+    let span = file.source.code_span(case.line);
+    Diagnostic::new(message, span, format!("in {}", case.name)).panicked(PanicIn::Target, panic)
 }
 
 /// A fault of a whole function.

@@ -3,7 +3,8 @@
 //! # Contract
 //!
 //! One file a subcommand; this one only parses the command line. Results go to standard output, faults to standard error.
-//! Exit status: 0 if all is well, 1 if the input is bad or a test failed, 2 if the command line is wrong.
+//! Exit status: 0 if all is well, 1 if the input is bad or a test failed, 2 if the command line is wrong, 101 if something
+//! panicked, whatever else happened.
 
 #![deny(missing_docs)]
 
@@ -25,6 +26,7 @@ mod test;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use cranelift_naplespu::filetest::panics;
 use std::process::ExitCode;
 
 /// Compile, assemble, run, test and look at CLIF and NPU code.
@@ -53,6 +55,8 @@ enum Command {
 enum Stop {
     /// The input is bad or a test failed; told.
     Told,
+    /// Something panicked; told.
+    Panicked,
     /// A fault to tell.
     Fault(String),
     /// Nobody reads the output any more.
@@ -60,6 +64,9 @@ enum Stop {
 }
 
 type Outcome = Result<(), Stop>;
+
+/// The exit status after a panic, which is that of any Rust program.
+const PANICKED: u8 = 101;
 
 impl From<std::io::Error> for Stop {
     fn from(error: std::io::Error) -> Self {
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    std::panic::set_hook(panics::hook(std::panic::take_hook()));
     // Deeply nested or very long functions need more stack than the main thread has.
     let outcome = cranelift_naplespu::filetest::runner::with_large_stack(|| match cli.command {
         Command::Asm(args) => asm::run(&args),
@@ -92,13 +100,14 @@ fn main() -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         // What nobody read may have been that something failed.
         Ok(Err(Stop::Told | Stop::Closed)) => ExitCode::FAILURE,
+        Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
         Ok(Err(Stop::Fault(text))) => {
             output::complain(&format!("error: {text}\n"));
             ExitCode::FAILURE
         }
         Err(error) => {
             output::complain(&format!("error: {error}\n"));
-            ExitCode::FAILURE
+            ExitCode::from(PANICKED)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `clif-util run`: run lines, compiled and simulated.
 
-use crate::{Outcome, Stop, input, output, run_lines};
+use crate::run_lines::{self, worse};
+use crate::{Outcome, Stop, input, output};
 use cranelift_naplespu::Program;
 use cranelift_naplespu::filetest::file::call_simulated_threads;
 use cranelift_naplespu::filetest::lines::RunLines;
@@ -85,7 +86,6 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         Some(seed) => Schedule::random(seed, args.quantum),
         None => Schedule::round_robin(args.quantum),
     });
-    let mut bad = false;
     for case in &file.functions {
         match caught(|| match program.define(&case.func) {
             Ok(()) => Vec::new(),
@@ -98,13 +98,10 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
             )],
         }) {
             Ok(list) => faults.extend(list),
-            Err(panic) => {
-                bad = true;
-                faults.push(input::at_function(&file, case, "the compiler panicked", panic));
-            }
+            Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
         }
     }
-    bad |= input::told(&file, &faults).is_err();
+    let loaded = input::told(&file, &faults);
     let mut findings = vec![Finding::default(); file.functions.len()];
     let mut failures = Vec::new();
     let mut steps = Vec::new();
@@ -151,6 +148,5 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         }
     }
     output::print(text.as_bytes())?;
-    input::told(&file, &failures)?;
-    if bad { Err(Stop::Told) } else { Ok(()) }
+    worse(loaded, input::told(&file, &failures))
 }

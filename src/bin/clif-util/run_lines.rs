@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 /// Runs every file and tells how many run lines passed. A bad file does not keep the others from running.
 pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary) -> Outcome) -> Outcome {
     let mut summary = Summary::default();
-    let mut good = true;
+    let mut sum = Ok(());
     for path in files {
         match run_file(path, &mut summary) {
-            Ok(()) => {}
-            Err(Stop::Told) => good = false,
+            outcome @ (Ok(()) | Err(Stop::Told | Stop::Panicked)) => sum = worse(sum, outcome),
             Err(stop) => return Err(stop),
         }
     }
@@ -20,13 +19,22 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
         "run lines: {} passed, {} failed, {} refused\n",
         lines.passed, lines.failed, lines.refused
     );
-    if good && lines.passed + lines.failed + lines.refused == 0 {
+    if sum.is_ok() && lines.passed + lines.failed + lines.refused == 0 {
         output::complain("note: nothing was checked: there are no run lines\n");
     }
     output::print(text.as_bytes())?;
-    if good && lines.failed == 0 && lines.refused == 0 {
-        Ok(())
+    if lines.failed == 0 && lines.refused == 0 {
+        sum
     } else {
-        Err(Stop::Told)
+        worse(sum, Err(Stop::Told))
+    }
+}
+
+/// Of two results the worse one: a panic counts more than another fault.
+pub fn worse(a: Outcome, b: Outcome) -> Outcome {
+    match (a, b) {
+        (panicked @ Err(Stop::Panicked), _) | (_, panicked @ Err(Stop::Panicked)) => panicked,
+        (Ok(()), other) => other,
+        (fault, _) => fault,
     }
 }

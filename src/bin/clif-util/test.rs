@@ -87,7 +87,11 @@ pub fn run(args: &Args) -> Outcome {
         output::write(Some(path), runner::report(&outcomes).as_bytes())?;
     }
     output::print(format!("{summary}\n").as_bytes())?;
-    if summary.is_good() { Ok(()) } else { Err(Stop::Told) }
+    match summary {
+        Summary { panics: 1.., .. } => Err(Stop::Panicked),
+        summary if summary.is_good() => Ok(()),
+        _ => Err(Stop::Told),
+    }
 }
 
 /// What there is to say about a file.
