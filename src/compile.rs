@@ -4,7 +4,7 @@ use crate::abi::sig::SigInfo;
 use crate::code::CompiledCode;
 use crate::error::CompileError;
 use crate::isa::Isa;
-use crate::{emit, frame, intrinsics, lower, optimize, regalloc, validate};
+use crate::{abi, emit, frame, intrinsics, lower, optimize, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::OptLevel;
@@ -39,8 +39,8 @@ pub(crate) fn run(
     let vcode = lower::lower(ctx, isa, sig)?;
     let vcode_text = request.vcode.then(|| vcode.to_string());
 
-    let pinned = regalloc::pinned(isa.flags());
-    let env = regalloc::env(registers, pinned);
+    let pinned = abi::registers::pinned(isa.flags());
+    let env = abi::registers::env(registers, pinned);
     let output = regalloc::run(&vcode, env, isa.flags())?;
     let regalloc_text = request.regalloc.then(|| regalloc::display(&vcode, &output));
 
@@ -62,4 +62,29 @@ pub(crate) fn run(
     code.stages.vcode = vcode_text;
     code.stages.regalloc = regalloc_text;
     Ok(code)
+}
+
+impl Isa {
+    /// Compiles the function in the context. The context's function is optimized in place.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    pub fn compile(&self, ctx: &mut Context, ctrl: &mut ControlPlane) -> Result<CompiledCode, CompileError> {
+        self.compile_with_stages(ctx, ctrl, StageRequest::default())
+    }
+
+    /// Compiles the function and keeps the text of intermediate forms.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    pub fn compile_with_stages(
+        &self,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+        request: StageRequest,
+    ) -> Result<CompiledCode, CompileError> {
+        run(self, ctx, ctrl, request)
+    }
 }

@@ -16,29 +16,19 @@
 //!
 //! A leaf function that keeps nothing in memory has no frame at all.
 
+use crate::abi::registers::{RegisterSet, clobbered, spill_unit};
+use crate::abi::slots::slot_alignment;
 use crate::code::FrameLayout;
 use crate::error::CompileError;
 use crate::inst::reg::from_preg;
-use crate::regalloc::{RegisterSet, spill_unit};
 use crate::vcode::VCode;
-use cranelift_codegen::ir::{Function, StackSlotData};
-use npu_mc::env::GPR32;
+use cranelift_codegen::ir::Function;
 use npu_mc::machine::STACK_ALIGN;
 use npu_mc::{Reg, SReg};
 use regalloc2::{Edit, Output};
 
 /// The largest frame: offsets and addresses are signed 32-bit numbers.
 const MAX_FRAME: u64 = 1 << 30;
-
-/// What a stack slot's address is known to be aligned to, in bytes: what it asks for, a word at least.
-pub fn slot_alignment(slot: &StackSlotData) -> u64 {
-    (1u64 << slot.align_shift.min(31)).max(u64::from(GPR32.spill_align))
-}
-
-/// Whether a slot asks for more alignment than the stack pointer has. Its address is then rounded up at run time.
-pub fn is_over_aligned(slot: &StackSlotData) -> bool {
-    slot_alignment(slot) > u64::from(STACK_ALIGN)
-}
 
 /// A frame with what only the emitter needs to know.
 #[derive(Clone, Debug, Default)]
@@ -160,7 +150,7 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     let mut list: Vec<Reg> = Vec::new();
     let results: Vec<Reg> = vcode.insts.iter().flat_map(results).collect();
     if registers == RegisterSet::PreserveAll {
-        let scratch = crate::regalloc::clobbered(RegisterSet::PreserveAll);
+        let scratch = clobbered(RegisterSet::PreserveAll);
         let mut extra: Vec<Reg> = touched
             .iter()
             .copied()

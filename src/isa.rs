@@ -1,12 +1,6 @@
 //! The target as an object: triple, flags, settings, and the door to the compiler.
 
-use crate::code::CompiledCode;
-use crate::compile::{self, StageRequest};
-use crate::error::CompileError;
-use crate::optimize;
-use crate::settings::{SetError, TargetSettings};
-use cranelift_codegen::Context;
-use cranelift_codegen::control::ControlPlane;
+use crate::settings::{SetError, TargetSettings, with_flag};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_codegen::settings::Flags;
 use npu_mc::machine::CACHE_LINE;
@@ -144,7 +138,7 @@ impl Isa {
 
     /// The target as the runtime is compiled for: its routines are worth optimizing whatever the program asks for.
     pub fn for_runtime(&self) -> Self {
-        let flags = optimize::with_flag(&self.flags, "opt_level", "speed");
+        let flags = with_flag(&self.flags, "opt_level", "speed");
         Self {
             triple: self.triple,
             flags,
@@ -164,28 +158,5 @@ impl Isa {
             pointer_width: PointerWidth::U32,
             page_size_align_log2: CACHE_LINE.trailing_zeros().try_into().unwrap_or(0),
         }
-    }
-
-    /// Compiles the function in the context. The context's function is optimized in place.
-    ///
-    /// # Errors
-    ///
-    /// See [`CompileError`].
-    pub fn compile(&self, ctx: &mut Context, ctrl: &mut ControlPlane) -> Result<CompiledCode, CompileError> {
-        self.compile_with_stages(ctx, ctrl, StageRequest::default())
-    }
-
-    /// Compiles the function and keeps the text of intermediate forms.
-    ///
-    /// # Errors
-    ///
-    /// See [`CompileError`].
-    pub fn compile_with_stages(
-        &self,
-        ctx: &mut Context,
-        ctrl: &mut ControlPlane,
-        request: StageRequest,
-    ) -> Result<CompiledCode, CompileError> {
-        compile::run(self, ctx, ctrl, request)
     }
 }

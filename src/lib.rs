@@ -67,6 +67,7 @@ pub mod regalloc;
 pub mod runtime;
 pub mod settings;
 mod spaces;
+mod types;
 pub mod validate;
 pub mod vcode;
 

@@ -3,12 +3,13 @@
 use crate::disguise;
 use crate::error::CompileError;
 use crate::runtime;
+use crate::settings::with_flag;
 use crate::spaces;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types};
-use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
+use cranelift_codegen::settings::{Flags, OptLevel};
 use cranelift_codegen::verifier::VerifierErrors;
 
 /// Checks that the function is valid CLIF.
@@ -61,17 +62,6 @@ pub fn verify(ctx: &Context, flags: &Flags) -> Result<(), CompileError> {
         verify_function(&ctx.func, flags)?;
     }
     Ok(())
-}
-
-/// A copy of the flags in which one has another value.
-pub fn with_flag(flags: &Flags, name: &str, value: &str) -> Flags {
-    let mut builder = settings::builder();
-    for old in flags.iter() {
-        // Every value came out of such a builder, so it fits one.
-        let _ = builder.set(old.name, &old.value_string());
-    }
-    let _ = builder.set(name, value);
-    Flags::new(builder)
 }
 
 /// Brings the function into the form that is lowered: without unreachable code and constant block parameters, and

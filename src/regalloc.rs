@@ -1,110 +1,35 @@
 //! Register allocation: the machine environment from td/, regalloc2 over the VCode, its checker when asked for.
 
+pub use crate::abi::registers::{env, pinned};
 use crate::error::CompileError;
-use crate::inst::reg::to_preg;
+use crate::inst::MInst;
+use crate::inst::operands::OperandVisitor;
+use crate::inst::reg::{Reg, from_preg};
 use crate::vcode::VCode;
 use cranelift_codegen::settings::{Flags, RegallocAlgorithm};
-use npu_mc::env::{ClassInfo, GPR32, VR512W};
-use npu_mc::{SReg, VReg as VectorReg};
-use regalloc2::{Algorithm, MachineEnv, Output, PReg, PRegSet, RegClass, RegallocOptions};
+use regalloc2::{
+    Algorithm, Allocation, MachineEnv, OperandConstraint, OperandKind, OperandPos, Output, RegallocOptions,
+};
 use std::fmt::Write;
-use std::sync::OnceLock;
 
-/// Bytes of one spill slot as regalloc2 counts them: the spill size of a scalar.
-pub fn spill_unit() -> u32 {
-    GPR32.spill_size
-}
+/// Writes the chosen registers into the operands.
+struct Assign<'a>(std::slice::Iter<'a, Allocation>);
 
-/// Size of a spill slot for a register of the class, in units of [`spill_unit`].
-pub fn spill_words(class: RegClass) -> usize {
-    match class {
-        RegClass::Int => 1,
-        RegClass::Float | RegClass::Vector => (VR512W.spill_size / GPR32.spill_size) as usize,
-    }
-}
-
-/// Which registers a function may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RegisterSet {
-    /// All that are allocatable (`GPR32` and `VR512W` in `td/NaplesPURegisterInfo.td`).
-    All,
-    /// The few that routines of the runtime may change: callers of `preserve_all` functions rely on the rest.
-    PreserveAll,
-}
-
-fn scalar(number: u8) -> Option<PReg> {
-    SReg::new(number).map(|r| to_preg(npu_mc::Reg::S(r)))
-}
-
-fn vector(number: u8) -> Option<PReg> {
-    VectorReg::new(number).map(|r| to_preg(npu_mc::Reg::V(r)))
-}
-
-fn set(numbers: &[u8], class: fn(u8) -> Option<PReg>) -> PRegSet {
-    numbers.iter().filter_map(|&n| class(n)).collect()
-}
-
-/// Registers that a call to a function of the convention may change.
-pub fn clobbered(registers: RegisterSet) -> PRegSet {
-    match registers {
-        RegisterSet::All => {
-            let mut all = set(GPR32.preferred, scalar);
-            all.union_from(set(VR512W.preferred, vector));
-            all
+impl OperandVisitor for Assign<'_> {
+    fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: OperandKind, _: OperandPos) {
+        if reg.as_virtual().is_some()
+            && let Some(real) = self.0.next().and_then(|a| a.as_reg()).and_then(from_preg)
+        {
+            *reg = Reg::Real(real);
         }
-        RegisterSet::PreserveAll => preserve_all_scalars(&GPR32).into_iter().collect(),
     }
 }
 
-/// How many of the caller-saved scalars a `preserve_all` function may change.
-const PRESERVE_ALL_SCRATCH: usize = 20;
-
-fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
-    info.preferred
-        .iter()
-        .take(PRESERVE_ALL_SCRATCH)
-        .filter_map(|&n| scalar(n))
-        .collect()
-}
-
-/// The register of `get_pinned_reg` and `set_pinned_reg`: the last callee-saved scalar. It is reserved if the flag
-/// `enable_pinned_reg` is on, and then nobody saves it.
-pub fn pinned(flags: &Flags) -> Option<SReg> {
-    let last = GPR32.non_preferred.last().copied();
-    last.filter(|_| flags.enable_pinned_reg()).and_then(SReg::new)
-}
-
-/// The register environment for regalloc2, without the register that is pinned.
-pub fn machine_env(registers: RegisterSet, pinned: Option<SReg>) -> MachineEnv {
-    let vectors = (set(VR512W.preferred, vector), set(VR512W.non_preferred, vector));
-    let mut scalars = match registers {
-        RegisterSet::All => (set(GPR32.preferred, scalar), set(GPR32.non_preferred, scalar)),
-        RegisterSet::PreserveAll => {
-            let scratch: PRegSet = preserve_all_scalars(&GPR32).into_iter().collect();
-            let mut rest = set(GPR32.preferred, scalar);
-            rest.union_from(set(GPR32.non_preferred, scalar));
-            for reg in scratch {
-                rest.remove(reg);
-            }
-            (scratch, rest)
-        }
-    };
-    if let Some(reg) = pinned {
-        scalars.1.remove(to_preg(npu_mc::Reg::S(reg)));
-    }
-    MachineEnv {
-        preferred_regs_by_class: [scalars.0, PRegSet::empty(), vectors.0],
-        non_preferred_regs_by_class: [scalars.1, PRegSet::empty(), vectors.1],
-        scratch_by_class: [None; 3],
-        fixed_stack_slots: Vec::new(),
-    }
-}
-
-/// The environment of a function, made once for each kind.
-pub fn env(registers: RegisterSet, pinned: Option<SReg>) -> &'static MachineEnv {
-    static ENVS: [OnceLock<MachineEnv>; 4] = [const { OnceLock::new() }; 4];
-    let kind = usize::from(registers == RegisterSet::PreserveAll) * 2 + usize::from(pinned.is_some());
-    ENVS[kind].get_or_init(|| machine_env(registers, pinned))
+/// The instruction with the registers that were chosen.
+pub fn allocated(vcode: &VCode, output: &Output, number: regalloc2::Inst) -> MInst {
+    let mut inst = vcode.insts[number.index()].clone();
+    inst.visit_operands(&mut Assign(output.inst_allocs(number).iter()));
+    inst
 }
 
 /// The VCode with the registers that were chosen and the moves that were inserted.
@@ -117,7 +42,7 @@ pub fn display(vcode: &VCode, output: &Output) -> String {
             let _ = match step {
                 InstOrEdit::Edit(Edit::Move { from, to }) => writeln!(text, "    move {to}, {from}"),
                 InstOrEdit::Inst(inst) => {
-                    let allocated = crate::emit::expand::allocated(vcode, output, inst);
+                    let allocated = allocated(vcode, output, inst);
                     writeln!(text, "    {allocated}")
                 }
             };

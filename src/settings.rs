@@ -2,6 +2,7 @@
 //!
 //! Everything else (`opt_level`, `regalloc_algorithm`, ...) is a shared Cranelift flag.
 
+use cranelift_codegen::settings::{Configurable, Flags};
 use npu_mc::errata;
 use npu_mc::machine;
 use std::fmt;
@@ -224,4 +225,15 @@ impl TargetSettings {
             .position(|e| e.name == erratum)
             .is_none_or(|index| self.errata[index])
     }
+}
+
+/// A copy of the flags in which one has another value.
+pub fn with_flag(flags: &Flags, name: &str, value: &str) -> Flags {
+    let mut builder = cranelift_codegen::settings::builder();
+    for old in flags.iter() {
+        // Every value came out of such a builder, so it fits one.
+        let _ = builder.set(old.name, &old.value_string());
+    }
+    let _ = builder.set(name, value);
+    Flags::new(builder)
 }

@@ -2,26 +2,19 @@
 
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::SigInfo;
+use crate::abi::slots;
 use crate::error::{CompileError, Refusal};
-use crate::frame;
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
-use crate::lower::vector::is_vector;
 use crate::settings::Atomics;
+pub use crate::types::is_covered;
+use crate::types::{TYPE_HELP, is_vector};
 use cranelift_codegen::ir::{
     AbiParam, ArgumentPurpose, Endianness, FuncRef, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef,
-    StackSlot, Type, types,
+    StackSlot, types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
-
-/// What to use instead of a type that is not covered.
-pub const TYPE_HELP: &str = "integers of 8 to 128 bits, floats of 16 to 128 bits, i8x16, i16x16, i32x16 and f32x16 are";
-
-/// Whether values of the type are compiled.
-pub fn is_covered(ty: Type) -> bool {
-    ty.is_int() || ty.is_float() || is_vector(ty)
-}
 
 /// Checks the whole function.
 ///
@@ -289,7 +282,7 @@ fn refuse_intrinsic(func: &Function, callee: FuncRef, opcode: Opcode) -> Option<
 /// Where a slot with more alignment than the stack starts is only known at run time.
 fn refuse_stack_map(func: &Function, inst: Inst) -> Option<Reason> {
     let entries = func.dfg.user_stack_map_entries(inst)?;
-    let over_aligned = |slot: StackSlot| frame::is_over_aligned(&func.sized_stack_slots[slot]);
+    let over_aligned = |slot: StackSlot| slots::is_over_aligned(&func.sized_stack_slots[slot]);
     let entry = entries.iter().find(|entry| over_aligned(entry.slot))?;
     let what = format!(
         "a stack map entry in {}, which is aligned to more than the stack",

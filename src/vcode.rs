@@ -206,7 +206,7 @@ impl regalloc2::Function for VCode {
     }
 
     fn spillslot_size(&self, regclass: RegClass) -> usize {
-        crate::regalloc::spill_words(regclass)
+        crate::abi::registers::spill_words(regclass)
     }
 }
 

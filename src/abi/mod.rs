@@ -1,7 +1,6 @@
 //! The calling convention: where arguments and results live, and the code around calls (`isa-abi.md` section 5).
 
-pub mod call;
 pub mod limit;
+pub mod registers;
 pub mod sig;
-pub mod structs;
-pub mod tail;
+pub mod slots;

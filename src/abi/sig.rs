@@ -4,8 +4,9 @@
 //! Results that find no register are written to an area of the caller's frame, whose address is passed as one more
 //! argument behind the others.
 
+use super::registers::RegisterSet;
 use crate::error::Refusal;
-use crate::regalloc::RegisterSet;
+use crate::types::{TYPE_HELP, is_covered};
 use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use npu_mc::cc::{self, Convention, Loc, ValueType};
@@ -144,13 +145,10 @@ impl SigInfo {
                     "a structure is passed by its address, an i32",
                 );
             }
-            match value_type(param.value_type).filter(|_| crate::validate::is_covered(param.value_type)) {
+            match value_type(param.value_type).filter(|_| is_covered(param.value_type)) {
                 Some(ty) => Some(ty),
                 None => {
-                    refuse(
-                        format!("{role} of type {}", param.value_type),
-                        crate::validate::TYPE_HELP,
-                    );
+                    refuse(format!("{role} of type {}", param.value_type), TYPE_HELP);
                     None
                 }
             }

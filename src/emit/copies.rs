@@ -8,9 +8,9 @@
 
 use super::labels::Before;
 use super::{CallKind, Fixup, Item, Items};
+use crate::abi::registers::{RegisterSet, clobbered};
 use crate::abi::sig::argument_registers;
 use crate::inst::reg::from_preg;
-use crate::regalloc::{RegisterSet, clobbered};
 use npu_mc::{Opcode, Operands, Reg, SReg, cc};
 
 /// A set of scalar registers, a bit each.

@@ -1,7 +1,7 @@
 //! Loops that copy a structure into the frame.
 
 use super::expand::{Expander, real};
-use crate::abi::structs::access;
+use crate::inst::ops::access;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, Cond};
 use npu_mc::machine::WORD_SLOT;

@@ -2,11 +2,11 @@
 //!
 //! Nothing has been written then, and no argument has left its place. The registers used here hold nothing at entry.
 
-use super::expand::{Expander, fits, real};
-use crate::abi::call::{load_op, store_op};
+use super::expand::{Expander, real};
 use crate::abi::limit::{Base, StackLimit, Step};
 use crate::abi::sig::{Place, free_at_entry};
 use crate::inst::Cond;
+use crate::inst::ops::{fits, load_op, store_op};
 use crate::inst::reg::Reg;
 use cranelift_codegen::ir::TrapCode;
 use npu_mc::machine::STACK_ALIGN;

@@ -3,23 +3,20 @@
 
 use super::labels::Positions;
 use super::{CallKind, Fixup, Item, Items, Label};
-use crate::abi::call::{load_op, store_op};
+use crate::abi::registers::spill_unit;
 use crate::code::RelocTarget;
 use crate::frame::Frame;
-use crate::inst::operands::OperandVisitor;
+use crate::inst::ops::{fits, immediate_range, load_op, store_op};
 use crate::inst::reg::{Reg, from_preg};
 use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst, SelectWord, Srcs};
 use crate::isa::Isa;
-use crate::regalloc::spill_unit;
+use crate::regalloc::allocated;
 use crate::vcode::{Origin, VCode};
 use cranelift_codegen::ir::TrapCode;
-use npu_mc::inst::OperandRange;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus, VECTOR_SLOT};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, SReg};
-use regalloc2::{
-    Allocation, Block, Edit, InstOrEdit, OperandConstraint, OperandKind as UseOrDef, OperandPos, Output, RegClass,
-};
+use regalloc2::{Allocation, Block, Edit, InstOrEdit, Output, RegClass};
 use std::collections::BTreeMap;
 
 /// Registers that the trap sequence overwrites beside `tr`; the thread stops there.
@@ -54,19 +51,6 @@ pub fn expand(vcode: &VCode, output: &Output, frame: &Frame, isa: &Isa) -> Items
     e.items
 }
 
-/// Smallest and largest immediate of an operand kind.
-pub fn immediate_range(kind: OperandKind) -> (i32, i32) {
-    match kind.range() {
-        OperandRange::Immediate { min, max, .. } => (min, max),
-        OperandRange::Register(_) => (0, 0),
-    }
-}
-
-pub(super) fn fits(kind: OperandKind, value: i32) -> bool {
-    let (min, max) = immediate_range(kind);
-    (min..=max).contains(&value)
-}
-
 pub(super) struct Expander<'a> {
     pub(super) vcode: &'a VCode,
     pub(super) frame: &'a Frame,
@@ -77,26 +61,6 @@ pub(super) struct Expander<'a> {
     origin: Origin,
     /// The length of the list behind the last load of a constant vector, and the vector whose address it used.
     pool_base: Option<(usize, u32)>,
-}
-
-/// Writes the chosen registers into the operands.
-struct Assign<'a>(std::slice::Iter<'a, Allocation>);
-
-impl OperandVisitor for Assign<'_> {
-    fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: UseOrDef, _: OperandPos) {
-        if reg.as_virtual().is_some()
-            && let Some(real) = self.0.next().and_then(|a| a.as_reg()).and_then(from_preg)
-        {
-            *reg = Reg::Real(real);
-        }
-    }
-}
-
-/// The instruction with the registers that were chosen.
-pub fn allocated(vcode: &VCode, output: &Output, number: regalloc2::Inst) -> MInst {
-    let mut inst = vcode.insts[number.index()].clone();
-    inst.visit_operands(&mut Assign(output.inst_allocs(number).iter()));
-    inst
 }
 
 /// The register of an operand after allocation.

@@ -6,9 +6,9 @@
 
 use super::Items;
 use super::copies::{Block, Set, bit};
+use crate::abi::registers::spill_unit;
 use crate::code::LabelLoc;
 use crate::inst::reg::from_preg;
-use crate::regalloc::spill_unit;
 use crate::vcode::VCode;
 use cranelift_codegen::ir::ValueLabel;
 use npu_mc::{Inst, Opcode, Reg, SReg};

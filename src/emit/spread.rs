@@ -7,8 +7,8 @@
 use super::copies::{Block, Conventions, Set, as_move, bit, blocks, liveness, rename, union};
 use super::labels::Before;
 use super::{CallKind, Item, Items};
+use crate::abi::registers::{RegisterSet, clobbered};
 use crate::inst::reg::from_preg;
-use crate::regalloc::{RegisterSet, clobbered};
 use npu_mc::{Opcode, Reg, SReg};
 
 /// Values that live longer, counted in instructions, keep their registers.

@@ -5,6 +5,7 @@
 //! yet, branches to blocks, calls, and short sequences that register allocation must see as one.
 
 pub mod operands;
+pub mod ops;
 pub mod print;
 pub mod reg;
 

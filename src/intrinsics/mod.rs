@@ -2,18 +2,16 @@
 //!
 //! What there is stands in `td/NaplesPUIntrinsics.td`: name, types, meaning and, where it is one, the instruction.
 //! [`expand`] rewrites what CLIF itself can say, and makes the mask a value; what is left are operations of the machine, which
-//! [`lower`] emits. [`Builder`] declares them with the right signatures.
+//! `lower::intrinsics` emits. [`Builder`] declares them with the right signatures.
 //!
 //! The mask belongs to a function: all lanes at its start, set by `write_mask_reg`, and not seen by the functions it calls.
 //! CLIF's own vector instructions do not know it.
 
 mod builder;
 mod expand;
-mod lower;
 
 pub use builder::{BuildError, Builder};
 pub use expand::{Expanded, expand, finish};
-pub use lower::lower;
 
 use cranelift_codegen::ir::{self, AbiParam, ExternalName, FuncRef, Function, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
@@ -37,7 +35,7 @@ pub enum Reserved<'a> {
 
 /// Pieces that calls are expanded into and that no CLIF instruction stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+pub(crate) enum Piece {
     /// The lanes of the mask from the first vector, the others from the second.
     Mix,
     /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
@@ -109,13 +107,13 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
     piece(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
 }
 
-fn piece(func: &Function, callee: FuncRef) -> Option<Piece> {
+pub(crate) fn piece(func: &Function, callee: FuncRef) -> Option<Piece> {
     let name = name_of(func, callee)?;
     PIECES.iter().find(|(known, _)| *known == name).map(|(_, piece)| *piece)
 }
 
 /// The instruction of an [`IntrinsicKind::Operation`] or [`IntrinsicKind::LaneBits`].
-fn instruction(info: &IntrinsicInfo) -> Option<Opcode> {
+pub(crate) fn instruction(info: &IntrinsicInfo) -> Option<Opcode> {
     Opcode::from_name(info.instruction)
 }
 

@@ -1,8 +1,8 @@
 //! Addresses of loads and stores: which form they take, and what is known about their alignment.
 
-use super::Lower;
-use crate::emit::expand::immediate_range;
-use crate::frame;
+use super::context::{Lower, sign_extend};
+use crate::abi::slots;
+use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, MInst, Srcs};
 use cranelift_codegen::ir::{Endianness, InstructionData, MemFlags, Opcode, StackSlot, Value, ValueDef};
@@ -46,7 +46,7 @@ impl Lower<'_> {
         match self.func.dfg.insts[inst] {
             InstructionData::StackAddr { stack_slot, offset, .. } => {
                 let slot = &self.func.sized_stack_slots[stack_slot];
-                frame::slot_alignment(slot).min(low_bit(i64::from(i32::from(offset))))
+                slots::slot_alignment(slot).min(low_bit(i64::from(i32::from(offset))))
             }
             InstructionData::Binary {
                 opcode: Opcode::Iadd | Opcode::Isub | Opcode::Bor,
@@ -119,7 +119,7 @@ impl Lower<'_> {
                     }
                 }
                 InstructionData::StackAddr { stack_slot, offset, .. }
-                    if !frame::is_over_aligned(&self.func.sized_stack_slots[stack_slot]) =>
+                    if !slots::is_over_aligned(&self.func.sized_stack_slots[stack_slot]) =>
                 {
                     let within = total + i64::from(i32::from(offset));
                     if let Ok(offset) = i32::try_from(within) {
@@ -149,10 +149,10 @@ impl Lower<'_> {
     /// room to spare, in which its start is found at run time.
     pub fn address_of_slot(&mut self, slot: StackSlot, offset: i32) -> Reg {
         let data = &self.func.sized_stack_slots[slot];
-        if !frame::is_over_aligned(data) {
+        if !slots::is_over_aligned(data) {
             return self.emit_address(AMode::Slot { slot, offset });
         }
-        let align = u32::try_from(frame::slot_alignment(data)).unwrap_or(1 << 31);
+        let align = u32::try_from(slots::slot_alignment(data)).unwrap_or(1 << 31);
         let room = i32::try_from(align - STACK_ALIGN).unwrap_or(i32::MAX);
         let last = self.emit_address(AMode::Slot { slot, offset: room });
         let mask = Reg::Virtual(self.constant(align.wrapping_neg()));
@@ -195,10 +195,7 @@ impl Lower<'_> {
     }
 
     fn split_constant(&self, args: [Value; 2]) -> Option<(Value, i64)> {
-        let constant = |v| {
-            self.as_constant(v)
-                .map(|c| i64::from(super::sign_extend(c, 32).cast_signed()))
-        };
+        let constant = |v| self.as_constant(v).map(|c| i64::from(sign_extend(c, 32).cast_signed()));
         match (constant(args[0]), constant(args[1])) {
             (_, Some(c)) => Some((args[0], c)),
             (Some(c), None) => Some((args[1], c)),

@@ -1,6 +1,6 @@
 //! What the rules ask about values: constants, and the instructions they come from.
 
-use super::{Lower, sign_extend};
+use super::context::{Lower, sign_extend};
 use cranelift_codegen::ir::{Inst, Opcode, Type, Value, ValueDef};
 
 impl Lower<'_> {

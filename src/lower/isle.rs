@@ -1,5 +1,6 @@
 //! The Rust side of the ISLE rules: extractors that look at CLIF and constructors that emit machine instructions.
 
+use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
 use super::float::{self, FloatOp};
 use super::vector::arithmetic::{self as lane_arithmetic, ShiftOp, VecOp};
 use super::vector::rules::vector_methods;
@@ -7,9 +8,8 @@ use super::vector::{self, Lanes, float as lane_float, memory as lane_memory, per
 use super::wide::bits::{self, Filling};
 use super::wide::{arithmetic, compare, divide, memory};
 use super::words::{self, Word, Words};
-use super::{InstOutput, Lower, ValueRegs, address, sign_extend};
-use crate::abi::{call, tail};
-use crate::emit::expand::immediate_range;
+use super::{address, call, tail};
+use crate::inst::ops::immediate_range;
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{AMode, Cond, MInst, SelectWord};
 use crate::runtime::Routine;
@@ -62,23 +62,22 @@ pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     generated::constructor_lower(ctx, inst)
 }
 
-/// The value in a register whose upper bits are as the signature asks.
-pub fn extended(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> Reg {
-    match extension {
-        ArgumentExtension::None => Reg::Virtual(ctx.put_in_regs(value).as_slice()[0]),
-        ArgumentExtension::Uext => generated::constructor_zext32(ctx, value).0,
-        ArgumentExtension::Sext => generated::constructor_sext32(ctx, value).0,
+impl Rules for Lower<'_> {
+    fn extended(&mut self, value: Value, extension: ArgumentExtension) -> Reg {
+        match extension {
+            ArgumentExtension::None => Reg::Virtual(self.put_in_regs(value).as_slice()[0]),
+            ArgumentExtension::Uext => generated::constructor_zext32(self, value).0,
+            ArgumentExtension::Sext => generated::constructor_sext32(self, value).0,
+        }
     }
-}
 
-/// The unsigned number in some bytes at an address, in the byte order of the flags.
-pub fn load_bytes(ctx: &mut Lower<'_>, flags: MemFlags, addr: AMode, bytes: u8) -> Reg {
-    generated::constructor_load_bytes(ctx, flags, addr, bytes).0
-}
+    fn load_bytes(&mut self, flags: MemFlags, addr: AMode, bytes: u8) -> Reg {
+        generated::constructor_load_bytes(self, flags, addr, bytes).0
+    }
 
-/// Stores the low bytes of a register, in the byte order of the flags.
-pub fn store_bytes(ctx: &mut Lower<'_>, flags: MemFlags, src: Reg, addr: AMode, bytes: u8) {
-    generated::constructor_store_bytes(ctx, flags, Gpr(src), addr, bytes);
+    fn store_bytes(&mut self, flags: MemFlags, src: Reg, addr: AMode, bytes: u8) {
+        generated::constructor_store_bytes(self, flags, Gpr(src), addr, bytes);
+    }
 }
 
 /// The 9-bit immediate of a number, if it fits.

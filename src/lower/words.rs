@@ -3,7 +3,8 @@
 //! A rule for i64 or i128 speaks of all words alike; where one of them turns out to be a constant, the operation
 //! becomes an immediate form, or nothing at all. So the upper word of an extension costs nothing.
 
-use super::{Lower, ValueRegs};
+use super::context::{Lower, Rules, ValueRegs};
+use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
 use crate::inst::{Cond, MInst, SelectWord, Srcs};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, Value, ValueDef};
@@ -212,7 +213,7 @@ impl Lower<'_> {
             return self.words_within(value, depth);
         }
         let extension = ir::ArgumentExtension::Uext;
-        Words::one(Word::Reg(super::isle::extended(self, value, extension)))
+        Words::one(Word::Reg(self.extended(value, extension)))
     }
 
     /// The words as registers of a result.
@@ -254,7 +255,7 @@ impl Lower<'_> {
             _ => self.reg(a),
         };
         if let (Word::Const(number), Some(short)) = (b, relation::to_immediate(op)) {
-            let (lowest, highest) = crate::emit::expand::immediate_range(OperandKind::Simm9);
+            let (lowest, highest) = immediate_range(OperandKind::Simm9);
             let number = number.cast_signed();
             if (lowest..=highest).contains(&number) {
                 return Word::Reg(self.emit_op(short, &[a], number, RegClass::Int));

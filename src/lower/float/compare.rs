@@ -1,7 +1,7 @@
 //! Compares of floats, by integer compares of their bits.
 
 use crate::inst::Cond;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::wide::compare::Outcome;
 use crate::lower::wide::divide::routine;
 use crate::lower::words::{Word, Words};
@@ -37,7 +37,7 @@ impl Format {
     fn extended(&self, ctx: &mut Lower<'_>, x: Word) -> Word {
         match x {
             _ if self.above == 1 => x,
-            Word::Const(c) => Word::Const(crate::lower::sign_extend(c.into(), 16)),
+            Word::Const(c) => Word::Const(crate::lower::context::sign_extend(c.into(), 16)),
             Word::Reg(_) => ctx.unary(Op::SEXT16_32SS, x),
         }
     }

@@ -1,7 +1,7 @@
 //! Conversions between floats and integers, and between floats of different width.
 
 use crate::inst::MInst;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::wide::compare;
 use crate::lower::wide::divide::routine;
 use crate::lower::words::{Word, Words};

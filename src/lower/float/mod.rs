@@ -7,7 +7,7 @@
 pub mod compare;
 pub mod convert;
 
-use super::Lower;
+use super::context::Lower;
 use super::wide::divide::routine;
 use super::words::{Word, Words};
 use crate::runtime::Routine;

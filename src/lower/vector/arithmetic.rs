@@ -2,7 +2,7 @@
 
 use super::compare::{extended, instruction};
 use super::{Lanes, is_full};
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::words::Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Type, Value};

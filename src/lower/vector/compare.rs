@@ -2,7 +2,7 @@
 
 use super::Lanes;
 use super::mask::int_of;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::words::Word;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{Type, Value};

@@ -3,11 +3,11 @@
 
 use super::arithmetic::clamp;
 use super::{Lanes, is_full, rounding};
-use crate::abi::call;
 use crate::code::RelocTarget;
 use crate::inst::MInst;
 use crate::inst::reg::Reg;
-use crate::lower::Lower;
+use crate::lower::call;
+use crate::lower::context::Lower;
 use crate::lower::float::FloatOp;
 use crate::runtime::{LaneRoutine, Routine};
 use cranelift_codegen::ir::{Type, Value};

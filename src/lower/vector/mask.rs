@@ -7,8 +7,8 @@
 use super::{Lanes, is_vector};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, Cond, LANES, LaneMask, MInst, Srcs};
+use crate::lower::context::{InstOutput, Lower, ValueRegs};
 use crate::lower::words::Word;
-use crate::lower::{InstOutput, Lower, ValueRegs};
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef};
 use npu_mc::{Opcode as Op, relation};
 use regalloc2::RegClass;

@@ -7,11 +7,12 @@
 //! and shifts it down.
 
 use super::{Lanes, is_full};
-use crate::abi::call;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, LANES, MInst};
+use crate::lower::address;
+use crate::lower::call;
+use crate::lower::context::{Lower, Rules};
 use crate::lower::words::{Word, Words};
-use crate::lower::{Lower, address, isle};
 use crate::runtime::Routine;
 use crate::spaces::{self, Space};
 use cranelift_codegen::ir::{MemFlags, Type, Value, types};
@@ -53,7 +54,7 @@ fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
     let (places, bytes) = places(ctx, ty, pointer, offset);
     let mut result = Lanes::Const(0);
     for (addr, lane) in places.zip(0..) {
-        let element = isle::load_bytes(ctx, flags, addr, bytes);
+        let element = ctx.load_bytes(flags, addr, bytes);
         result = ctx.masked_move(Lower::lane_bit(lane), Lanes::Scalar(element), result);
     }
     result
@@ -69,7 +70,7 @@ fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, 
             let op = Op::S32B_Mainmem;
             ctx.emit(MInst::Store { op, src, addr });
         } else {
-            isle::store_bytes(ctx, flags, src, addr, bytes);
+            ctx.store_bytes(flags, src, addr, bytes);
         }
     }
 }

@@ -14,12 +14,13 @@ pub mod rounding;
 pub(super) mod rules;
 
 use super::constants::Constant;
+use super::context::{Lower, ValueRegs, sign_extend};
 use super::words::{self, Word};
-use super::{Lower, ValueRegs};
-use crate::emit::expand::immediate_range;
+use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
 use crate::inst::{LANES, MInst, Srcs};
-use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef, types};
+pub use crate::types::is_vector;
+use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef};
 use npu_mc::{Opcode as Op, OperandKind, relation};
 use regalloc2::{RegClass, VReg};
 
@@ -49,11 +50,6 @@ impl Lanes {
     pub fn is_splat(self) -> bool {
         !matches!(self, Self::Reg(_))
     }
-}
-
-/// Whether values of the type are held in a vector register.
-pub fn is_vector(ty: Type) -> bool {
-    matches!(ty, types::I8X16 | types::I16X16 | types::I32X16 | types::F32X16)
 }
 
 /// Whether the lanes of the type fill theirs.
@@ -98,10 +94,7 @@ impl Lower<'_> {
             return None;
         };
         let depth = depth.checked_sub(1)?;
-        let scalar = |value| {
-            self.wide_constant(value)
-                .map(|c| super::sign_extend(c as u64, ty.lane_bits()))
-        };
+        let scalar = |value| self.wide_constant(value).map(|c| sign_extend(c as u64, ty.lane_bits()));
         match self.func.dfg.insts[inst] {
             InstructionData::UnaryConst {
                 opcode: Opcode::Vconst,
@@ -112,7 +105,7 @@ impl Lower<'_> {
                 let mut lanes = [0; LANES];
                 for (lane, bytes) in lanes.iter_mut().zip(bytes.chunks_exact(width)) {
                     let number = bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
-                    *lane = super::sign_extend(number, ty.lane_bits());
+                    *lane = sign_extend(number, ty.lane_bits());
                 }
                 Some(lanes)
             }
@@ -283,7 +276,7 @@ impl Lower<'_> {
     pub fn sign_extended(&mut self, ty: Type, lanes: Lanes) -> Lanes {
         match (ty.lane_bits(), lanes) {
             (32, _) => lanes,
-            (bits, Lanes::Const(number)) => Lanes::Const(super::sign_extend(number.into(), bits)),
+            (bits, Lanes::Const(number)) => Lanes::Const(sign_extend(number.into(), bits)),
             (8, _) => self.vector_unary(Op::SEXT8_32VV_U, lanes),
             _ => self.vector_unary(Op::SEXT16_32VV_U, lanes),
         }

@@ -2,7 +2,7 @@
 
 use super::Lanes;
 use crate::inst::LANES;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::words::Word;
 use cranelift_codegen::ir::{Type, Value};
 use npu_mc::Opcode as Op;

@@ -4,7 +4,7 @@
 //! a carry into the exponent where that is right. Below 1 everything is behind the point.
 
 use super::Lanes;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::float::FloatOp;
 use crate::lower::words::Word;
 use npu_mc::Opcode as Op;

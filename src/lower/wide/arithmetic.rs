@@ -1,6 +1,6 @@
 //! Sums, differences and products of several words.
 
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::words::{Word, Words};
 use npu_mc::Opcode as Op;
 use smallvec::SmallVec;

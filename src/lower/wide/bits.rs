@@ -2,7 +2,7 @@
 
 use super::arithmetic::sign_word;
 use crate::inst::Cond;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::words::{Word, Words};
 use npu_mc::Opcode as Op;
 use smallvec::SmallVec;

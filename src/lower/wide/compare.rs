@@ -1,7 +1,7 @@
 //! Compares of several words, and what rests on them.
 
 use crate::inst::Cond;
-use crate::lower::Lower;
+use crate::lower::context::Lower;
 use crate::lower::words::{Word, Words};
 use cranelift_codegen::ir::condcodes::IntCC;
 use npu_mc::Opcode as Op;

@@ -1,10 +1,10 @@
 //! Multiplication and division of several words by routines of the runtime, with the checks that stand in front.
 
 use super::compare;
-use crate::abi::call;
 use crate::inst::MInst;
 use crate::inst::reg::Reg;
-use crate::lower::Lower;
+use crate::lower::call;
+use crate::lower::context::Lower;
 use crate::lower::words::{Word, Words};
 use crate::runtime::Routine;
 use cranelift_codegen::ir::TrapCode;

@@ -1,8 +1,9 @@
 //! Loads and stores of several words, and of parts of them.
 
 use crate::inst::{AMode, MInst};
+use crate::lower::address;
+use crate::lower::context::{Lower, Rules};
 use crate::lower::words::{Word, Words, count};
-use crate::lower::{Lower, address, isle};
 use cranelift_codegen::ir::{Endianness, MemFlags, Type, Value};
 use npu_mc::Opcode as Op;
 use regalloc2::RegClass;
@@ -38,7 +39,7 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
         words.push(Word::Reg(if plain {
             load_word(ctx, Op::L32W_Mainmem, addr)
         } else {
-            isle::load_bytes(ctx, flags, addr, WORD)
+            ctx.load_bytes(flags, addr, WORD)
         }));
     }
     words.reverse();
@@ -60,7 +61,7 @@ pub fn load_part(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
         (true, 1) => load_word(ctx, Op::L32BU_Mainmem, addr),
         (true, 2) => load_word(ctx, Op::L32SU_Mainmem, addr),
         (true, _) => load_word(ctx, Op::L32W_Mainmem, addr),
-        (false, _) => isle::load_bytes(ctx, flags, addr, bytes),
+        (false, _) => ctx.load_bytes(flags, addr, bytes),
     };
     Word::Reg(reg)
 }
@@ -76,7 +77,7 @@ pub fn store(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, pointer: Value,
             let op = Op::S32W_Mainmem;
             ctx.emit(MInst::Store { op, src, addr });
         } else {
-            isle::store_bytes(ctx, flags, src, addr, WORD);
+            ctx.store_bytes(flags, src, addr, WORD);
         }
     }
 }
@@ -92,7 +93,7 @@ pub fn store_part(ctx: &mut Lower<'_>, flags: MemFlags, words: Words, ty: Type, 
         (true, 2) => Op::S32S_Mainmem,
         (true, _) => Op::S32W_Mainmem,
         (false, _) => {
-            isle::store_bytes(ctx, flags, src, addr, bytes);
+            ctx.store_bytes(flags, src, addr, bytes);
             return;
         }
     };

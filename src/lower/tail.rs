@@ -6,11 +6,11 @@
 //! registers at entry, and, if they need more room, over the top of its frame, which keeps that room free.
 
 use super::call::{destination, offset, outgoing, places};
-use super::sig::Place;
-use crate::abi::call::store_op;
+use super::context::{InstOutput, Lower};
+use crate::abi::sig::Place;
+use crate::inst::ops::store_op;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, CallDest, CallInfo, MInst};
-use crate::lower::{InstOutput, Lower};
 use cranelift_codegen::ir::{FuncRef, SigRef, Value};
 use regalloc2::{PRegSet, VReg};
 

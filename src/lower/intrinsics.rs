@@ -4,12 +4,12 @@
 //! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width: on a machine where this is
 //! corrected (erratum `shift_amount_not_modulo` off) they are sequences that give the same.
 
-use super::{Piece, Reserved, classify, instruction, piece};
+use super::context::{InstOutput, Lower};
+use super::vector::Lanes;
+use super::words::{Word, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, LaneMask, MInst, Srcs};
-use crate::lower::vector::Lanes;
-use crate::lower::words::{Word, Words};
-use crate::lower::{InstOutput, Lower};
+use crate::intrinsics::{Piece, Reserved, classify, instruction, piece};
 use cranelift_codegen::ir::{FuncRef, Value};
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind, relation};

@@ -1,14 +1,16 @@
 //! Arguments, results and calls as VCode.
 
-use super::sig::{Place, SigInfo};
-use super::structs;
+use super::context::{InstOutput, Lower, Rules, ValueRegs};
+use super::{intrinsics, structs};
+use crate::abi::registers::{RegisterSet, clobbered};
+use crate::abi::sig::{Place, Places, SigInfo};
 use crate::code::RelocTarget;
 use crate::error::CompileError;
+use crate::inst::ops::{immediate_range, load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, MInst};
-use crate::lower::{InstOutput, Lower, ValueRegs, isle};
-use crate::regalloc::{RegisterSet, clobbered};
 use crate::runtime::{LaneRoutine, Routine};
+use crate::types::registers_of;
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
@@ -16,22 +18,6 @@ use smallvec::SmallVec;
 
 /// Alignment of the areas for stack arguments and results, in bytes.
 const AREA_ALIGN: u32 = npu_mc::machine::STACK_ALIGN;
-
-/// The instruction that loads a register of the class.
-pub fn load_op(class: RegClass) -> Opcode {
-    match class {
-        RegClass::Int => Opcode::L32W_Mainmem,
-        RegClass::Float | RegClass::Vector => Opcode::LV32WMainmem_U,
-    }
-}
-
-/// The instruction that stores a register of the class.
-pub fn store_op(class: RegClass) -> Opcode {
-    match class {
-        RegClass::Int => Opcode::S32W_Mainmem,
-        RegClass::Float | RegClass::Vector => Opcode::SV32WMainmem_U,
-    }
-}
 
 pub(super) fn offset(bytes: u32) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
@@ -107,7 +93,7 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
 pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
     let narrow = ctx.func.dfg.value_type(value).bits() < 32;
     let extended = if narrow {
-        isle::extended(ctx, value, extension).as_virtual()
+        ctx.extended(value, extension).as_virtual()
     } else {
         None
     };
@@ -119,7 +105,7 @@ pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExt
 
 /// An address in the area for results.
 fn result_address(ctx: &mut Lower<'_>, area: VReg, at: u32) -> AMode {
-    let (_, highest) = crate::emit::expand::immediate_range(npu_mc::OperandKind::Offset9);
+    let (_, highest) = immediate_range(npu_mc::OperandKind::Offset9);
     if offset(at) <= highest {
         return AMode::Reg {
             base: Reg::Virtual(area),
@@ -145,7 +131,7 @@ pub fn target(func: &Function, callee: FuncRef) -> RelocTarget {
 
 /// Lowers a call of a known function.
 pub fn direct(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
-    if let Some(output) = crate::intrinsics::lower(ctx, callee, args) {
+    if let Some(output) = intrinsics::lower(ctx, callee, args) {
         return Some(output);
     }
     let dest = destination(ctx, callee);
@@ -209,7 +195,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     let mut output = InstOutput::new();
     for (places, param) in info.rets.iter().zip(&ctx.func.dfg.signatures[sig].returns.clone()) {
         let mut regs: SmallVec<[VReg; 4]> = smallvec::SmallVec::new();
-        let (class, _) = crate::lower::registers_of(param.value_type)?;
+        let (class, _) = registers_of(param.value_type)?;
         for &place in places {
             let reg = ctx.new_vreg(class);
             regs.push(reg);
@@ -271,7 +257,7 @@ fn push_call(
 /// Calls a routine that calls the one at the address, for scalars, on every lane; gives its result.
 pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, args: &[Reg]) -> Reg {
     let info = routine.signature();
-    let in_reg = |places: &super::sig::Places| match places.first() {
+    let in_reg = |places: &Places| match places.first() {
         Some(&Place::Reg(reg)) => Some(reg),
         _ => None,
     };
@@ -287,7 +273,7 @@ pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, arg
 /// Calls a routine of the runtime; gives its results. Both lists are as long as [`Routine::words`] says.
 pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: &[Reg]) -> SmallVec<[Reg; 4]> {
     let info = routine.signature();
-    let in_reg = |places: &super::sig::Places| match places.first() {
+    let in_reg = |places: &Places| match places.first() {
         Some(&Place::Reg(reg)) => Some(reg),
         _ => None,
     };

@@ -1,11 +1,10 @@
 //! Structures passed by value: the caller copies them into its frame and passes the address of the copy (`isa-abi.md` 5.1).
 
-use crate::abi::call::{load_op, store_op};
+use super::context::Lower;
+use crate::inst::ops::access;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, MInst};
-use crate::lower::Lower;
 use cranelift_codegen::ir::Value;
-use npu_mc::Opcode;
 use npu_mc::machine::{STACK_ALIGN, WORD_SLOT};
 use regalloc2::{RegClass, VReg};
 
@@ -61,12 +60,4 @@ fn load(ctx: &mut Lower<'_>, base: Reg, at: u32, bytes: u32) -> Reg {
     };
     ctx.emit(MInst::Load { op, dst, addr });
     dst
-}
-
-/// The instructions that load and store one byte, or one word.
-pub fn access(bytes: u32) -> (Opcode, Opcode) {
-    match bytes {
-        1 => (Opcode::L32BU_Mainmem, Opcode::S32B_Mainmem),
-        _ => (load_op(RegClass::Int), store_op(RegClass::Int)),
-    }
 }

@@ -1,0 +1,255 @@
+//! What lowering knows of the function at hand: the context of the ISLE rules and of the algorithms they call.
+//!
+//! A value has its virtual registers from the start; when the rule that computes it hands back other registers, the
+//! value's own become aliases of these.
+
+use super::constants::{Constant, ConstantPool};
+use super::hoist::Hoist;
+use crate::abi::sig::SigInfo;
+use crate::error::{CompileError, Refusal};
+use crate::inst::{AMode, MInst, reg::Reg};
+use crate::isa::Isa;
+use crate::spaces::Space;
+use crate::types::registers_of;
+use crate::vcode::{Origin, VCode};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{self, Function, Inst, MemFlags, Value};
+use npu_mc::relation;
+use regalloc2::{RegClass, VReg};
+use smallvec::SmallVec;
+
+/// The virtual registers of one value, low word first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueRegs {
+    pub(super) regs: [VReg; 4],
+    pub(super) len: u8,
+}
+
+impl ValueRegs {
+    /// A value in one register.
+    pub fn one(reg: VReg) -> Self {
+        Self {
+            regs: [reg, VReg::invalid(), VReg::invalid(), VReg::invalid()],
+            len: 1,
+        }
+    }
+
+    /// A value in one to four registers, low word first; `None` for any other number.
+    pub fn from_slice(list: &[VReg]) -> Option<Self> {
+        let len = u8::try_from(list.len()).ok().filter(|len| (1..=4).contains(len))?;
+        let mut regs = [VReg::invalid(); 4];
+        regs[..list.len()].copy_from_slice(list);
+        Some(Self { regs, len })
+    }
+
+    /// The registers.
+    pub fn as_slice(&self) -> &[VReg] {
+        &self.regs[..usize::from(self.len)]
+    }
+}
+
+/// What a rule hands back: the registers of each result.
+pub type InstOutput = SmallVec<[ValueRegs; 2]>;
+
+/// What algorithms in Rust ask the ISLE rules for.
+pub trait Rules {
+    /// The value in a register whose upper bits are as the signature asks.
+    fn extended(&mut self, value: Value, extension: ir::ArgumentExtension) -> Reg;
+
+    /// The unsigned number in some bytes at an address, in the byte order of the flags.
+    fn load_bytes(&mut self, flags: MemFlags, addr: AMode, bytes: u8) -> Reg;
+
+    /// Stores the low bytes of a register, in the byte order of the flags.
+    fn store_bytes(&mut self, flags: MemFlags, src: Reg, addr: AMode, bytes: u8);
+}
+
+/// The state of lowering one function; the context of the ISLE rules.
+pub struct Lower<'a> {
+    /// The function.
+    pub func: &'a Function,
+    /// The target.
+    pub isa: &'a Isa,
+    /// Where the function's own arguments and results are.
+    pub sig: SigInfo,
+    /// The machine instructions so far.
+    pub vcode: VCode,
+    /// Constants waiting for their definition.
+    pub constants: ConstantPool,
+    pub(super) hoist: Hoist,
+    /// Place in the order of the block at hand.
+    pub(super) block: usize,
+    pub(super) value_regs: SecondaryMap<Value, Option<ValueRegs>>,
+    pub(super) uses: SecondaryMap<Value, u32>,
+    pub(super) lowered_uses: SecondaryMap<Value, u32>,
+    /// Loads whose only user wants the value sign-extended to 32 bits.
+    pub(super) signed_loads: SecondaryMap<Value, bool>,
+    /// For values that compare lanes: the scalar register in which users want a bit a lane.
+    pub(super) masks: SecondaryMap<Value, Option<VReg>>,
+    pub(super) aliases: Vec<VReg>,
+    /// Instructions of the CLIF instruction at hand, in order.
+    pub(super) current: Vec<MInst>,
+    /// Instructions of the whole function, in reverse order.
+    pub(super) reversed: Vec<(MInst, Origin)>,
+    pub(super) labels: Vec<(VReg, usize, ir::ValueLabel)>,
+    pub(super) origin: Origin,
+    /// Where the CLIF instruction at hand accesses memory.
+    pub(super) space: Space,
+    /// For the terminator at hand: entries of its branch table.
+    pub(super) table: Vec<u32>,
+    pub(super) fault: Option<CompileError>,
+    /// Pointer to the area for results in memory, saved at entry.
+    pub(super) ret_area: Option<VReg>,
+}
+
+impl<'a> Lower<'a> {
+    pub(super) fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo, hoist: Hoist) -> Self {
+        Self {
+            func,
+            isa,
+            sig,
+            vcode: VCode::default(),
+            constants: ConstantPool::default(),
+            hoist,
+            block: 0,
+            value_regs: SecondaryMap::with_capacity(func.dfg.num_values()),
+            uses: SecondaryMap::with_capacity(func.dfg.num_values()),
+            lowered_uses: SecondaryMap::with_capacity(func.dfg.num_values()),
+            signed_loads: SecondaryMap::new(),
+            masks: SecondaryMap::new(),
+            aliases: Vec::new(),
+            current: Vec::new(),
+            reversed: Vec::new(),
+            labels: Vec::new(),
+            origin: Origin::default(),
+            space: Space::Main,
+            table: Vec::new(),
+            fault: None,
+            ret_area: None,
+        }
+    }
+
+    pub(super) fn assign_regs(&mut self, value: Value) {
+        let ty = self.func.dfg.value_type(value);
+        if let Some((class, len)) = registers_of(ty) {
+            let mut regs = [VReg::invalid(); 4];
+            for reg in &mut regs[..usize::from(len)] {
+                *reg = self.new_vreg(class);
+            }
+            self.value_regs[value] = Some(ValueRegs { regs, len });
+        }
+    }
+
+    /// A fresh virtual register.
+    pub fn new_vreg(&mut self, class: RegClass) -> VReg {
+        if self.aliases.len() >= VReg::MAX {
+            // regalloc2 cannot number more; the fault ends the compilation.
+            self.set_fault(CompileError::TooLarge(format!(
+                "the function needs more than {} registers",
+                VReg::MAX
+            )));
+            return VReg::new(0, class);
+        }
+        let reg = VReg::new(self.aliases.len(), class);
+        self.aliases.push(reg);
+        reg
+    }
+
+    pub(super) fn resolve(&self, mut reg: VReg) -> VReg {
+        while self.aliases[reg.vreg()] != reg {
+            reg = self.aliases[reg.vreg()];
+        }
+        reg
+    }
+
+    /// The error for an instruction that no rule covers.
+    pub fn refusal(&self, inst: Inst) -> CompileError {
+        let dfg = &self.func.dfg;
+        let opcode = dfg.insts[inst].opcode();
+        let ty = dfg.ctrl_typevar(inst);
+        let what = if ty.is_invalid() {
+            opcode.to_string()
+        } else {
+            format!("{opcode}.{ty}")
+        };
+        CompileError::Unsupported(vec![Refusal {
+            function: self.func.name.to_string(),
+            inst: Some((inst, dfg.display_inst(inst).to_string())),
+            srcloc: Some(self.func.srcloc(inst)).filter(|loc| !loc.is_default()),
+            what,
+            help: None,
+        }])
+    }
+
+    /// Remembers the first fault found by a constructor that cannot fail.
+    pub fn set_fault(&mut self, fault: CompileError) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Adds an instruction behind those already emitted for the CLIF instruction at hand. An access to main memory becomes one
+    /// to the space that the CLIF instruction names.
+    pub fn emit(&mut self, mut inst: MInst) {
+        if self.space == Space::Scratchpad
+            && let MInst::Load { op, .. } | MInst::Store { op, .. } = &mut inst
+            && let Some(other) = relation::to_scratchpad(*op)
+        {
+            *op = other;
+        }
+        self.current.push(inst);
+    }
+
+    /// The registers of a block parameter.
+    pub fn param_regs(&self, param: Value) -> Option<ValueRegs> {
+        self.value_regs[param]
+    }
+
+    /// Ends the instructions of one CLIF instruction.
+    pub fn finish_inst(&mut self) {
+        self.flush_current();
+    }
+
+    pub(super) fn flush_current(&mut self) {
+        let origin = self.origin;
+        self.reversed
+            .extend(self.current.drain(..).rev().map(|inst| (inst, origin)));
+    }
+
+    /// A register with the constant, defined somewhere above the current instruction in its block.
+    pub fn constant(&mut self, value: u32) -> VReg {
+        self.shared_constant(Constant::Scalar(value))
+    }
+
+    /// The same for constants of every kind.
+    pub fn shared_constant(&mut self, value: Constant) -> VReg {
+        let position = self.reversed.len();
+        if let Some(reg) = self.constants.get(value, position) {
+            return reg;
+        }
+        let reg = self.new_vreg(match value {
+            Constant::Scalar(_) => RegClass::Int,
+            Constant::Splat(_) | Constant::Lanes(_) => RegClass::Vector,
+        });
+        self.constants.insert(value, reg, position);
+        reg
+    }
+
+    /// Entries of the branch table at hand, as positions among its successors.
+    pub fn table(&self) -> &[u32] {
+        &self.table
+    }
+
+    /// Pointer to the area for results in memory.
+    pub fn ret_area(&self) -> Option<VReg> {
+        self.ret_area
+    }
+}
+/// The low 32 bits of a constant of the given width, sign-extended if it is narrower.
+pub fn sign_extend(constant: u64, bits: u32) -> u32 {
+    if bits >= 32 {
+        return (constant & u64::from(u32::MAX)) as u32;
+    }
+    let shift = 32 - bits;
+    (((constant << shift) & u64::from(u32::MAX)) as u32)
+        .cast_signed()
+        .wrapping_shr(shift)
+        .cast_unsigned()
+}

@@ -1,0 +1,378 @@
+//! CLIF to VCode, block by block.
+//!
+//! Blocks and instructions are visited backwards, so that every use is known before its definition: a definition that
+//! all its users folded into themselves is never lowered.
+
+use super::context::Lower;
+use super::hoist::Hoist;
+use super::order::{self, BlockOrder, LoweredBlock};
+use super::{ahead, dead, isle};
+use crate::abi::limit::StackLimit;
+use crate::abi::sig::SigInfo;
+use crate::error::CompileError;
+use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
+use crate::isa::Isa;
+use crate::runtime;
+use crate::spaces::{self, Space};
+use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{self, Inst, Value, ValueLabelAssignments};
+use cranelift_codegen::settings::OptLevel;
+use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
+use smallvec::SmallVec;
+
+/// Lowers the function in the context, whose control flow graph and dominator tree must be up to date.
+///
+/// # Errors
+///
+/// [`CompileError::Unsupported`] for an instruction that no rule covers.
+pub fn lower(ctx: &mut Context, isa: &Isa, sig: SigInfo) -> Result<VCode, CompileError> {
+    let optimize = isa.flags().opt_level() != OptLevel::None;
+    if optimize {
+        ctx.compute_loop_analysis();
+    }
+    let order = BlockOrder::new(ctx);
+    let hoist = if optimize {
+        Hoist::new(ctx, &order)
+    } else {
+        Hoist::default()
+    };
+    let mut lower = Lower::new(&ctx.func, isa, sig, hoist);
+    lower.run(&order)?;
+    Ok(lower.vcode)
+}
+
+impl Lower<'_> {
+    fn run(&mut self, order: &BlockOrder) -> Result<(), CompileError> {
+        self.count_uses(order);
+        if self.sig.ret_area.is_some() {
+            self.ret_area = Some(self.new_vreg(RegClass::Int));
+        }
+        let mut ends = vec![0usize; order.blocks.len()];
+        let mut blocks: Vec<VBlock> = Vec::with_capacity(order.blocks.len());
+        for (index, block) in order.blocks.iter().enumerate().rev() {
+            self.block = index;
+            let vblock = match block {
+                LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
+                LoweredBlock::Edge { call, target, from } => {
+                    self.origin = Origin::default();
+                    self.emit(MInst::Jump);
+                    self.flush_current();
+                    let args = self.block_args(call);
+                    self.end_constants();
+                    VBlock {
+                        insts: 0..0,
+                        succs: vec![Block::new(*target)],
+                        preds: Vec::new(),
+                        params: Vec::new(),
+                        branch_args: vec![args],
+                        clif: None,
+                        cold: [*from, call.block(&self.func.dfg.value_lists)]
+                            .iter()
+                            .any(|&end| self.func.layout.is_cold(end)),
+                    }
+                }
+            };
+            ends[index] = self.reversed.len();
+            blocks.push(vblock);
+        }
+        blocks.reverse();
+        self.assemble(blocks, &ends);
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts the uses of every value in reachable code and gives each value its registers.
+    fn count_uses(&mut self, order: &BlockOrder) {
+        for block in &order.blocks {
+            let LoweredBlock::Clif { block, .. } = block else {
+                continue;
+            };
+            for &param in self.func.dfg.block_params(*block) {
+                self.assign_regs(param);
+            }
+            for inst in self.func.layout.block_insts(*block) {
+                for value in self.func.dfg.inst_values(inst) {
+                    self.uses[self.func.dfg.resolve_aliases(value)] += 1;
+                }
+                for &result in self.func.dfg.inst_results(inst) {
+                    self.assign_regs(result);
+                }
+            }
+        }
+    }
+
+    fn lower_block(
+        &mut self,
+        block: ir::Block,
+        succs: &[order::Successor],
+        is_entry: bool,
+    ) -> Result<VBlock, CompileError> {
+        let mut branch_args = Vec::with_capacity(succs.len());
+        let mut first = true;
+        let mut inst_cursor = self.func.layout.last_inst(block);
+        while let Some(inst) = inst_cursor {
+            self.origin = Origin {
+                srcloc: self.func.srcloc(inst),
+                inst: Some(inst),
+            };
+            if first {
+                // The terminator is lowered first; the arguments it passes are uses that come just before it.
+                self.table = order::table_entries(self.func, inst);
+            }
+            if first || self.is_needed(inst) {
+                self.lower_inst(inst)?;
+            }
+            if first {
+                for succ in succs {
+                    branch_args.push(if succ.split {
+                        Vec::new()
+                    } else {
+                        self.block_args(&succ.call)
+                    });
+                }
+                self.receive_constants();
+                first = false;
+            }
+            inst_cursor = self.func.layout.prev_inst(inst);
+        }
+        self.origin = Origin::default();
+        self.end_constants();
+        let mut params = Vec::new();
+        if is_entry {
+            self.label_params(block);
+            self.lower_args(block);
+        } else {
+            self.label_params(block);
+            for &param in self.func.dfg.block_params(block) {
+                if let Some(regs) = self.value_regs[param] {
+                    params.extend_from_slice(regs.as_slice());
+                }
+            }
+        }
+        Ok(VBlock {
+            insts: 0..0,
+            succs: succs.iter().map(|s| Block::new(s.index)).collect(),
+            preds: Vec::new(),
+            params,
+            branch_args,
+            clif: Some(block),
+            cold: self.func.layout.is_cold(block),
+        })
+    }
+
+    /// Whether the instruction does something that shows, or a lowered instruction uses one of its results.
+    fn is_needed(&self, inst: Inst) -> bool {
+        let data = &self.func.dfg.insts[inst];
+        let opcode = data.opcode();
+        let trapping_load = opcode.can_load()
+            && !self.func.dfg.insts[inst]
+                .memflags()
+                .is_some_and(|flags| self.func.dfg.mem_flags[flags].notrap());
+        let effect = opcode.is_call()
+            || opcode.is_terminator()
+            || opcode.can_store()
+            || opcode.other_side_effects()
+            || trapping_load
+            || (opcode.can_trap() && !opcode.can_load());
+        effect
+            || self
+                .func
+                .dfg
+                .inst_results(inst)
+                .iter()
+                .any(|&r| self.lowered_uses[r] > 0 || self.masks[r].is_some())
+    }
+
+    fn lower_inst(&mut self, inst: Inst) -> Result<(), CompileError> {
+        if self.func.dfg.insts[inst].opcode().is_call() && !crate::intrinsics::is_instruction(self.func, inst) {
+            // A constant is cheaper to make again than to keep across a call.
+            self.flush_all_constants();
+        }
+        let results: SmallVec<[Value; 2]> = self.func.dfg.inst_results(inst).iter().copied().collect();
+        self.label_results(&results);
+        self.space = spaces::of_inst(self.func, inst);
+        let output = isle::lower(self, inst);
+        self.space = Space::Main;
+        let Some(output) = output else {
+            return Err(self.refusal(inst));
+        };
+        for (&result, regs) in results.iter().zip(&output) {
+            let Some(own) = self.value_regs[result] else { continue };
+            for (&from, &to) in own.as_slice().iter().zip(regs.as_slice()) {
+                debug_assert_eq!(from.class(), to.class());
+                let to = self.resolve(to);
+                if from != to {
+                    self.aliases[from.vreg()] = to;
+                }
+            }
+        }
+        self.flush_current();
+        self.flush_old_constants();
+        Ok(())
+    }
+
+    /// Defines the constants of the block at its start, or in front of the loop that it belongs to.
+    fn end_constants(&mut self) {
+        for (value, reg) in self.constants.take_all() {
+            match self.hoist.take(self.block, value, reg) {
+                Some(other) if other == reg => {}
+                Some(other) => self.aliases[reg.vreg()] = self.resolve(other),
+                None => self.reversed.push((value.define(reg), Origin::default())),
+            }
+        }
+    }
+
+    /// Promises the constants that loops behind this block want to have made in it.
+    fn receive_constants(&mut self) {
+        let position = self.reversed.len();
+        for (value, reg) in self.hoist.arrivals(self.block) {
+            match self.constants.get(value, position) {
+                Some(other) => self.aliases[reg.vreg()] = other,
+                None => self.constants.insert(value, reg, position),
+            }
+        }
+    }
+
+    /// Defines the constants that were last used a while ago, here, in front of their first use.
+    fn flush_old_constants(&mut self) {
+        if self.hoist.leaves(self.block) {
+            return;
+        }
+        let position = self.reversed.len();
+        for (value, reg) in self.constants.take_older_than(position) {
+            self.reversed.push((value.define(reg), Origin::default()));
+        }
+    }
+
+    fn flush_all_constants(&mut self) {
+        for (value, reg) in self.constants.take_all() {
+            self.reversed.push((value.define(reg), Origin::default()));
+        }
+    }
+
+    fn block_args(&mut self, call: &ir::BlockCall) -> Vec<VReg> {
+        let values: Vec<Value> = call
+            .args(&self.func.dfg.value_lists)
+            .filter_map(|arg| arg.as_value())
+            .collect();
+        let mut regs = Vec::with_capacity(values.len());
+        for value in values {
+            regs.extend_from_slice(self.put_in_regs(value).as_slice());
+        }
+        regs
+    }
+
+    fn label_results(&mut self, results: &[Value]) {
+        for &result in results {
+            self.label_value(result);
+        }
+    }
+
+    fn label_params(&mut self, block: ir::Block) {
+        for &param in self.func.dfg.block_params(block) {
+            self.label_value(param);
+        }
+    }
+
+    /// Notes the labels of a value that is defined by the instructions emitted next.
+    fn label_value(&mut self, value: Value) {
+        let Some(labels) = &self.func.dfg.values_labels else {
+            return;
+        };
+        let starts = match labels.get(&value) {
+            Some(ValueLabelAssignments::Starts(starts)) => starts,
+            Some(ValueLabelAssignments::Alias { value, .. }) => match labels.get(value) {
+                Some(ValueLabelAssignments::Starts(starts)) => starts,
+                _ => return,
+            },
+            None => return,
+        };
+        let Some(regs) = self.value_regs[value] else { return };
+        // A label names one place, so of a value in several registers it names the low word.
+        let Some(&low) = regs.as_slice().first() else { return };
+        for start in starts {
+            self.labels.push((low, self.reversed.len(), start.label));
+        }
+    }
+
+    /// Turns the reversed list into the final one and resolves aliases.
+    fn assemble(&mut self, mut blocks: Vec<VBlock>, ends: &[usize]) {
+        struct Resolve<'b>(&'b [VReg]);
+        impl OperandVisitor for Resolve<'_> {
+            fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: OperandKind, _: OperandPos) {
+                if let Reg::Virtual(vreg) = reg {
+                    while self.0[vreg.vreg()] != *vreg {
+                        *vreg = self.0[vreg.vreg()];
+                    }
+                }
+            }
+        }
+        let total = self.reversed.len();
+        let mut visitor = Resolve(&self.aliases);
+        let (mut insts, origins): (Vec<MInst>, Vec<Origin>) = self.reversed.drain(..).rev().unzip();
+        for inst in &mut insts {
+            inst.visit_operands(&mut visitor);
+        }
+        for arg in blocks.iter_mut().flat_map(|block| &mut block.branch_args).flatten() {
+            while self.aliases[arg.vreg()] != *arg {
+                *arg = self.aliases[arg.vreg()];
+            }
+        }
+        let passed = blocks.iter().flat_map(|block| &block.branch_args).flatten().copied();
+        let dead = dead::find(&mut insts, passed, self.aliases.len());
+
+        // Places move up by the instructions that are gone in front of them.
+        let to_u32 = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut place = Vec::with_capacity(total + 1);
+        let mut kept = 0;
+        for dead in &dead {
+            place.push(to_u32(kept));
+            kept += usize::from(!dead);
+        }
+        place.push(to_u32(kept));
+        for (index, block) in blocks.iter_mut().enumerate() {
+            let start = total - ends[index];
+            let end = ends.get(index + 1).map_or(total, |&next| total - next);
+            block.insts = place[start]..place[end];
+        }
+        let mut alive = dead.iter().map(|dead| !dead);
+        insts.retain(|_| alive.next().unwrap_or(true));
+        let mut origins: Vec<Origin> = origins
+            .into_iter()
+            .zip(&dead)
+            .filter(|(_, dead)| !**dead)
+            .map(|(origin, _)| origin)
+            .collect();
+        let mut labels: Vec<LabelledRange> = self
+            .labels
+            .iter()
+            .map(|&(reg, reversed, label)| LabelledRange {
+                reg: self.resolve(reg),
+                start: place[total - reversed],
+                end: to_u32(kept),
+                label,
+            })
+            .filter(|l| l.start < l.end)
+            .collect();
+        labels.dedup();
+        self.vcode.labels = labels;
+        if self.isa.flags().opt_level() != OptLevel::None && runtime::is_routine(self.func) {
+            for block in &blocks {
+                let range = block.insts.start as usize..block.insts.end as usize;
+                ahead::run(&mut insts[range.clone()], &mut origins[range]);
+            }
+        }
+        self.vcode.insts = insts;
+        self.vcode.origins = origins;
+        self.vcode.blocks = blocks;
+        self.vcode.num_vregs = self.aliases.len();
+        self.vcode.incoming_args = self.sig.stack_args;
+        self.vcode.popped = self.sig.popped;
+        // One that cannot be computed has been refused.
+        self.vcode.stack_limit = StackLimit::new(self.func, &self.sig).ok().flatten();
+        self.vcode.finish();
+    }
+}

@@ -1,0 +1,81 @@
+//! CLIF values as lowering meets them: constants, registers, loads that their user wants extended.
+
+use super::context::{Lower, ValueRegs, sign_extend};
+use super::words;
+use crate::error::{CompileError, Refusal};
+use cranelift_codegen::ir::{self, Inst, Opcode, Value, ValueDef};
+use regalloc2::{RegClass, VReg};
+
+impl Lower<'_> {
+    /// The constant that the value is, zero-extended from its type.
+    pub fn as_constant(&self, value: Value) -> Option<u64> {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return None;
+        };
+        let ir::InstructionData::UnaryImm {
+            opcode: Opcode::Iconst,
+            imm,
+        } = self.func.dfg.insts[inst]
+        else {
+            return None;
+        };
+        let bits = self.func.dfg.value_type(value).bits();
+        let raw = imm.bits().cast_unsigned();
+        Some(if bits >= 64 { raw } else { raw & ((1 << bits) - 1) })
+    }
+
+    /// The registers of a value, which is thereby used.
+    pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
+        let value = self.func.dfg.resolve_aliases(value);
+        let regs = self.value_regs[value];
+        if let Some(lanes) = self.constant_vector(value) {
+            return ValueRegs::one(self.vector_constant(&lanes));
+        }
+        if let (Some(constant), Some(ValueRegs { len, .. })) = (self.wide_constant(value), regs) {
+            let bits = self.func.dfg.value_type(value).bits();
+            if bits < 32 {
+                // Upper bits of narrow integers are undefined: zeros make a number of one instruction of any of them, and all
+                // ones is another that is shared with -1 of other types.
+                let signed = sign_extend(constant as u64, bits);
+                let number = if signed == u32::MAX { signed } else { constant as u32 };
+                return ValueRegs::one(self.constant(number));
+            }
+            return self.value_regs(words::Words::constant(constant, len.into()));
+        }
+        self.lowered_uses[value] += 1;
+        regs.unwrap_or_else(|| {
+            let ty = self.func.dfg.value_type(value);
+            self.set_fault(CompileError::Unsupported(vec![Refusal {
+                function: self.func.name.to_string(),
+                inst: None,
+                srcloc: None,
+                what: format!("a value of type {ty} ({value})"),
+                help: None,
+            }]));
+            ValueRegs::one(VReg::new(0, RegClass::Int))
+        })
+    }
+
+    /// Asks the load that defines the value for sign extension to 32 bits, if the value has no other user.
+    pub fn request_signed_load(&mut self, value: Value) -> bool {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
+            return false;
+        };
+        let single = self.uses[value] == 1 && self.func.dfg.insts[inst].opcode() == Opcode::Load;
+        if single {
+            self.signed_loads[value] = true;
+        }
+        single
+    }
+
+    /// Whether the user of a load asked for sign extension.
+    pub fn wants_signed_load(&self, inst: Inst) -> bool {
+        self.func
+            .dfg
+            .inst_results(inst)
+            .first()
+            .is_some_and(|&v| self.signed_loads[v])
+    }
+}
