@@ -1,4 +1,5 @@
 //! Makes the lowering rules: what npu-mc's build script made of td, CLIF's own extractors, the hand-written rules, all of it to Rust.
+//! Takes the settings from where npu-mc's build script put them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,9 +32,9 @@ fn build() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?);
 
-    let td_isle = std::env::var_os("DEP_NPU_TD_ISLE").ok_or("npu-mc does not tell where its ISLE is")?;
-    let td_isle = PathBuf::from(td_isle);
-    println!("cargo::rerun-if-changed={}", td_isle.display());
+    let td_isle = made("ISLE")?;
+    let settings = made("SETTINGS")?;
+    std::fs::copy(&settings, out.join("settings.rs")).map_err(|e| format!("{}: {e}", settings.display()))?;
 
     let clif = out.join("clif");
     std::fs::create_dir_all(&clif).map_err(|e| e.to_string())?;
@@ -51,6 +52,14 @@ fn build() -> Result<(), String> {
     };
     let code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| errors.to_string())?;
     std::fs::write(out.join("lower_isle.rs"), code).map_err(|e| e.to_string())
+}
+
+/// A file that the build script of npu-mc made of td.
+fn made(what: &str) -> Result<PathBuf, String> {
+    let path = std::env::var_os(format!("DEP_NPU_TD_{what}"));
+    let path = PathBuf::from(path.ok_or_else(|| format!("npu-mc does not tell where its {what} is"))?);
+    println!("cargo::rerun-if-changed={}", path.display());
+    Ok(path)
 }
 
 fn prefix(path: &Path, name: &str) -> cranelift_isle::codegen::Prefix {

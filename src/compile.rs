@@ -8,6 +8,7 @@ use crate::{abi, emit, frame, intrinsics, lower, optimize, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::OptLevel;
+use npu_mc::errata::Erratum;
 
 /// Which intermediate forms to keep as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub(crate) fn run(
         emit::spread::run(&mut items, registers, pinned);
         emit::schedule::run(&mut items);
     }
-    if isa.has_erratum("lost_result_before_taken_branch") {
+    if isa.has_erratum(Erratum::LostResultBeforeTakenBranch) {
         emit::hazard::run(&mut items);
     }
     emit::relax::run(&mut items);

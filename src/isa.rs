@@ -1,8 +1,9 @@
 //! The target as an object: triple, flags, settings, and the door to the compiler.
 
-use crate::settings::{SetError, TargetSettings, with_flag};
+use crate::settings::{SetError, Setting, TargetSettings, with_flag};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_codegen::settings::Flags;
+use npu_mc::errata::Erratum;
 use npu_mc::machine::CACHE_LINE;
 use std::fmt;
 use std::sync::Arc;
@@ -74,7 +75,8 @@ impl Builder {
     ///
     /// [`SetError`] for an unknown name or a value that does not fit.
     pub fn set(&mut self, name: &str, value: &str) -> Result<&mut Self, SetError> {
-        self.settings.set(name, value)?;
+        let setting = Setting::from_name(name).ok_or_else(|| SetError::UnknownName(name.to_owned()))?;
+        self.settings.set(setting, value)?;
         Ok(self)
     }
 
@@ -146,9 +148,9 @@ impl Isa {
         }
     }
 
-    /// Whether the named erratum (`td/NaplesPUErrata.td`) is worked around.
-    pub fn has_erratum(&self, name: &str) -> bool {
-        self.settings.works_around(name)
+    /// Whether the machine is taken to have the erratum, so that code works around it.
+    pub fn has_erratum(&self, erratum: Erratum) -> bool {
+        self.settings.works_around(erratum)
     }
 
     /// What `cranelift-frontend` wants to know: 32-bit addresses, `system_v`, and no pages, for which a cache line stands.

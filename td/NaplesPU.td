@@ -21,6 +21,7 @@ include "NaplesPUPatterns.td"
 include "NaplesPUErrata.td"
 include "NaplesPURelocs.td"
 include "NaplesPUSystem.td"
+include "NaplesPUSettings.td"
 include "NaplesPUIntrinsics.td"
 
 def NaplesPU : Target {

@@ -1,7 +1,9 @@
 //===- NaplesPUErrata.td - where the machine differs from its own design ----===//
 //
-// One record for every fault that reaches compiled code. Each becomes a setting
-// `erratum_<name>`; on means that the compiler works around it.
+// One record for every fault that reaches compiled code. The compiler works around all
+// of them. Where that takes code, a setting `erratum_<name>` leaves the code out; in the
+// other cases the work-around is built in (a register that is never allocated, an
+// instruction that is never selected), and the record is documentation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +12,7 @@ class Erratum<string name> {
   string Summary = "";     // one line
   string Effect = "";      // what happens to a program that is not prepared
   string WorkAround = "";  // what the compiler does
-  bit Default = true;
+  bit isSetting = false;   // whether a setting leaves the work-around out; on unless set
   string Reference = "";
 }
 
@@ -39,6 +41,7 @@ def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
   let Summary = "jmpsr through a register saves the target's address plus 4 as return address.";
   let Effect = "The callee returns into itself.";
   let WorkAround = "An indirect call sets ra with addi ra, pc, 8 and jumps with jmp.";
+  let isSetting = true;
   let Reference = "microarch.md 4.4; isa-abi.md 4.1, 9.4 item 45";
 }
 
@@ -46,6 +49,7 @@ def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
   let Summary = "The wait for a slow result is forgotten if a taken branch follows its instruction at once.";
   let Effect = "An instruction at the branch target reads the register's old value.";
   let WorkAround = "An instruction of another kind (a nop does not issue and does not count) stands between an instruction of long latency and a branch that may be taken.";
+  let isSetting = true;
   let Reference = "microarch.md 10 item 1";
 }
 
@@ -81,6 +85,7 @@ def ErratumPackedVectorLoads : Erratum<"packed_vector_loads"> {
   let Summary = "Vector loads of bytes and half-words from main memory read the wrong bytes.";
   let Effect = "Lane i gets the low byte or half of word i of the cache line instead of element i.";
   let WorkAround = "load_v16i8, load_v16i16 and their unsigned forms are not used; the words of the line are loaded, shuffled to their lanes and shifted.";
+  let isSetting = true;
   let Reference = "microarch.md 4.3; isa-abi.md 4.2";
 }
 
@@ -88,6 +93,7 @@ def ErratumVectorStoreUnmasked : Erratum<"main_memory_vector_store_unmasked"> {
   let Summary = "Vector stores to main memory ignore the lane mask.";
   let Effect = "All 16 lanes are written.";
   let WorkAround = "A masked store loads the old value, merges and stores all lanes.";
+  let isSetting = true;
   let Reference = "microarch.md 4.3; isa-abi.md 9.4 item 43";
 }
 
@@ -95,6 +101,7 @@ def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
   let Summary = "A vector access to the scratchpad with an empty lane mask never completes.";
   let Effect = "The thread hangs at the next use of the loaded register.";
   let WorkAround = "A masked scratchpad access is jumped over if its mask is empty.";
+  let isSetting = true;
   let Reference = "microarch.md 4.3";
 }
 
@@ -116,6 +123,7 @@ def ErratumShiftAmount : Erratum<"shift_amount_not_modulo"> {
   let Summary = "Shift amounts are not taken modulo 32.";
   let Effect = "A shift by 32 or more gives 0 (for ashr from 33 on, zeros shifted into the sign bits).";
   let WorkAround = "The amount is masked with 31 unless it is known to be below 32.";
+  let isSetting = true;
   let Reference = "microarch.md 4.1; isa-abi.md 9.4 item 49";
 }
 
@@ -123,6 +131,7 @@ def ErratumVectorCompareUpperHalf : Erratum<"vector_compare_upper_half"> {
   let Summary = "An integer compare with a vector operand leaves bits 31:16 of its scalar result undefined.";
   let Effect = "A test of the whole register sees garbage.";
   let WorkAround = "The result is masked with 0xFFFF before it is tested or used as a number.";
+  let isSetting = true;
   let Reference = "microarch.md 13";
 }
 

@@ -1,7 +1,7 @@
-//! The documents that are made from the code: `docs/errata.md` and `docs/clif-support.md`.
+//! The documents that are made from the code: `docs/errata.md`, `docs/settings.md`, `docs/intrinsics.md` and `docs/clif-support.md`.
 //!
 //! Each test makes the text and compares it with the committed file. With `CRANELIFT_TEST_BLESS=1` it writes the file
-//! instead. Making the second document compiles every opcode of CLIF on every type, so it is also the test that valid
+//! instead. Making the last one compiles every opcode of CLIF on every type, so it is also the test that valid
 //! CLIF is compiled or refused and never panics.
 
 #[path = "../examples/embed.rs"]
@@ -17,8 +17,10 @@ use cranelift_codegen::ir::{self, Opcode, Type};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::code::RelocTarget;
 use cranelift_naplespu::filetest::panics::{self, caught};
+use cranelift_naplespu::settings::Setting;
 use cranelift_naplespu::{CompileError, Isa, isa_builder, validate};
 use forms::{Access, Form};
+use npu_mc::errata::Erratum;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -40,21 +42,61 @@ fn check_document(name: &str, text: &str) {
     );
 }
 
-/// Settings that take part in a compilation: those that the back end asks for by name.
-fn settings_asked_for() -> String {
-    let mut all = String::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                all.push_str(&std::fs::read_to_string(path).unwrap());
-            }
+/// The functions of the tests in these folders, in the order of their files.
+fn test_functions(folders: &[&str]) -> Vec<ir::Function> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
+    let mut all = Vec::new();
+    for folder in folders {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        for file in files {
+            // Cranelift's reader does not know the target, which the header names.
+            let text = std::fs::read_to_string(&file).unwrap();
+            let functions = text.find("\nfunction ").map(|at| &text[at..]);
+            let functions = functions.and_then(|text| cranelift_reader::parse_functions(text).ok());
+            all.extend(functions.into_iter().flatten());
         }
     }
+    assert!(all.len() > 200, "{} functions", all.len());
     all
+}
+
+/// The code of a function, unless it is refused.
+fn code(isa: &Isa, func: &ir::Function) -> Option<Vec<u8>> {
+    let mut ctx = Context::for_function(func.clone());
+    let code = isa.compile(&mut ctx, &mut ControlPlane::default()).ok()?;
+    Some(code.bytes)
+}
+
+/// What changes no code is no setting, but documentation.
+#[test]
+fn every_setting_of_an_erratum_changes_code() {
+    let functions = test_functions(&["codegen", "intrinsics", "vector", "scratchpad"]);
+    let target = |setting: Option<&str>| {
+        let mut builder = isa_builder("naplespu".parse().unwrap());
+        if let Some(name) = setting {
+            builder.set(name, "false").unwrap();
+        }
+        builder.finish(settings::Flags::new(settings::builder()))
+    };
+    let faulty = target(None);
+    for erratum in Erratum::ALL {
+        let name = format!("erratum_{}", erratum.name());
+        let info = erratum.info();
+        if !info.is_setting {
+            assert!(
+                isa_builder("naplespu".parse().unwrap()).set(&name, "false").is_err(),
+                "{name}"
+            );
+            assert!(faulty.has_erratum(*erratum), "{name}");
+            continue;
+        }
+        let mended = target(Some(&name));
+        assert!(faulty.has_erratum(*erratum) && !mended.has_erratum(*erratum));
+        let differs = |func: &ir::Function| code(&faulty, func) != code(&mended, func);
+        assert!(functions.iter().any(differs), "`{name}` changes no code");
+    }
 }
 
 #[test]
@@ -89,44 +131,55 @@ fn intrinsics() {
 
 #[test]
 fn errata() {
-    let sources = settings_asked_for();
     let mut text = String::from(
         "# Errata\n\n\
          Made from `td/NaplesPUErrata.td` by `cargo test --test docs`; do not edit.\n\n\
-         The hardware description has faults that reach compiled code. Each has a setting `erratum_NAME`; `true` means that\n\
-         the compiler works around the fault. The reference names a section of the machine documents.\n\n\
-         For a machine where a fault is corrected, switch its work-around off: `--set erratum_NAME=false` on the command line,\n\
-         `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. So far the\n\
-         setting changes code only where the table says so. In the other cases the work-around is built in (a register that is\n\
-         never allocated, an instruction that is never selected), or no instruction that is compiled today meets the fault.\n\n\
-         | erratum | setting changes code |\n|---|---|\n",
+         The hardware description has faults that reach compiled code, and the compiler works around all of them. Where that takes\n\
+         code, there is a setting, for a machine where the fault is corrected: `--set erratum_NAME=false` on the command line,\n\
+         `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. In the other cases the\n\
+         work-around is built in: a register that is never allocated, an instruction that is never selected. The reference names a\n\
+         section of the machine documents.\n\n\
+         | erratum | work-around |\n|---|---|\n",
     );
-    for erratum in npu_mc::errata::ALL {
-        let asked = sources.contains(&format!("has_erratum(\"{}\")", erratum.name));
-        let _ = writeln!(
-            text,
-            "| [{0}](#{0}) | {1} |",
-            erratum.name,
-            if asked { "yes" } else { "no" }
-        );
+    for erratum in Erratum::ALL {
+        let info = erratum.info();
+        let how = if info.is_setting { "setting" } else { "built in" };
+        let _ = writeln!(text, "| [{0}](#{0}) | {how} |", info.name);
     }
-    for erratum in npu_mc::errata::ALL {
+    for erratum in Erratum::ALL {
+        let info = erratum.info();
+        let _ = write!(text, "\n## {}\n\n{}\n\n", info.name, info.summary);
+        if info.is_setting {
+            let _ = writeln!(text, "- Setting: `erratum_{}`, `true` unless set", info.name);
+        }
         let _ = write!(
             text,
-            "\n## {name}\n\n{summary}\n\n\
-             - Setting: `erratum_{name}`, default `{default}`\n\
-             - Effect: {effect}\n\
-             - What the compiler does: {workaround}\n\
-             - Reference: {reference}\n",
-            name = erratum.name,
-            summary = erratum.summary,
-            default = erratum.default,
-            effect = erratum.effect,
-            workaround = erratum.workaround,
-            reference = erratum.reference,
+            "- Effect: {}\n- What the compiler does: {}\n- Reference: {}\n",
+            info.effect, info.workaround, info.reference
         );
     }
     check_document("errata.md", &text);
+}
+
+#[test]
+fn target_settings() {
+    let mut text = String::from(
+        "# Settings of the target\n\n\
+         Made from `td/NaplesPUSettings.td` and `td/NaplesPUErrata.td` by `cargo test --test docs`; do not edit.\n\n\
+         `--set NAME=VALUE` on the command line, `Builder::set(\"NAME\", \"VALUE\")` in Rust, `target naplespu NAME=VALUE` in a filetest. Where\n\
+         to read on: [floats.md](floats.md), [atomics.md](atomics.md), [errata.md](errata.md).\n\n\
+         | setting | values | unless set | effect |\n|---|---|---|---|\n",
+    );
+    for setting in Setting::ALL {
+        let info = setting.info();
+        let values = format!("`{}`", info.values.replace(", ", "`, `").replace(" to ", "` to `"));
+        let _ = writeln!(
+            text,
+            "| `{}` | {values} | `{}` | {} |",
+            info.name, info.default, info.description
+        );
+    }
+    check_document("settings.md", &text);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE that
-//! the compiler's build script finds through `DEP_NPU_TD_ISLE`.
+//! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE and
+//! the settings that the compiler's build script finds through `DEP_NPU_TD_ISLE` and `DEP_NPU_TD_SETTINGS`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,13 +18,16 @@ fn generate() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let generated = tdgen::build::all(Path::new("../../td"))?;
     let isle = out.join("td.isle");
+    let settings = out.join("settings.rs");
     for (path, text) in [
         (&out.join("mc.rs"), generated.machine_code),
         (&out.join("tables.rs"), generated.tables),
         (&isle, generated.isle),
+        (&settings, generated.settings),
     ] {
         std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     println!("cargo::metadata=isle={}", isle.display());
+    println!("cargo::metadata=settings={}", settings.display());
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::isa::Isa;
 use crate::regalloc::allocated;
 use crate::vcode::{Origin, VCode};
 use cranelift_codegen::ir::TrapCode;
+use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus, VECTOR_SLOT};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, SReg};
@@ -379,7 +380,9 @@ impl Expander<'_> {
                 let (base, offset) = self.resolve(*addr);
                 // Nothing comes back from the scratchpad for no lane.
                 let skip = match mask {
-                    LaneMask::Reg(reg) if op.desc().scratchpad && self.isa.has_erratum("scratchpad_empty_mask") => {
+                    LaneMask::Reg(reg)
+                        if op.desc().scratchpad && self.isa.has_erratum(Erratum::ScratchpadEmptyMask) =>
+                    {
                         let skip = self.items.new_label();
                         let empty = Cond {
                             reg: *reg,
@@ -611,7 +614,7 @@ impl Expander<'_> {
     }
 
     fn call_reg(&mut self, reg: npu_mc::Reg) {
-        if self.isa.has_erratum("indirect_call_link") {
+        if self.isa.has_erratum(Erratum::IndirectCallLink) {
             // The hardware would link to the callee, so the link is made by hand: the address after the jump.
             let distance = (2 * WORD).cast_signed();
             self.op(

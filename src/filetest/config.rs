@@ -2,6 +2,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::header::{ConfigLine, Header, Word};
+use crate::settings::Setting;
 use crate::{Builder, Isa, Triple, isa_builder};
 use cranelift_codegen::settings::{self, Configurable, Flags, SetError};
 use std::fmt;
@@ -55,7 +56,7 @@ impl Config {
             Some((name, value)) => (name, Some(value)),
             None => (setting, None),
         };
-        if crate::settings::list().iter().any(|s| s.name == name) {
+        if Setting::from_name(name).is_some() {
             let mut trial = builder()?;
             match value {
                 Some(value) => trial.set(name, value),

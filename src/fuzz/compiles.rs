@@ -6,7 +6,7 @@ use crate::filetest::panics::caught;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use npu_mc::errata;
+use npu_mc::errata::Erratum;
 
 /// Each optimization level with each register allocator, and every setting that changes code both ways. The first one
 /// refuses least: the generator asks it what is worth making.
@@ -53,9 +53,10 @@ pub fn configs() -> Result<Vec<Config>, String> {
         )?,
     ];
     // A machine without faults.
-    let mended: Vec<(String, &str)> = errata::ALL
+    let mended: Vec<(String, &str)> = Erratum::ALL
         .iter()
-        .map(|erratum| (format!("erratum_{}", erratum.name), "false"))
+        .filter(|erratum| erratum.info().is_setting)
+        .map(|erratum| (format!("erratum_{}", erratum.name()), "false"))
         .collect();
     let mut target: Vec<(&str, &str)> = mended.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     target.extend([("strict_float", "false"), single_thread]);

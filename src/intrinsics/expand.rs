@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{
     types,
 };
 use cranelift_codegen::isa::CallConv;
+use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, LANES, SCRATCHPAD_SPACE, WORD_SLOT};
 use npu_mc::tables::{IntrinsicInfo, IntrinsicKind};
 use std::collections::HashMap;
@@ -271,7 +272,7 @@ impl Expander<'_> {
         let apart = if info.scratchpad {
             packed_type(bits).is_some()
         } else {
-            self.isa.has_erratum("main_memory_vector_store_unmasked")
+            self.isa.has_erratum(Erratum::MainMemoryVectorStoreUnmasked)
         };
         let action = if apart { "store_lanes" } else { "lanes_store" };
         let space = if info.scratchpad { "_scratchpad" } else { "" };

@@ -11,6 +11,7 @@ use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, LaneMask, MInst, Srcs};
 use crate::intrinsics::{Piece, Reserved, classify, instruction, piece};
 use cranelift_codegen::ir::{FuncRef, Value};
+use npu_mc::errata::Erratum;
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind, relation};
 use regalloc2::RegClass;
@@ -73,7 +74,7 @@ fn operation(ctx: &mut Lower<'_>, op: Opcode, args: &[Value]) -> Option<InstOutp
     }
     let result = Word::Reg(ctx.emit_op(op, &srcs, imm, RegClass::Int));
     let result = match amount {
-        Some(amount) if is_shift(op) && !ctx.isa.has_erratum("shift_amount_not_modulo") => {
+        Some(amount) if is_shift(op) && !ctx.isa.has_erratum(Erratum::ShiftAmountNotModulo) => {
             let in_range = ctx.binary(Opcode::SLTUISSS_32, Word::Reg(amount), Word::Const(32));
             let mask = ctx.binary(Opcode::SUBSSS_32, Word::ZERO, in_range);
             ctx.binary(Opcode::ANDSSS_32, result, mask)

@@ -20,6 +20,7 @@ use cranelift_codegen::ir::{
     ArgumentExtension, AtomicRmwOp, BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags,
     Opcode, SigRef, StackSlot, TrapCode, Type, Value, ValueList, types,
 };
+use npu_mc::errata::Erratum;
 use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;
 use smallvec::{SmallVec, smallvec};
@@ -615,7 +616,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn shifts_are_modulo(&mut self) -> Option<Unit> {
-        (!self.isa.has_erratum("shift_amount_not_modulo")).then_some(())
+        (!self.isa.has_erratum(Erratum::ShiftAmountNotModulo)).then_some(())
     }
 
     fn signed_const_gpr(&mut self, number: i32) -> Gpr {

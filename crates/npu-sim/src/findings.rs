@@ -1,6 +1,6 @@
 //! Reports of errata whose outcome depends on timing or on undriven nets.
 
-use npu_mc::errata::{self, Erratum};
+use npu_mc::errata::Erratum;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -35,34 +35,44 @@ pub enum Hazard {
     InvalidateWay0,
 }
 
+/// Where the name of a hazard comes from.
+enum Origin {
+    /// An erratum of td: compiled code can meet it, and the compiler works around it.
+    Erratum(Erratum),
+    /// It has no record.
+    Name(&'static str),
+}
+
 impl Hazard {
-    /// The erratum record in `td/`, if compiled code can meet it and the compiler works around it.
-    pub fn erratum(self) -> Option<&'static Erratum> {
+    const fn origin(self) -> Origin {
         match self {
-            Hazard::LostResult => Some(errata::LOST_RESULT_BEFORE_TAKEN_BRANCH),
-            Hazard::UndrivenBits => Some(errata::VECTOR_COMPARE_UPPER_HALF),
-            Hazard::MaskByV59 => Some(errata::VECTOR_WRITE_TO_59),
-            Hazard::Destination63 => Some(errata::VECTOR_RESULT_IN_63),
-            Hazard::EmptyMask => Some(errata::SCRATCHPAD_EMPTY_MASK),
-            Hazard::LaneIndex
-            | Hazard::StaleFloat
-            | Hazard::ImpreciseTrap
-            | Hazard::ControlRegister
-            | Hazard::UndefinedOperation
-            | Hazard::InvalidateWay0 => None,
+            Hazard::LostResult => Origin::Erratum(Erratum::LostResultBeforeTakenBranch),
+            Hazard::UndrivenBits => Origin::Erratum(Erratum::VectorCompareUpperHalf),
+            Hazard::MaskByV59 => Origin::Erratum(Erratum::VectorWriteTo59),
+            Hazard::Destination63 => Origin::Erratum(Erratum::VectorResultIn63),
+            Hazard::EmptyMask => Origin::Erratum(Erratum::ScratchpadEmptyMask),
+            Hazard::LaneIndex => Origin::Name("lane_index_above_15"),
+            Hazard::StaleFloat => Origin::Name("stale_scalar_float_result"),
+            Hazard::ImpreciseTrap => Origin::Name("imprecise_trap"),
+            Hazard::ControlRegister => Origin::Name("undefined_control_register"),
+            Hazard::UndefinedOperation => Origin::Name("undefined_operation"),
+            Hazard::InvalidateWay0 => Origin::Name("invalidate_clears_way_0"),
+        }
+    }
+
+    /// The erratum record in `td/`, if compiled code can meet it and the compiler works around it.
+    pub const fn erratum(self) -> Option<Erratum> {
+        match self.origin() {
+            Origin::Erratum(erratum) => Some(erratum),
+            Origin::Name(_) => None,
         }
     }
 
     /// The name of the erratum record, or one of the same kind for what has no record.
-    pub fn name(self) -> &'static str {
-        match self {
-            Hazard::LaneIndex => "lane_index_above_15",
-            Hazard::StaleFloat => "stale_scalar_float_result",
-            Hazard::ImpreciseTrap => "imprecise_trap",
-            Hazard::ControlRegister => "undefined_control_register",
-            Hazard::UndefinedOperation => "undefined_operation",
-            Hazard::InvalidateWay0 => "invalidate_clears_way_0",
-            _ => self.erratum().map_or("", |erratum| erratum.name),
+    pub const fn name(self) -> &'static str {
+        match self.origin() {
+            Origin::Erratum(erratum) => erratum.name(),
+            Origin::Name(name) => name,
         }
     }
 }

@@ -11,6 +11,8 @@ const ROOT: &str = "NaplesPU.td";
 pub struct Generated {
     /// The generated module of `npu-mc`, see [`emit_mc`](crate::emit_mc()).
     pub machine_code: String,
+    /// The compiler's settings, see [`emit_settings`](crate::emit_settings()).
+    pub settings: String,
     /// The enums and tables that the description declares, see [`searchable_tables`](crate::searchable_tables()).
     pub tables: String,
     /// The lowering rules made from patterns, see [`emit_isle`](crate::emit_isle()).
@@ -44,20 +46,17 @@ pub fn all(td: &Path) -> Result<Generated, String> {
 
 /// The faults of one back end do not hide those of another.
 fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
-    let machine_code = crate::load(parsed).map(|target| crate::emit_mc(&target));
-    match (machine_code, crate::searchable_tables(parsed), crate::emit_isle(parsed)) {
-        (Ok(machine_code), Ok(tables), Ok(isle)) => Ok(Generated {
+    let loaded = crate::load(parsed).map(|target| (crate::emit_mc(&target), crate::emit_settings(&target)));
+    match (loaded, crate::searchable_tables(parsed), crate::emit_isle(parsed)) {
+        (Ok((machine_code, settings)), Ok(tables), Ok(isle)) => Ok(Generated {
             machine_code,
+            settings,
             tables,
             isle,
         }),
-        (machine_code, tables, isle) => {
+        (loaded, tables, isle) => {
             let mut faults: Vec<Diagnostic> = Vec::new();
-            for fault in [machine_code.err(), tables.err(), isle.err()]
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
+            for fault in [loaded.err(), tables.err(), isle.err()].into_iter().flatten().flatten() {
                 // Two back ends may stumble over one thing.
                 if !faults
                     .iter()

@@ -6,6 +6,7 @@
 //!
 //! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
 //!   relations, hardware view, relocations, errata);
+//! * [`emit_settings`](emit_settings()): the settings of the compiler, with those of the errata;
 //! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns.
 //!
 //! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
@@ -38,7 +39,7 @@ mod rust_names;
 mod searchable_tables;
 mod tree;
 
-pub use emit::emit_mc;
+pub use emit::{emit_mc, emit_settings};
 pub use instr_map::instr_map;
 pub use isle::emit_isle;
 pub use load::load;

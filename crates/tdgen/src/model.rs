@@ -37,6 +37,8 @@ pub struct Target {
     pub relocations: Vec<Relocation>,
     /// Hardware errata in definition order.
     pub errata: Vec<Erratum>,
+    /// Settings of the compiler in definition order, without those of the errata.
+    pub settings: Vec<Setting>,
     /// Memory map, hardware configuration and frame constants.
     pub constants: Vec<Constant>,
     /// Fields of the ELF header and the like.
@@ -447,12 +449,51 @@ pub struct Erratum {
     pub effect: String,
     /// What the compiler does.
     pub workaround: String,
-    /// The work-around is on by default.
-    pub default: bool,
+    /// A setting leaves the work-around out.
+    pub is_setting: bool,
     /// Where the fact comes from.
     pub reference: String,
     /// The record.
     pub span: Span,
+}
+
+/// A setting of the compiler.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub summary: String,
+    /// Its values.
+    pub kind: SettingKind,
+    /// The record.
+    pub span: Span,
+}
+
+/// The values of a setting.
+#[derive(Debug)]
+pub enum SettingKind {
+    /// On or off.
+    Bool {
+        /// Unless set.
+        default: bool,
+    },
+    /// A number.
+    Number {
+        /// The least.
+        min: u32,
+        /// The greatest.
+        max: u32,
+        /// Unless set.
+        default: u32,
+    },
+    /// One of several names.
+    Enum {
+        /// Name and meaning of the value unless set.
+        default: (String, String),
+        /// Name and meaning of the others.
+        others: Vec<(String, String)>,
+    },
 }
 
 /// A named number.

@@ -101,7 +101,8 @@ fn settings(text: &mut String) {
         text,
         "Settings of the target (`--set NAME=VALUE`, or on `target` and `set` lines)\n"
     );
-    for setting in target::list() {
+    for setting in target::Setting::ALL {
+        let setting = setting.info();
         let _ = writeln!(
             text,
             "{} = {}\n    {} ({})",

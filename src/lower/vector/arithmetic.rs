@@ -7,6 +7,7 @@ use crate::lower::words::Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Type, Value};
 use npu_mc::Opcode as Op;
+use npu_mc::errata::Erratum;
 
 /// An operation on two vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,7 +264,7 @@ fn amount(ctx: &mut Lower<'_>, ty: Type, n: Value, negated: bool) -> Lanes {
     if negated {
         n = ctx.binary(Op::SUBSSS_32, Word::ZERO, n);
     }
-    let modulo = !is_full(ty) || ctx.isa.has_erratum("shift_amount_not_modulo");
+    let modulo = !is_full(ty) || ctx.isa.has_erratum(Erratum::ShiftAmountNotModulo);
     let n = if modulo {
         ctx.binary(Op::ANDSSS_32, n, Word::Const(mask))
     } else {

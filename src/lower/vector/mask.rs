@@ -10,6 +10,7 @@ use crate::inst::{ALL_LANES, Cond, LANES, LaneMask, MInst, Srcs};
 use crate::lower::context::{InstOutput, Lower, ValueRegs};
 use crate::lower::words::Word;
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef};
+use npu_mc::errata::Erratum;
 use npu_mc::{Opcode as Op, relation};
 use regalloc2::RegClass;
 use smallvec::smallvec;
@@ -163,7 +164,7 @@ impl Lower<'_> {
     pub fn other_lanes(&mut self, mask: Word) -> Word {
         match mask {
             Word::Const(lanes) => Word::Const(!lanes & u32::from(ALL_LANES)),
-            Word::Reg(_) if self.isa.has_erratum("vector_compare_upper_half") => {
+            Word::Reg(_) if self.isa.has_erratum(Erratum::VectorCompareUpperHalf) => {
                 self.binary(Op::XORSSS_32, mask, Word::Const(u32::MAX))
             }
             // On a machine where upper bits are zero, they stay zero.
@@ -349,7 +350,7 @@ impl Lower<'_> {
 
     /// A word that is zero if no lane is in the mask.
     fn clean_or_shifted(&mut self, mask: Word) -> Word {
-        if self.isa.has_erratum("vector_compare_upper_half") {
+        if self.isa.has_erratum(Erratum::VectorCompareUpperHalf) {
             self.binary(Op::SLLSSS_32, mask, Word::Const(HALF))
         } else {
             mask
@@ -367,7 +368,7 @@ impl Lower<'_> {
     pub fn high_bits(&mut self, value: Value) -> Word {
         let ty = self.func.dfg.value_type(value);
         if let Some(mask) = self.mask_of(value) {
-            let clean = !self.isa.has_erratum("vector_compare_upper_half");
+            let clean = !self.isa.has_erratum(Erratum::VectorCompareUpperHalf);
             return match mask {
                 Word::Reg(_) if clean => mask,
                 _ => self.binary(Op::ANDSSS_32, mask, Word::Const(ALL_LANES.into())),

@@ -17,6 +17,7 @@ use crate::runtime::Routine;
 use crate::spaces::{self, Space};
 use cranelift_codegen::ir::{MemFlags, Type, Value, types};
 use npu_mc::Opcode as Op;
+use npu_mc::errata::Erratum;
 use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
 use regalloc2::RegClass;
 
@@ -123,7 +124,7 @@ fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
 /// A vector at `pointer` + `offset`.
 pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
     let scratchpad = in_scratchpad(ctx, flags);
-    let packed = !is_full(ty) && (scratchpad || ctx.isa.has_erratum("packed_vector_loads"));
+    let packed = !is_full(ty) && (scratchpad || ctx.isa.has_erratum(Erratum::PackedVectorLoads));
     let plain = is_plain(ctx, ty, flags, pointer, offset);
     if scratchpad && is_full(ty) && ctx.is_plain_access(flags, pointer, offset, WORD as u8) {
         let addr = ctx.address(pointer, offset, WORD);
@@ -238,7 +239,7 @@ pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
             addr,
         });
     }
-    if ctx.isa.has_erratum("packed_vector_loads") {
+    if ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
         unpack(ctx, ty, area, Word::ZERO)
     } else {
         emit_load(ctx, load_op(ty), area)

@@ -5,6 +5,7 @@ use crate::inst::Cond;
 use crate::lower::context::Lower;
 use crate::lower::words::{Word, Words};
 use npu_mc::Opcode as Op;
+use npu_mc::errata::Erratum;
 use smallvec::SmallVec;
 
 /// Bits of a word.
@@ -120,7 +121,7 @@ fn funnel_right(ctx: &mut Lower<'_>, low: Word, high: Word, n: &Amount) -> Word 
 
 /// Two words, shifted to the left by a variable amount modulo 64.
 pub fn shl64(ctx: &mut Lower<'_>, x: Words, n: Word) -> Words {
-    if ctx.isa.has_erratum("shift_amount_not_modulo") {
+    if ctx.isa.has_erratum(Erratum::ShiftAmountNotModulo) {
         // This machine gives 0 for an amount of 32 or more, negative ones included, so that of the three parts of the high
         // word those that do not count are 0.
         let n = ctx.binary(Op::ANDSSS_32, n, Word::Const(2 * BITS - 1));
@@ -142,7 +143,7 @@ pub fn shl64(ctx: &mut Lower<'_>, x: Words, n: Word) -> Words {
 
 /// Two words, shifted to the right by a variable amount modulo 64, zeros coming in.
 pub fn ushr64(ctx: &mut Lower<'_>, x: Words, n: Word) -> Words {
-    if ctx.isa.has_erratum("shift_amount_not_modulo") {
+    if ctx.isa.has_erratum(Erratum::ShiftAmountNotModulo) {
         let n = ctx.binary(Op::ANDSSS_32, n, Word::Const(2 * BITS - 1));
         let back = ctx.binary(Op::SUBSSS_32, Word::Const(BITS), n);
         let over = ctx.binary(Op::ADDSSS_32, n, Word::Const(BITS.wrapping_neg()));

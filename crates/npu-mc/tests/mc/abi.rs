@@ -1,9 +1,10 @@
 //! Registers, calling convention, allocation classes, relocations, hardware tables.
 
 use npu_mc::cc::{self, Loc, Place, State, ValueType};
+use npu_mc::errata::Erratum;
 use npu_mc::raw::{AluOp, HwStatus, JraOp, MemOp};
 use npu_mc::reloc::{self, Reloc, RelocError};
-use npu_mc::{Opcode, RawInst, Reg, SReg, Unit, VReg, decode, env, errata, split};
+use npu_mc::{Opcode, RawInst, Reg, SReg, Unit, VReg, decode, env, split};
 
 #[test]
 fn registers_have_their_names_and_numbers() {
@@ -235,11 +236,16 @@ fn hardware_operations_know_their_unit_and_latency() {
 }
 
 #[test]
-fn errata_are_found_by_name() {
-    assert!(errata::ALL.len() > 10);
-    let lost = errata::by_name("lost_result_before_taken_branch").unwrap();
-    assert_eq!(lost, errata::LOST_RESULT_BEFORE_TAKEN_BRANCH);
-    assert!(errata::ALL.iter().all(|e| e.default));
+fn errata_have_names_and_texts() {
+    assert!(Erratum::ALL.len() > 10);
+    assert_eq!(
+        Erratum::LostResultBeforeTakenBranch.name(),
+        "lost_result_before_taken_branch"
+    );
+    let info = Erratum::VectorWriteTo59.info();
+    assert!(!info.is_setting && info.workaround.contains("never allocated"));
+    let settings = Erratum::ALL.iter().filter(|e| e.info().is_setting).count();
+    assert!((1..Erratum::ALL.len()).contains(&settings));
 }
 
 #[test]

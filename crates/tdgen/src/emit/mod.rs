@@ -8,9 +8,12 @@ mod decoder;
 mod hardware;
 mod instructions;
 mod registers;
+mod settings;
 mod system;
 
 use crate::model::{Named, Target};
+
+pub use settings::emit_settings;
 
 /// Appends a formatted line to a `String`.
 macro_rules! line {
@@ -27,7 +30,7 @@ pub fn emit_mc(target: &Target) -> String {
     line!(out, "// Made from the target description in td/ by tdgen.");
     line!(out, "use crate::cc::{{Action, Convention}};");
     line!(out, "use crate::env::ClassInfo;");
-    line!(out, "use crate::errata::Erratum;");
+    line!(out, "use crate::errata::ErratumInfo;");
     line!(
         out,
         "use crate::inst::{{AsmPiece, BitRun, InstDesc, InstFlags, OperandDesc, OperandRange}};"

@@ -134,28 +134,36 @@ fn value_enum(out: &mut String, name: &str, doc: &str, list: &[Constant]) {
 }
 
 fn errata(target: &Target, out: &mut String) {
-    line!(out, "\npub(crate) static ERRATA: &[Erratum] = &[");
+    line!(out, "\n/// The errata, from td's `Erratum` records.");
+    line!(
+        out,
+        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+    );
+    line!(out, "pub enum Erratum {{");
     for e in &target.errata {
-        line!(out, "    Erratum {{");
-        line!(out, "        name: {:?},", e.name);
-        line!(out, "        summary: {:?},", e.summary);
-        line!(out, "        effect: {:?},", e.effect);
-        line!(out, "        workaround: {:?},", e.workaround);
-        line!(out, "        default: {},", e.default);
-        line!(out, "        reference: {:?},", e.reference);
-        line!(out, "    }},");
-    }
-    line!(out, "];");
-    line!(out, "/// The errata by name.");
-    line!(out, "pub(crate) mod errata_by_name {{");
-    line!(out, "    use super::{{ERRATA, Erratum}};");
-    for (i, e) in target.errata.iter().enumerate() {
         line!(out, "    /// {}", e.summary);
-        line!(
-            out,
-            "    pub static {}: &Erratum = &ERRATA[{i}];",
-            e.name.to_uppercase()
-        );
+        line!(out, "    {},", pascal(&e.name));
     }
-    line!(out, "}}");
+    line!(out, "}}\nimpl Erratum {{");
+    let all: Vec<String> = target
+        .errata
+        .iter()
+        .map(|e| format!("Erratum::{}", pascal(&e.name)))
+        .collect();
+    line!(out, "    /// All errata in td's order.");
+    line!(out, "    pub const ALL: &'static [Erratum] = &[{}];", all.join(", "));
+    line!(out, "    /// What td says about the erratum.");
+    line!(out, "    pub const fn info(self) -> &'static ErratumInfo {{");
+    line!(out, "        match self {{");
+    for e in &target.errata {
+        line!(out, "            Erratum::{} => &ErratumInfo {{", pascal(&e.name));
+        line!(out, "                name: {:?},", e.name);
+        line!(out, "                summary: {:?},", e.summary);
+        line!(out, "                effect: {:?},", e.effect);
+        line!(out, "                workaround: {:?},", e.workaround);
+        line!(out, "                is_setting: {},", e.is_setting);
+        line!(out, "                reference: {:?},", e.reference);
+        line!(out, "            }},");
+    }
+    line!(out, "        }}\n    }}\n}}");
 }

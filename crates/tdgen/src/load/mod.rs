@@ -13,6 +13,7 @@ mod mapping;
 mod operands;
 mod plain;
 mod registers;
+mod settings;
 
 use crate::model::Target;
 use std::collections::{HashMap, HashSet};
@@ -42,6 +43,7 @@ pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     loader.mappings();
     loader.calling();
     loader.plain();
+    loader.settings();
     // What is wrong with a class shows in each of its uses.
     let mut seen = HashSet::new();
     loader

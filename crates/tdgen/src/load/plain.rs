@@ -72,7 +72,7 @@ impl<'a> Loader<'a> {
         let constants =
             |list: &[Constant]| -> Vec<(String, Span)> { list.iter().map(|c| (pascal(&c.name), c.span)).collect() };
         let relocations = target.relocations.iter().map(|r| (r.name.clone(), r.span));
-        let errata = target.errata.iter().map(|e| (e.name.to_uppercase(), e.span));
+        let errata = target.errata.iter().map(|e| (pascal(&e.name), e.span));
         let tables = [
             ("relocations", relocations.collect()),
             ("errata", errata.collect()),
@@ -204,7 +204,7 @@ fn erratum(record: Record<'_>) -> Result<Erratum, Diagnostic> {
         summary: text("Summary")?,
         effect: text("Effect")?,
         workaround: text("WorkAround")?,
-        default: record.bit("Default")?,
+        is_setting: record.bit("isSetting")?,
         reference: text("Reference")?,
         span: record.span(),
     })

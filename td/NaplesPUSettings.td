@@ -1,0 +1,53 @@
+//===- NaplesPUSettings.td - settings of the target --------------------------===//
+//
+// What can be set beside Cranelift's shared flags and the errata. Each record becomes a
+// field of the compiler's `TargetSettings`, a line of `clif-util isa settings` and a name
+// that `--set`, `target` lines and `Builder::set` take.
+//
+//===----------------------------------------------------------------------===//
+
+class Setting<string name, string summary> {
+  string Name = name;
+  string Summary = summary; // what it does, without a full stop
+}
+
+class BoolSetting<string name, bit default, string summary> : Setting<name, summary> {
+  bit Default = default;
+}
+
+// A number, both ends included.
+class NumberSetting<string name, int min, int max, int default, string summary>
+    : Setting<name, summary> {
+  int Min = min;
+  int Max = max;
+  int Default = default;
+}
+
+class SettingValue<string name, string summary> {
+  string Name = name;
+  string Summary = summary;
+}
+
+// One of several names, the first unless set.
+class EnumSetting<string name, list<SettingValue> values, string summary>
+    : Setting<name, summary> {
+  list<SettingValue> Values = values;
+}
+
+def SettingStrictFloat : BoolSetting<"strict_float", false,
+    "IEEE 754 floats through the runtime instead of the float unit's arithmetic">;
+
+def SettingThreads : NumberSetting<"threads", 1, THREADS_PER_CORE.Value, THREADS_PER_CORE.Value,
+    "hardware threads a core">;
+
+def SettingScratchpadBytes : NumberSetting<"scratchpad_bytes", 1, SCRATCHPAD_SIZE.Value, SCRATCHPAD_SIZE.Value,
+    "bytes of scratchpad memory a core">;
+
+def SettingHasFpu : BoolSetting<"has_fpu", true, "the core has a float unit">;
+
+def AtomicsRefuse : SettingValue<"refuse", "They are refused.">;
+def AtomicsSingleThread : SettingValue<"single_thread",
+    "They are plain sequences, as if no other thread touched the memory.">;
+
+def SettingAtomics : EnumSetting<"atomics", [AtomicsRefuse, AtomicsSingleThread],
+    "atomic_rmw and atomic_cas: refused, or plain sequences for memory that one thread uses">;
