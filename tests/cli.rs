@@ -32,7 +32,7 @@ fn blessing_makes_a_precise_test_pass() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.clif");
     let name = path.to_str().unwrap();
-    let head = "test compile precise-output\ntarget naplespu\n\n";
+    let head = "test compile precise-output\ntarget naplespu\nexpect skipped\n\n";
     let function = "function %f(i32) -> i32 {\nblock0(v0: i32):\n    v1 = iadd v0, v0\n    return v1\n}\n";
     fs::write(&path, format!("{head}{function}; run: %f(1) == 2\n; stale\n")).unwrap();
     let before = clif_util(&["test", name], false);
@@ -49,6 +49,32 @@ fn blessing_makes_a_precise_test_pass() {
     // Nothing to rewrite any more.
     clif_util(&["test", name], true);
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+/// What is refused or never executed is a failure, unless the header announces it; and it has to happen then.
+#[test]
+fn nothing_is_left_out_unannounced() {
+    let functions = "\nfunction %f(i32x4) -> i32x4 {\nblock0(v0: i32x4):\n    return v0\n}\n; run: %f([1 2 3 4]) == [1 2 3 4]\n\n\
+                     function %g() {\nblock0:\n    return\n}\n; run: %g() == []\n";
+    let verdict = |header: &str| {
+        let outcome = file::test("t", format!("{header}\n{functions}").as_bytes(), &Options::default());
+        assert_eq!(outcome.verdict == Verdict::Failed, !outcome.failures.is_empty());
+        (
+            outcome.verdict,
+            outcome.lines.iter().map(|line| line.verdict).collect::<Vec<_>>(),
+        )
+    };
+    use Verdict::{Failed, Passed, Refused, Skipped};
+    assert_eq!(verdict("test run"), (Failed, vec![Failed, Passed]));
+    assert_eq!(verdict("test run\nexpect refused %f"), (Passed, vec![Refused, Passed]));
+    assert_eq!(
+        verdict("test run\nexpect refused %f %g"),
+        (Failed, vec![Refused, Passed])
+    );
+    assert_eq!(verdict("test run\nexpect refused %f %h").0, Failed);
+    assert_eq!(verdict("test cat"), (Failed, vec![Failed, Failed]));
+    assert_eq!(verdict("test cat\nexpect skipped"), (Passed, vec![Skipped, Skipped]));
+    assert_eq!(verdict("test run\ntarget x86_64"), (Skipped, vec![Skipped, Skipped]));
 }
 
 /// The interpreter has no `umulhi` of i128, and panics.

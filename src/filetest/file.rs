@@ -68,6 +68,16 @@ pub fn test(name: &str, bytes: &[u8], options: &Options) -> FileOutcome {
                 .note("a file has room for that of one subtest with one configuration"),
         );
     }
+    for word in &file.header.announced.refused {
+        // With faults, a function may be there that was not read.
+        if faults.is_empty() && file.function(&word.text).is_none() {
+            faults.push(Diagnostic::new(
+                format!("the file has no function {}", word.text),
+                word.span.clone(),
+                "announced here",
+            ));
+        }
+    }
     let lines = RunLines::collect(&file, options.forced.is_some(), &mut faults);
     if !faults.is_empty() {
         faults.sort_by_key(|d| d.span.as_ref().map_or(0, |s| s.start));
@@ -157,7 +167,35 @@ impl FileTest<'_> {
         }
     }
 
-    fn finish(self) -> FileOutcome {
+    /// Makes failures of what was refused or not executed, unless the header says so; and of what it announces in vain.
+    fn hold_to_header(&mut self) {
+        let announced = &self.file.header.announced;
+        for (index, case) in self.file.functions.iter().enumerate() {
+            let (message, help) = match (self.findings[index].verdict(), announced.refuses(&case.name)) {
+                (Some(Verdict::Refused), false) => (
+                    "the function is refused",
+                    format!("`expect refused {}` in the header announces it", case.name),
+                ),
+                (Some(Verdict::Passed), true) => (
+                    "the function is not refused",
+                    format!("the header has `expect refused {}`", case.name),
+                ),
+                _ => continue,
+            };
+            let span = self.file.source.code_span(case.line);
+            let failure = Diagnostic::new(message, span, self.findings[index].reason.clone()).note(help);
+            self.findings[index].add(Verdict::Failed, message);
+            self.failures.push(failure);
+        }
+        self.lines
+            .hold_to_header(self.file, &mut self.findings, &mut self.failures);
+    }
+
+    fn finish(mut self) -> FileOutcome {
+        // A file for other machines says so by its target lines.
+        if self.options.forced.is_none() && !self.configs.foreign {
+            self.hold_to_header();
+        }
         let functions: Vec<FunctionOutcome> = self
             .file
             .functions

@@ -1,4 +1,4 @@
-//! The header of a filetest: its `test`, `set`, `target` and `feature` lines.
+//! The header of a filetest: its `test`, `set`, `target`, `feature` and `expect` lines.
 //!
 //! `cranelift-reader` looks a `target` up among Cranelift's own machines, where this one is not. So the header is read here,
 //! and [`Header::blanked`] gives the reader the same text with spaces in its place: all offsets and line numbers stay.
@@ -48,6 +48,22 @@ pub enum ConfigLine {
     },
 }
 
+/// What the `expect` lines announce: results that would be failures otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Announced {
+    /// Functions that are refused, `%name`; so are the lines that call them.
+    pub refused: Vec<Word>,
+    /// Run lines that no subtest executes.
+    pub skipped: bool,
+}
+
+impl Announced {
+    /// Whether a function with this name is to be refused.
+    pub fn refuses(&self, name: &str) -> bool {
+        self.refused.iter().any(|word| word.text == name)
+    }
+}
+
 /// All header lines of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
@@ -57,6 +73,8 @@ pub struct Header {
     pub config: Vec<ConfigLine>,
     /// The `feature` lines: name, and whether it is wanted (`feature "x"`) or unwanted (`feature ! "x"`).
     pub features: Vec<(Word, bool)>,
+    /// The `expect` lines.
+    pub announced: Announced,
     /// Bytes of the header lines, without their line ends.
     lines: Vec<Range<usize>>,
 }
@@ -98,6 +116,7 @@ impl Header {
                         "expected a triple such as `naplespu`",
                     )),
                 },
+                "expect" => header.announce(&keyword, words, faults),
                 "feature" => {
                     let rest: Vec<Word> = words.collect();
                     let (wanted, name) = match rest.as_slice() {
@@ -126,6 +145,20 @@ impl Header {
             header.lines.push(span);
         }
         header
+    }
+
+    /// Reads an `expect` line.
+    fn announce(&mut self, keyword: &Word, mut words: impl Iterator<Item = Word>, faults: &mut Vec<Diagnostic>) {
+        let what = words.next();
+        let names: Vec<Word> = words.collect();
+        match what.as_ref().map(|word| word.text.as_str()) {
+            Some("refused") if !names.is_empty() => self.announced.refused.extend(names),
+            Some("skipped") if names.is_empty() => self.announced.skipped = true,
+            _ => faults.push(
+                Diagnostic::new("an `expect` line announces nothing known", keyword.span.clone(), "")
+                    .note("write `expect refused %name ...` or `expect skipped`"),
+            ),
+        }
     }
 
     /// The text with spaces in place of the header lines.
@@ -196,5 +229,18 @@ mod tests {
         let mut faults = Vec::new();
         Header::read("test\ntarget ; none\nfeature\nset\n", &mut faults);
         assert_eq!(faults.len(), 3);
+    }
+
+    #[test]
+    fn results_are_announced() {
+        let mut faults = Vec::new();
+        let header = Header::read("test run\nexpect refused %f %g\nexpect skipped\n", &mut faults);
+        assert!(faults.is_empty() && header.announced.skipped);
+        assert!(header.announced.refuses("%g") && !header.announced.refuses("%h"));
+        Header::read(
+            "expect\nexpect refused\nexpect skipped %f\nexpect nothing\n",
+            &mut faults,
+        );
+        assert_eq!(faults.len(), 4);
     }
 }

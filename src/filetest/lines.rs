@@ -165,6 +165,29 @@ impl RunLines {
         }
     }
 
+    /// Makes failures of lines that were refused or never executed, unless the header says so.
+    pub fn hold_to_header(&mut self, file: &ClifFile, functions: &mut [Finding], failures: &mut Vec<Diagnostic>) {
+        let announced = &file.header.announced;
+        for line in &mut self.list {
+            let name = &file.functions[line.function].name;
+            let span = directive_span(&line.comment);
+            let failure = match line.finding.verdict() {
+                Some(Verdict::Refused) if !announced.refuses(name) => {
+                    Diagnostic::new("a run line is refused", span, line.finding.reason.clone())
+                        .note(format!("`expect refused {name}` in the header announces it"))
+                }
+                None if !announced.skipped => Diagnostic::new("a run line is not executed", span, "")
+                    .note("the file has no `test run` and no `test interpret`")
+                    .note("`expect skipped` in the header announces it"),
+                _ => continue,
+            };
+            line.finding.add(Verdict::Failed, failure.message.clone());
+            let place = file.source.position(line.comment.offset).0;
+            functions[line.function].add(Verdict::Failed, format!("line {place}: {}", failure.message));
+            failures.push(failure);
+        }
+    }
+
     /// The results of all lines. Lines that were never executed are skipped ones.
     pub fn outcomes(self, file: &ClifFile) -> Vec<LineOutcome> {
         self.list
