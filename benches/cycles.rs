@@ -6,7 +6,8 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::{Program, isa_builder};
+use cranelift_naplespu::isa_builder;
+use naplespu_jit::Program;
 use npu_sim::TimingConfig;
 use std::path::Path;
 

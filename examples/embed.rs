@@ -5,7 +5,8 @@ use cranelift_codegen::ir::{AbiParam, BlockArg, Function, InstBuilder, Signature
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_naplespu::{Isa, Program, isa_builder};
+use cranelift_naplespu::{Isa, isa_builder};
+use naplespu_jit::Program;
 use std::error::Error;
 
 /// `%triangle(n)`: the sum of the numbers from `n` down to 1.

@@ -5,7 +5,8 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, types::I32};
 use cranelift_codegen::settings;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{Linkage, Module};
-use cranelift_naplespu::{NpuModule, isa_builder};
+use cranelift_naplespu::isa_builder;
+use naplespu_jit::NpuModule;
 use std::error::Error;
 
 /// Euclid's algorithm.

@@ -32,9 +32,13 @@
 //! | [`emit`] | machine instructions, errata, branch relaxation, bytes |
 //!
 //! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), [`inst`] (machine instructions of the
-//! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`], [`jit`] (a module of Cranelift on the
-//! simulator), [`program`] (the functions of a CLIF file in such a module), [`assembly`] (compiled code as a source for the
-//! assembler), [`filetest`].
+//! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`].
+//!
+//! # Other crates
+//!
+//! This one is the compiler alone. `naplespu-runtime` has the routines in CLIF, `naplespu-jit` runs compiled code on the simulator as a module of
+//! Cranelift, `naplespu-reader` reads CLIF files with their header lines, `naplespu-filetests` and `naplespu-fuzz` test the compiler, and
+//! `naplespu-tools` has `clif-util`.
 //!
 //! # Limits
 //!
@@ -46,23 +50,17 @@
 extern crate alloc;
 
 pub mod abi;
-pub mod assembly;
 pub mod code;
 pub mod compile;
 pub mod disguise;
 pub mod emit;
 pub mod error;
-pub mod filetest;
 pub mod frame;
-#[doc(hidden)]
-pub mod fuzz;
 pub mod inst;
 pub mod intrinsics;
 pub mod isa;
-pub mod jit;
 pub mod lower;
 pub mod optimize;
-pub mod program;
 pub mod regalloc;
 pub mod runtime;
 pub mod settings;
@@ -75,5 +73,3 @@ pub use code::CompiledCode;
 pub use compile::StageRequest;
 pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, Triple, TripleError, isa_builder};
-pub use jit::{NpuModule, RunError};
-pub use program::Program;

@@ -8,7 +8,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_naplespu::{Program, RunError, isa_builder};
+use cranelift_naplespu::isa_builder;
+use naplespu_jit::{Program, RunError};
 
 /// How far a branch reaches, in bytes.
 const REACH: usize = 128 << 10;

@@ -3,7 +3,8 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::TrapCode;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::{Program, RunError, isa_builder};
+use cranelift_naplespu::isa_builder;
+use naplespu_jit::{Program, RunError};
 
 /// The settings that every function here is tried with: `opt_level` and `regalloc_algorithm`.
 const SETTINGS: [(&str, &str); 2] = [("none", "single_pass"), ("speed", "backtracking")];

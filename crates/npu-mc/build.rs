@@ -1,7 +1,7 @@
 //! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE and
 //! the settings that the compiler's build script finds through `DEP_NPU_TD_ISLE` and `DEP_NPU_TD_SETTINGS`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 
 fn generate() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    let generated = tdgen::build::all(Path::new("../../td"))?;
+    let generated = tdgen::build::all(npu_td::directory())?;
     let isle = out.join("td.isle");
     let settings = out.join("settings.rs");
     for (path, text) in [

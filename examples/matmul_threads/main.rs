@@ -2,7 +2,8 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::{Program, isa_builder};
+use cranelift_naplespu::isa_builder;
+use naplespu_jit::Program;
 use npu_sim::TimingConfig;
 use std::error::Error;
 use std::fmt::Write;

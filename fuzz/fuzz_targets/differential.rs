@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use cranelift_naplespu::fuzz::{self, Programs};
 use libfuzzer_sys::fuzz_target;
+use naplespu_fuzz::{self as fuzz, Programs};
 use std::cell::RefCell;
 
 thread_local! {

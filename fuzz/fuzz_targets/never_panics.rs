@@ -1,9 +1,9 @@
-//! Any valid function is compiled or refused: the body of `tests/never_panics.rs`, without end.
+//! Any valid function is compiled or refused: the body of `crates/naplespu-fuzz/tests/never_panics.rs`, without end.
 
 #![no_main]
 
-use cranelift_naplespu::fuzz::{self, compiles};
 use libfuzzer_sys::fuzz_target;
+use naplespu_fuzz::{self as fuzz, compiles};
 use std::sync::LazyLock;
 
 static CONFIGS: LazyLock<Vec<fuzz::Config>> = LazyLock::new(|| match compiles::configs() {

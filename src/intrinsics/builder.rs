@@ -1,8 +1,9 @@
 //! Declares intrinsics where functions are built.
 
 use super::signature;
-use cranelift_codegen::ir::{ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, Type, Value};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir::{
+    DataFlowGraph, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Opcode, Type, Value, ValueList, types,
+};
 use npu_mc::tables::{IntrinsicInfo, intrinsic_by_name};
 use std::collections::HashMap;
 use std::fmt;
@@ -50,9 +51,9 @@ impl fmt::Display for BuildError {
 /// builder.switch_to_block(block);
 ///
 /// let mut npu = intrinsics::Builder::new();
-/// let thread = npu.call(&mut builder, "thread_id", &[])?.unwrap();
+/// let thread = npu.call(builder.ins(), "thread_id", &[])?.unwrap();
 /// let others = builder.ins().iconst(types::I32, 7);
-/// npu.call(&mut builder, "barrier", &[thread, others])?;
+/// npu.call(builder.ins(), "barrier", &[thread, others])?;
 /// # Ok::<(), intrinsics::BuildError>(())
 /// ```
 #[derive(Debug, Default)]
@@ -83,23 +84,26 @@ impl Builder {
     ///
     /// [`BuildError::Unknown`].
     pub fn declare(&mut self, func: &mut Function, name: &str) -> Result<FuncRef, BuildError> {
-        let info = Self::find(name)?;
-        Ok(*self.declared.entry(info.name).or_insert_with(|| import(func, info)))
+        Ok(self.declare_in(&mut func.dfg, Self::find(name)?))
     }
 
-    /// Calls an intrinsic. Gives its result, if it has one.
+    fn declare_in(&mut self, dfg: &mut DataFlowGraph, info: &'static IntrinsicInfo) -> FuncRef {
+        *self.declared.entry(info.name).or_insert_with(|| import(dfg, info))
+    }
+
+    /// Calls an intrinsic where `ins` inserts, which is `ins()` of a `FunctionBuilder` or of a cursor. Gives its result, if it has one.
     ///
     /// # Errors
     ///
     /// [`BuildError::Unknown`], or [`BuildError::Arguments`] if these are not of its types.
-    pub fn call(
+    pub fn call<'f>(
         &mut self,
-        builder: &mut FunctionBuilder<'_>,
+        mut ins: impl InstBuilder<'f>,
         name: &str,
         args: &[Value],
     ) -> Result<Option<Value>, BuildError> {
         let info = Self::find(name)?;
-        let given: Vec<Type> = args.iter().map(|&arg| builder.func.dfg.value_type(arg)).collect();
+        let given: Vec<Type> = args.iter().map(|&arg| ins.data_flow_graph().value_type(arg)).collect();
         if !signature(info).params.iter().map(|param| &param.value_type).eq(&given) {
             return Err(BuildError::Arguments {
                 name: info.name,
@@ -107,15 +111,17 @@ impl Builder {
                 given,
             });
         }
-        let callee = self.declare(builder.func, info.name)?;
-        let call: Inst = builder.ins().call(callee, args);
-        Ok(builder.inst_results(call).first().copied())
+        let dfg = ins.data_flow_graph_mut();
+        let callee = self.declare_in(dfg, info);
+        let list = ValueList::from_slice(args, &mut dfg.value_lists);
+        let (call, dfg) = ins.Call(Opcode::Call, types::INVALID, callee, list);
+        Ok(dfg.inst_results(call).first().copied())
     }
 }
 
-fn import(func: &mut Function, info: &IntrinsicInfo) -> FuncRef {
-    let signature = func.import_signature(signature(info));
-    func.import_function(ExtFuncData {
+fn import(dfg: &mut DataFlowGraph, info: &IntrinsicInfo) -> FuncRef {
+    let signature = dfg.signatures.push(signature(info));
+    dfg.ext_funcs.push(ExtFuncData {
         name: ExternalName::testcase(info.name),
         signature,
         colocated: false,

@@ -3,8 +3,9 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::isa_builder;
 use cranelift_naplespu::runtime::Routine;
-use cranelift_naplespu::{Program, isa_builder};
+use naplespu_jit::Program;
 use rustc_apfloat::ieee::{Double, Half, Single};
 use rustc_apfloat::{Float, FloatConvert, Round, Status};
 use std::fmt::Write;

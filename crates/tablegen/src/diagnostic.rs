@@ -207,12 +207,9 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
         .with_message(diagnostic.message.clone())
         .with_labels(labels)
         .with_notes(diagnostic.notes.clone());
-    let mut out = term::termcolor::NoColor::new(Vec::new());
-    if term::emit(&mut out, &term::Config::default(), sources, &message).is_err() {
-        // The renderer refuses only labels outside their file; the message itself is still worth having.
-        return render_short(diagnostic, sources);
-    }
-    String::from_utf8_lossy(&out.into_inner()).into_owned()
+    // The renderer refuses only labels outside their file; the message itself is still worth having.
+    term::emit_into_string(&term::Config::default(), sources, &message)
+        .unwrap_or_else(|_| render_short(diagnostic, sources))
 }
 
 /// The candidate closest to `name`, if one is close enough to be worth a "did you mean".

@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
 
 fn parse(path: &Path) -> Parsed {
     let mut options = Options::default();
-    let td = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../td");
+    let td = npu_td::directory().to_owned();
     options.include_dirs.extend([folder(), td]);
     tablegen::parse_file(path, &options)
 }

@@ -1,7 +1,7 @@
 //! The real description with random damage: whatever comes of it, loading ends without a panic, in tables or in
 //! faults that have a place.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tablegen::{Options, Parsed};
 
 const MUTATIONS: usize = 250;
@@ -41,7 +41,7 @@ const WORDS: &[&str] = &[
 ];
 
 fn td() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../td")
+    npu_td::directory().to_owned()
 }
 
 /// A small generator of random numbers.

@@ -7,7 +7,7 @@ use cranelift_isle::{codegen, compile, files, lexer, parser};
 use tablegen::{Options, Parsed};
 
 fn td() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../td")
+    npu_td::directory().to_owned()
 }
 
 fn options() -> Options {

@@ -11,7 +11,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module};
-use cranelift_naplespu::{NpuModule, RunError, isa_builder};
+use cranelift_naplespu::isa_builder;
+use naplespu_jit::{NpuModule, RunError};
 use std::collections::HashMap;
 use std::error::Error;
 

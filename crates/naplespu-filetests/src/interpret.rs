@@ -1,0 +1,289 @@
+//! Calls of CLIF functions in `cranelift-interpreter`, with limits.
+//!
+//! The interpreter's own driver recurses on the host stack for each call and has no limit on memory; this one keeps the calls
+//! in a list, so that no program can take the process down.
+
+use super::lines::CallError;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, Inst, LibCall};
+use cranelift_interpreter::environment::FunctionStore;
+use cranelift_interpreter::instruction::DfgInstructionContext;
+use cranelift_interpreter::interpreter::{InterpreterState, LibCallValues};
+use cranelift_interpreter::state::State;
+use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
+use cranelift_interpreter::value::DataValueExt;
+use naplespu_reader::panics::{Panic, PanicIn, caught};
+use std::error::Error;
+use std::fmt;
+
+/// Deepest chain of calls.
+pub const MAX_DEPTH: usize = 100_000;
+/// Values that all live calls together may have.
+const MAX_VALUES: usize = 16 << 20;
+/// Bytes of stack slots that all live calls together may have.
+const MAX_STACK: u64 = 256 << 20;
+
+/// Why a call gave no results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterpretError {
+    /// There is no function of that name.
+    UnknownFunction(String),
+    /// The arguments do not fit the signature.
+    Arguments,
+    /// The function takes or gives vectors for which Cranelift has no values.
+    WideVectors,
+    /// The program trapped.
+    Trap(String),
+    /// More instructions than allowed; their number.
+    Steps(u64),
+    /// Too many calls at once, or their frames are too large.
+    Stack,
+    /// The interpreter cannot execute an instruction, or a fault of the program that is not a trap (a bad address).
+    Interpreter(String),
+    /// The interpreter panicked.
+    Panicked(Panic),
+}
+
+impl fmt::Display for InterpretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownFunction(name) => write!(f, "there is no function {name}"),
+            Self::Arguments => f.write_str("the arguments do not fit the signature"),
+            Self::WideVectors => f.write_str("the interpreter has no values for vectors of more than 128 bits"),
+            Self::Trap(what) => write!(f, "trap: {what}"),
+            Self::Steps(limit) => write!(f, "no result after {limit} instructions"),
+            Self::Stack => f.write_str("stack overflow"),
+            Self::Interpreter(what) => write!(f, "interpreter: {what}"),
+            Self::Panicked(panic) => write!(f, "interpreter: {panic}"),
+        }
+    }
+}
+
+impl Error for InterpretError {}
+
+impl From<InterpretError> for CallError {
+    fn from(error: InterpretError) -> Self {
+        let message = error.to_string();
+        match error {
+            // The interpreter says `user code: int_ovf`, whoever chose the code.
+            InterpretError::Trap(what) => match what.rsplit_once(": ") {
+                Some((_, code)) => Self::Trap {
+                    code: code.to_owned(),
+                    message,
+                },
+                None => Self::Failed(message),
+            },
+            InterpretError::WideVectors => Self::Refused(message),
+            InterpretError::Panicked(panic) => Self::Panicked(PanicIn::Interpreter, panic),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+/// Calls `name` (`%f`) with `args`. `max_steps` counts CLIF instructions.
+///
+/// # Errors
+///
+/// See [`InterpretError`].
+pub fn call(
+    store: &FunctionStore<'_>,
+    name: &str,
+    args: &[DataValue],
+    max_steps: u64,
+) -> Result<Vec<DataValue>, InterpretError> {
+    let entry = store
+        .get_by_name(name)
+        .ok_or_else(|| InterpretError::UnknownFunction(name.to_owned()))?;
+    if super::lanes::has_wide(&entry.signature) {
+        return Err(InterpretError::WideVectors);
+    }
+    match caught(|| run(store.clone(), entry, args, max_steps)) {
+        Ok(result) => result,
+        Err(panic) => Err(InterpretError::Panicked(panic)),
+    }
+}
+
+fn run<'a>(
+    store: FunctionStore<'a>,
+    entry: &'a Function,
+    args: &[DataValue],
+    max_steps: u64,
+) -> Result<Vec<DataValue>, InterpretError> {
+    let mut state = InterpreterState::default()
+        .with_function_store(store)
+        .with_libcall_handler(libcall);
+    let mut live = Live::default();
+    let mut callers: Vec<(&'a Function, Inst)> = Vec::new();
+    let mut function = entry;
+    let mut cursor = live.enter(&mut state, function, args)?;
+    for _ in 0..max_steps {
+        let Some(inst) = cursor else {
+            return Err(InterpretError::Interpreter(format!(
+                "{} runs past the end of a block",
+                function.name
+            )));
+        };
+        let context = DfgInstructionContext::new(inst, &function.dfg);
+        let flow = step(&mut state, context).map_err(|e| InterpretError::Interpreter(chain(&e, function, inst)))?;
+        cursor = match flow {
+            ControlFlow::Assign(values) => {
+                let frame = state.current_frame_mut();
+                frame.set_all(function.dfg.inst_results(inst), values.to_vec());
+                function.layout.next_inst(inst)
+            }
+            ControlFlow::Continue => function.layout.next_inst(inst),
+            ControlFlow::ContinueAt(block, values) => {
+                let frame = state.current_frame_mut();
+                frame.set_all(function.dfg.block_params(block), values.to_vec());
+                function.layout.first_inst(block)
+            }
+            ControlFlow::Call(callee, values) => {
+                callers.push((function, inst));
+                if callers.len() > MAX_DEPTH {
+                    return Err(InterpretError::Stack);
+                }
+                function = callee;
+                live.enter(&mut state, callee, &values)?
+            }
+            ControlFlow::ReturnCall(callee, values) => {
+                live.leave(&mut state, function);
+                function = callee;
+                live.enter(&mut state, callee, &values)?
+            }
+            ControlFlow::Return(values) => {
+                live.leave(&mut state, function);
+                let Some((caller, site)) = callers.pop() else {
+                    return Ok(values.to_vec());
+                };
+                function = caller;
+                let frame = state.current_frame_mut();
+                frame.set_all(caller.dfg.inst_results(site), values.to_vec());
+                caller.layout.next_inst(site)
+            }
+            ControlFlow::Trap(trap) => return Err(InterpretError::Trap(trap.to_string())),
+        };
+    }
+    Err(InterpretError::Steps(max_steps))
+}
+
+/// What the live frames hold.
+#[derive(Default)]
+struct Live {
+    values: usize,
+    stack: u64,
+}
+
+impl Live {
+    /// Makes a frame; gives the first instruction.
+    fn enter<'a>(
+        &mut self,
+        state: &mut InterpreterState<'a>,
+        function: &'a Function,
+        args: &[DataValue],
+    ) -> Result<Option<Inst>, InterpretError> {
+        self.values += function.dfg.num_values();
+        self.stack += u64::from(function.fixed_stack_size());
+        if self.values > MAX_VALUES || self.stack > MAX_STACK {
+            return Err(InterpretError::Stack);
+        }
+        let Some(block) = function.layout.entry_block() else {
+            return Err(InterpretError::Interpreter(format!("{} has no body", function.name)));
+        };
+        let params = function.dfg.block_params(block);
+        if params.len() != args.len() {
+            return Err(InterpretError::Arguments);
+        }
+        state.push_frame(function);
+        state.current_frame_mut().set_all(params, args.to_vec());
+        Ok(function.layout.first_inst(block))
+    }
+
+    fn leave(&mut self, state: &mut InterpreterState<'_>, function: &Function) {
+        state.pop_frame();
+        self.values -= function.dfg.num_values();
+        self.stack -= u64::from(function.fixed_stack_size());
+    }
+}
+
+/// An error with its causes and the instruction.
+fn chain(error: &dyn Error, function: &Function, inst: Inst) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += ": ";
+        text += &cause.to_string();
+        source = cause.source();
+    }
+    format!("{text}, in {}: {}", function.name, function.dfg.display_inst(inst))
+}
+
+/// The rounding functions, which CLIF for machines without them calls.
+fn libcall(call: LibCall, args: LibCallValues) -> Result<LibCallValues, CraneliftTrap> {
+    let wrong = |_| CraneliftTrap::BadSignature;
+    let mut args = args.into_iter();
+    let (Some(value), None) = (args.next(), args.next()) else {
+        return Err(CraneliftTrap::BadSignature);
+    };
+    let result = match call {
+        LibCall::CeilF32 | LibCall::CeilF64 => value.ceil(),
+        LibCall::FloorF32 | LibCall::FloorF64 => value.floor(),
+        LibCall::TruncF32 | LibCall::TruncF64 => value.trunc(),
+        LibCall::NearestF32 | LibCall::NearestF64 => value.nearest(),
+        _ => return Err(CraneliftTrap::UnreachableCodeReached),
+    };
+    Ok([result.map_err(wrong)?].into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interpret(text: &str, name: &str, args: &[DataValue]) -> Result<Vec<DataValue>, InterpretError> {
+        let functions = cranelift_reader::parse_functions(text).unwrap();
+        let mut store = FunctionStore::default();
+        for function in &functions {
+            store.add(function.name.to_string(), function);
+        }
+        call(&store, name, args, 100_000)
+    }
+
+    #[test]
+    fn calls_return_and_recurse() {
+        let text = "function %sum(i32) -> i32 {
+            fn0 = %sum(i32) -> i32
+        block0(v0: i32):
+            brif v0, block1, block2
+        block1:
+            v4 = iconst.i32 -1
+            v1 = iadd v0, v4
+            v2 = call fn0(v1)
+            v3 = iadd v2, v0
+            return v3
+        block2:
+            return v0
+        }";
+        let five = [DataValue::I32(5)];
+        assert_eq!(interpret(text, "%sum", &five), Ok(vec![DataValue::I32(15)]));
+        assert_eq!(
+            interpret(text, "%sum", &[DataValue::I32(-1)]),
+            Err(InterpretError::Steps(100_000))
+        );
+        assert_eq!(interpret(text, "%sum", &[]), Err(InterpretError::Arguments));
+        assert!(interpret(text, "%no", &[]).is_err());
+    }
+
+    #[test]
+    fn nothing_takes_the_process_down() {
+        let endless = "function %f() {\n ss0 = explicit_slot 1000000\n fn0 = %f()\nblock0:\n call fn0()\n return\n}";
+        assert_eq!(interpret(endless, "%f", &[]), Err(InterpretError::Stack));
+        let deep = "function %f() {\n fn0 = %f()\nblock0:\n call fn0()\n return\n}";
+        assert!(interpret(deep, "%f", &[]).is_err());
+        let trap = "function %f() {\nblock0:\n trap user3\n}";
+        assert!(matches!(interpret(trap, "%f", &[]), Err(InterpretError::Trap(_))));
+        let unknown = "function %f() {\n fn0 = %g()\nblock0:\n call fn0()\n return\n}";
+        assert!(matches!(
+            interpret(unknown, "%f", &[]),
+            Err(InterpretError::Interpreter(_))
+        ));
+    }
+}

@@ -1,0 +1,344 @@
+//! `; run:`, `; print:` and `; trap:` lines: finding, executing and comparing.
+
+use super::expect::is_run_line;
+use super::lanes;
+use super::outcome::{Finding, LineOutcome, Verdict, add_failure, add_panic};
+use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
+use cranelift_codegen::ir::{Signature, TrapCode};
+use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command};
+use naplespu_reader::diagnostic::Diagnostic;
+use naplespu_reader::panics::{Panic, PanicIn, caught};
+use naplespu_reader::parse::{ClifFile, Comment, FunctionCase};
+use std::ops::Range;
+
+/// What stops a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The target refuses the function or one that it calls.
+    Refused(String),
+    /// A trap with a code.
+    Trap {
+        /// The code as CLIF writes it.
+        code: String,
+        /// What to tell if no trap was expected.
+        message: String,
+    },
+    /// A limit, a fault of the compiler or the interpreter, a trap without a code.
+    Failed(String),
+    /// Somebody's code panicked.
+    Panicked(PanicIn, Panic),
+    /// A fault that has been told elsewhere.
+    Told(String),
+}
+
+/// What a run line asks for.
+#[derive(Debug)]
+enum Command {
+    /// What Cranelift's lines ask for.
+    Returns(RunCommand),
+    /// A call that has to trap with a code.
+    Traps(Invocation, String),
+}
+
+/// A run line with its function and its results so far.
+#[derive(Debug)]
+pub struct RunLine {
+    /// Index of the function to call.
+    pub function: usize,
+    comment: Comment,
+    command: Result<Command, CallError>,
+    finding: Finding,
+    printed: Vec<String>,
+}
+
+/// All run lines of a file, in order.
+#[derive(Debug, Default)]
+pub struct RunLines {
+    list: Vec<RunLine>,
+}
+
+impl RunLines {
+    /// Finds the run lines. A line calls the function that it names; one without a name calls the function that it stands
+    /// behind. With `in_place` every line calls the function that it stands behind, whatever name it gives: so Cranelift
+    /// reads files of its own.
+    ///
+    /// Lines that name a function that the file does not have are faults.
+    pub fn collect(file: &ClifFile, in_place: bool, faults: &mut Vec<Diagnostic>) -> RunLines {
+        let mut list = Vec::new();
+        if !in_place {
+            for comment in file.preamble.iter().filter(|c| is_run_line(&c.text)) {
+                match named(file, &comment.text) {
+                    Some(function) => list.push(RunLine::new(file, function, comment)),
+                    None => faults.push(
+                        Diagnostic::new(
+                            "this run line names no function of the file",
+                            comment.offset..comment.offset + comment.text.len(),
+                            "",
+                        )
+                        .note("in front of the first function, the name has to be that of one below"),
+                    ),
+                }
+            }
+        }
+        for (index, case) in file.functions.iter().enumerate() {
+            for comment in case.comments.iter().filter(|c| is_run_line(&c.text)) {
+                let by_name = named(file, &comment.text).filter(|_| !in_place);
+                if by_name.is_none() && !in_place && names_something(&comment.text) {
+                    faults.push(
+                        Diagnostic::new(
+                            "this run line names no function of the file",
+                            comment.offset..comment.offset + comment.text.len(),
+                            "",
+                        )
+                        .note("a line calls the function that it names, wherever it stands"),
+                    );
+                    continue;
+                }
+                list.push(RunLine::new(file, by_name.unwrap_or(index), comment));
+            }
+        }
+        RunLines { list }
+    }
+
+    /// Whether a function has a run line.
+    pub fn cover(&self, function: usize) -> bool {
+        self.list.iter().any(|l| l.function == function)
+    }
+
+    /// Executes all lines with `call` and notes results for them, for their functions, and failures for display. `setting` names
+    /// the configuration in failures.
+    pub fn execute(
+        &mut self,
+        file: &ClifFile,
+        setting: &str,
+        functions: &mut [Finding],
+        failures: &mut Vec<Diagnostic>,
+        mut call: impl FnMut(&FunctionCase, &[DataValue]) -> Result<Vec<DataValue>, CallError>,
+    ) {
+        for line in &mut self.list {
+            let case = &file.functions[line.function];
+            let result = match &line.command {
+                Err(error) => Err(error.clone()),
+                Ok(command) => {
+                    let (Command::Returns(RunCommand::Print(invocation) | RunCommand::Run(invocation, ..))
+                    | Command::Traps(invocation, _)) = command;
+                    let result = call(case, &invocation.args);
+                    let bare = !line.comment.text.contains(':');
+                    match command {
+                        Command::Returns(command) => result.and_then(|actual| judge(command, bare, &actual)),
+                        Command::Traps(_, code) => judge_trap(code, result),
+                    }
+                }
+            };
+            let (verdict, reason) = match result {
+                Ok(printed) => {
+                    if let Some(text) = printed
+                        && !line.printed.contains(&text)
+                    {
+                        line.printed.push(text);
+                    }
+                    (Verdict::Passed, String::new())
+                }
+                Err(CallError::Refused(reason)) => (Verdict::Refused, reason),
+                Err(CallError::Told(reason)) => (Verdict::Failed, reason),
+                Err(CallError::Failed(reason) | CallError::Trap { message: reason, .. }) => {
+                    let span = directive_span(&line.comment);
+                    add_failure(failures, "a run line failed", span, &reason, setting);
+                    (Verdict::Failed, reason)
+                }
+                Err(CallError::Panicked(code, panic)) => {
+                    let span = directive_span(&line.comment);
+                    add_panic(failures, "a run line panicked", span, (code, &panic), setting);
+                    (Verdict::Failed, format!("panic: {panic}"))
+                }
+            };
+            let line_number = file.source.position(line.comment.offset).0;
+            functions[line.function].add(
+                verdict,
+                if verdict == Verdict::Failed {
+                    format!("line {line_number}: {reason}")
+                } else {
+                    reason.clone()
+                },
+            );
+            line.finding.add(verdict, reason);
+        }
+    }
+
+    /// Makes failures of lines that were refused or never executed, unless the header says so.
+    pub fn hold_to_header(&mut self, file: &ClifFile, functions: &mut [Finding], failures: &mut Vec<Diagnostic>) {
+        let announced = &file.header.announced;
+        for line in &mut self.list {
+            let name = &file.functions[line.function].name;
+            let span = directive_span(&line.comment);
+            let failure = match line.finding.verdict() {
+                Some(Verdict::Refused) if !announced.refuses(name) => {
+                    Diagnostic::new("a run line is refused", span, line.finding.reason.clone())
+                        .note(format!("`expect refused {name}` in the header announces it"))
+                }
+                None if !announced.skipped => Diagnostic::new("a run line is not executed", span, "")
+                    .note("the file has no `test run` and no `test interpret`")
+                    .note("`expect skipped` in the header announces it"),
+                _ => continue,
+            };
+            line.finding.add(Verdict::Failed, failure.message.clone());
+            let place = file.source.position(line.comment.offset).0;
+            functions[line.function].add(Verdict::Failed, format!("line {place}: {}", failure.message));
+            failures.push(failure);
+        }
+    }
+
+    /// The results of all lines. Lines that were never executed are skipped ones.
+    pub fn outcomes(self, file: &ClifFile) -> Vec<LineOutcome> {
+        self.list
+            .into_iter()
+            .map(|line| LineOutcome {
+                line: file.source.position(line.comment.offset).0,
+                text: bare(&line.comment.text).to_owned(),
+                verdict: line.finding.verdict().unwrap_or(Verdict::Skipped),
+                reason: line.finding.reason,
+                printed: line.printed,
+            })
+            .collect()
+    }
+}
+
+impl RunLine {
+    fn new(file: &ClifFile, function: usize, comment: &Comment) -> RunLine {
+        let signature = &file.functions[function].func.signature;
+        let command = match bare(&comment.text).strip_prefix("trap") {
+            Some(rest) => parse_trap(rest, signature),
+            None => parse_command(&comment.text, signature).map(Command::Returns),
+        };
+        RunLine {
+            function,
+            comment: comment.clone(),
+            command,
+            finding: Finding::default(),
+            printed: Vec::new(),
+        }
+    }
+}
+
+/// Reads a `run` or `print` line.
+fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
+    if lanes::has_wide(signature) {
+        let text = lanes::text(text, signature);
+        let text = text.map_err(|reason| CallError::Failed(format!("the run line does not parse: {reason}")))?;
+        return parse_narrow(&text, &lanes::signature(signature));
+    }
+    parse_narrow(text, signature)
+}
+
+/// Reads a line with values that Cranelift knows.
+fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
+    match caught(|| parse_run_command(text, signature)) {
+        Ok(Ok(Some(command))) => Ok(command),
+        Ok(Ok(None)) => Err(CallError::Failed("this is no run line".to_owned())),
+        Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
+            Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
+        }
+        // What the reader says of a list that does not end where the signature ends.
+        Ok(Err(error)) if error.message.starts_with("expected invocation parentheses") && text.contains('(') => {
+            Err(CallError::Failed(format!(
+                "the run line does not parse: a call of {} arguments in parentheses is expected",
+                signature.params.len()
+            )))
+        }
+        Ok(Err(error)) => Err(CallError::Failed(format!(
+            "the run line does not parse: {}",
+            error.message
+        ))),
+        Err(panic) => Err(CallError::Panicked(PanicIn::Reader, panic)),
+    }
+}
+
+/// Reads a `trap` line; `rest` begins with its colon. Cranelift has no such lines: the call is read as one to print.
+fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
+    let Some((call, code)) = rest.rsplit_once("==") else {
+        return Err(CallError::Failed(
+            "a trap line is of the form `trap: %f(1) == int_ovf`".to_owned(),
+        ));
+    };
+    let code = code.trim();
+    if code.parse::<TrapCode>().is_err() {
+        return Err(CallError::Failed(format!("`{code}` is no trap code")));
+    }
+    match parse_command(&format!("print{call}"), signature)? {
+        RunCommand::Print(invocation) | RunCommand::Run(invocation, ..) => {
+            Ok(Command::Traps(invocation, code.to_owned()))
+        }
+    }
+}
+
+/// The text behind the `;`.
+fn bare(comment: &str) -> &str {
+    comment.trim_start_matches([';', ' ', '\t'])
+}
+
+/// Where it stands.
+fn directive_span(comment: &Comment) -> Range<usize> {
+    let end = comment.offset + comment.text.len();
+    end - bare(&comment.text).len()..end
+}
+
+/// The function that a run line names.
+fn named(file: &ClifFile, comment: &str) -> Option<usize> {
+    let (_, call) = bare(comment).split_once(':')?;
+    let name = call
+        .split(|c: char| c == '(' || c.is_whitespace())
+        .find(|word| !word.is_empty())?;
+    file.functions.iter().position(|f| f.name == name)
+}
+
+/// Whether a run line gives a name at all: the shortest form is `; run` alone.
+fn names_something(comment: &str) -> bool {
+    bare(comment)
+        .split_once(':')
+        .is_some_and(|(_, call)| call.trim_start().starts_with('%'))
+}
+
+/// Compares results with what the command expects; gives the text of a `print:`.
+fn judge(command: &RunCommand, bare: bool, actual: &[DataValue]) -> Result<Option<String>, CallError> {
+    match command {
+        RunCommand::Print(invocation) => Ok(Some(format!("{invocation} -> {}", DisplayDataValues(actual)))),
+        RunCommand::Run(_, comparison, expected) => {
+            let equal = actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, b)| a.bitwise_eq(b));
+            let good = match comparison {
+                Comparison::Equals => equal,
+                // For a line without a call, the reader makes up an expectation of one type.
+                Comparison::NotEquals if bare => is_true(actual),
+                Comparison::NotEquals => !equal,
+            };
+            if good {
+                Ok(None)
+            } else {
+                Err(CallError::Failed(format!("got {}", DisplayDataValues(actual))))
+            }
+        }
+    }
+}
+
+/// Compares what a call came to with a trap.
+fn judge_trap(expected: &str, result: Result<Vec<DataValue>, CallError>) -> Result<Option<String>, CallError> {
+    match result {
+        Ok(values) => Err(CallError::Failed(format!(
+            "no trap, got {}",
+            DisplayDataValues(&values)
+        ))),
+        Err(CallError::Trap { code, .. }) if code == expected => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// A result that is not zero, whatever its type: what `; run` alone expects.
+fn is_true(actual: &[DataValue]) -> bool {
+    let mut bytes = [0; 16];
+    match actual {
+        [value] if value.ty().bytes() <= 16 => {
+            value.write_to_slice_le(&mut bytes);
+            bytes.iter().any(|&b| b != 0)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+//! Every `.clif` file under `filetests/` is a test of its own. `CRANELIFT_TEST_BLESS=1` rewrites `precise-output` expectations.
+//!
+//! What is refused fails, unless the header of the file announces it; kernels of the corpus may not even announce it.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use naplespu_filetests::{Options, Verdict, runner};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
+    let files = match runner::find(std::slice::from_ref(&root)) {
+        Ok(files) => files,
+        Err((path, error)) => {
+            eprintln!("{}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    };
+    let trials = files.into_iter().map(|path| trial(&root, path)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(root: &Path, path: PathBuf) -> Trial {
+    let name = path.strip_prefix(root).unwrap_or(&path);
+    let name = name.with_extension("").display().to_string().replace('\\', "/");
+    let whole = name.starts_with("corpus/");
+    Trial::test(name, move || {
+        let options = Options {
+            bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
+            ..Options::default()
+        };
+        let outcome = runner::with_large_stack(|| runner::test_path(&path, &options))?;
+        let functions = outcome.functions.iter().map(|f| (&f.name, f.verdict));
+        let lines = outcome.lines.iter().map(|l| (&l.text, l.verdict));
+        let partial = functions.chain(lines).find(|(_, verdict)| *verdict != Verdict::Passed);
+        match (outcome.verdict, partial) {
+            (Verdict::Failed, _) => Err(Failed::from(outcome.render())),
+            (Verdict::Skipped, _) => Err(Failed::from("the file is for other machines")),
+            (_, Some((what, verdict))) if whole => Err(Failed::from(format!("{what}: {verdict}"))),
+            _ => Ok(()),
+        }
+    })
+}

@@ -1,0 +1,355 @@
+//! Functions over all of CLIF from bytes: every opcode, every type, every convention, whatever may hang on a function.
+//!
+//! A function is made in three steps: a skeleton of blocks and their ends, which fixes what dominates what; instructions
+//! whose operands are values that dominate them; and a repair, which asks Cranelift's verifier what is wrong and takes
+//! that out again. What comes out is valid, so that a compiler has to compile or refuse it.
+//!
+//! Half of the functions are tame: they keep to what this target does not refuse by opcode or type. The others do not
+//! care, and nearly all of them are refused.
+
+use super::instruction::Maker;
+use arbitrary::{Result, Unstructured};
+use cranelift_codegen::cursor::{Cursor, CursorPosition, FuncCursor};
+use cranelift_codegen::ir::entities::AnyEntity;
+use cranelift_codegen::ir::instructions::InstructionFormat;
+use cranelift_codegen::ir::{
+    Block, DebugTag, Function, GlobalValueData, Inst, InstBuilder, InstBuilderBase, Opcode, RelSourceLoc, SourceLoc,
+    StackSlotData, StackSlotKind, TrapCode, Type, UserFuncName, UserStackMapEntry, ValueLabel, ValueLabelAssignments,
+    ValueLabelStart, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::settings;
+use cranelift_naplespu::Isa;
+use cranelift_naplespu::{optimize, validate};
+
+/// Rounds of repair before a function is given up.
+const REPAIRS: usize = 8;
+
+/// How a block of the skeleton ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Return,
+    Trap,
+    TailCall,
+    TailCallIndirect,
+    Jump,
+    Brif,
+    Table,
+    Try,
+    TryIndirect,
+}
+
+/// The ends that go to other blocks, the common ones more often.
+const INNER: &[End] = &[End::Jump, End::Jump, End::Brif, End::Brif, End::Brif, End::Table];
+const EXITS: &[End] = &[
+    End::Return,
+    End::Return,
+    End::Return,
+    End::Trap,
+    End::TailCall,
+    End::TailCallIndirect,
+];
+
+struct Skeleton {
+    end: End,
+    targets: Vec<usize>,
+}
+
+/// Makes a function that Cranelift's verifier accepts; `None` if nothing valid came of the bytes.
+///
+/// # Errors
+///
+/// When the bytes cannot give what is asked; running out of them is no error.
+pub fn generate(u: &mut Unstructured<'_>, isa: &Isa) -> Result<Option<Function>> {
+    let tame = u.ratio(3, 5)?;
+    let convention = convention(u, tame)?;
+    let mut maker = Maker::new(u, isa, tame, convention);
+    maker.func.name = UserFuncName::testcase("f");
+    maker.func.signature = maker.signature(convention)?;
+    declarations(&mut maker)?;
+    let skeleton = skeleton(&mut maker)?;
+    body(&mut maker, &skeleton)?;
+    extras(&mut maker)?;
+    let func = maker.func;
+    Ok(repair(func))
+}
+
+fn convention(u: &mut Unstructured<'_>, tame: bool) -> Result<CallConv> {
+    let all = [
+        CallConv::Fast,
+        CallConv::SystemV,
+        CallConv::Tail,
+        CallConv::PreserveAll,
+        CallConv::Probestack,
+        CallConv::WindowsFastcall,
+        CallConv::AppleAarch64,
+        CallConv::Winch,
+    ];
+    let common = if tame || u.ratio(2, 3)? { 3 } else { all.len() };
+    u.choose(&all[..common]).copied()
+}
+
+/// Stack slots and global values.
+fn declarations(maker: &mut Maker<'_, '_>) -> Result<()> {
+    for _ in 0..maker.u.int_in_range(0..=3)? {
+        let kind = if maker.tame || maker.u.ratio(4, 5)? {
+            StackSlotKind::ExplicitSlot
+        } else {
+            StackSlotKind::ExplicitDynamicSlot
+        };
+        let size = maker.u.int_in_range(0..=300)?;
+        let data = StackSlotData::new(kind, size, maker.u.int_in_range(0..=8)?);
+        maker.func.create_sized_stack_slot(data);
+    }
+    maker.symbol(false)?;
+    if !maker.tame {
+        maker.symbol(true)?;
+        maker.func.create_global_value(GlobalValueData::VMContext);
+        maker.derived_globals()?;
+        if maker.u.ratio(1, 8)? {
+            let all: Vec<_> = maker.func.global_values.keys().collect();
+            maker.func.stack_limit = Some(*maker.u.choose(&all)?);
+        }
+    } else if maker.u.ratio(1, 10)? {
+        maker.func.stack_limit = maker.func.global_values.keys().next();
+    }
+    Ok(())
+}
+
+/// Decides the ends of blocks, and makes the blocks with their parameters.
+fn skeleton(maker: &mut Maker<'_, '_>) -> Result<Vec<Skeleton>> {
+    let count = maker.u.int_in_range(1..=7usize)?;
+    let mut all = Vec::new();
+    for index in 0..count {
+        let inner = count > 1 && (index + 1 < count || maker.u.ratio(1, 4)?);
+        let end = match inner {
+            true if !maker.tame && maker.u.ratio(1, 10)? => *maker.u.choose(&[End::Try, End::TryIndirect])?,
+            true => *maker.u.choose(INNER)?,
+            false => *maker.u.choose(EXITS)?,
+        };
+        let targets = match end {
+            End::Jump => 1,
+            End::Brif => 2,
+            End::Table => maker.u.int_in_range(1..=5)?,
+            End::Try | End::TryIndirect => maker.u.int_in_range(1..=3)?,
+            _ => 0,
+        };
+        let targets: Result<Vec<usize>> = (0..targets)
+            // Forward more often, so that most blocks are reached; nothing goes to the entry.
+            .map(|_| match maker.u.ratio(3, 4)? && index + 1 < count {
+                true => maker.u.int_in_range(index + 1..=count - 1),
+                false => maker.u.int_in_range(1..=count - 1),
+            })
+            .collect();
+        all.push(Skeleton { end, targets: targets? });
+    }
+    for index in 0..count {
+        let block = maker.func.dfg.make_block();
+        maker.blocks.push(block);
+        if index == 0 {
+            let params: Vec<Type> = maker.func.signature.params.iter().map(|p| p.value_type).collect();
+            for ty in params {
+                maker.func.dfg.append_block_param(block, ty);
+            }
+        } else {
+            for _ in 0..maker.u.int_in_range(0..=3)? {
+                let ty = maker.ty()?;
+                maker.func.dfg.append_block_param(block, ty);
+            }
+        }
+        maker.func.layout.append_block(block);
+        if index > 0 && maker.u.ratio(1, 12)? {
+            maker.func.layout.set_cold(block);
+        }
+    }
+    Ok(all)
+}
+
+/// For each block the blocks that dominate it, as a set of bits. Blocks that are not reached have only themselves.
+fn dominators(skeleton: &[Skeleton]) -> Vec<u32> {
+    let all = (1u32 << skeleton.len()) - 1;
+    let mut sets = vec![all; skeleton.len()];
+    sets[0] = 1;
+    let mut reached = 1u32;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (from, block) in skeleton
+            .iter()
+            .enumerate()
+            .filter(|(from, _)| reached & 1 << from != 0)
+            .collect::<Vec<_>>()
+        {
+            for &to in &block.targets {
+                let set = sets[to] & sets[from] | 1 << to;
+                changed |= set != sets[to] || reached & 1 << to == 0;
+                sets[to] = set;
+                reached |= 1 << to;
+            }
+        }
+    }
+    for (index, set) in sets.iter_mut().enumerate() {
+        if reached & 1 << index == 0 {
+            *set = 1 << index;
+        }
+    }
+    sets
+}
+
+/// Fills the blocks, dominating ones first.
+fn body(maker: &mut Maker<'_, '_>, skeleton: &[Skeleton]) -> Result<()> {
+    let dominators = dominators(skeleton);
+    let mut order: Vec<usize> = (0..skeleton.len()).collect();
+    order.sort_by_key(|&index| dominators[index].count_ones());
+    let mut defined = vec![Vec::new(); skeleton.len()];
+    for index in order {
+        maker.scope = (0..skeleton.len())
+            .filter(|&other| dominators[index] & 1 << other != 0)
+            .flat_map(|other| defined[other].clone())
+            .collect();
+        let outer = maker.scope.len();
+        let block = maker.blocks[index];
+        maker.current = block;
+        let params = maker.func.dfg.block_params(block).to_vec();
+        maker.scope.extend(params);
+        for _ in 0..maker.u.int_in_range(0..=10)? {
+            maker.instruction()?;
+        }
+        let targets: Vec<Block> = skeleton[index].targets.iter().map(|&to| maker.blocks[to]).collect();
+        maker.terminator(skeleton[index].end, &targets)?;
+        defined[index] = maker.scope.split_off(outer);
+    }
+    Ok(())
+}
+
+fn insts(func: &Function) -> Vec<Inst> {
+    let blocks = func.layout.blocks();
+    blocks.flat_map(|block| func.layout.block_insts(block)).collect()
+}
+
+/// What hangs on instructions and values without changing what they do.
+fn extras(maker: &mut Maker<'_, '_>) -> Result<()> {
+    let slots: Vec<_> = maker.func.sized_stack_slots.keys().collect();
+    let labels = maker.u.ratio(1, 4)?;
+    if labels {
+        maker.func.dfg.collect_debug_info();
+    }
+    for inst in insts(&maker.func) {
+        let opcode = maker.func.dfg.insts[inst].opcode();
+        if maker.u.ratio(1, 3)? {
+            let loc = maker.u.int_in_range(0..=40)?;
+            maker.func.set_srcloc(inst, SourceLoc::new(loc));
+        }
+        if opcode.is_call() || opcode == Opcode::SequencePoint {
+            if maker.u.ratio(1, 4)? {
+                let mut tags = vec![DebugTag::User(maker.u.arbitrary()?)];
+                tags.extend(slots.first().map(|&slot| DebugTag::StackSlot(slot)));
+                maker.func.debug_tags.set(inst, tags);
+            }
+            if opcode.is_safepoint() && !slots.is_empty() && maker.u.ratio(1, 4)? {
+                let entry = UserStackMapEntry {
+                    ty: *maker.u.choose(&[types::I32, types::I64, types::I8])?,
+                    slot: *maker.u.choose(&slots)?,
+                    offset: 4 * maker.u.int_in_range(0..=3)?,
+                };
+                maker.func.dfg.append_user_stack_map_entry(inst, entry);
+            }
+        }
+        if labels {
+            let results = maker.func.dfg.inst_results(inst).to_vec();
+            for value in results {
+                let start = ValueLabelStart {
+                    from: RelSourceLoc::new(maker.u.int_in_range(0..=40)?),
+                    label: ValueLabel::from_u32(maker.u.int_in_range(0..=5)?),
+                };
+                if let Some(all) = maker.func.dfg.values_labels.as_mut() {
+                    all.insert(value, ValueLabelAssignments::Starts(vec![start]));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes out what the verifier does not accept.
+fn repair(mut func: Function) -> Option<Function> {
+    let flags = settings::Flags::new(settings::builder());
+    for _ in 0..REPAIRS {
+        let Err(errors) = optimize::verify_function(&func, &flags) else {
+            return Some(func);
+        };
+        let mut bad: Vec<Inst> = errors
+            .0
+            .iter()
+            .filter_map(|error| match error.location {
+                AnyEntity::Inst(inst) => Some(inst),
+                _ => None,
+            })
+            .collect();
+        bad.sort_unstable();
+        bad.dedup();
+        if bad.is_empty() {
+            return None;
+        }
+        for inst in bad {
+            if func.layout.inst_block(inst).is_some() && !remove(&mut func, inst) {
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// Removes an instruction, with constants in place of its results, or a trap in place of the end of a block. False if
+/// there is no constant of a type.
+pub(super) fn remove(func: &mut Function, inst: Inst) -> bool {
+    if func.dfg.insts[inst].opcode().is_terminator() {
+        let mut cursor = FuncCursor::new(func).at_inst(inst);
+        cursor.ins().trap(TrapCode::unwrap_user(1));
+        cursor.goto_inst(inst);
+        cursor.remove_inst();
+        return true;
+    }
+    let results = func.dfg.inst_results(inst).to_vec();
+    func.dfg.clear_results(inst);
+    for result in results {
+        let ty = func.dfg.value_type(result);
+        let mut cursor = FuncCursor::new(func).at_position(CursorPosition::At(inst));
+        let Some(value) = super::instruction::constant(&mut cursor, ty, 1) else {
+            return false;
+        };
+        func.dfg.change_to_alias(result, value);
+    }
+    func.layout.remove_inst(inst);
+    true
+}
+
+/// All opcodes that do not end a block.
+pub(super) fn straight_opcodes() -> impl Iterator<Item = Opcode> {
+    let ends = |opcode: &Opcode| opcode.is_terminator() || opcode.is_branch();
+    Opcode::all().iter().copied().filter(move |opcode| !ends(opcode))
+}
+
+/// Whether the instruction is one that this target refuses.
+pub(super) fn refused(func: &Function, inst: Inst, isa: &Isa) -> bool {
+    validate::refuses(func, inst, isa)
+}
+
+/// Builds an instruction at the end of a block, or says that Cranelift has no such form.
+pub(super) fn append(
+    func: &mut Function,
+    block: Block,
+    data: cranelift_codegen::ir::InstructionData,
+    ctrl: Type,
+) -> Inst {
+    let mut cursor = FuncCursor::new(func).at_bottom(block);
+    cursor.ins().build(data, ctrl).0
+}
+
+/// Whether the opcode is a call, whose operands depend on a signature.
+pub(super) fn is_call(opcode: Opcode) -> bool {
+    matches!(
+        opcode.format(),
+        InstructionFormat::Call | InstructionFormat::CallIndirect
+    )
+}

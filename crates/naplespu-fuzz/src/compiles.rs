@@ -1,0 +1,149 @@
+//! Nothing panics: any valid function is compiled or refused.
+
+use super::{Config, anything, reduce};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::CompileError;
+use naplespu_reader::panics::caught;
+use npu_mc::errata::Erratum;
+
+/// Each optimization level with each register allocator, and every setting that changes code both ways. The first one
+/// refuses least: the generator asks it what is worth making.
+///
+/// # Errors
+///
+/// The message of a flag or setting that is unknown.
+pub fn configs() -> Result<Vec<Config>, String> {
+    let single_thread = ("atomics", "single_thread");
+    let inline = [("enable_probestack", "true"), ("probestack_strategy", "inline")];
+    let mut all = vec![
+        super::config(
+            &[
+                ("opt_level", "speed"),
+                ("regalloc_algorithm", "backtracking"),
+                ("enable_pinned_reg", "true"),
+                inline[0],
+                inline[1],
+            ],
+            &[("strict_float", "false"), single_thread],
+        )?,
+        super::config(
+            &[
+                ("opt_level", "speed"),
+                ("regalloc_algorithm", "single_pass"),
+                ("enable_pinned_reg", "true"),
+                ("preserve_frame_pointers", "true"),
+            ],
+            &[("strict_float", "true"), single_thread],
+        )?,
+        super::config(
+            &[
+                ("opt_level", "none"),
+                ("regalloc_algorithm", "single_pass"),
+                ("enable_pinned_reg", "true"),
+                inline[0],
+                inline[1],
+            ],
+            &[("strict_float", "false"), ("has_fpu", "false"), single_thread],
+        )?,
+        super::config(
+            &[("opt_level", "none"), ("regalloc_algorithm", "backtracking")],
+            &[("strict_float", "true")],
+        )?,
+    ];
+    // A machine without faults.
+    let mended: Vec<(String, &str)> = Erratum::ALL
+        .iter()
+        .filter(|erratum| erratum.info().is_setting)
+        .map(|erratum| (format!("erratum_{}", erratum.name()), "false"))
+        .collect();
+    let mut target: Vec<(&str, &str)> = mended.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    target.extend([("strict_float", "false"), single_thread]);
+    all.push(super::config(
+        &[
+            ("opt_level", "speed"),
+            ("regalloc_algorithm", "backtracking"),
+            ("enable_pinned_reg", "true"),
+        ],
+        &target,
+    )?);
+    Ok(all)
+}
+
+/// What becomes of a valid function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is compiled under all settings.
+    Compiled,
+    /// It is refused under one.
+    Refused,
+    /// The bytes gave no valid function.
+    Nothing,
+}
+
+/// What should not happen to a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
+    config: String,
+    message: String,
+}
+
+impl Fault {
+    /// Whether two faults look like the same: the message without numbers and names.
+    fn same_kind(&self, other: &Self) -> bool {
+        let plain = |text: &str| -> String {
+            let kept = text.lines().next().unwrap_or("").chars();
+            kept.filter(|c| !c.is_ascii_digit()).take(60).collect()
+        };
+        self.config == other.config && plain(&self.message) == plain(&other.message)
+    }
+}
+
+fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Fault> {
+    let mut verdict = Verdict::Compiled;
+    for (config, isa) in configs {
+        let fault = |message: String| Fault {
+            config: config.clone(),
+            message,
+        };
+        let outcome = caught(|| {
+            let mut ctx = Context::for_function(func.clone());
+            isa.compile(&mut ctx, &mut ControlPlane::default()).map(|_| ())
+        });
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(CompileError::Unsupported(refusals))) if !refusals.is_empty() => verdict = Verdict::Refused,
+            Ok(Err(error)) => return Err(fault(error.to_string())),
+            Err(panic) => return Err(fault(format!("panic: {panic}"))),
+        }
+    }
+    Ok(verdict)
+}
+
+/// Makes a function from bytes and compiles it. A fault comes back with the function, reduced, as text for a person.
+///
+/// # Errors
+///
+/// The report.
+pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
+    let Some((_, isa)) = configs.first() else {
+        return Ok(Verdict::Nothing);
+    };
+    let made = caught(|| anything::generate(&mut arbitrary::Unstructured::new(data), isa));
+    let func = match made {
+        // Bytes that run out are no failure: the generator then takes zeros.
+        Ok(Err(_)) | Ok(Ok(None)) => return Ok(Verdict::Nothing),
+        Ok(Ok(Some(func))) => func,
+        Err(panic) => return Err(format!("the generator panicked: {panic}")),
+    };
+    let fault = match check(&func, configs) {
+        Ok(verdict) => return Ok(verdict),
+        Err(fault) => fault,
+    };
+    let small = reduce::reduce(func, |candidate| {
+        check(candidate, configs).is_err_and(|other| other.same_kind(&fault))
+    });
+    let fault = check(&small, configs).err().unwrap_or(fault);
+    Err(format!("{}: {}\n\n{}", fault.config, fault.message, small.display()))
+}

@@ -1,0 +1,458 @@
+//! Calls of functions of the device from the host.
+
+use super::error::{RunError, TrapReport};
+use super::layout::{RETURN_TO, stack_top};
+use super::link::{Resolved, Target, words};
+use super::timed::run_thread;
+use super::{LinkError, NpuModule};
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Signature, TrapCode, Type};
+use cranelift_module::FuncId;
+use cranelift_naplespu::CompileError;
+use cranelift_naplespu::abi::sig::{Place, SigInfo};
+use cranelift_naplespu::inst::LANES;
+use cranelift_naplespu::lower::vector::is_vector;
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD};
+use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
+use npu_sim::{Machine, Stop};
+use std::num::NonZeroU8;
+
+/// The hardware thread that calls of one thread run on.
+const THREAD: usize = 0;
+
+/// What stands in a callee-saved register before a call, by its number: it has to stand there afterwards.
+const SENTINEL: u32 = 0x5a5a_0000;
+
+/// Bytes of the largest value that Cranelift can name.
+const VALUE_SIZE: usize = 16;
+
+/// What the host gives and takes for a value of the type: the value, or the lanes of a vector that Cranelift has no
+/// [`DataValue`] for.
+pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
+    let lanes = is_vector(ty) && ty.bytes() as usize > VALUE_SIZE;
+    let (ty, count) = if lanes { (ty.lane_type(), LANES) } else { (ty, 1) };
+    std::iter::repeat_n(ty, count)
+}
+
+/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes mean nothing.
+fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
+    let width = ty.lane_bits() as usize / 8;
+    let mut bytes = [0; VALUE_SIZE * 4];
+    match values {
+        [whole] => {
+            whole.write_to_slice_le(&mut bytes);
+        }
+        lanes => {
+            for (lane, place) in lanes.iter().zip(bytes.chunks_exact_mut(width)) {
+                lane.write_to_slice_le(place);
+            }
+        }
+    }
+    let mut lanes = [0; LANES];
+    for (lane, bytes) in lanes.iter_mut().zip(bytes.chunks_exact(width)) {
+        let mut word = [0xa5; 4];
+        word[..width].copy_from_slice(bytes);
+        *lane = u32::from_le_bytes(word);
+    }
+    lanes
+}
+
+/// The values that the host takes for the lanes of a vector.
+fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
+    let width = ty.lane_bits() as usize / 8;
+    let bytes: Vec<u8> = lanes
+        .iter()
+        .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
+        .collect();
+    let types: Vec<Type> = host_types(ty).collect();
+    let each = bytes.len() / types.len();
+    types
+        .into_iter()
+        .zip(bytes.chunks_exact(each))
+        .map(|(ty, bytes)| DataValue::read_from_slice_le(bytes, ty))
+        .collect()
+}
+
+/// Whether values of the type can be given and taken.
+pub(super) fn is_value_type(ty: Type) -> bool {
+    ty.is_int() || ty.is_float() || is_vector(ty)
+}
+
+/// The handler of misaligned accesses: sets the status and stops.
+fn spin() -> Vec<u8> {
+    let [a, b] = [Operand::S(SReg::TR), Operand::S(SReg::RA)];
+    words(&[
+        Inst::new(Opcode::MOVEISI, [a, Operand::Imm(ThreadStatus::Trapped as i32)]),
+        Inst::new(
+            Opcode::MOVEISI,
+            [b, Operand::Imm(i32::from(ControlRegister::ThreadStatus.number()))],
+        ),
+        Inst::new(Opcode::WRITECR, [a, b]),
+        Inst::new(Opcode::JMP, [Operand::Imm(0)]),
+    ])
+}
+
+/// A stack of this size, in bytes, is worth a word when memory is full.
+const DEEP: u32 = 64 << 20;
+
+impl NpuModule {
+    /// Puts into the machine what calls rely on.
+    pub(super) fn prepare_machine(&mut self) -> Result<(), LinkError> {
+        self.write_memory(TRAP_VECTOR, &spin())?;
+        self.machine.add_breakpoint(RETURN_TO);
+        Ok(())
+    }
+
+    /// Calls a function with a fresh stack. Memory that earlier calls wrote stays as it is. Links what was defined since the
+    /// last call.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`].
+    pub fn call(&mut self, func: FuncId, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
+        let (name, address, signature) = self.linked(func)?;
+        self.run(&name, address, &signature, args)
+    }
+
+    /// Name, address and signature of a function that can be called, after linking.
+    pub(super) fn linked(&mut self, func: FuncId) -> Result<(String, u32, Signature), RunError> {
+        if !self.functions.is_valid(func) {
+            return Err(RunError::NoSuchFunction(func.to_string()));
+        }
+        let signature = self.declarations.get_function_decl(func).signature.clone();
+        let target = Target::Func(func);
+        if matches!(self.resolve(&target), Some(Resolved::Absent) | None) {
+            self.add_runtime(&target);
+        }
+        self.link()?;
+        self.check_reachable(&target)?;
+        let name = self.target_name(&target);
+        match self.address_of(&target) {
+            Some(address) => Ok((name, address, signature)),
+            None => Err(RunError::Undefined { name, user: None }),
+        }
+    }
+
+    /// Calls the function with this name.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`].
+    pub fn call_by_name(&mut self, name: &str, args: &[DataValue]) -> Result<Vec<DataValue>, RunError> {
+        match self.function_by_name(name) {
+            Some(func) => self.call(func, args),
+            None => Err(RunError::NoSuchFunction(name.to_owned())),
+        }
+    }
+
+    /// Calls the code at an address of the device, such as a pointer to a function that the device gave away.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`]. References to what is missing are only noticed if they lead nowhere.
+    pub fn call_address(
+        &mut self,
+        address: u32,
+        signature: &Signature,
+        args: &[DataValue],
+    ) -> Result<Vec<DataValue>, RunError> {
+        if !address.is_multiple_of(INSTRUCTION_SIZE) {
+            return Err(RunError::NoSuchFunction(format!(
+                "at {address:#010x}, which is no address of an instruction"
+            )));
+        }
+        self.link()?;
+        let name = self.code_at(address).map(|object| object.name.clone());
+        let name = name.unwrap_or_else(|| format!("{address:#010x}"));
+        self.run(&name, address, signature, args)
+    }
+
+    fn run(
+        &mut self,
+        name: &str,
+        address: u32,
+        signature: &Signature,
+        args: &[DataValue],
+    ) -> Result<Vec<DataValue>, RunError> {
+        let info = call_info(name, signature, args)?;
+        let pinned = cranelift_naplespu::regalloc::pinned(self.isa.flags());
+        self.start_over()?;
+        self.start_timing();
+        let mut call = Call::new(&mut self.machine, THREAD, &info);
+        call.set_up(&info, signature, args, address)?;
+        let before = call.machine.thread(THREAD).instructions();
+        let stop = run_thread(call.machine, self.timed.as_mut(), THREAD, self.step_limit);
+        self.steps = call.machine.thread(THREAD).instructions() - before;
+        match stop {
+            Stop::Breakpoint { pc } if pc == RETURN_TO => {
+                call.check_preserved(info.popped, pinned)?;
+                Ok(call.results(&info, signature))
+            }
+            other => Err(self.stopped(THREAD, &other)),
+        }
+    }
+
+    /// The machine as a call finds it: nobody has been at a barrier, and no cache holds anything.
+    pub(super) fn start_over(&mut self) -> Result<(), RunError> {
+        self.machine.reset_barriers();
+        let written = self.machine.write_back_caches();
+        Ok(written.map_err(|full| LinkError::MemoryFull(full.to_string()))?)
+    }
+
+    /// Why a thread did not come back.
+    pub(super) fn stopped(&self, number: usize, stop: &Stop) -> RunError {
+        let here = self.machine.thread(number).pc();
+        match stop {
+            Stop::StepLimit => RunError::Timeout {
+                steps: self.step_limit,
+                at: self.location(here),
+            },
+            Stop::Ended { .. } => self.trap(number),
+            other => {
+                let pc = match other {
+                    Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } => *pc,
+                    _ => here,
+                };
+                let mut reason = other.to_string();
+                if matches!(other, Stop::MemoryFull { .. })
+                    && self.machine.thread(number).scalar(SReg::SP) < stack_top(number).saturating_sub(DEEP)
+                {
+                    reason += "; the stack has grown past 64 MiB, as it does in a recursion without end";
+                }
+                RunError::Stopped {
+                    reason,
+                    at: self.location(pc),
+                }
+            }
+        }
+    }
+
+    /// What the simulator knows about a thread that stopped by itself.
+    fn trap(&self, number: usize) -> RunError {
+        let thread = self.machine.thread(number);
+        let handler = u32::try_from(spin().len()).unwrap_or(0);
+        if thread.pc().wrapping_sub(TRAP_VECTOR) < handler {
+            let at = thread.trap_pc().map(|pc| self.location(pc));
+            return RunError::Misaligned(at.unwrap_or_default());
+        }
+        let code = u8::try_from(thread.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
+        let object = self.code_at(thread.pc());
+        // The code that stops the thread is shared by all places of a function with that trap code: the branch tells which.
+        let record = object.and_then(|object| {
+            let offset = thread.last_branch()?.checked_sub(object.address)?;
+            object.code.as_ref()?.traps.iter().find(|trap| trap.offset == offset)
+        });
+        RunError::Trap(TrapReport {
+            code: code.map(TrapCode::from_raw),
+            thread: number,
+            function: object.map(|object| object.name.clone()),
+            inst: record.and_then(|record| record.inst),
+            srcloc: record.map(|record| record.srcloc).filter(|loc| !loc.is_default()),
+        })
+    }
+}
+
+/// How the signature passes its values, if the arguments fit it.
+pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -> Result<SigInfo, RunError> {
+    let info = SigInfo::new(signature, name).map_err(|refusals| RunError::Refused {
+        function: name.to_owned(),
+        reason: CompileError::Unsupported(refusals).to_string(),
+    })?;
+    check_types(name, signature, args)?;
+    Ok(info)
+}
+
+/// Whether the arguments fit the signature, and its types can be given and taken at all.
+fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<(), RunError> {
+    let types: Vec<Type> = signature
+        .params
+        .iter()
+        .flat_map(|param| host_types(param.value_type))
+        .collect();
+    if types.len() != args.len() || types.iter().zip(args).any(|(ty, arg)| *ty != arg.ty()) {
+        return Err(RunError::Signature(format!(
+            "%{name} takes ({}), called with ({})",
+            types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            args.iter()
+                .map(|arg| arg.ty().to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
+        )));
+    }
+    match signature.returns.iter().find(|param| !is_value_type(param.value_type)) {
+        Some(param) => Err(RunError::Signature(format!(
+            "%{name} has a result of type {}, which the host cannot take; return it through memory",
+            param.value_type
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The call that one thread makes.
+pub(super) struct Call<'a> {
+    machine: &'a mut Machine,
+    thread: usize,
+    /// Top of the stack, above which are results in memory.
+    top: u32,
+    sp: u32,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(machine: &'a mut Machine, thread: usize, info: &SigInfo) -> Self {
+        let top = stack_top(thread);
+        Self {
+            machine,
+            thread,
+            top,
+            sp: top - info.stack_args.next_multiple_of(STACK_ALIGN),
+        }
+    }
+
+    /// Gives the thread what a caller gives: arguments, a stack, where to return to, and values to preserve.
+    pub(super) fn set_up(
+        &mut self,
+        info: &SigInfo,
+        signature: &Signature,
+        args: &[DataValue],
+        entry: u32,
+    ) -> Result<(), RunError> {
+        let thread = self.machine.thread_mut(self.thread);
+        thread.set_mask(u16::MAX);
+        thread.set_status(npu_sim::Status::new(ThreadStatus::Running as u32));
+        for reg in npu_mc::cc::CALLEE_SAVED {
+            match *reg {
+                Reg::S(reg) => thread.set_scalar(reg, SENTINEL | u32::from(reg.number())),
+                Reg::V(reg) => thread.set_vector(reg, npu_sim::Lanes::splat(SENTINEL | u32::from(reg.number()))),
+            }
+        }
+        thread.set_scalar(SReg::SP, self.sp);
+        thread.set_scalar(SReg::RA, RETURN_TO);
+        thread.set_pc(entry);
+        let mut args = args;
+        let types = signature.params.iter().map(|param| param.value_type);
+        for (ty, places) in types.zip(&info.args) {
+            let (own, rest) = args.split_at(host_types(ty).count().min(args.len()));
+            args = rest;
+            let Some(arg) = own.first() else { continue };
+            if is_vector(ty) {
+                if let Some(&place) = places.first() {
+                    self.pass_vector(place, lanes_of(ty, own))?;
+                }
+                continue;
+            }
+            // Upper bits of narrow arguments mean nothing, so they are not zero here.
+            let mut bytes = [0xa5; VALUE_SIZE];
+            arg.write_to_slice_le(&mut bytes);
+            let (words, _) = bytes.as_chunks();
+            for (place, &word) in places.iter().zip(words) {
+                self.pass(*place, u32::from_le_bytes(word))?;
+            }
+        }
+        if let Some(place) = info.ret_area {
+            self.pass(place, self.top)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, place: Place, word: u32) -> Result<(), RunError> {
+        match place {
+            Place::Reg(Reg::S(reg)) => self.machine.thread_mut(self.thread).set_scalar(reg, word),
+            // Words are not passed in vector registers.
+            Place::Reg(Reg::V(_)) => {}
+            Place::Memory(offset) => {
+                let written = self.machine.memory_mut().write_u32(self.sp + offset, word);
+                written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_vector(&mut self, place: Place, lanes: [u32; LANES]) -> Result<(), RunError> {
+        match place {
+            Place::Reg(Reg::V(reg)) => self
+                .machine
+                .thread_mut(self.thread)
+                .set_vector(reg, npu_sim::Lanes(lanes)),
+            Place::Reg(Reg::S(_)) => {}
+            Place::Memory(offset) => {
+                for (lane, at) in lanes.into_iter().zip(0..) {
+                    self.pass(Place::Memory(offset + at * WORD), lane)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The registers that every convention preserves hold what they held; the callee removed what it had to.
+    pub(super) fn check_preserved(&self, popped: u32, pinned: Option<SReg>) -> Result<(), RunError> {
+        let thread = self.machine.thread(self.thread);
+        let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;
+        if changed(SReg::SP, self.sp + popped) {
+            return Err(RunError::Clobbered {
+                register: Reg::S(SReg::SP),
+            });
+        }
+        for &register in npu_mc::cc::CALLEE_SAVED {
+            let reg = match register {
+                Reg::S(reg) => reg,
+                Reg::V(reg) => {
+                    let expected = npu_sim::Lanes::splat(SENTINEL | u32::from(reg.number()));
+                    if *thread.vector(reg) != expected {
+                        return Err(RunError::Clobbered { register });
+                    }
+                    continue;
+                }
+            };
+            if pinned == Some(reg) {
+                continue;
+            }
+            let expected = if reg == SReg::RA {
+                RETURN_TO
+            } else {
+                SENTINEL | u32::from(reg.number())
+            };
+            if changed(reg, expected) {
+                return Err(RunError::Clobbered { register });
+            }
+        }
+        Ok(())
+    }
+
+    /// A word of the area for results.
+    fn result_word(&self, offset: u32) -> u32 {
+        let mut word = [0; 4];
+        let core = self.thread / npu_sim::THREADS;
+        self.machine.read_as_core(core, self.top + offset, &mut word);
+        u32::from_le_bytes(word)
+    }
+
+    pub(super) fn results(&self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
+        let thread = self.machine.thread(self.thread);
+        let mut results = Vec::with_capacity(info.rets.len());
+        for (places, param) in info.rets.iter().zip(&signature.returns) {
+            if is_vector(param.value_type) {
+                let lanes = match places.first() {
+                    Some(&Place::Reg(Reg::V(reg))) => thread.vector(reg).0,
+                    Some(&Place::Memory(offset)) => {
+                        std::array::from_fn(|lane| self.result_word(offset + u32::try_from(lane).unwrap_or(0) * WORD))
+                    }
+                    _ => [0; LANES],
+                };
+                results.extend(values_of(param.value_type, &lanes));
+                continue;
+            }
+            let mut bytes = [0; VALUE_SIZE];
+            let (words, _) = bytes.as_chunks_mut();
+            for (place, bytes) in places.iter().zip(words) {
+                let word = match place {
+                    Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
+                    Place::Reg(Reg::V(_)) => 0,
+                    Place::Memory(offset) => self.result_word(*offset),
+                };
+                *bytes = word.to_le_bytes();
+            }
+            results.push(DataValue::read_from_slice_le(&bytes, param.value_type));
+        }
+        results
+    }
+}

@@ -1,0 +1,384 @@
+//! What can go wrong between a module and the results of a call.
+
+use cranelift_codegen::CodegenError;
+use cranelift_codegen::ir::{self, SourceLoc, TrapCode};
+use cranelift_module::ModuleError;
+use cranelift_naplespu::CompileError;
+use npu_mc::Reg;
+use std::fmt;
+
+/// Why a function was not added to a module.
+#[derive(Debug)]
+pub enum DefineError {
+    /// It did not compile.
+    Compile(CompileError),
+    /// The module cannot take it: not declared, defined before, an import, no room.
+    Module(Box<ModuleError>),
+}
+
+impl DefineError {
+    /// Whether this is a refusal of a construct, as opposed to invalid input or a failure.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Compile(error) if error.is_refusal())
+    }
+}
+
+impl std::error::Error for DefineError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Compile(error) => error,
+            Self::Module(error) => &**error,
+        })
+    }
+}
+
+impl fmt::Display for DefineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compile(error) => error.fmt(f),
+            Self::Module(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<CompileError> for DefineError {
+    fn from(error: CompileError) -> Self {
+        Self::Compile(error)
+    }
+}
+
+impl From<ModuleError> for DefineError {
+    fn from(error: ModuleError) -> Self {
+        Self::Module(Box::new(error))
+    }
+}
+
+impl From<DefineError> for ModuleError {
+    /// Errors that Cranelift has a variant for become that; the others are found in `ModuleError::Backend`.
+    fn from(error: DefineError) -> Self {
+        match error {
+            DefineError::Module(error) => *error,
+            DefineError::Compile(CompileError::Verifier(errors)) => Self::Compilation(CodegenError::Verifier(errors)),
+            DefineError::Compile(error) if error.is_refusal() => {
+                Self::Compilation(CodegenError::Unsupported(error.to_string()))
+            }
+            DefineError::Compile(error) => Self::Backend(error.into()),
+        }
+    }
+}
+
+/// Why a definition, or what it refers to, does not fit into the module. Errors of the trait have it in `ModuleError::Backend`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkError {
+    /// Symbols that are referred to and not there, each with the name of one that refers to it.
+    Undefined(Vec<(String, String)>),
+    /// Thread-local data.
+    ThreadLocal(String),
+    /// A data object without contents.
+    NoContents(String),
+    /// An alignment that is no power of two, or larger than the module can give.
+    Alignment {
+        /// The function or data object.
+        name: String,
+        /// What was asked for.
+        align: u64,
+    },
+    /// A relocation outside of the object it stands in.
+    OutOfBounds {
+        /// The function or data object.
+        name: String,
+        /// Where the relocation is.
+        offset: u32,
+    },
+    /// A kind of relocation that means nothing here.
+    Relocation {
+        /// The function or data object.
+        name: String,
+        /// The kind, as Cranelift names it.
+        kind: String,
+    },
+    /// A call that reaches neither its function nor a detour.
+    OutOfReach {
+        /// The function that calls.
+        name: String,
+        /// The relocation that does not fit.
+        reason: String,
+    },
+    /// Code, data or buffers do not fit into the device's memory.
+    MemoryFull(String),
+    /// `cranelift-codegen` comes without the target that the trait `Module` shows.
+    NoStandIn(String),
+}
+
+impl std::error::Error for LinkError {}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undefined(list) => {
+                for (i, (name, user)) in list.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { "; " };
+                    write!(f, "{separator}%{user} refers to %{name}, but it is not defined")?;
+                }
+                Ok(())
+            }
+            Self::ThreadLocal(name) => {
+                write!(
+                    f,
+                    "%{name}: there is no thread-local data on naplespu; index an array by the thread's number"
+                )
+            }
+            Self::NoContents(name) => write!(f, "%{name} has no contents; call `define` or `define_zeroinit`"),
+            Self::Alignment { name, align } => {
+                write!(
+                    f,
+                    "%{name}: an alignment of {align} is not a power of two up to {MAX_ALIGN}"
+                )
+            }
+            Self::OutOfBounds { name, offset } => {
+                write!(f, "%{name}: the relocation at {offset:#x} does not lie within it")
+            }
+            Self::Relocation { name, kind } => {
+                write!(f, "%{name}: relocation {kind} is not supported on naplespu; use Abs4")
+            }
+            Self::OutOfReach { name, reason } => write!(f, "%{name}: {reason}"),
+            Self::MemoryFull(what) => f.write_str(what),
+            Self::NoStandIn(why) => write!(f, "no `pulley32` to stand in for this target: {why}"),
+        }
+    }
+}
+
+/// Largest alignment of a function or data object.
+pub(super) const MAX_ALIGN: u64 = 1 << 28;
+
+impl From<LinkError> for ModuleError {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::MemoryFull(what) => Self::Allocation {
+                err: std::io::Error::new(std::io::ErrorKind::OutOfMemory, what),
+            },
+            error => Self::Backend(error.into()),
+        }
+    }
+}
+
+impl From<LinkError> for DefineError {
+    fn from(error: LinkError) -> Self {
+        ModuleError::from(error).into()
+    }
+}
+
+/// Why a call did not give results.
+#[derive(Debug)]
+pub enum RunError {
+    /// There is no function of this name.
+    NoSuchFunction(String),
+    /// The function, or one it reaches, refers to something that is not there.
+    Undefined {
+        /// What is missing.
+        name: String,
+        /// What refers to it; nothing if it is the function that was called.
+        user: Option<String>,
+    },
+    /// The function, or one it reaches, was refused.
+    Refused {
+        /// The function that is missing.
+        function: String,
+        /// Why.
+        reason: String,
+    },
+    /// The function, or one it reaches, did not compile for another reason: a fault of the compiler or of the CLIF.
+    NotCompiled {
+        /// The function.
+        function: String,
+        /// Why.
+        reason: String,
+    },
+    /// Number or types of the arguments are not those of the signature.
+    Signature(String),
+    /// What was defined could not be linked.
+    Link(LinkError),
+    /// The thread stopped with a trap code.
+    Trap(TrapReport),
+    /// The hardware took a misaligned access as a fault.
+    Misaligned(Location),
+    /// More instructions than allowed.
+    Timeout {
+        /// The limit.
+        steps: u64,
+        /// Where the thread was.
+        at: Location,
+    },
+    /// The thread would never go on, or the simulator gave up.
+    Stopped {
+        /// Why.
+        reason: String,
+        /// Where the thread was.
+        at: Location,
+    },
+    /// A call by that many threads, on a device that has fewer, or by none.
+    Threads {
+        /// How many were asked for.
+        asked: usize,
+        /// How many there are.
+        available: usize,
+    },
+    /// Threads wait at barriers that nobody else can open.
+    Deadlock(Vec<StuckThread>),
+    /// In a call by several threads, what went wrong in one of them. Traps say so by themselves.
+    Thread {
+        /// Number of the thread.
+        thread: usize,
+        /// What went wrong.
+        error: Box<RunError>,
+    },
+    /// The function came back with a register changed that it has to preserve.
+    Clobbered {
+        /// The register.
+        register: Reg,
+    },
+}
+
+impl RunError {
+    /// The same, with the thread it came from.
+    pub(super) fn of_thread(self, thread: usize) -> RunError {
+        match self {
+            RunError::Trap(_) => self,
+            error => RunError::Thread {
+                thread,
+                error: Box::new(error),
+            },
+        }
+    }
+}
+
+/// A thread at a barrier that does not open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckThread {
+    /// Number of the thread.
+    pub thread: usize,
+    /// Id of the barrier.
+    pub barrier: u32,
+    /// Threads that have come to it.
+    pub arrived: u32,
+    /// Threads that have to come; 0 if it opened and left this thread behind, for another id with the same counter.
+    pub expected: u32,
+    /// Where the thread waits.
+    pub at: Location,
+}
+
+impl fmt::Display for StuckThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            thread,
+            barrier,
+            arrived,
+            expected,
+            at,
+        } = self;
+        write!(f, "thread {thread} waits{at} at barrier {barrier}")?;
+        match expected {
+            0 => f.write_str(", which opened for another id with the same counter"),
+            _ => write!(f, ", {arrived} of {expected} arrived"),
+        }
+    }
+}
+
+/// A place in compiled code, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// The function, without `%`.
+    pub function: Option<String>,
+    /// The CLIF instruction.
+    pub inst: Option<ir::Inst>,
+    /// Its source location.
+    pub srcloc: Option<SourceLoc>,
+}
+
+impl fmt::Display for Location {
+    /// With a space in front, if anything is known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(function) = &self.function {
+            write!(f, " in %{function}")?;
+        }
+        if let Some(inst) = self.inst {
+            write!(f, " at {inst}")?;
+        }
+        if let Some(loc) = self.srcloc {
+            write!(f, " @{loc}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A trap, with the place it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapReport {
+    /// The trap code.
+    pub code: Option<TrapCode>,
+    /// Number of the hardware thread.
+    pub thread: usize,
+    /// The function.
+    pub function: Option<String>,
+    /// The CLIF instruction.
+    pub inst: Option<ir::Inst>,
+    /// Its source location.
+    pub srcloc: Option<SourceLoc>,
+}
+
+impl TrapReport {
+    /// The place alone.
+    pub fn location(&self) -> Location {
+        Location {
+            function: self.function.clone(),
+            inst: self.inst,
+            srcloc: self.srcloc,
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchFunction(name) => write!(f, "there is no function %{name}"),
+            Self::Undefined { name, user: Some(user) } => {
+                write!(f, "%{name} is not defined, and %{user} refers to it")
+            }
+            Self::Undefined { name, user: None } => write!(f, "%{name} is not defined"),
+            Self::Refused { function, reason } => write!(f, "%{function} is refused: {reason}"),
+            Self::NotCompiled { function, reason } => write!(f, "%{function} did not compile: {reason}"),
+            Self::Signature(what) => f.write_str(what),
+            Self::Link(error) => error.fmt(f),
+            Self::Trap(report) => {
+                match report.code {
+                    Some(code) => write!(f, "trap: {code}")?,
+                    None => write!(f, "trap with an unknown code")?,
+                }
+                write!(f, "{} (thread {})", report.location(), report.thread)
+            }
+            Self::Misaligned(at) => write!(f, "misaligned access{at}"),
+            Self::Timeout { steps, at } => write!(f, "no result after {steps} instructions{at}"),
+            Self::Stopped { reason, at } => write!(f, "the simulator stopped{at}: {reason}"),
+            Self::Threads { asked, available } => {
+                write!(f, "{asked} threads were to make the call; the device has {available}")
+            }
+            Self::Deadlock(threads) => {
+                f.write_str("the threads wait for each other")?;
+                for thread in threads {
+                    write!(f, "; {thread}")?;
+                }
+                Ok(())
+            }
+            Self::Thread { thread, error } => write!(f, "thread {thread}: {error}"),
+            Self::Clobbered { register } => write!(f, "callee-saved register {register} was changed"),
+        }
+    }
+}
+
+impl From<LinkError> for RunError {
+    fn from(error: LinkError) -> Self {
+        Self::Link(error)
+    }
+}

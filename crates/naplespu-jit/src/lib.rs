@@ -1,0 +1,334 @@
+//! A module in Cranelift's sense whose functions run on the simulator.
+//!
+//! # Contract
+//!
+//! [`NpuModule`] implements [`cranelift_module::Module`]: what declares and defines functions and data for `cranelift-jit` or
+//! `cranelift-object` does so here too. On top of that it calls functions with typed arguments and results, reads and writes
+//! the memory of the device, and says of everything that goes wrong in a call where it was ([`RunError`]).
+//!
+//! A symbol is, in this order: a definition of the module; an address that the host gave ([`NpuModule::define_symbol`],
+//! [`NpuModule::set_symbol_lookup`]); a routine of the runtime; 0, if it is preemptible. Symbols may come in any order and even
+//! after calls: linking is incremental, an object never moves and memory keeps what was written. A call needs only the symbols
+//! that its function can reach; [`NpuModule::finalize_definitions`] insists on all of them.
+//!
+//! # Structure
+//!
+//! `layout` gives out addresses, `link` has the objects and the references between them, `call` runs the simulator, `threads` runs
+//! it on several hardware threads at once, `timed` with cycles, `module` is the trait, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
+
+#![deny(missing_docs)]
+
+mod call;
+mod error;
+mod layout;
+mod link;
+mod module;
+mod program;
+mod threads;
+mod timed;
+
+pub use call::host_types;
+pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
+use link::Names;
+pub use program::{Program, function_name};
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::entity::PrimaryMap;
+use cranelift_codegen::ir::Type;
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::Flags;
+use cranelift_module::{DataId, FuncId, FuncOrDataId, ModuleDeclarations};
+use cranelift_naplespu::CompiledCode;
+use cranelift_naplespu::Isa;
+use layout::{Layout, Purpose};
+use link::{Object, Target};
+use npu_sim::{Machine, Schedule};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use target_lexicon::{Architecture, Triple};
+
+/// Instructions a call may execute unless set otherwise.
+const STEP_LIMIT: u64 = 1_000_000_000;
+
+/// A function of the host that knows addresses of the device by name.
+pub type SymbolLookup = Box<dyn Fn(&str) -> Option<u32> + Send>;
+
+/// What became of a declaration.
+#[derive(Clone, Debug)]
+enum Definition {
+    /// Nothing yet.
+    None,
+    /// It did not compile.
+    Failed { refused: bool, reason: String },
+    /// An object of the module.
+    Object(usize),
+}
+
+/// Functions and data in the memory of a simulated device.
+pub struct NpuModule {
+    isa: Arc<Isa>,
+    stand_in: OwnedTargetIsa,
+    runtime_isa: Option<Isa>,
+    declarations: ModuleDeclarations,
+    /// One entry a declared function.
+    functions: PrimaryMap<FuncId, Definition>,
+    /// One entry a declared data object.
+    data: PrimaryMap<DataId, Definition>,
+    /// The routines of the runtime that something refers to.
+    runtime: HashMap<String, Definition>,
+    symbols: HashMap<String, u32>,
+    lookup: Option<SymbolLookup>,
+    layout: Layout,
+    objects: Vec<Object>,
+    /// Those that are code, by rising address.
+    code_objects: Vec<usize>,
+    /// References without a symbol so far: object and place in its list.
+    pending: Vec<(usize, usize)>,
+    /// Whether some of them may have got one.
+    dirty: bool,
+    /// Objects from which nothing is reached that is missing.
+    ready: HashSet<usize>,
+    machine: Machine,
+    step_limit: u64,
+    steps: u64,
+    schedule: Schedule,
+    timed: Option<timed::Timed>,
+}
+
+impl fmt::Debug for NpuModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NpuModule")
+            .field("isa", &self.isa)
+            .field("declarations", &self.declarations)
+            .field("objects", &self.objects.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The published target that is shown where an interface of Cranelift insists on one.
+fn stand_in(flags: &Flags) -> Result<OwnedTargetIsa, LinkError> {
+    let triple = Triple {
+        architecture: Architecture::Pulley32,
+        ..Triple::unknown()
+    };
+    let builder = cranelift_codegen::isa::lookup(triple).map_err(|error| LinkError::NoStandIn(error.to_string()))?;
+    let isa = builder.finish(flags.clone());
+    isa.map_err(|error| LinkError::NoStandIn(error.to_string()))
+}
+
+impl NpuModule {
+    /// An empty module for the target, on a device with the default configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::NoStandIn`] if `cranelift-codegen` comes without its target `pulley32`, which this crate's manifest excludes.
+    pub fn new(isa: Arc<Isa>) -> Result<Self, LinkError> {
+        Self::with_config(isa, npu_sim::Config::default())
+    }
+
+    /// An empty module for the target, on a device of this configuration.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::new`].
+    pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Result<Self, LinkError> {
+        let layout = Layout::new(isa.settings().scratchpad_bytes);
+        let mut module = Self {
+            stand_in: stand_in(isa.flags())?,
+            isa,
+            runtime_isa: None,
+            declarations: ModuleDeclarations::default(),
+            functions: PrimaryMap::new(),
+            data: PrimaryMap::new(),
+            runtime: HashMap::new(),
+            symbols: HashMap::new(),
+            lookup: None,
+            layout,
+            objects: Vec::new(),
+            code_objects: Vec::new(),
+            pending: Vec::new(),
+            dirty: false,
+            ready: HashSet::new(),
+            machine: Machine::new(config),
+            step_limit: STEP_LIMIT,
+            steps: 0,
+            schedule: Schedule::default(),
+            timed: None,
+        };
+        module.prepare_machine()?;
+        Ok(module)
+    }
+
+    /// The target that compiles: this crate's own. [`cranelift_module::Module::isa`] shows another one.
+    pub fn npu_isa(&self) -> &Arc<Isa> {
+        &self.isa
+    }
+
+    /// Gives a symbol an address of the device, chosen by the host. A definition of that name in the module comes first.
+    pub fn define_symbol(&mut self, name: impl Into<String>, address: u32) {
+        self.symbols.insert(name.into(), address);
+        self.changed();
+    }
+
+    /// Sets what is asked for the addresses of symbols that are neither defined nor given by [`NpuModule::define_symbol`].
+    pub fn set_symbol_lookup(&mut self, lookup: SymbolLookup) {
+        self.lookup = Some(lookup);
+        self.changed();
+    }
+
+    /// Links everything that was defined so far, with the routines of the runtime that it needs. Calls link by themselves, so
+    /// this is for those who want to know early.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::Undefined`] with all symbols that are referred to and not there, or what else is wrong. What does not
+    /// reach a missing symbol can be called nevertheless.
+    pub fn finalize_definitions(&mut self) -> Result<(), LinkError> {
+        self.link()?;
+        let missing = self.missing();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(LinkError::Undefined(missing))
+        }
+    }
+
+    fn object(&self, definition: Option<&Definition>) -> Option<&Object> {
+        match definition? {
+            Definition::Object(index) => self.objects.get(*index),
+            _ => None,
+        }
+    }
+
+    /// Code of a function that the module has compiled, as it was before linking.
+    pub fn code(&self, func: FuncId) -> Option<&CompiledCode> {
+        self.object(self.functions.get(func))?.code.as_ref()
+    }
+
+    /// Address of a function in the memory of the device, if it is known yet.
+    pub fn function_address(&self, func: FuncId) -> Option<u32> {
+        self.address_of(&Target::Func(func))
+    }
+
+    /// Address of a data object in the memory of the device, if it is known yet.
+    pub fn data_address(&self, data: DataId) -> Option<u32> {
+        self.address_of(&Target::Data(data))
+    }
+
+    /// Size of a data object that the module defines, in bytes.
+    pub fn data_size(&self, data: DataId) -> Option<u32> {
+        self.object(self.data.get(data)).map(|object| object.size)
+    }
+
+    /// Address of a function, data object or symbol of the host by name.
+    pub fn symbol_address(&self, name: &str) -> Option<u32> {
+        self.address_of(&Target::Name(name.to_owned()))
+    }
+
+    /// Makes room in the memory of the device that nothing else uses. It is zero and stays allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError`] if `align` is not a power of two or the memory is used up.
+    pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
+        self.layout.take(Purpose::Data, "allocate", size.into(), align.into())
+    }
+
+    /// Copies memory of the device, which is zero where nothing was written.
+    pub fn read_memory(&self, address: u32, bytes: &mut [u8]) {
+        self.machine.memory().read(address, bytes);
+    }
+
+    /// Writes memory of the device.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::MemoryFull`] if the simulation holds no more memory ([`npu_sim::Config::memory_limit`]).
+    pub fn write_memory(&mut self, address: u32, bytes: &[u8]) -> Result<(), LinkError> {
+        let written = self.machine.memory_mut().write(address, bytes);
+        written.map_err(|full| LinkError::MemoryFull(full.to_string()))
+    }
+
+    /// Reads a word of the device's memory.
+    pub fn read_word(&self, address: u32) -> u32 {
+        self.machine.memory().read_u32(address)
+    }
+
+    /// Writes a word of the device's memory.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::write_memory`].
+    pub fn write_word(&mut self, address: u32, word: u32) -> Result<(), LinkError> {
+        self.write_memory(address, &word.to_le_bytes())
+    }
+
+    /// Reads `count` words from the device's memory.
+    pub fn read_words(&self, address: u32, count: usize) -> Vec<u32> {
+        let mut bytes = vec![0; count.saturating_mul(4)];
+        self.read_memory(address, &mut bytes);
+        let (words, _) = bytes.as_chunks();
+        words.iter().map(|&word| u32::from_le_bytes(word)).collect()
+    }
+
+    /// Writes words to the device's memory.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::write_memory`].
+    pub fn write_words(&mut self, address: u32, words: &[u32]) -> Result<(), LinkError> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.write_memory(address, &bytes)
+    }
+
+    /// Reads a value of any type that a [`DataValue`] can have.
+    pub fn read_value(&self, address: u32, ty: Type) -> Option<DataValue> {
+        if !call::is_value_type(ty) {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        self.read_memory(address, bytes.get_mut(..ty.bytes() as usize)?);
+        Some(DataValue::read_from_slice_le(&bytes, ty))
+    }
+
+    /// Writes a value.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::write_memory`].
+    pub fn write_value(&mut self, address: u32, value: &DataValue) -> Result<(), LinkError> {
+        let mut bytes = [0; 16];
+        value.write_to_slice_le(&mut bytes);
+        let size = (value.ty().bytes() as usize).min(bytes.len());
+        self.write_memory(address, &bytes[..size])
+    }
+
+    /// The simulated cores, for what this type has no function for: scratchpad, console, control registers.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The simulated cores.
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    /// Limits the instructions of each call, by all its threads together: one thousand million unless set.
+    pub fn set_step_limit(&mut self, steps: u64) {
+        self.step_limit = steps;
+    }
+
+    /// Instructions executed by the last call, by all its threads together.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The function of this name, if it is declared.
+    pub fn function_by_name(&self, name: &str) -> Option<FuncId> {
+        match self.declarations.get_name(name)? {
+            FuncOrDataId::Func(id) => Some(id),
+            FuncOrDataId::Data(_) => None,
+        }
+    }
+}

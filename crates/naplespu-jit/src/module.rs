@@ -1,0 +1,318 @@
+//! The trait that makes [`NpuModule`] a module of Cranelift.
+
+use super::error::{DefineError, LinkError};
+use super::layout::Purpose;
+use super::link::{Contents, Link, Names, Target};
+use super::{Definition, NpuModule};
+use cranelift_codegen::Context;
+use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{ExternalName, Function, Signature};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig, TargetIsa};
+use cranelift_module::{
+    DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc, ModuleResult,
+};
+use cranelift_naplespu::CompileError;
+use cranelift_naplespu::intrinsics;
+use npu_mc::reloc::Reloc as RelocKind;
+use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
+
+/// The convention of functions that ask for none.
+const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
+
+impl Module for NpuModule {
+    /// Cranelift's `pulley32`, **not** the target that compiles: nothing outside of Cranelift's tree can be a [`TargetIsa`], and
+    /// of those that are published this one has the same width of pointers and order of bytes. It has the shared flags of the
+    /// real target. What the trait lets a module decide is this target's own: configuration for frontends, signatures,
+    /// contexts. For everything else see [`NpuModule::npu_isa`].
+    fn isa(&self) -> &dyn TargetIsa {
+        &*self.stand_in
+    }
+
+    fn declarations(&self) -> &ModuleDeclarations {
+        &self.declarations
+    }
+
+    fn target_config(&self) -> TargetFrontendConfig {
+        self.isa.frontend_config()
+    }
+
+    fn make_context(&self) -> Context {
+        let mut ctx = Context::new();
+        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
+        ctx
+    }
+
+    fn clear_context(&self, ctx: &mut Context) {
+        ctx.clear();
+        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
+    }
+
+    fn make_signature(&self) -> Signature {
+        Signature::new(DEFAULT_CONVENTION)
+    }
+
+    fn clear_signature(&self, sig: &mut Signature) {
+        sig.clear(DEFAULT_CONVENTION);
+    }
+
+    fn declare_function(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> ModuleResult<FuncId> {
+        let (id, _) = self.declarations.declare_function(name, linkage, signature)?;
+        self.note_function(id);
+        Ok(id)
+    }
+
+    fn declare_anonymous_function(&mut self, signature: &Signature) -> ModuleResult<FuncId> {
+        let id = self.declarations.declare_anonymous_function(signature)?;
+        self.note_function(id);
+        Ok(id)
+    }
+
+    fn declare_data(&mut self, name: &str, linkage: Linkage, writable: bool, tls: bool) -> ModuleResult<DataId> {
+        if tls {
+            return Err(LinkError::ThreadLocal(name.to_owned()).into());
+        }
+        let (id, _) = self.declarations.declare_data(name, linkage, writable, tls)?;
+        self.note_data(id);
+        Ok(id)
+    }
+
+    fn declare_anonymous_data(&mut self, writable: bool, tls: bool) -> ModuleResult<DataId> {
+        if tls {
+            return Err(LinkError::ThreadLocal("(anonymous)".to_owned()).into());
+        }
+        let id = self.declarations.declare_anonymous_data(writable, tls)?;
+        self.note_data(id);
+        Ok(id)
+    }
+
+    fn define_function_with_control_plane(
+        &mut self,
+        func: FuncId,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+    ) -> ModuleResult<()> {
+        Ok(self.compile(func, ctx, ctrl, Names::Ids)?)
+    }
+
+    /// Takes machine code as it is. `relocs` may be [`Reloc::Abs4`], the whole address in a word.
+    fn define_function_bytes(
+        &mut self,
+        func: FuncId,
+        alignment: u64,
+        bytes: &[u8],
+        relocs: &[ModuleReloc],
+    ) -> ModuleResult<()> {
+        let name = self.check_function(func)?;
+        let links = links(&name, relocs.iter().cloned())?;
+        let index = self.place(Contents {
+            name,
+            purpose: Purpose::Code,
+            align: Some(alignment),
+            bytes,
+            size: bytes.len() as u64,
+            links,
+        })?;
+        self.set_function(func, Definition::Object(index));
+        Ok(())
+    }
+
+    /// Places a data object. There is no memory protection, so an object that is not writable can be written all the same;
+    /// `used` means nothing without a file to link. An object whose `custom_section` is `scratchpad` is placed in the scratchpad, and its
+    /// address is one there; other sections mean nothing.
+    fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
+        let name = self.check_data(data)?;
+        let (bytes, size) = match &description.init {
+            Init::Uninitialized => return Err(LinkError::NoContents(name).into()),
+            Init::Zeros { size } => (&[][..], *size as u64),
+            Init::Bytes { contents } => (&contents[..], contents.len() as u64),
+        };
+        let purpose = match description.custom_section.as_deref() {
+            Some(SCRATCHPAD_SECTION) => Purpose::Scratchpad,
+            _ => Purpose::Data,
+        };
+        let relocs = description.all_relocs(Reloc::Abs4);
+        let links = links(&name, relocs)?;
+        let index = self.place(Contents {
+            name,
+            purpose,
+            align: description.align,
+            bytes,
+            size,
+            links,
+        })?;
+        if let Some(definition) = self.data.get_mut(data) {
+            *definition = Definition::Object(index);
+        }
+        Ok(())
+    }
+}
+
+/// References from relocations of a module.
+fn links(name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> Result<Vec<Link>, LinkError> {
+    relocs
+        .map(|reloc| {
+            if reloc.kind != Reloc::Abs4 {
+                return Err(LinkError::Relocation {
+                    name: name.to_owned(),
+                    kind: format!("{:?}", reloc.kind),
+                });
+            }
+            let (target, offset) = Target::of_module(&reloc.name);
+            Ok(Link {
+                offset: reloc.offset,
+                kind: RelocKind::Abs32,
+                target,
+                addend: reloc.addend.wrapping_add(offset.into()),
+            })
+        })
+        .collect()
+}
+
+impl NpuModule {
+    fn note_function(&mut self, id: FuncId) {
+        if !self.functions.is_valid(id) {
+            self.functions.push(Definition::None);
+        }
+        // A declaration may give a symbol that was only a name so far its linkage.
+        self.changed();
+    }
+
+    fn note_data(&mut self, id: DataId) {
+        if !self.data.is_valid(id) {
+            self.data.push(Definition::None);
+        }
+        self.changed();
+    }
+
+    /// The name of a function that can be defined now.
+    fn check_function(&self, func: FuncId) -> Result<String, DefineError> {
+        let Some(definition) = self.functions.get(func) else {
+            return Err(ModuleError::Undeclared(func.to_string()).into());
+        };
+        let declaration = self.declarations.get_function_decl(func);
+        check(
+            definition,
+            declaration.linkage,
+            declaration.linkage_name(func).into_owned(),
+        )
+    }
+
+    /// The name of a data object that can be defined now.
+    fn check_data(&self, data: DataId) -> Result<String, DefineError> {
+        let Some(definition) = self.data.get(data) else {
+            return Err(ModuleError::Undeclared(data.to_string()).into());
+        };
+        let declaration = self.declarations.get_data_decl(data);
+        check(
+            definition,
+            declaration.linkage,
+            declaration.linkage_name(data).into_owned(),
+        )
+    }
+
+    fn set_function(&mut self, func: FuncId, new: Definition) {
+        if let Some(definition) = self.functions.get_mut(func) {
+            *definition = new;
+        }
+    }
+
+    /// Compiles the function in the context, as [`Module::define_function_with_control_plane`] does, with the errors of this
+    /// crate. The module remembers a failure and tells those who call the function; it can be defined again.
+    ///
+    /// # Errors
+    ///
+    /// See [`DefineError`].
+    pub fn compile_function(
+        &mut self,
+        func: FuncId,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+    ) -> Result<(), DefineError> {
+        self.compile(func, ctx, ctrl, Names::Ids)
+    }
+
+    pub(crate) fn compile(
+        &mut self,
+        func: FuncId,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+        names: Names,
+    ) -> Result<(), DefineError> {
+        let name = self.check_function(func)?;
+        let declared = &self.declarations.get_function_decl(func).signature;
+        if *declared != ctx.func.signature {
+            let body = ctx.func.signature.clone();
+            return Err(ModuleError::IncompatibleSignature(name, declared.clone(), body).into());
+        }
+        if names == Names::Ids {
+            self.name_intrinsics(&mut ctx.func);
+        }
+        let code = match self.isa.compile(ctx, ctrl) {
+            Ok(code) => code,
+            Err(mut error) => {
+                if names == Names::Ids {
+                    name_refusals(&mut error, &name);
+                }
+                self.set_function(func, Definition::failed(&error));
+                self.changed();
+                return Err(error.into());
+            }
+        };
+        let own = Target::Func(func);
+        let link = |reloc: &cranelift_naplespu::code::Reloc| Link {
+            offset: reloc.offset,
+            kind: reloc.kind,
+            target: Target::of_code(&reloc.target, &own, &ctx.func.params, names),
+            addend: reloc.addend,
+        };
+        let links = code.relocs.iter().map(link).collect();
+        let index = self.place_code(name, code, links)?;
+        self.set_function(func, Definition::Object(index));
+        Ok(())
+    }
+
+    /// Intrinsics are known by their names, which calls of declared functions do not show.
+    fn name_intrinsics(&self, func: &mut Function) {
+        let names: Vec<_> = func
+            .dfg
+            .ext_funcs
+            .iter()
+            .filter_map(|(key, data)| {
+                let ExternalName::User(user) = data.name else {
+                    return None;
+                };
+                let user = func.params.user_named_funcs().get(user)?;
+                if user.namespace != 0 || user.index as usize >= self.functions.len() {
+                    return None;
+                }
+                let id = FuncId::from_u32(user.index);
+                let name = self.declarations.get_function_decl(id).name.as_deref()?;
+                intrinsics::is_reserved(name).then(|| (key, ExternalName::testcase(name)))
+            })
+            .collect();
+        for (key, name) in names {
+            func.dfg.ext_funcs[key].name = name;
+        }
+    }
+}
+
+/// Whether something can be defined; gives its name back.
+fn check(definition: &Definition, linkage: Linkage, name: String) -> Result<String, DefineError> {
+    if !linkage.is_definable() {
+        Err(ModuleError::InvalidImportDefinition(name).into())
+    } else if matches!(definition, Definition::Object(_)) {
+        Err(ModuleError::DuplicateDefinition(name).into())
+    } else {
+        Ok(name)
+    }
+}
+
+/// Functions of a module have numbers for names; people want those of the declarations.
+fn name_refusals(error: &mut CompileError, name: &str) {
+    if let CompileError::Unsupported(refusals) = error {
+        for refusal in refusals {
+            refusal.function = format!("%{name}");
+        }
+    }
+}

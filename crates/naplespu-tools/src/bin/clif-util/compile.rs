@@ -1,0 +1,199 @@
+//! `clif-util compile`: CLIF to machine code, and every form in between.
+
+use crate::{Outcome, Stop, input, output};
+use clap::ValueEnum;
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::{CompileError, Isa, StageRequest};
+use naplespu_reader::panics::caught;
+use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Compile CLIF files
+#[derive(clap::Args)]
+pub struct Args {
+    /// A CLIF file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    target: input::TargetArgs,
+
+    /// Disassemble with offsets, bytes, relocations and traps
+    #[arg(short = 'D', long)]
+    disassemble: bool,
+
+    /// What to print; assembly if neither this nor -D is given
+    #[arg(long, value_name = "FORM", value_delimiter = ',')]
+    emit: Vec<Form>,
+
+    /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// The forms of a function on its way through the compiler.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Form {
+    /// CLIF as it was read
+    Clif,
+    /// CLIF after optimization
+    Opt,
+    /// Machine instructions on virtual registers
+    Vcode,
+    /// Machine instructions with the registers that were chosen
+    Regalloc,
+    /// Assembly
+    Asm,
+    /// Machine code: hexadecimal words, or raw bytes with -o
+    Bytes,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Form::Clif => "clif",
+            Form::Opt => "opt",
+            Form::Vcode => "vcode",
+            Form::Regalloc => "regalloc",
+            Form::Asm => "asm",
+            Form::Bytes => "bytes",
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let mut forms = args.emit.clone();
+    forms.sort();
+    forms.dedup();
+    if forms.is_empty() && !args.disassemble {
+        forms.push(Form::Asm);
+    }
+    let raw = args.output.is_some() && forms == [Form::Bytes] && !args.disassemble;
+    let file = input::read_clif(&args.file)?;
+    let config = input::config_of(&file, &args.target.settings)?;
+    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    input::told(&file, &input::verify(&file, &config))?;
+
+    let mut out = Vec::new();
+    let mut faults = Vec::new();
+    for case in &file.functions {
+        match caught(|| compile(&isa, &case.func, &forms, args.disassemble, raw)) {
+            Ok(Ok((bytes, unresolved))) => {
+                if unresolved > 0 && forms.contains(&Form::Bytes) {
+                    output::complain(&format!(
+                        "warning: the bytes of {} have {unresolved} references that are not resolved; -D shows them\n",
+                        case.name
+                    ));
+                }
+                if !raw && file.functions.len() > 1 {
+                    let gap = if out.is_empty() { "" } else { "\n" };
+                    out.extend_from_slice(format!("{gap};; function {}\n", case.name).as_bytes());
+                }
+                out.extend_from_slice(&bytes);
+            }
+            Ok(Err(error)) => faults.extend(explain(&file, case, &error)),
+            Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
+        }
+    }
+    input::told(&file, &faults)?;
+    output::write(args.output.as_deref(), &out)
+}
+
+/// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.
+fn compile(
+    isa: &Isa,
+    func: &Function,
+    forms: &[Form],
+    disassemble: bool,
+    raw: bool,
+) -> Result<(Vec<u8>, usize), CompileError> {
+    let request = StageRequest {
+        optimized: forms.contains(&Form::Opt),
+        vcode: forms.contains(&Form::Vcode),
+        regalloc: forms.contains(&Form::Regalloc),
+    };
+    let mut ctx = Context::for_function(func.clone());
+    let code = isa.compile_with_stages(&mut ctx, &mut ControlPlane::default(), request)?;
+    let unresolved = code.relocs.len();
+    if raw {
+        return Ok((code.bytes, unresolved));
+    }
+    let params = Some(&ctx.func.params);
+    let mut text = String::new();
+    let several = forms.len() + usize::from(disassemble) > 1;
+    for &form in forms {
+        let stages = &code.stages;
+        let part = match form {
+            Form::Clif => func.display().to_string(),
+            Form::Opt => stages.optimized.clone().unwrap_or_default(),
+            Form::Vcode => stages.vcode.clone().unwrap_or_default(),
+            Form::Regalloc => stages.regalloc.clone().unwrap_or_default(),
+            Form::Asm => code.asm(params),
+            Form::Bytes => hex_words(&code.bytes),
+        };
+        section(&mut text, several, form.name(), &part);
+    }
+    if disassemble {
+        section(&mut text, several, "disassembly", &code.disassemble(params));
+    }
+    Ok((text.into_bytes(), unresolved))
+}
+
+fn section(text: &mut String, titled: bool, title: &str, part: &str) {
+    if titled {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, ";; {title}");
+    }
+    text.push_str(part);
+    if !part.is_empty() && !part.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+/// Little-endian words, one a line, as `disasm` and `sim` read them.
+fn hex_words(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for word in bytes.chunks(4) {
+        let value = word
+            .iter()
+            .rev()
+            .fold(0u32, |value, &byte| value << 8 | u32::from(byte));
+        let _ = writeln!(text, "{value:08x}");
+    }
+    text
+}
+
+/// Why a function was not compiled, at the lines of the file.
+pub fn explain(file: &ClifFile, case: &FunctionCase, error: &CompileError) -> Vec<Diagnostic> {
+    match error {
+        CompileError::Verifier(errors) => case.verifier_diagnostics(&file.source, errors),
+        CompileError::Unsupported(refusals) => refusals
+            .iter()
+            .map(|refusal| {
+                let line = match &refusal.inst {
+                    Some((inst, _)) => case.line_of((*inst).into()),
+                    None => case.line,
+                };
+                let mut fault = Diagnostic::new(
+                    format!("{} is not supported on naplespu", refusal.what),
+                    file.source.code_span(line),
+                    format!("in {}", case.name),
+                );
+                if let Some(help) = &refusal.help {
+                    fault = fault.note(help.clone());
+                }
+                fault
+            })
+            .collect(),
+        error => vec![input::at_function(
+            file,
+            case,
+            "the function does not compile",
+            error.to_string(),
+        )],
+    }
+}

@@ -1,0 +1,240 @@
+//! `clif-util disasm`: instruction words and compiled functions to assembly.
+
+use crate::{Outcome, Stop, input, output};
+use clap::ValueEnum;
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use naplespu_reader::panics::caught;
+use naplespu_reader::{Diagnostic, Source};
+use naplespu_tools::assembly::add_function;
+use npu_mc::asm::symbol_text;
+use npu_mc::disasm::{Input, Item, Row, Symbol, disassemble, source};
+use npu_sim::image::{Format, Image, ImageError};
+use std::path::PathBuf;
+
+/// Disassemble hexadecimal words, a flat binary, a memory image, or the code of a CLIF file
+#[derive(clap::Args)]
+pub struct Args {
+    /// A file; `-` is standard input; a file named `.clif` is compiled first
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// What the file is
+    #[arg(long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
+    format: FormatArg,
+
+    /// Address of the first word
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
+    base: u32,
+
+    /// Names of addresses: a line for each, with a hexadecimal address, a letter for what it is (`T` code, `D`, `B` or `R` data;
+    /// not needed) and the name
+    #[arg(long, value_name = "FILE")]
+    symbols: Option<PathBuf>,
+
+    /// Only the assembly, which `asm` assembles to the same bytes
+    #[arg(long)]
+    plain: bool,
+}
+
+/// Formats of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Guess: text of one of the other formats, else a flat binary
+    Auto,
+    /// Little-endian words as they stand in memory
+    Flat,
+    /// Hexadecimal 32-bit words as text; `@` and an address moves on
+    Hex,
+    /// `_mem.hex`: 64 bytes a line, last byte first
+    Mem,
+    /// `_mem_standalone.hex`: address and 64 bytes a line
+    Standalone,
+}
+
+impl FormatArg {
+    /// The format, guessed if need be.
+    pub fn of(self, bytes: &[u8]) -> Format {
+        match self {
+            FormatArg::Auto => Format::detect(bytes),
+            FormatArg::Flat => Format::Flat,
+            FormatArg::Hex => Format::HexWords,
+            FormatArg::Mem => Format::Mem,
+            FormatArg::Standalone => Format::MemStandalone,
+        }
+    }
+}
+
+/// An unsigned number of 32 bits, hexadecimal with `0x`.
+pub fn parse_address(text: &str) -> Result<u32, String> {
+    let digits = text.replace('_', "");
+    let parsed = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hex) if hex.starts_with(['+', '-']) => None,
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    };
+    parsed.ok_or_else(|| format!("`{text}` is no address from 0 to 0xffffffff"))
+}
+
+/// Reads an image. Its faults are told.
+pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<(Format, Image), Stop> {
+    let (name, bytes) = input::read(path)?;
+    let format = format.of(&bytes);
+    let image = Image::parse(format, &bytes, base).map_err(|errors: Vec<ImageError>| {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let source = naplespu_reader::Source::new(name, text);
+        let faults: Vec<_> = errors
+            .into_iter()
+            .map(|error| {
+                let line = source.line_span(error.line as usize);
+                let start = (line.start + (error.column as usize).saturating_sub(1)).min(line.end);
+                let rest = &source.text.as_bytes()[start..line.end];
+                let stop = rest.iter().position(|b| b.is_ascii_whitespace() || *b == b',');
+                let end = start + stop.unwrap_or(rest.len());
+                naplespu_reader::Diagnostic::new(error.message, start..end, "here")
+            })
+            .collect();
+        output::complain(&source.render(&faults));
+        Stop::Told
+    })?;
+    Ok((format, image))
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let is_clif = args.file.extension().is_some_and(|e| e == "clif");
+    let mut odd = 0;
+    let mut input = if is_clif {
+        compiled(args)?
+    } else {
+        let (format, image) = read_image(&args.file, args.format, args.base)?;
+        let size: usize = image.segments.iter().map(|s| s.bytes.len()).sum();
+        if format == Format::Flat {
+            odd = size % 4;
+        }
+        Input {
+            segments: image.segments.into_iter().map(|s| (s.address, s.bytes)).collect(),
+            ..Input::default()
+        }
+    };
+    if let Some(path) = &args.symbols {
+        input.symbols.extend(read_symbols(path)?);
+    }
+    let rows = disassemble(&input);
+    let text = if args.plain {
+        source(&rows)
+    } else {
+        rows.iter().map(line).collect()
+    };
+    output::print(text.as_bytes())?;
+    if odd != 0 {
+        let name = args.file.display();
+        return Err(Stop::Fault(format!(
+            "{name}: {odd} bytes behind the last whole word: instructions are 4 bytes long"
+        )));
+    }
+    Ok(())
+}
+
+fn line(row: &Row) -> String {
+    let address = row.address;
+    match &row.item {
+        Item::Gap => String::new(),
+        Item::Label(name) => format!("{}:\n", symbol_text(name)),
+        Item::Bytes(bytes, text) => match <[u8; 4]>::try_from(bytes.as_slice()).map(u32::from_le_bytes) {
+            Ok(word) => format!("{address:08x}: {word:08x}  {text}\n"),
+            Err(_) => format!("{address:08x}:           {text}\n"),
+        },
+    }
+}
+
+/// The functions of a CLIF file one after the other, with their names and the references between them.
+fn compiled(args: &Args) -> Result<Input, Stop> {
+    let file = input::read_clif(&args.file)?;
+    let config = input::config_of(&file, &[])?;
+    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    input::told(&file, &input::verify(&file, &config))?;
+    let mut input = Input::default();
+    let mut faults = Vec::new();
+    let mut address = args.base;
+    for case in &file.functions {
+        let mut ctx = Context::for_function(case.func.clone());
+        let code = match caught(|| isa.compile(&mut ctx, &mut ControlPlane::default())) {
+            Ok(Ok(code)) => code,
+            Ok(Err(error)) => {
+                faults.extend(crate::compile::explain(&file, case, &error));
+                continue;
+            }
+            Err(panic) => {
+                faults.push(input::panicked(&file, case, "the compiler panicked", &panic));
+                continue;
+            }
+        };
+        add_function(&mut input, &case.func, &code, address);
+        address = address.wrapping_add(code.bytes.len() as u32);
+    }
+    input::told(&file, &faults)?;
+    Ok(input)
+}
+
+/// Reads the names of addresses. Faults are told.
+fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
+    let (name, bytes) = input::read(path)?;
+    let source = Source::new(name, String::from_utf8_lossy(&bytes).into_owned());
+    let mut symbols = Vec::new();
+    let mut faults = Vec::new();
+    let mut start = 0;
+    for line in source.text.split_inclusive('\n') {
+        let text = line.trim();
+        let span = start + (line.len() - line.trim_start().len())..start + line.trim_end().len();
+        start += line.len();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        match symbol_line(text) {
+            Ok(symbol) => symbols.extend(symbol),
+            Err(why) => faults.push(
+                Diagnostic::new(why, span, "expected `ADDRESS LETTER NAME`").note("for example `00000400 T main`"),
+            ),
+        }
+    }
+    if faults.is_empty() {
+        return Ok(symbols);
+    }
+    output::complain(&source.render(&faults));
+    Err(Stop::Told)
+}
+
+/// A line of a file of symbols; nothing for a number that is no address.
+fn symbol_line(text: &str) -> Result<Option<Symbol>, String> {
+    let (address, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let digits = address.strip_prefix("0x").unwrap_or(address);
+    let parsed = match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        true => u32::from_str_radix(digits, 16).ok(),
+        false => None,
+    };
+    let address = parsed.ok_or_else(|| format!("`{address}` is no hexadecimal address of 32 bits"))?;
+    let rest = rest.trim_start();
+    let (letter, name) = match rest.split_once(char::is_whitespace) {
+        Some((letter, name)) if letter.len() == 1 => (letter, name.trim_start()),
+        _ => ("T", rest),
+    };
+    let name = match name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\\\"", "\"").replace("\\\\", "\\"),
+        None => name.to_owned(),
+    };
+    if name.is_empty() || name.contains(char::is_control) {
+        return Err("a symbol has no name".to_owned());
+    }
+    let data = match letter.to_ascii_uppercase().as_str() {
+        "T" | "W" => false,
+        "D" | "B" | "R" => true,
+        "A" | "U" => return Ok(None),
+        _ => {
+            return Err(format!(
+                "`{letter}` says nothing of a symbol: `T` is code, `D`, `B` and `R` are data"
+            ));
+        }
+    };
+    Ok(Some(Symbol { name, address, data }))
+}

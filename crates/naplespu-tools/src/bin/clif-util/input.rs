@@ -1,0 +1,119 @@
+//! Input files, and settings given on the command line.
+
+use crate::Stop;
+use cranelift_naplespu::isa::Triple;
+use naplespu_reader::config::{FileConfigs, TARGET};
+use naplespu_reader::panics::{Panic, PanicIn, caught};
+use naplespu_reader::{ClifFile, Config, Diagnostic, ForcedTarget, FunctionCase};
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+/// The name of standard input in messages.
+const STDIN: &str = "<stdin>";
+
+/// Settings of the compiler.
+#[derive(clap::Args)]
+pub struct TargetArgs {
+    /// The target.
+    #[arg(long, default_value = TARGET, value_name = "TRIPLE", value_parser = parse_triple)]
+    target: Triple,
+
+    /// A setting of Cranelift or of the target, for example `opt_level=speed`; wins over `set` lines of the file.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    pub settings: Vec<String>,
+}
+
+fn parse_triple(text: &str) -> Result<Triple, String> {
+    text.parse()
+        .map_err(|e: cranelift_naplespu::isa::TripleError| e.to_string())
+}
+
+/// Checks a setting, so that a wrong one is a fault of the command line.
+pub fn parse_setting(text: &str) -> Result<String, String> {
+    Config::new()
+        .set(text)
+        .map_err(|e| format!("{e}; `clif-util isa` lists all settings"))?;
+    Ok(text.to_owned())
+}
+
+/// The bytes of a file, or of standard input for `-`, and its name in messages.
+pub fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .map_err(|e| Stop::Fault(format!("{STDIN}: {e}")))?;
+        return Ok((STDIN.to_owned(), bytes));
+    }
+    let name = path.display().to_string();
+    let bytes = fs::read(path).map_err(|e| Stop::Fault(format!("{name}: {e}")))?;
+    Ok((name, bytes))
+}
+
+/// A CLIF file without faults. Faults are told.
+pub fn read_clif(path: &Path) -> Result<ClifFile, Stop> {
+    let (name, bytes) = read(path)?;
+    let file = ClifFile::parse(&name, &bytes);
+    told(&file, &file.faults)?;
+    Ok(file)
+}
+
+/// The configuration for a file: its first `target` line with the `set` lines before it, if there is one for this target, and the
+/// command line.
+pub fn config_of(file: &ClifFile, settings: &[String]) -> Result<Config, Stop> {
+    let mut faults = Vec::new();
+    let configs = FileConfigs::read(&file.header, None, settings, &mut faults);
+    if configs.foreign {
+        // The command line names this target, whatever the file is for.
+        faults.clear();
+        let forced = ForcedTarget::default();
+        let configs = FileConfigs::read(&file.header, Some(&forced), settings, &mut faults);
+        told(file, &faults)?;
+        return Ok(configs.list.into_iter().next().unwrap_or_default());
+    }
+    told(file, &faults)?;
+    Ok(configs.list.into_iter().next().unwrap_or_default())
+}
+
+/// Faults of a file on standard error; an error if there are any.
+pub fn told(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
+    if faults.is_empty() {
+        return Ok(());
+    }
+    crate::output::complain(&file.source.render(faults));
+    Err(match faults.iter().any(|fault| fault.panic.is_some()) {
+        true => Stop::Panicked,
+        false => Stop::Told,
+    })
+}
+
+/// What the verifier has to say about all functions, at the lines of the file.
+pub fn verify(file: &ClifFile, config: &Config) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    for case in &file.functions {
+        let result = caught(|| {
+            let flags = config.flags().map_err(|e| e.to_string())?;
+            Ok::<_, String>(cranelift_naplespu::optimize::verify_function(&case.func, &flags).err())
+        });
+        match result {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(errors))) => faults.extend(case.verifier_diagnostics(&file.source, &errors)),
+            Ok(Err(why)) => faults.push(at_function(file, case, "the verifier gave up", why)),
+            Err(panic) => faults.push(panicked(file, case, "the verifier panicked", &panic)),
+        }
+    }
+    faults
+}
+
+/// A panic while working on a function.
+pub fn panicked(file: &ClifFile, case: &FunctionCase, message: &str, panic: &Panic) -> Diagnostic {
+    let span = file.source.code_span(case.line);
+    Diagnostic::new(message, span, format!("in {}", case.name)).panicked(PanicIn::Target, panic)
+}
+
+/// A fault of a whole function.
+pub fn at_function(file: &ClifFile, case: &FunctionCase, message: &str, why: String) -> Diagnostic {
+    let span = file.source.code_span(case.line);
+    Diagnostic::new(message, span, format!("in {}", case.name)).note(why)
+}

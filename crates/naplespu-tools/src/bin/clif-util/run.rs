@@ -1,0 +1,151 @@
+//! `clif-util run`: run lines, compiled and simulated.
+
+use crate::run_lines::{self, worse};
+use crate::{Outcome, Stop, input, output};
+use naplespu_filetests::file::call_simulated_threads;
+use naplespu_filetests::lines::RunLines;
+use naplespu_filetests::outcome::Finding;
+use naplespu_filetests::{Options, Summary, Verdict};
+use naplespu_jit::{DefineError, Program};
+use naplespu_reader::panics::caught;
+use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS, TimingConfig};
+use std::path::PathBuf;
+
+/// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
+#[derive(clap::Args)]
+pub struct Args {
+    /// CLIF files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    target: input::TargetArgs,
+
+    /// Tell each line with the number of instructions it executed
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Hardware threads that call the function of a line, all at once and with the same arguments; each has a stack of its own,
+    /// and all have to come to the same results
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
+    threads: u16,
+
+    /// Instructions of a thread's turn, when there are several threads
+    #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..))]
+    quantum: u32,
+
+    /// Let the turns be random: which thread goes next, and for how long, up to the quantum
+    #[arg(long, value_name = "SEED")]
+    random_turns: Option<u64>,
+
+    /// Tell what each line took in cycles, and why
+    #[arg(long)]
+    timing: bool,
+
+    /// Cycles that each memory transaction takes beyond the fastest, for --timing
+    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
+    memdelay: u32,
+
+    /// Instructions that a line may execute, by all threads together
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
+    max_steps: u64,
+}
+
+/// Most threads of a device.
+const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    run_lines::in_files(&args.files, |path, summary| run_file(args, path, summary))
+}
+
+fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outcome {
+    let file = input::read_clif(path)?;
+    let config = input::config_of(&file, &args.target.settings)?;
+    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    input::told(&file, &input::verify(&file, &config))?;
+    let mut faults = Vec::new();
+    let mut lines = RunLines::collect(&file, false, &mut faults);
+    input::told(&file, &faults)?;
+
+    let threads = usize::from(args.threads);
+    let mut program = Program::with_config(
+        isa,
+        npu_sim::Config {
+            cores: threads.div_ceil(THREADS),
+            ..npu_sim::Config::default()
+        },
+    );
+    program.set_step_limit(args.max_steps);
+    program.set_timing(args.timing.then_some(TimingConfig {
+        memory_delay: args.memdelay,
+    }));
+    let module = program.module().map_err(|e| Stop::Fault(e.to_string()))?;
+    module.set_schedule(match args.random_turns {
+        Some(seed) => Schedule::random(seed, args.quantum),
+        None => Schedule::round_robin(args.quantum),
+    });
+    for case in &file.functions {
+        match caught(|| match program.define(&case.func) {
+            Ok(()) => Vec::new(),
+            Err(DefineError::Compile(error)) => crate::compile::explain(&file, case, &error),
+            Err(error) => vec![input::at_function(
+                &file,
+                case,
+                "the function cannot be loaded",
+                error.to_string(),
+            )],
+        }) {
+            Ok(list) => faults.extend(list),
+            Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
+        }
+    }
+    let loaded = input::told(&file, &faults);
+    let mut findings = vec![Finding::default(); file.functions.len()];
+    let mut failures = Vec::new();
+    let mut steps = Vec::new();
+    let mut reports = Vec::new();
+    lines.execute(
+        &file,
+        &config.to_string(),
+        &mut findings,
+        &mut failures,
+        |case, values| {
+            let result = call_simulated_threads(&mut program, case, values, threads);
+            steps.push(program.steps());
+            reports.extend(program.timing_report());
+            result
+        },
+    );
+    let outcomes = lines.outcomes(&file);
+    let mut text = String::new();
+    for (number, line) in outcomes.iter().enumerate() {
+        summary.lines.add(line.verdict);
+        for printed in &line.printed {
+            text += &format!("{printed}\n");
+        }
+        if line.verdict == Verdict::Refused {
+            text += &format!(
+                "{}:{}: refused: {}: {}\n",
+                file.source.name, line.line, line.text, line.reason
+            );
+        } else if args.verbose {
+            // Lines that do not parse call nothing.
+            let steps = steps.get(number).filter(|_| steps.len() == outcomes.len());
+            let steps = steps.map_or(String::new(), |n| format!(" ({n} instructions)"));
+            text += &format!(
+                "{}:{}: {}: {}{steps}\n",
+                file.source.name, line.line, line.verdict, line.text
+            );
+        }
+        // Lines that do not parse call nothing.
+        if let Some(report) = reports.get(number).filter(|_| reports.len() == outcomes.len()) {
+            text += &format!("{}:{}: timing: {}\n", file.source.name, line.line, line.text);
+            for line in report.to_string().lines() {
+                text += &format!("  {line}\n");
+            }
+        }
+    }
+    output::print(text.as_bytes())?;
+    worse(loaded, input::told(&file, &failures))
+}

@@ -1,0 +1,40 @@
+//! What `run` and `interpret` share: all files one after the other, and the line that sums them up.
+
+use crate::{Outcome, Stop, output};
+use naplespu_filetests::Summary;
+use std::path::{Path, PathBuf};
+
+/// Runs every file and tells how many run lines passed. A bad file does not keep the others from running.
+pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary) -> Outcome) -> Outcome {
+    let mut summary = Summary::default();
+    let mut sum = Ok(());
+    for path in files {
+        match run_file(path, &mut summary) {
+            outcome @ (Ok(()) | Err(Stop::Told | Stop::Panicked)) => sum = worse(sum, outcome),
+            Err(stop) => return Err(stop),
+        }
+    }
+    let lines = summary.lines;
+    let text = format!(
+        "run lines: {} passed, {} failed, {} refused\n",
+        lines.passed, lines.failed, lines.refused
+    );
+    if sum.is_ok() && lines.passed + lines.failed + lines.refused == 0 {
+        output::complain("note: nothing was checked: there are no run lines\n");
+    }
+    output::print(text.as_bytes())?;
+    if lines.failed == 0 && lines.refused == 0 {
+        sum
+    } else {
+        worse(sum, Err(Stop::Told))
+    }
+}
+
+/// Of two results the worse one: a panic counts more than another fault.
+pub fn worse(a: Outcome, b: Outcome) -> Outcome {
+    match (a, b) {
+        (panicked @ Err(Stop::Panicked), _) | (_, panicked @ Err(Stop::Panicked)) => panicked,
+        (Ok(()), other) => other,
+        (fault, _) => fault,
+    }
+}

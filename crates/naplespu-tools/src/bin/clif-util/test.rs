@@ -1,0 +1,153 @@
+//! `clif-util test`: filetests.
+
+use crate::{Outcome, Stop, output};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use naplespu_filetests::{Options, Summary, Verdict, runner};
+use naplespu_reader::ForcedTarget;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a run has to take before it shows its progress.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Run filetests
+///
+/// CRANELIFT_TEST_BLESS=1 in the environment rewrites the expectations of `precise-output` tests.
+#[derive(clap::Args)]
+pub struct Args {
+    /// CLIF files, or folders with such files at any depth
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Tell the result of every file and of every function that is not passed
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Number of threads [default: one for each processor]
+    #[arg(short = 'j', long = "jobs", value_name = "N", value_parser = at_least_one)]
+    jobs: Option<NonZeroUsize>,
+
+    /// Replace the `target` lines of all files: a target, and settings for it
+    #[arg(long, value_name = "\"TARGET [NAME=VALUE ...]\"", value_parser = ForcedTarget::parse)]
+    force_target: Option<ForcedTarget>,
+
+    /// A setting that wins over those of the files
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
+    settings: Vec<String>,
+
+    /// Write one line a function to this file: file, name, result, reason, separated by tabs
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Instructions that a run line may execute
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
+    max_steps: u64,
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a number from 1 on is expected".to_owned())
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let files =
+        runner::find(&args.paths).map_err(|(path, error)| Stop::Fault(format!("{}: {error}", path.display())))?;
+    let options = Options {
+        forced: args.force_target.clone(),
+        settings: args.settings.clone(),
+        bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
+        max_steps: args.max_steps,
+    };
+    let threads = args
+        .jobs
+        .or_else(|| std::thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get);
+    let mut progress = Progress::new(files.len());
+    let mut summary = Summary::default();
+    let mut printed = Ok(());
+    let bar = progress.handle();
+    let outcomes = runner::test_files(
+        &files,
+        &options,
+        threads,
+        |outcome, _| {
+            summary.add(outcome);
+            let text = describe(outcome, args.verbose);
+            if !text.is_empty() && printed.is_ok() {
+                printed = bar.suspend(|| output::print(text.as_bytes()));
+            }
+        },
+        |done| progress.tick(done),
+    )?;
+    bar.finish_and_clear();
+    printed?;
+    if let Some(path) = &args.report {
+        output::write(Some(path), runner::report(&outcomes).as_bytes())?;
+    }
+    output::print(format!("{summary}\n").as_bytes())?;
+    match summary {
+        Summary { panics: 1.., .. } => Err(Stop::Panicked),
+        summary if summary.is_good() => Ok(()),
+        _ => Err(Stop::Told),
+    }
+}
+
+/// What there is to say about a file.
+fn describe(outcome: &naplespu_filetests::FileOutcome, verbose: bool) -> String {
+    let mut text = String::new();
+    let name = &outcome.source.name;
+    // Writing to a string does not fail.
+    if verbose || outcome.verdict == Verdict::Failed {
+        let _ = writeln!(text, "{}: {name}", outcome.verdict);
+    }
+    if verbose {
+        let of_note = outcome.functions.iter().filter(|f| f.verdict != Verdict::Passed);
+        for function in of_note {
+            let reason = function.reason.lines().next().unwrap_or_default();
+            let _ = writeln!(text, "  {}: {}: {reason}", function.verdict, function.name);
+        }
+    }
+    for printed in outcome.lines.iter().flat_map(|l| &l.printed) {
+        let _ = writeln!(text, "{printed}");
+    }
+    if outcome.rewritten.is_some() {
+        let _ = writeln!(text, "rewritten: {name}");
+    }
+    text + &outcome.render()
+}
+
+/// A progress bar that stays away from short runs and from files.
+struct Progress {
+    bar: ProgressBar,
+    start: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    fn new(files: usize) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} files {eta}") {
+            bar.set_style(style);
+        }
+        Progress {
+            bar,
+            start: Instant::now(),
+            shown: !std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn handle(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    fn tick(&mut self, done: usize) {
+        if !self.shown && self.start.elapsed() > PATIENCE {
+            self.shown = true;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_position(done as u64);
+    }
+}
