@@ -1,6 +1,6 @@
 //===- NaplesPUIntrinsics.td - calls that the compiler answers itself ---------===//
 //
-// A call to one of these names is no call: it becomes an instruction or a short sequence. Names, types and meaning are those of
+// A call to one of these names is not a call: it becomes an instruction or a short sequence. Names, types and meaning are those of
 // the C compiler's builtins (isa-abi.md 6.10): `i32x16` stands for <16 x i32>, `f32x16` for <16 x float>, i32 for pointers.
 //
 //===----------------------------------------------------------------------===//
@@ -11,7 +11,7 @@ class IntrinsicKind<string summary> {
 }
 def Operation      : IntrinsicKind<"`Instruction` on the arguments, in their order.">;
 def LaneBits       : IntrinsicKind<"`Instruction`, of whose result the bits of the lanes count.">;
-def Compare        : IntrinsicKind<"A compare of lanes by `Condition`, a bit a lane.">;
+def Compare        : IntrinsicKind<"A compare of lanes by `Condition`, one bit per lane.">;
 def BlockLoad      : IntrinsicKind<"A load of a vector.">;
 def BlockStore     : IntrinsicKind<"A store of a vector.">;
 def Gather         : IntrinsicKind<"A load of a word a lane, from the address in the lane.">;
@@ -91,7 +91,7 @@ def : IntrinsicOp<"raw_shr", SRLSSS_32, "i32", "i32 i32", "A shift to the right;
 //===----------------------------------------------------------------------===//
 
 class IntrinsicCompare<string name, string condition, string type>
-    : Intrinsic<name, Compare, "i32", type#" "#type, "A bit a lane: whether the first is `"#condition#"` the second."> {
+    : Intrinsic<name, Compare, "i32", type#" "#type, "One bit per lane: whether the first is `"#condition#"` the second."> {
   let Condition = condition;
 }
 
@@ -100,10 +100,10 @@ foreach cc = ["eq", "ne", "sgt", "sge", "slt", "sle", "ugt", "uge", "ult", "ule"
 foreach cc = ["eq", "ne", "gt", "ge", "lt", "le"] in
   def : IntrinsicCompare<"mask_cmpf32_"#cc, cc, "f32x16">;
 
-def : Intrinsic<"createmaskv16i32", LaneBits, "i32", "i32x16", "A bit a lane, its lowest one."> {
+def : Intrinsic<"createmaskv16i32", LaneBits, "i32", "i32x16", "One bit per lane, its lowest one."> {
   let Instruction = "CREATEMASK_32";
 }
-def : Intrinsic<"read_mask_reg", ReadMask, "i32", "", "The mask, a bit a lane.">;
+def : Intrinsic<"read_mask_reg", ReadMask, "i32", "", "The mask, one bit per lane.">;
 def : Intrinsic<"write_mask_reg", WriteMask, "", "i32", "Sets the mask; bits above the sixteenth are cut off.">;
 def : Intrinsic<"write_mask_regv16i32", WriteMaskLanes, "", "i32x16", "Sets the mask from the lowest bit of each lane.">;
 foreach t = ["i32", "f32"] in
@@ -176,5 +176,5 @@ class Reads<string name, ControlRegister register, string summary> : Intrinsic<n
 def : Reads<"thread_id", CR_THREAD_ID, "Number of the thread in its core.">;
 def : Reads<"core_id", CR_CORE_ID, "Number of the core in its tile.">;
 def : Reads<"tile_id", CR_TILE_ID, "Number of the tile.">;
-def : Reads<"thread_count", CR_THREADS, "Threads a core.">;
+def : Reads<"thread_count", CR_THREADS, "Threads per core.">;
 def : Intrinsic<"cycles", ReadCycles, "i64", "", "Cycles since reset.">;

@@ -38,10 +38,10 @@ def SettingStrictFloat : BoolSetting<"strict_float", false,
     "IEEE 754 floats through the runtime instead of the float unit's arithmetic">;
 
 def SettingThreads : NumberSetting<"threads", 1, THREADS_PER_CORE.Value, THREADS_PER_CORE.Value,
-    "hardware threads a core">;
+    "hardware threads per core">;
 
 def SettingScratchpadBytes : NumberSetting<"scratchpad_bytes", 1, SCRATCHPAD_SIZE.Value, SCRATCHPAD_SIZE.Value,
-    "bytes of scratchpad memory a core">;
+    "bytes of scratchpad memory per core">;
 
 def SettingHasFpu : BoolSetting<"has_fpu", true, "the core has a float unit">;
 

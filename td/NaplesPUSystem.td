@@ -27,7 +27,7 @@ def IO_BASE         : MemoryMapConstant<0xFF000000, "First address of I/O space.
 def IO_LAST         : MemoryMapConstant<0xFFFFFF00, "Last address of I/O space.">;
 def CONSOLE_DATA    : MemoryMapConstant<0xFF000000, "A word written here is a character on the console.">;
 def CONSOLE_STATUS  : MemoryMapConstant<0xFF000004, "Bit 0: a character can be read.">;
-def END_LINE        : MemoryMapConstant<0xFFFFFFC0, "A flush of this line tells the host that a thread ended.">;
+def END_LINE        : MemoryMapConstant<0xFFFFFFC0, "A flush of this line reports to the host that a thread ended.">;
 
 //===----------------------------------------------------------------------===//
 // Hardware configuration
@@ -37,12 +37,12 @@ class HardwareConstant<int value, string summary> : Constant<value> {
   let Summary = summary;
 }
 
-def THREADS_PER_CORE : HardwareConstant<8, "Hardware threads a core.">;
+def THREADS_PER_CORE : HardwareConstant<8, "Hardware threads per core.">;
 def LANES            : HardwareConstant<16, "Lanes of a vector register.">;
 def CACHE_LINE       : HardwareConstant<64, "Bytes of a cache line.">;
 def DCACHE_SETS      : HardwareConstant<32, "Sets of the data cache of a core.">;
 def DCACHE_WAYS      : HardwareConstant<4, "Ways of the data cache of a core.">;
-def SCRATCHPAD_SIZE  : HardwareConstant<0x10000, "Bytes of scratchpad memory a core.">;
+def SCRATCHPAD_SIZE  : HardwareConstant<0x10000, "Bytes of scratchpad memory per core.">;
 def BARRIER_IDS      : HardwareConstant<512, "Barrier ids; what is above is cut off.">;
 def BARRIER_COUNTERS : HardwareConstant<32, "Barriers that a sync master counts, by the low bits of the id; the others name its tile.">;
 def BARRIER_THREADS  : HardwareConstant<128, "Most participants of a barrier.">;
@@ -118,7 +118,7 @@ def controlRegisterByName : SearchIndex {
 def CR_TILE_ID         : ControlRegister<0, "tile_id", "r", "Number of the tile.">;
 def CR_CORE_ID         : ControlRegister<1, "core_id", "r", "Number of the core in its tile.">;
 def CR_THREAD_ID       : ControlRegister<2, "thread_id", "r", "Number of the thread in its core.">;
-def CR_GLOBAL_ID       : ControlRegister<3, "global_id", "r", "Core number times the threads a core, plus thread number; the tile is lost.">;
+def CR_GLOBAL_ID       : ControlRegister<3, "global_id", "r", "Core number times the threads per core, plus thread number; the tile is lost.">;
 def CR_CYCLES_LOW      : ControlRegister<4, "cycles_low", "r", "Cycles since reset, bits 31:0.">;
 def CR_CYCLES_HIGH     : ControlRegister<5, "cycles_high", "r", "Cycles since reset, bits 63:32.">;
 def CR_THREAD_ENABLE   : ControlRegister<6, "thread_enable", "r", "Threads that can fetch now, a bit each.">;
@@ -129,7 +129,7 @@ def CR_TRAP_REASON     : ControlRegister<10, "trap_reason", "r", "Reason of the 
 def CR_THREAD_STATUS   : ControlRegister<11, "thread_status", "rw", "Status of the thread, low 3 bits.">;
 def CR_ARGC            : ControlRegister<12, "argc", "rw", "Number of arguments; shared by the core.">;
 def CR_ARGV            : ControlRegister<13, "argv", "rw", "Address of the arguments, then of the result; shared by the core.">;
-def CR_THREADS         : ControlRegister<14, "threads", "r", "Number of threads a core.">;
+def CR_THREADS         : ControlRegister<14, "threads", "r", "Number of threads per core.">;
 def CR_BLOCKED_CYCLES  : ControlRegister<15, "blocked_cycles", "r", "Cycles this thread waited for memory.">;
 def CR_KERNEL_CYCLES   : ControlRegister<16, "kernel_cycles", "r", "Cycles with a thread running or at a barrier.">;
 def CR_CPU_CONTROL     : ControlRegister<17, "cpu_control", "r", "Bit 31: write-through; the host writes it.">;
