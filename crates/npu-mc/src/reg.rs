@@ -34,6 +34,11 @@ macro_rules! register_file {
                 }
             }
 
+            /// The register of a 6-bit field of an instruction, where every number names one; higher bits are dropped.
+            pub const fn of_field(bits: u8) -> Self {
+                Self(bits % Self::COUNT)
+            }
+
             /// The number in the 6-bit register fields of an instruction.
             pub const fn number(self) -> u8 {
                 self.0

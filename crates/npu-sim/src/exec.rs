@@ -6,12 +6,15 @@
 //! Where the hardware leaves a result undefined, the model takes the value that a two-state simulation of it gives where that
 //! is known, else 0, and reports a [`Hazard`].
 
-use crate::alu::{self, Class};
+use crate::alu::{self, Operation};
 use crate::barrier::{COUNT_MASK, ID_MASK};
 use crate::cache::Caches;
 use crate::findings::{Findings, Hazard};
+use crate::mem_op::{
+    Extension, Load, Move, Store, access_size, alignment, is_double, is_store, is_vector_access, moves,
+};
 use crate::memory::{Memory, MemoryFull};
-use crate::operands::{is_store, is_vector_access, scalar_name};
+use crate::operands::scalar_name;
 use crate::shared::{Console, Shared, control_id, is_io};
 use crate::thread::{LANES, Lanes, PC, RA, RM, Thread};
 use npu_mc::machine::{self, TrapReason};
@@ -20,6 +23,9 @@ use npu_mc::{Reg, SReg, VReg};
 
 /// Bytes of a cache line; no access leaves the line it starts in.
 const LINE: u32 = machine::CACHE_LINE;
+
+/// Bytes of a scalar register or a lane.
+const LANE_SIZE: u32 = size_of::<u32>() as u32;
 
 /// Where a memory access went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,14 +250,16 @@ impl Env<'_> {
                 ..
             } => {
                 let address = self.scalar(base).wrapping_add(offset as u32);
-                if shared {
-                    self.scratchpad(op, reg, address)
-                } else if is_io(address) {
-                    self.io(op, reg, address)
-                } else if is_store(op) {
-                    self.store(op, reg, address)
-                } else {
-                    self.load(op, reg, address)
+                let kind = MemOp::from_code(op);
+                if !shared && is_io(address) {
+                    return self.io(op, kind, reg, address);
+                }
+                match (kind.map(|kind| (kind, moves(kind))), shared) {
+                    (None, _) => self.undefined_access(op, reg, shared),
+                    (Some((kind, Move::Load(load))), false) => self.load(kind, load, reg, address),
+                    (Some((kind, Move::Store(store))), false) => self.store(kind, store, reg, address),
+                    (Some((kind, Move::Load(load))), true) => self.scratchpad_load(kind, load, reg, address),
+                    (Some((kind, Move::Store(store))), true) => self.scratchpad_store(kind, store, reg, address),
                 }
             }
             RawInst::Ctr { op, reg0, reg1 } => self.control(op, reg0, reg1),
@@ -325,7 +333,7 @@ impl Env<'_> {
             Some(JbaOp::Jmp | JbaOp::Jmpsr | JbaOp::Jret | JbaOp::Jeret) => Flow::Jump(a),
             Some(JbaOp::Beqz) => taken(a == 0, self.pc.wrapping_add(b)),
             Some(JbaOp::Bnez) => taken(a != 0, self.pc.wrapping_add(b)),
-            _ => Flow::Next,
+            Some(JbaOp::Jsys) | None => Flow::Next,
         }
     }
 
@@ -334,48 +342,52 @@ impl Env<'_> {
             return self.undefined_operation(code, dst, dst_v);
         };
         let vector = a.is_vector() || b.is_vector();
-        match alu::class(op) {
-            Class::Lanes => {
-                let lanes = per_lane(&a, &b, |a, b| alu::lane(op, a, b));
+        match alu::operation(op) {
+            Operation::Unary(f) => {
+                let lanes = per_lane(&a, &b, |a, _| f(a));
                 self.write(dst, dst_v, &lanes);
             }
-            Class::Float => {
+            Operation::Binary(f) => {
+                let lanes = per_lane(&a, &b, f);
+                self.write(dst, dst_v, &lanes);
+            }
+            Operation::FloatUnary(f) => {
+                // `ftoi` has no 64-bit form of its own.
                 let lanes = if long && op != AluOp::Ftoi {
                     self.long_form(code);
                     Lanes::default()
                 } else {
-                    per_lane(&a, &b, |a, b| alu::lane(op, a, b))
+                    per_lane(&a, &b, |a, _| f(a))
                 };
-                if !dst_v && vector && self.thread.mask & 1 == 0 {
-                    self.report(Hazard::StaleFloat, || {
-                        format!(
-                            "{} gets an earlier result of the float unit: lane 0 is off",
-                            scalar_name(dst)
-                        )
-                    });
-                    self.write_scalar(dst, 0, 0);
-                } else {
-                    self.write(dst, dst_v, &lanes);
-                }
+                self.write_float(dst, dst_v, &lanes, vector);
             }
-            Class::Compare => {
-                let result = if vector {
-                    lane_bits(&a, &b, op)
+            Operation::FloatBinary(f) => {
+                let lanes = if long {
+                    self.long_form(code);
+                    Lanes::default()
                 } else {
-                    u32::from(alu::compare(op, a.lane(0), b.lane(0)))
+                    per_lane(&a, &b, f)
+                };
+                self.write_float(dst, dst_v, &lanes, vector);
+            }
+            Operation::Compare(f) => {
+                let result = if vector {
+                    lane_bits(&a, &b, f)
+                } else {
+                    u32::from(f(a.lane(0), b.lane(0)))
                 };
                 self.write_set(code, dst, dst_v, result);
                 if vector && !dst_v {
                     self.thread.watch.mark_upper_half(dst);
                 }
             }
-            Class::FloatCompare => {
+            Operation::FloatCompare(f) => {
                 let result = if long {
                     self.long_form(code);
                     0
                 } else if a.is_vector() {
-                    lane_bits(&a, &b, op)
-                } else if alu::compare(op, a.lane(0), b.lane(0)) {
+                    lane_bits(&a, &b, f)
+                } else if f(a.lane(0), b.lane(0)) {
                     0xffff
                 } else {
                     0
@@ -384,25 +396,40 @@ impl Env<'_> {
                 lanes.0[0] = result;
                 self.write(dst, dst_v, &lanes);
             }
-            Class::Shuffle => {
+            Operation::Shuffle => {
                 let lanes = Lanes(std::array::from_fn(|k| a.lane(b.lane(k) as usize)));
                 let above = (0..LANES).any(|k| b.lane(k) >= LANES as u32);
                 self.lane_index(above);
                 self.write(dst, dst_v, &lanes);
             }
-            Class::GetLane => {
+            Operation::GetLane => {
                 let index = b.lane(0);
                 self.lane_index(index >= LANES as u32);
                 self.write(dst, dst_v, &Lanes::splat(a.lane(index as usize)));
             }
-            Class::Mask => {
+            Operation::Mask => {
                 let result = (0..LANES).fold(0, |set, k| set | (a.lane(k) & 1) << k);
                 self.write_set(code, dst, dst_v, result);
             }
-            Class::NoUnit => self.thread.watch.stick(dst, dst_v),
-            Class::Hang => return Flow::Hang(HangReason::MissingUnit { op: code }),
+            Operation::NoUnit => self.thread.watch.stick(dst, dst_v),
+            Operation::Hang => return Flow::Hang(HangReason::MissingUnit { op: code }),
         }
         Flow::Next
+    }
+
+    /// Writes a result of the float unit. A scalar one of an operation on vectors is missing if lane 0 is off.
+    fn write_float(&mut self, dst: u8, dst_v: bool, lanes: &Lanes, vector: bool) {
+        if !dst_v && vector && self.thread.mask & 1 == 0 {
+            self.report(Hazard::StaleFloat, || {
+                format!(
+                    "{} gets an earlier result of the float unit: lane 0 is off",
+                    scalar_name(dst)
+                )
+            });
+            self.write_scalar(dst, 0, 0);
+        } else {
+            self.write(dst, dst_v, lanes);
+        }
     }
 
     /// R opcodes without a name: 26 to 31 give 0, the others go to float units that were not built.
@@ -449,7 +476,7 @@ impl Env<'_> {
             Some(MviOp::Movei) => (imm, u32::MAX),
             Some(MviOp::Moveil) => (imm, 0x0000_ffff),
             Some(MviOp::Moveih) => (imm << 16, 0xffff_0000),
-            _ => return,
+            None => return,
         };
         if dst_v {
             let old = *self.thread.v(dst);
@@ -497,7 +524,12 @@ impl Env<'_> {
         let cannot_slip = match next {
             RawInst::Undefined => true,
             RawInst::Mem { shared, .. } => !shared,
-            _ => false,
+            RawInst::Rr { .. }
+            | RawInst::Ri { .. }
+            | RawInst::Mvi { .. }
+            | RawInst::Ctr { .. }
+            | RawInst::Jba { .. }
+            | RawInst::Jra { .. } => false,
         };
         if !cannot_slip {
             self.report(Hazard::ImpreciseTrap, || {
@@ -508,37 +540,31 @@ impl Env<'_> {
     }
 
     /// A load from main memory.
-    fn load(&mut self, op: u8, reg: u8, address: u32) -> Flow {
-        let Some(kind) = MemOp::from_code(op) else {
-            self.undefined_access(op);
-            self.write_scalar(reg, 0, 0);
-            return Flow::Next;
-        };
-        let size = access_size(kind);
-        self.access(address, size, is_vector_access(op), false, Space::Main);
+    fn load(&mut self, kind: MemOp, load: Load, reg: u8, address: u32) -> Flow {
+        let vector = matches!(load, Load::Vector(_));
+        self.access(address, access_size(kind), vector, false, Space::Main);
         let misaligned = !address.is_multiple_of(alignment(kind));
-        match kind {
-            MemOp::LoadV16i8
-            | MemOp::LoadV16u8
-            | MemOp::LoadV16i16
-            | MemOp::LoadV16u16
-            | MemOp::LoadV16i32
-            | MemOp::LoadV16u32
-            | MemOp::LoadV8i64 => {
+        match load {
+            Load::Vector(extension) => {
                 // Every lane takes the low bytes of its own word of the line: the packed forms have a stride of 4.
                 let line: [u8; LINE as usize] = match self.read(address) {
                     Ok(line) => line,
                     Err(full) => return Flow::MemoryFull(full),
                 };
-                let lanes = Lanes(std::array::from_fn(|k| extend(kind, word_of(&line[4 * k..4 * k + 4]))));
+                let lanes = Lanes(std::array::from_fn(|k| {
+                    extension.apply(word_of(&line[4 * k..4 * k + 4]))
+                }));
                 self.write_vector(reg, &lanes, lanes.0[0]);
             }
-            _ => {
+            Load::Scalar(_) | Load::Gather => {
                 let word = match self.read(address) {
                     Ok(bytes) => u32::from_le_bytes(bytes),
                     Err(full) => return Flow::MemoryFull(full),
                 };
-                let value = scalar_of(kind, word, address);
+                let value = match load {
+                    Load::Scalar(extension) => scalar_of(kind, extension, word, address),
+                    Load::Vector(_) | Load::Gather => 0,
+                };
                 self.write_scalar(reg, value, value);
             }
         }
@@ -546,16 +572,15 @@ impl Env<'_> {
     }
 
     /// A store to main memory. The lane mask plays no part.
-    fn store(&mut self, op: u8, reg: u8, address: u32) -> Flow {
-        let Some(kind) = MemOp::from_code(op) else {
-            self.undefined_access(op);
+    fn store(&mut self, kind: MemOp, store: Store, reg: u8, address: u32) -> Flow {
+        if is_double(kind) {
             return Flow::Next;
-        };
+        }
         let size = access_size(kind);
         let misaligned = !address.is_multiple_of(alignment(kind));
         let mut bytes = [0; LINE as usize];
-        let length = match kind {
-            MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
+        let length = match store {
+            Store::Vector => {
                 let lanes = self.thread.v(reg);
                 let size = size as usize;
                 for (place, value) in bytes.chunks_exact_mut(size).zip(lanes.0) {
@@ -563,13 +588,12 @@ impl Env<'_> {
                 }
                 size * LANES
             }
-            MemOp::Store64 | MemOp::StoreV8i64 => return Flow::Next,
-            _ => {
+            Store::Scalar | Store::Splat => {
                 bytes[..4].copy_from_slice(&self.scalar(reg).to_le_bytes());
                 size as usize
             }
         };
-        self.access(address, size, is_vector_access(op), true, Space::Main);
+        self.access(address, size, store == Store::Vector, true, Space::Main);
         let written = if misaligned {
             // The byte at address p takes byte p mod length of the register; nothing is written past the end of the line.
             let start = address as usize % length;
@@ -584,90 +608,120 @@ impl Env<'_> {
         self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
-    fn undefined_access(&mut self, op: u8) {
+    /// A number that is no operation: a load gives 0, and never arrives from the scratchpad.
+    fn undefined_access(&mut self, op: u8, reg: u8, shared: bool) -> Flow {
         self.report(Hazard::UndefinedOperation, || {
             format!("memory operation {op} does not exist")
         });
+        match (is_store(op), shared) {
+            (true, _) => {}
+            (false, true) => self.thread.watch.stick(reg, false),
+            (false, false) => self.write_scalar(reg, 0, 0),
+        }
+        Flow::Next
     }
 
     /// The I/O space: `store32` writes, every other opcode reads, byte stores included.
-    fn io(&mut self, op: u8, reg: u8, address: u32) -> Flow {
+    fn io(&mut self, op: u8, kind: Option<MemOp>, reg: u8, address: u32) -> Flow {
         if self.shared.io_blocked {
             return Flow::Hang(HangReason::BlockedIo);
         }
-        let kind = MemOp::from_code(op);
-        let size = kind.map_or(4, access_size);
+        let size = kind.map_or(LANE_SIZE, access_size);
         let misaligned = kind.is_some_and(|kind| !address.is_multiple_of(alignment(kind)));
-        let vector = is_vector_access(op);
-        self.access(address, size, vector, is_store(op), Space::Io);
+        self.access(address, size, is_vector_access(op), is_store(op), Space::Io);
         if kind == Some(MemOp::Store32) {
             let value = self.scalar(reg);
             self.shared.io_blocked = !self.console.write(address, value);
         } else {
             let word = self.console.read(address);
-            match kind {
-                _ if is_store(op) => {}
-                Some(kind) if vector => {
+            match kind.map(|kind| (kind, moves(kind))) {
+                Some((_, Move::Load(Load::Vector(extension)))) => {
                     let mut lanes = Lanes::default();
-                    lanes.0[0] = extend(kind, word);
+                    lanes.0[0] = extension.apply(word);
                     self.write_vector(reg, &lanes, lanes.0[0]);
                 }
-                Some(kind) => {
-                    let value = scalar_of(kind, word, address);
+                Some((kind, Move::Load(Load::Scalar(extension)))) => {
+                    let value = scalar_of(kind, extension, word, address);
                     self.write_scalar(reg, value, value);
                 }
+                Some((_, Move::Load(Load::Gather))) => self.write_scalar(reg, 0, 0),
+                Some((_, Move::Store(Store::Scalar | Store::Vector | Store::Splat))) => {}
+                None if is_store(op) => {}
                 None => self.write_scalar(reg, 0, 0),
             }
         }
         self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
-    /// Scratchpad loads and stores: lane *i* of a vector is at the address plus 4 *i*, and the mask counts for stores too.
-    fn scratchpad(&mut self, op: u8, reg: u8, address: u32) -> Flow {
-        let vector = is_vector_access(op);
-        let Some(kind) = MemOp::from_code(op) else {
-            self.undefined_access(op);
-            if !is_store(op) {
-                self.thread.watch.stick(reg, false);
-            }
-            return Flow::Next;
-        };
-        let size = access_size(kind).min(4);
-        let wide = matches!(
-            kind,
-            MemOp::Load64 | MemOp::LoadV8i64 | MemOp::Store64 | MemOp::StoreV8i64
-        );
-        if wide {
+    /// What loads and stores of the scratchpad have in common: the access is noted, with whether it is misaligned, unless it never
+    /// completes.
+    fn scratchpad_access(
+        &mut self,
+        kind: MemOp,
+        address: u32,
+        vector: bool,
+        store: bool,
+        checked: bool,
+    ) -> Option<bool> {
+        if checked && is_double(kind) {
             self.report(Hazard::UndefinedOperation, || {
-                format!("memory operation {op} is undefined in the scratchpad")
+                format!("memory operation {} is undefined in the scratchpad", kind as u8)
             });
         }
         if vector && self.thread.mask == 0 {
             self.report(Hazard::EmptyMask, || {
                 "a scratchpad vector access with an empty mask never completes".to_owned()
             });
-            if is_store(op) {
-                self.thread.watch.stick_store();
-            } else {
-                self.thread.watch.stick(reg, true);
-            }
-            return Flow::Next;
+            return None;
         }
-        self.access(address, size, vector, is_store(op), Space::Scratchpad);
-        let misaligned = !wide && !is_gather(kind) && !address.is_multiple_of(size);
+        let size = access_size(kind).min(LANE_SIZE);
+        self.access(address, size, vector, store, Space::Scratchpad);
+        Some(checked && !is_double(kind) && !address.is_multiple_of(size))
+    }
+
+    /// Scratchpad loads: lane *i* of a vector is at the address plus 4 *i*.
+    fn scratchpad_load(&mut self, kind: MemOp, load: Load, reg: u8, address: u32) -> Flow {
+        let vector = matches!(load, Load::Vector(_));
+        let Some(misaligned) = self.scratchpad_access(kind, address, vector, false, load != Load::Gather) else {
+            self.thread.watch.stick(reg, true);
+            return Flow::Next;
+        };
+        match load {
+            Load::Gather => self.write_scalar(reg, 0, 0),
+            Load::Vector(extension) => {
+                let lanes = Lanes(std::array::from_fn(|k| {
+                    let at = address.wrapping_add(4 * k as u32);
+                    self.scratchpad_read(kind, extension, at, misaligned)
+                }));
+                self.write_vector(reg, &lanes, lanes.0[0]);
+            }
+            Load::Scalar(extension) => {
+                let value = self.scratchpad_read(kind, extension, address, misaligned);
+                self.write_scalar(reg, value, value);
+            }
+        }
+        self.finish(misaligned, TrapReason::ScratchpadMisaligned)
+    }
+
+    /// Scratchpad stores: lane *i* of a vector goes to the address plus 4 *i*, and the mask counts.
+    fn scratchpad_store(&mut self, kind: MemOp, store: Store, reg: u8, address: u32) -> Flow {
+        let vector = store == Store::Vector;
+        let Some(misaligned) = self.scratchpad_access(kind, address, vector, true, true) else {
+            self.thread.watch.stick_store();
+            return Flow::Next;
+        };
         // A misaligned access moves the whole word that contains the address.
-        let unit = if misaligned { 4 } else { size };
+        let unit = if misaligned { LANE_SIZE } else { access_size(kind) };
         let mask = self.thread.mask;
-        match kind {
-            _ if is_gather(kind) => self.write_scalar(reg, 0, 0),
-            MemOp::Store64 | MemOp::StoreV8i64 => {}
-            MemOp::Stores8 | MemOp::Stores16 | MemOp::Stores32 => {
+        match store {
+            _ if is_double(kind) => {}
+            Store::Splat => {
                 let value = self.scalar(reg);
                 for lane in 0..LANES as u32 {
                     self.scratchpad_write(address.wrapping_add(4 * lane), unit, value);
                 }
             }
-            MemOp::StoreV16i8 | MemOp::StoreV16i16 | MemOp::StoreV16i32 => {
+            Store::Vector => {
                 let lanes = *self.thread.v(reg);
                 for (lane, value) in (0..).zip(lanes.0) {
                     if mask >> lane & 1 != 0 {
@@ -675,31 +729,20 @@ impl Env<'_> {
                     }
                 }
             }
-            _ if is_store(op) => {
+            Store::Scalar => {
                 let value = self.scalar(reg);
                 self.scratchpad_write(address, unit, value);
-            }
-            _ if vector => {
-                let lanes = Lanes(std::array::from_fn(|k| {
-                    let at = address.wrapping_add(4 * k as u32);
-                    self.scratchpad_read(kind, at, misaligned)
-                }));
-                self.write_vector(reg, &lanes, lanes.0[0]);
-            }
-            _ => {
-                let value = self.scratchpad_read(kind, address, misaligned);
-                self.write_scalar(reg, value, value);
             }
         }
         self.finish(misaligned, TrapReason::ScratchpadMisaligned)
     }
 
-    fn scratchpad_read(&self, kind: MemOp, address: u32, misaligned: bool) -> u32 {
+    fn scratchpad_read(&self, kind: MemOp, extension: Extension, address: u32, misaligned: bool) -> u32 {
         let word = u32::from_le_bytes(self.shared.scratchpad_load(address));
         if misaligned {
-            extend(kind, word)
+            extension.apply(word)
         } else {
-            scalar_of(kind, word, address)
+            scalar_of(kind, extension, word, address)
         }
     }
 
@@ -762,7 +805,7 @@ impl Env<'_> {
                 }
                 self.finish(!address.is_multiple_of(2), TrapReason::MemoryMisaligned)
             }
-            _ => Flow::Next,
+            Some(CtrOp::BarrierThread) | None => Flow::Next,
         }
     }
 
@@ -799,7 +842,7 @@ impl Env<'_> {
             Some(JbaOp::Jret) => Flow::Jump(self.scalar(RA)),
             Some(JbaOp::Beqz) if value == 0 => Flow::Jump(target),
             Some(JbaOp::Bnez) if value != 0 => Flow::Jump(target),
-            _ => Flow::Next,
+            Some(JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jsys) | None => Flow::Next,
         }
     }
 
@@ -818,7 +861,7 @@ impl Env<'_> {
                 });
                 Flow::Next
             }
-            _ => Flow::Next,
+            Some(JraOp::Jsys) | None => Flow::Next,
         }
     }
 }
@@ -831,52 +874,17 @@ fn per_lane(a: &Source, b: &Source, f: impl Fn(u32, u32) -> u32) -> Lanes {
 }
 
 /// Compares all lanes, whatever the mask.
-fn lane_bits(a: &Source, b: &Source, op: AluOp) -> u32 {
-    (0..LANES).fold(0, |set, k| set | u32::from(alu::compare(op, a.lane(k), b.lane(k))) << k)
+fn lane_bits(a: &Source, b: &Source, holds: fn(u32, u32) -> bool) -> u32 {
+    (0..LANES).fold(0, |set, k| set | u32::from(holds(a.lane(k), b.lane(k))) << k)
 }
 
 fn word_of(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }
 
-/// Bytes of a scalar or a lane.
-fn access_size(kind: MemOp) -> u32 {
-    u32::from(kind.info().access_bytes)
-}
-
-/// Alignment that is checked in main memory.
-fn alignment(kind: MemOp) -> u32 {
-    u32::from(kind.info().alignment).max(1)
-}
-
-fn is_gather(kind: MemOp) -> bool {
-    matches!(
-        kind,
-        MemOp::LoadgI8
-            | MemOp::LoadgI16
-            | MemOp::LoadgI32
-            | MemOp::LoadgI64
-            | MemOp::LoadgU8
-            | MemOp::LoadgU16
-            | MemOp::LoadgU32
-    )
-}
-
-/// Low bytes of a word, extended as the load wants.
-fn extend(kind: MemOp, word: u32) -> u32 {
-    match kind {
-        MemOp::Load32S8 | MemOp::LoadV16i8 => word as i8 as u32,
-        MemOp::Load32S16 | MemOp::LoadV16i16 => word as i16 as u32,
-        MemOp::Load32U8 | MemOp::LoadV16u8 => word & 0xff,
-        MemOp::Load32U16 | MemOp::LoadV16u16 => word & 0xffff,
-        _ if is_gather(kind) => 0,
-        _ => word,
-    }
-}
-
 /// The part of the aligned word at `address` that a scalar load wants; address bits below the size are ignored.
-fn scalar_of(kind: MemOp, word: u32, address: u32) -> u32 {
-    let size = access_size(kind).min(4);
+fn scalar_of(kind: MemOp, extension: Extension, word: u32, address: u32) -> u32 {
+    let size = access_size(kind).min(LANE_SIZE);
     let shift = 8 * (address & 3 & !(size - 1));
-    extend(kind, word >> shift)
+    extension.apply(word >> shift)
 }

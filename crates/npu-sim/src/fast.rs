@@ -3,7 +3,7 @@
 //! Invariant: an operation that is not done completely here is not begun here. [`Exit::Slow`] leaves registers, memory and PC
 //! as they were before it, and [`crate::exec`] does it.
 
-use crate::alu;
+use crate::alu::{self, Operation, operations};
 use crate::cache::Caches;
 use crate::hazard::word_bit;
 use crate::memory::{Memory, PAGE_SIZE};
@@ -65,19 +65,29 @@ fn each(a: &Lanes, b: &Lanes, f: impl Fn(u32, u32) -> u32) -> Lanes {
     Lanes(std::array::from_fn(|k| f(a.0[k], b.0[k])))
 }
 
-/// One vector operation; the match is outside the loop over lanes so that each loop is compiled for vectors of the host.
+/// One vector operation into `out`, if it is one by lanes; the match is outside the loop over lanes so that each loop is compiled
+/// for vectors of the host.
 #[inline(never)]
-fn vector(op: u8, a: &Lanes, b: &Lanes) -> Lanes {
-    macro_rules! select {
-        ($($name:ident)*) => {
-            match AluOp::from_code(op) {
-                $(Some(AluOp::$name) => each(a, b, |a, b| alu::lane(AluOp::$name, a, b)),)*
-                _ => Lanes::default(),
+fn vector(op: u8, a: &Lanes, b: &Lanes, out: &mut Lanes) -> Option<()> {
+    macro_rules! by_lane {
+        ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+            match AluOp::from_code(op)? {
+                $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
+                    Operation::Unary(f) | Operation::FloatUnary(f) => *out = each(a, b, |a, _| f(a)),
+                    Operation::Binary(f) | Operation::FloatBinary(f) => *out = each(a, b, f),
+                    Operation::Compare(_)
+                    | Operation::FloatCompare(_)
+                    | Operation::Shuffle
+                    | Operation::GetLane
+                    | Operation::Mask
+                    | Operation::NoUnit
+                    | Operation::Hang => return None,
+                },)*
             }
         };
     }
-    select!(Not Or And Xor Add Sub Mull Mulhs Mulhu Ashr Shr Shl Clz Ctz Move Sext8 Sext16 Sext32
-        Fadd Fsub Fmul Fdiv Itof Ftoi)
+    operations!(by_lane);
+    Some(())
 }
 
 /// Where loads and stores go. Addresses are multiples of `N`.
@@ -189,43 +199,27 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 thread.scalars[usize::from(op.d)] = value;
             }};
         }
-        macro_rules! binary {
-            ($name:ident) => {
-                set!(alu::lane(AluOp::$name, a!(), b!()))
-            };
-        }
-        macro_rules! compare {
-            ($name:ident) => {
-                set!(u32::from(alu::compare(AluOp::$name, a!(), b!())))
-            };
-        }
-        macro_rules! binary_immediate {
-            ($name:ident) => {
-                set!(alu::lane(AluOp::$name, a!(), op.imm as u32))
-            };
-        }
-        macro_rules! compare_immediate {
-            ($name:ident) => {
-                set!(u32::from(alu::compare(AluOp::$name, a!(), op.imm as u32)))
-            };
-        }
-        macro_rules! unary {
-            ($name:ident) => {
-                set!(alu::lane(AluOp::$name, a!(), 0))
-            };
-        }
         // The result can be lost to a taken branch directly behind it.
         macro_rules! long {
             () => {
                 thread.watch.last_long = pc!()
             };
         }
-        macro_rules! float {
-            ($form:ident, $name:ident) => {{
+        // An operation of the R format on scalars.
+        macro_rules! operate {
+            ($name:ident, $b:expr) => {{
                 if const { is_slow(AluOp::$name) } {
                     long!();
                 }
-                $form!($name)
+                match const { alu::operation(AluOp::$name) } {
+                    Operation::Unary(f) | Operation::FloatUnary(f) => set!(f(a!())),
+                    Operation::Binary(f) | Operation::FloatBinary(f) => set!(f(a!(), $b)),
+                    Operation::Compare(f) => set!(u32::from(f(a!(), $b))),
+                    Operation::FloatCompare(f) => set!(if f(a!(), $b) { 0xffff } else { 0 }),
+                    Operation::Shuffle | Operation::GetLane | Operation::Mask | Operation::NoUnit | Operation::Hang => {
+                        leave!(Exit::Slow)
+                    }
+                }
             }};
         }
         // The words of an aligned access as a set.
@@ -281,6 +275,19 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 &thread.vectors[usize::from(op.$field & 63)]
             };
         }
+        macro_rules! by_lane {
+            ($operation:expr, $a:expr, $b:expr) => {{
+                let operation = $operation;
+                let mut lanes = Lanes::default();
+                if vector(operation, $a, $b, &mut lanes).is_none() {
+                    leave!(Exit::Slow);
+                }
+                if is_long(operation) {
+                    long!();
+                }
+                vector_result!(lanes);
+            }};
+        }
         // Goes on at another page.
         macro_rules! far {
             ($target:expr) => {{
@@ -317,194 +324,122 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 continue;
             }};
         }
-        match op.kind {
-            Kind::Slow => leave!(Exit::Slow),
-            Kind::Break => leave!(Exit::Break),
-            Kind::PageEnd => {
-                far!(base.wrapping_add(PAGE_SIZE));
-                continue;
-            }
-            Kind::Nop => {
-                if thread.watch.last_long.wrapping_add(4) == pc!() {
-                    thread.watch.last_long = pc!();
+        macro_rules! dispatch {
+            ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+                match op.kind {
+                    $(
+                        Kind::$name => operate!($name, b!()),
+                        Kind::$immediate => operate!($name, op.imm as u32),
+                    )*
+                    Kind::Slow => leave!(Exit::Slow),
+                    Kind::Break => leave!(Exit::Break),
+                    Kind::PageEnd => {
+                        far!(base.wrapping_add(PAGE_SIZE));
+                        continue;
+                    }
+                    Kind::Nop => {
+                        if thread.watch.last_long.wrapping_add(4) == pc!() {
+                            thread.watch.last_long = pc!();
+                        }
+                    }
+                    Kind::AddPc => set!(pc!().wrapping_add(op.imm as u32)),
+                    Kind::Movei => set!(op.imm as u32),
+                    Kind::Moveil => {
+                        let old = thread.scalars[usize::from(op.d)];
+                        set!((old & 0xffff_0000) | op.imm as u32);
+                    }
+                    Kind::Moveih => {
+                        let old = thread.scalars[usize::from(op.d)];
+                        set!((old & 0x0000_ffff) | (op.imm as u32) << 16);
+                    }
+                    Kind::MoveMask => {
+                        let value = a!();
+                        set!(value);
+                        thread.mask = value as u16;
+                    }
+                    Kind::MoveiMask => {
+                        set!(op.imm as u32);
+                        thread.mask = op.imm as u16;
+                    }
+                    Kind::LoadS8 => load!(1, |b: [u8; 1]| b[0] as i8 as u32),
+                    Kind::LoadU8 => load!(1, |b: [u8; 1]| u32::from(b[0])),
+                    Kind::LoadS16 => load!(2, |b| i16::from_le_bytes(b) as u32),
+                    Kind::LoadU16 => load!(2, |b| u32::from(u16::from_le_bytes(b))),
+                    Kind::Load32 => load!(4, u32::from_le_bytes),
+                    Kind::Store8 => store!(1, |x: u32| [x as u8]),
+                    Kind::Store16 => store!(2, |x: u32| (x as u16).to_le_bytes()),
+                    Kind::Store32 => store!(4, u32::to_le_bytes),
+                    Kind::LoadVector => {
+                        let address = address!(64);
+                        let Some(line) = port.load::<64>(address) else {
+                            leave!(Exit::Slow);
+                        };
+                        long!();
+                        vector_result!(from_line(&line));
+                    }
+                    Kind::StoreVector => {
+                        let address = address!(64);
+                        let line = to_line(v!(d));
+                        if !port.store(address, line) {
+                            leave!(Exit::Slow);
+                        }
+                    }
+                    Kind::LoadScratchpad => {
+                        let address = a!().wrapping_add(op.imm as u32);
+                        if address & 3 != 0 {
+                            leave!(Exit::Slow);
+                        }
+                        set!(u32::from_le_bytes(shared.scratchpad_load(address)));
+                    }
+                    Kind::StoreScratchpad => {
+                        let address = a!().wrapping_add(op.imm as u32);
+                        if address & 3 != 0 {
+                            leave!(Exit::Slow);
+                        }
+                        let value = thread.scalars[usize::from(op.d)];
+                        shared.scratchpad_store(address, value.to_le_bytes());
+                    }
+                    Kind::Jump => {
+                        check_lost!();
+                        near!();
+                    }
+                    Kind::Call => {
+                        check_lost!();
+                        thread.scalars[usize::from(RA)] = pc!().wrapping_add(4);
+                        near!();
+                    }
+                    Kind::Beqz => {
+                        if a!() == 0 {
+                            check_lost!();
+                            near!();
+                        }
+                    }
+                    Kind::Bnez => {
+                        if a!() != 0 {
+                            check_lost!();
+                            near!();
+                        }
+                    }
+                    Kind::JumpRegister => {
+                        let target = a!();
+                        if target == pc!() {
+                            leave!(Exit::Slow);
+                        }
+                        check_lost!();
+                        left -= 1;
+                        far!(target);
+                        continue;
+                    }
+                    Kind::VectorVector => by_lane!(op.imm as u8, v!(a), v!(b)),
+                    Kind::VectorScalar => by_lane!(op.imm as u8, v!(a), &Lanes::splat(b!())),
+                    Kind::ScalarVector => by_lane!(op.imm as u8, &Lanes::splat(a!()), v!(b)),
+                    Kind::VectorImmediate => by_lane!(op.b, v!(a), &Lanes::splat(op.imm as u32)),
+                    Kind::Splat => vector_result!(Lanes::splat(a!())),
+                    Kind::SplatImmediate => vector_result!(Lanes::splat(op.imm as u32)),
                 }
-            }
-            Kind::Or => binary!(Or),
-            Kind::And => binary!(And),
-            Kind::Xor => binary!(Xor),
-            Kind::Add => binary!(Add),
-            Kind::Sub => binary!(Sub),
-            Kind::Mull => binary!(Mull),
-            Kind::Mulhs => binary!(Mulhs),
-            Kind::Mulhu => binary!(Mulhu),
-            Kind::Ashr => binary!(Ashr),
-            Kind::Shr => binary!(Shr),
-            Kind::Shl => binary!(Shl),
-            Kind::Cmpeq => compare!(Cmpeq),
-            Kind::Cmpne => compare!(Cmpne),
-            Kind::Cmpgt => compare!(Cmpgt),
-            Kind::Cmpge => compare!(Cmpge),
-            Kind::Cmplt => compare!(Cmplt),
-            Kind::Cmple => compare!(Cmple),
-            Kind::Cmpugt => compare!(Cmpugt),
-            Kind::Cmpuge => compare!(Cmpuge),
-            Kind::Cmpult => compare!(Cmpult),
-            Kind::Cmpule => compare!(Cmpule),
-            Kind::OrI => binary_immediate!(Or),
-            Kind::AndI => binary_immediate!(And),
-            Kind::XorI => binary_immediate!(Xor),
-            Kind::AddI => binary_immediate!(Add),
-            Kind::SubI => binary_immediate!(Sub),
-            Kind::MullI => binary_immediate!(Mull),
-            Kind::MulhsI => binary_immediate!(Mulhs),
-            Kind::MulhuI => binary_immediate!(Mulhu),
-            Kind::AshrI => binary_immediate!(Ashr),
-            Kind::ShrI => binary_immediate!(Shr),
-            Kind::ShlI => binary_immediate!(Shl),
-            Kind::CmpeqI => compare_immediate!(Cmpeq),
-            Kind::CmpneI => compare_immediate!(Cmpne),
-            Kind::CmpgtI => compare_immediate!(Cmpgt),
-            Kind::CmpgeI => compare_immediate!(Cmpge),
-            Kind::CmpltI => compare_immediate!(Cmplt),
-            Kind::CmpleI => compare_immediate!(Cmple),
-            Kind::CmpugtI => compare_immediate!(Cmpugt),
-            Kind::CmpugeI => compare_immediate!(Cmpuge),
-            Kind::CmpultI => compare_immediate!(Cmpult),
-            Kind::CmpuleI => compare_immediate!(Cmpule),
-            Kind::Not => unary!(Not),
-            Kind::Clz => unary!(Clz),
-            Kind::Ctz => unary!(Ctz),
-            Kind::Move => unary!(Move),
-            Kind::Sext8 => unary!(Sext8),
-            Kind::Sext16 => unary!(Sext16),
-            Kind::Ftoi => float!(unary, Ftoi),
-            Kind::Fmul => float!(binary, Fmul),
-            Kind::Fadd => float!(binary, Fadd),
-            Kind::Fsub => float!(binary, Fsub),
-            Kind::Fdiv => float!(binary, Fdiv),
-            Kind::Itof => float!(unary, Itof),
-            Kind::FloatCompare => {
-                let holds = AluOp::from_code(op.imm as u8).is_some_and(|kind| alu::compare(kind, a!(), b!()));
-                set!(if holds { 0xffff } else { 0 });
-            }
-            Kind::AddPc => set!(pc!().wrapping_add(op.imm as u32)),
-            Kind::Movei => set!(op.imm as u32),
-            Kind::Moveil => {
-                let old = thread.scalars[usize::from(op.d)];
-                set!((old & 0xffff_0000) | op.imm as u32);
-            }
-            Kind::Moveih => {
-                let old = thread.scalars[usize::from(op.d)];
-                set!((old & 0x0000_ffff) | (op.imm as u32) << 16);
-            }
-            Kind::MoveMask => {
-                let value = a!();
-                set!(value);
-                thread.mask = value as u16;
-            }
-            Kind::MoveiMask => {
-                set!(op.imm as u32);
-                thread.mask = op.imm as u16;
-            }
-            Kind::LoadS8 => load!(1, |b: [u8; 1]| b[0] as i8 as u32),
-            Kind::LoadU8 => load!(1, |b: [u8; 1]| u32::from(b[0])),
-            Kind::LoadS16 => load!(2, |b| i16::from_le_bytes(b) as u32),
-            Kind::LoadU16 => load!(2, |b| u32::from(u16::from_le_bytes(b))),
-            Kind::Load32 => load!(4, u32::from_le_bytes),
-            Kind::Store8 => store!(1, |x: u32| [x as u8]),
-            Kind::Store16 => store!(2, |x: u32| (x as u16).to_le_bytes()),
-            Kind::Store32 => store!(4, u32::to_le_bytes),
-            Kind::LoadVector => {
-                let address = address!(64);
-                let Some(line) = port.load::<64>(address) else {
-                    leave!(Exit::Slow);
-                };
-                long!();
-                vector_result!(from_line(&line));
-            }
-            Kind::StoreVector => {
-                let address = address!(64);
-                let line = to_line(v!(d));
-                if !port.store(address, line) {
-                    leave!(Exit::Slow);
-                }
-            }
-            Kind::LoadScratchpad => {
-                let address = a!().wrapping_add(op.imm as u32);
-                if address & 3 != 0 {
-                    leave!(Exit::Slow);
-                }
-                set!(u32::from_le_bytes(shared.scratchpad_load(address)));
-            }
-            Kind::StoreScratchpad => {
-                let address = a!().wrapping_add(op.imm as u32);
-                if address & 3 != 0 {
-                    leave!(Exit::Slow);
-                }
-                let value = thread.scalars[usize::from(op.d)];
-                shared.scratchpad_store(address, value.to_le_bytes());
-            }
-            Kind::Jump => {
-                check_lost!();
-                near!();
-            }
-            Kind::Call => {
-                check_lost!();
-                thread.scalars[usize::from(RA)] = pc!().wrapping_add(4);
-                near!();
-            }
-            Kind::Beqz => {
-                if a!() == 0 {
-                    check_lost!();
-                    near!();
-                }
-            }
-            Kind::Bnez => {
-                if a!() != 0 {
-                    check_lost!();
-                    near!();
-                }
-            }
-            Kind::JumpRegister => {
-                let target = a!();
-                if target == pc!() {
-                    leave!(Exit::Slow);
-                }
-                check_lost!();
-                left -= 1;
-                far!(target);
-                continue;
-            }
-            Kind::VectorVector => {
-                let kind = op.imm as u8;
-                if is_long(kind) {
-                    long!();
-                }
-                vector_result!(vector(kind, v!(a), v!(b)));
-            }
-            Kind::VectorScalar => {
-                let kind = op.imm as u8;
-                if is_long(kind) {
-                    long!();
-                }
-                vector_result!(vector(kind, v!(a), &Lanes::splat(b!())));
-            }
-            Kind::ScalarVector => {
-                let kind = op.imm as u8;
-                if is_long(kind) {
-                    long!();
-                }
-                vector_result!(vector(kind, &Lanes::splat(a!()), v!(b)));
-            }
-            Kind::VectorImmediate => {
-                if is_long(op.b) {
-                    long!();
-                }
-                vector_result!(vector(op.b, v!(a), &Lanes::splat(op.imm as u32)));
-            }
-            Kind::Splat => vector_result!(Lanes::splat(a!())),
-            Kind::SplatImmediate => vector_result!(Lanes::splat(op.imm as u32)),
+            };
         }
+        operations!(dispatch);
         left -= 1;
         index += 1;
     }

@@ -9,8 +9,9 @@
 //!   vector lane;
 //! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
 
-use crate::alu::{self, Class};
-use crate::operands::{Operands, arrives_late, has_long_latency, is_store, is_vector_access, register_name};
+use crate::alu;
+use crate::mem_op::{Extension, Load, Move, Store, access_size, is_store, is_vector_access, moves};
+use crate::operands::{Operands, arrives_late, has_long_latency, register_name};
 use crate::thread::{PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
 use npu_mc::reg::{Reg, RegFile};
@@ -350,7 +351,7 @@ impl Watch {
                         Some(MviOp::Moveil) => 0xffff_0000,
                         Some(MviOp::Moveih) => 0x0000_ffff,
                         Some(MviOp::Movei) => 0,
-                        _ => u32::MAX,
+                        None => u32::MAX,
                     };
                     self.set_undriven(dst, self.get_undriven(dst) & kept);
                 }
@@ -386,10 +387,10 @@ impl Watch {
                         found
                     }
                     Some(JbaOp::Jret) => used(self, &[RA]),
-                    _ => None,
+                    Some(JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jsys) | None => None,
                 }
             }
-            _ => {
+            RawInst::Ctr { .. } | RawInst::Jra { .. } | RawInst::Undefined => {
                 let reads = operands.scalar_reads & self.undriven_scalars;
                 if operands.scalar_writes != 0 {
                     self.set_undriven(operands.scalar_writes.trailing_zeros() as u8, 0);
@@ -405,9 +406,10 @@ impl Watch {
         let Some(kind) = MemOp::from_code(op) else {
             return;
         };
-        let size = match kind {
-            MemOp::Load32S8 | MemOp::Load32U8 | MemOp::Store328 => 0xff,
-            MemOp::Load32S16 | MemOp::Load32U16 | MemOp::Store3216 => 0xffff,
+        let size = match (access_size(kind), moves(kind)) {
+            (1, Move::Load(Load::Scalar(_)) | Move::Store(Store::Scalar)) => 0xff,
+            (2, Move::Load(Load::Scalar(_)) | Move::Store(Store::Scalar)) => 0xffff,
+            // Longer ones, and what moves more than a scalar.
             _ => u32::MAX,
         };
         if is_store(op) {
@@ -448,7 +450,9 @@ impl Watch {
                 .unwrap_or(0);
             let mut bits = if shared { 0 } else { (found >> shift) & size };
             let sign = size ^ (size >> 1);
-            if matches!(kind, MemOp::Load32S8 | MemOp::Load32S16) && bits & sign != 0 {
+            if let Move::Load(Load::Scalar(Extension::Signed8 | Extension::Signed16)) = moves(kind)
+                && bits & sign != 0
+            {
                 bits |= !size;
             }
             self.set_undriven(reg, bits);
@@ -457,6 +461,10 @@ impl Watch {
 }
 
 /// Undriven bits of a scalar result from values and undriven bits of the sources, and whether the operation is a use.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not known to keep undriven bits apart is a use of them"
+)]
 fn through(op: AluOp, a: u32, a_bits: u32, b: u32, b_bits: u32) -> (u32, bool) {
     let any = a_bits | b_bits;
     if any == 0 {
@@ -477,7 +485,9 @@ fn through(op: AluOp, a: u32, a_bits: u32, b: u32, b_bits: u32) -> (u32, bool) {
         AluOp::Sext16 => (a_bits as i16 as u32, false),
         // A defined 1 below the undriven bits decides the count.
         AluOp::Ctz if (a & !a_bits).trailing_zeros() < a_bits.trailing_zeros() => (0, false),
-        op if alu::class(op) == Class::NoUnit => (0, false),
+        // Nothing is ever written.
+        AluOp::Crp => (0, false),
+        // Of any other operation every bit of the result may depend on every bit of the operands: it is a use.
         _ => (0, true),
     }
 }

@@ -99,13 +99,18 @@ impl Image {
     ///
     /// All faults of the text, in order; never empty.
     pub fn parse(format: Format, bytes: &[u8], base: u32) -> Result<Image, Vec<ImageError>> {
-        if format == Format::Flat {
-            let segments = vec![Segment {
-                address: base,
-                bytes: bytes.to_vec(),
-            }];
-            return Ok(Image { segments });
-        }
+        let read: fn(&mut Reader, &str, u32) = match format {
+            Format::Flat => {
+                let segments = vec![Segment {
+                    address: base,
+                    bytes: bytes.to_vec(),
+                }];
+                return Ok(Image { segments });
+            }
+            Format::HexWords => Reader::hex_words,
+            Format::Mem => |reader, text, _| reader.mem(text),
+            Format::MemStandalone => |reader, text, _| reader.mem_standalone(text),
+        };
         let text = std::str::from_utf8(bytes).map_err(|e| {
             let before = &bytes[..e.valid_up_to()];
             let line = before.iter().filter(|&&b| b == b'\n').count() as u32 + 1;
@@ -120,11 +125,7 @@ impl Image {
             image: Image::default(),
             errors: Vec::new(),
         };
-        match format {
-            Format::HexWords => reader.hex_words(text, base),
-            Format::Mem => reader.mem(text),
-            _ => reader.mem_standalone(text),
-        }
+        read(&mut reader, text, base);
         if reader.errors.is_empty() {
             Ok(reader.image)
         } else {

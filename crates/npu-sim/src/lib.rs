@@ -73,6 +73,8 @@
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]
+// An operation or instruction that td gets anew has to be thought of wherever one is told from another.
+#![warn(clippy::wildcard_enum_match_arm)]
 
 mod alu;
 mod barrier;
@@ -84,6 +86,7 @@ pub mod fp;
 mod hazard;
 pub mod image;
 mod machine;
+mod mem_op;
 mod memory;
 mod operands;
 mod predecode;

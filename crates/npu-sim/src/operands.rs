@@ -1,8 +1,9 @@
 //! Which registers an instruction reads and writes, whatever its word.
 
 use crate::alu;
+use crate::mem_op::{is_store, is_vector_access};
 use crate::thread::{PC, RA, RM};
-use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MviOp, RawInst};
 use npu_mc::{SReg, VReg, machine};
 
 /// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
@@ -72,8 +73,9 @@ impl Operands {
                 }
             }
             RawInst::Mvi { op, dst, dst_v, .. } => {
-                if MviOp::from_code(op).is_some() {
-                    o.write(dst, dst_v);
+                match MviOp::from_code(op) {
+                    Some(MviOp::Movei | MviOp::Moveil | MviOp::Moveih) => o.write(dst, dst_v),
+                    None => {}
                 }
                 if dst_v {
                     o.masked();
@@ -101,7 +103,7 @@ impl Operands {
                     o.write(reg0, false);
                 }
                 Some(CtrOp::Flush | CtrOp::DcacheInv) => o.read(reg0, false),
-                _ => {}
+                Some(CtrOp::BarrierThread) | None => {}
             },
             RawInst::Jba { op, reg, .. } => match JbaOp::from_code(op) {
                 Some(JbaOp::Jret) => o.read(RA, false),
@@ -110,42 +112,16 @@ impl Operands {
                     o.write(RA, false);
                 }
                 Some(JbaOp::Jmp | JbaOp::Jeret | JbaOp::Beqz | JbaOp::Bnez) => o.read(reg, false),
-                _ => {}
+                Some(JbaOp::Jsys) | None => {}
             },
-            RawInst::Jra { op, .. } => {
-                if JraOp::from_code(op) == Some(JraOp::Jmpsr) {
-                    o.write(RA, false);
-                }
-            }
+            RawInst::Jra { op, .. } => match JraOp::from_code(op) {
+                Some(JraOp::Jmpsr) => o.write(RA, false),
+                Some(JraOp::Jmp | JraOp::Jsys | JraOp::Jret | JraOp::Jeret | JraOp::Beqz | JraOp::Bnez) | None => {}
+            },
             RawInst::Undefined => {}
         }
         o
     }
-}
-
-/// Whether a MEM opcode is in the store half of the opcode space.
-pub(crate) const fn is_store(op: u8) -> bool {
-    op >= 32
-}
-
-/// Whether a MEM opcode moves a vector register, and is masked.
-pub(crate) fn is_vector_access(op: u8) -> bool {
-    matches!(
-        MemOp::from_code(op),
-        Some(
-            MemOp::LoadV16i8
-                | MemOp::LoadV16i16
-                | MemOp::LoadV16i32
-                | MemOp::LoadV8i64
-                | MemOp::LoadV16u8
-                | MemOp::LoadV16u16
-                | MemOp::LoadV16u32
-                | MemOp::StoreV16i8
-                | MemOp::StoreV16i16
-                | MemOp::StoreV16i32
-                | MemOp::StoreV8i64
-        )
-    )
 }
 
 /// Whether the latency of an operation lets its result be lost before a taken branch.
@@ -158,7 +134,13 @@ pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
     match *inst {
         RawInst::Rr { op, dst, .. } if dst != PC => AluOp::from_code(op).is_some_and(is_slow),
         RawInst::Mem { op, shared, .. } => !shared && !is_store(op),
-        _ => false,
+        RawInst::Rr { .. }
+        | RawInst::Ri { .. }
+        | RawInst::Mvi { .. }
+        | RawInst::Ctr { .. }
+        | RawInst::Jba { .. }
+        | RawInst::Jra { .. }
+        | RawInst::Undefined => false,
     }
 }
 
@@ -170,17 +152,23 @@ pub(crate) fn arrives_late(inst: &RawInst) -> bool {
             let target_writes = machine::TAKEN_BRANCH + 1 + u32::from(AluOp::Add.latency());
             AluOp::from_code(op).is_some_and(|op| u32::from(op.latency()) > target_writes)
         }
-        _ => true,
+        // Loads; the others have no long latency.
+        RawInst::Mem { .. }
+        | RawInst::Ri { .. }
+        | RawInst::Mvi { .. }
+        | RawInst::Ctr { .. }
+        | RawInst::Jba { .. }
+        | RawInst::Jra { .. }
+        | RawInst::Undefined => true,
     }
 }
 
 /// Name of a register for messages.
 pub(crate) fn register_name(number: u8, vector: bool) -> &'static str {
-    let scalar = SReg::new(number).map_or("?", SReg::name);
     if vector {
-        VReg::new(number).map_or("?", VReg::name)
+        VReg::of_field(number).name()
     } else {
-        scalar
+        SReg::of_field(number).name()
     }
 }
 

@@ -3,7 +3,8 @@
 //! An operation is 8 bytes and stands for exactly one word, so a store to code is followed by decoding the stored words again
 //! and nothing else. Whatever is not common is [`Kind::Slow`] and goes to [`crate::exec`].
 
-use crate::alu::{self, Class};
+use crate::alu::{self, Operation, operations};
+use crate::mem_op::{Extension, Load, Move, Store, access_size, is_double, moves};
 use crate::memory::{CodeWrites, Memory, MemoryFull, PAGE_SIZE};
 use crate::thread::{PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
@@ -12,128 +13,92 @@ use std::collections::BTreeSet;
 /// Words in a page.
 pub(crate) const PAGE_WORDS: usize = (PAGE_SIZE / 4) as usize;
 
-/// What the fast interpreter does for an operation. `d`, `a`, `b`, `imm` are the fields of [`Op`]; S is a scalar register,
-/// V a vector register. A kind with an `I` at the end takes `imm` as its second operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    /// Leave it to the definition.
-    Slow,
-    /// Undecoded word.
-    Nop,
-    /// A stop address.
-    Break,
-    /// Behind the last word of a page.
-    PageEnd,
-    // Sd = Sa op Sb
-    Or,
-    And,
-    Xor,
-    Add,
-    Sub,
-    Mull,
-    Mulhs,
-    Mulhu,
-    Ashr,
-    Shr,
-    Shl,
-    Cmpeq,
-    Cmpne,
-    Cmpgt,
-    Cmpge,
-    Cmplt,
-    Cmple,
-    Cmpugt,
-    Cmpuge,
-    Cmpult,
-    Cmpule,
-    // Sd = Sa op imm
-    OrI,
-    AndI,
-    XorI,
-    AddI,
-    SubI,
-    MullI,
-    MulhsI,
-    MulhuI,
-    AshrI,
-    ShrI,
-    ShlI,
-    CmpeqI,
-    CmpneI,
-    CmpgtI,
-    CmpgeI,
-    CmpltI,
-    CmpleI,
-    CmpugtI,
-    CmpugeI,
-    CmpultI,
-    CmpuleI,
-    // Sd = op Sa
-    Not,
-    Clz,
-    Ctz,
-    Move,
-    Sext8,
-    Sext16,
-    // Float
-    Fadd,
-    Fsub,
-    Fmul,
-    Fdiv,
-    Itof,
-    Ftoi,
-    /// `b` is the second source, `imm` the opcode.
-    FloatCompare,
-    /// Sd = PC + imm
-    AddPc,
-    /// Sd = imm
-    Movei,
-    /// Low half of Sd = imm
-    Moveil,
-    /// High half of Sd = imm
-    Moveih,
-    /// `rm` and the mask = Sa
-    MoveMask,
-    /// `rm` and the mask = imm
-    MoveiMask,
-    // Main memory at Sa + imm
-    LoadS8,
-    LoadS16,
-    LoadU8,
-    LoadU16,
-    Load32,
-    Store8,
-    Store16,
-    Store32,
-    LoadVector,
-    StoreVector,
-    // Scratchpad at Sa + imm
-    LoadScratchpad,
-    StoreScratchpad,
-    // Branches by imm words
-    Jump,
-    /// Like [`Kind::Jump`], with `ra` set.
-    Call,
-    /// On Sa.
-    Beqz,
-    /// On Sa.
-    Bnez,
-    /// To Sa.
-    JumpRegister,
-    /// Vd = Va op Vb, `imm` is the opcode.
-    VectorVector,
-    /// Vd = Va op Sb, `imm` is the opcode.
-    VectorScalar,
-    /// Vd = Sa op Vb, `imm` is the opcode.
-    ScalarVector,
-    /// Vd = Va op imm, `b` is the opcode.
-    VectorImmediate,
-    /// Vd = Sa in every lane.
-    Splat,
-    /// Vd = imm in every lane.
-    SplatImmediate,
+macro_rules! kinds {
+    ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+        /// What the fast interpreter does for an operation. `d`, `a`, `b`, `imm` are the fields of [`Op`]; S is a scalar register,
+        /// V a vector register.
+        ///
+        /// Each operation of the R format has two of its own: Sd = Sa op Sb, and with an `I` at the end Sd = Sa op imm.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Kind {
+            /// Leave it to the definition.
+            Slow,
+            /// Undecoded word.
+            Nop,
+            /// A stop address.
+            Break,
+            /// Behind the last word of a page.
+            PageEnd,
+            $($name, $immediate,)*
+            /// Sd = PC + imm
+            AddPc,
+            /// Sd = imm
+            Movei,
+            /// Low half of Sd = imm
+            Moveil,
+            /// High half of Sd = imm
+            Moveih,
+            /// `rm` and the mask = Sa
+            MoveMask,
+            /// `rm` and the mask = imm
+            MoveiMask,
+            // Main memory at Sa + imm
+            LoadS8,
+            LoadS16,
+            LoadU8,
+            LoadU16,
+            Load32,
+            Store8,
+            Store16,
+            Store32,
+            LoadVector,
+            StoreVector,
+            // Scratchpad at Sa + imm
+            LoadScratchpad,
+            StoreScratchpad,
+            // Branches by imm words
+            Jump,
+            /// Like [`Kind::Jump`], with `ra` set.
+            Call,
+            /// On Sa.
+            Beqz,
+            /// On Sa.
+            Bnez,
+            /// To Sa.
+            JumpRegister,
+            /// Vd = Va op Vb, `imm` is the opcode.
+            VectorVector,
+            /// Vd = Va op Sb, `imm` is the opcode.
+            VectorScalar,
+            /// Vd = Sa op Vb, `imm` is the opcode.
+            ScalarVector,
+            /// Vd = Va op imm, `b` is the opcode.
+            VectorImmediate,
+            /// Vd = Sa in every lane.
+            Splat,
+            /// Vd = imm in every lane.
+            SplatImmediate,
+        }
+
+        impl Kind {
+            /// Sd = Sa op Sb
+            const fn of_registers(op: AluOp) -> Kind {
+                match op {
+                    $(AluOp::$name => Kind::$name,)*
+                }
+            }
+
+            /// Sd = Sa op imm
+            const fn of_immediate(op: AluOp) -> Kind {
+                match op {
+                    $(AluOp::$name => Kind::$immediate,)*
+                }
+            }
+        }
+    };
 }
+operations!(kinds);
 
 /// A predecoded word. Register fields that a kind does not use hold 63, which names no register.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +150,7 @@ impl Op {
                 match (dst_v, src0_v, src1_v && !unary) {
                     (false, false, false) => scalar(op, dst, src0, src1, src1_v),
                     (true, s0, s1) if dst != RM => {
-                        if !matches!(alu::class(op), Class::Lanes | Class::Float) {
+                        if !is_by_lane(op) {
                             return None;
                         }
                         let kind = match (s0, s1) {
@@ -202,7 +167,7 @@ impl Op {
                         };
                         Some(Op::new(kind, dst, src0, src1, op as i32))
                     }
-                    _ => None,
+                    (true, _, _) | (false, true, _) | (false, false, true) => None,
                 }
             }
             RawInst::Ri {
@@ -224,10 +189,10 @@ impl Op {
                         let kind = immediate_kind(op)?;
                         Some(Op::new(kind, dst, src0, NONE, imm))
                     }
-                    (true, true) if dst != RM && alu::class(op) == Class::Lanes => {
+                    (true, true) if dst != RM && is_by_lane(op) => {
                         Some(Op::new(Kind::VectorImmediate, dst, src0, op as u8, imm))
                     }
-                    _ => None,
+                    (false, false) | (true, true) | (false, true) | (true, false) => None,
                 }
             }
             RawInst::Mvi {
@@ -236,8 +201,8 @@ impl Op {
                 let kind = match (MviOp::from_code(op)?, dst_v) {
                     (MviOp::Movei, true) if dst != RM => Kind::SplatImmediate,
                     (MviOp::Movei, false) if dst == RM => Kind::MoveiMask,
-                    (_, true) => return None,
-                    (_, false) if dst == RM => return None,
+                    (MviOp::Movei | MviOp::Moveil | MviOp::Moveih, true) => return None,
+                    (MviOp::Moveil | MviOp::Moveih, false) if dst == RM => return None,
                     (MviOp::Movei, false) => Kind::Movei,
                     (MviOp::Moveil, false) => Kind::Moveil,
                     (MviOp::Moveih, false) => Kind::Moveih,
@@ -253,31 +218,33 @@ impl Op {
                 ..
             } => {
                 let op = MemOp::from_code(op)?;
-                let vector = matches!(op, MemOp::LoadV16i32 | MemOp::StoreV16i32);
-                if base == PC || (reg == PC && !vector) || (reg == RM && op != MemOp::StoreV16i32) {
+                let kind = match (moves(op), shared) {
+                    _ if is_double(op) => return None,
+                    (Move::Load(Load::Scalar(Extension::Signed8)), false) => Kind::LoadS8,
+                    (Move::Load(Load::Scalar(Extension::Signed16)), false) => Kind::LoadS16,
+                    (Move::Load(Load::Scalar(Extension::Unsigned8)), false) => Kind::LoadU8,
+                    (Move::Load(Load::Scalar(Extension::Unsigned16)), false) => Kind::LoadU16,
+                    (Move::Load(Load::Scalar(Extension::Word)), false) => Kind::Load32,
+                    (Move::Load(Load::Scalar(Extension::Word)), true) => Kind::LoadScratchpad,
+                    (Move::Load(Load::Vector(Extension::Word)), false) => Kind::LoadVector,
+                    (Move::Store(Store::Scalar), shared) => match (access_size(op), shared) {
+                        (1, false) => Kind::Store8,
+                        (2, false) => Kind::Store16,
+                        (4, false) => Kind::Store32,
+                        (4, true) => Kind::StoreScratchpad,
+                        // Narrow stores to the scratchpad are rare.
+                        _ => return None,
+                    },
+                    (Move::Store(Store::Vector), false) if access_size(op) == 4 => Kind::StoreVector,
+                    // Rare: packed vectors, vectors and narrow loads in the scratchpad, and what the hardware does not do.
+                    (Move::Load(Load::Scalar(_)), true)
+                    | (Move::Load(Load::Vector(_) | Load::Gather), _)
+                    | (Move::Store(Store::Vector | Store::Splat), _) => return None,
+                };
+                let vector = matches!(kind, Kind::LoadVector | Kind::StoreVector);
+                if base == PC || (reg == PC && !vector) || (reg == RM && kind != Kind::StoreVector) {
                     return None;
                 }
-                let kind = if shared {
-                    match op {
-                        MemOp::Load32 => Kind::LoadScratchpad,
-                        MemOp::Store32 => Kind::StoreScratchpad,
-                        _ => return None,
-                    }
-                } else {
-                    match op {
-                        MemOp::Load32S8 => Kind::LoadS8,
-                        MemOp::Load32S16 => Kind::LoadS16,
-                        MemOp::Load32U8 => Kind::LoadU8,
-                        MemOp::Load32U16 => Kind::LoadU16,
-                        MemOp::Load32 => Kind::Load32,
-                        MemOp::Store328 => Kind::Store8,
-                        MemOp::Store3216 => Kind::Store16,
-                        MemOp::Store32 => Kind::Store32,
-                        MemOp::LoadV16i32 => Kind::LoadVector,
-                        MemOp::StoreV16i32 => Kind::StoreVector,
-                        _ => return None,
-                    }
-                };
                 Some(Op::new(kind, reg, base, NONE, offset))
             }
             RawInst::Jba { op, reg, offset } => match JbaOp::from_code(op)? {
@@ -285,12 +252,12 @@ impl Op {
                 JbaOp::Jret => Some(Op::new(Kind::JumpRegister, NONE, RA, NONE, 0)),
                 JbaOp::Beqz if reg != PC => Some(Op::new(Kind::Beqz, NONE, reg, NONE, words(offset)?)),
                 JbaOp::Bnez if reg != PC => Some(Op::new(Kind::Bnez, NONE, reg, NONE, words(offset)?)),
-                _ => None,
+                JbaOp::Jmp | JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jmpsr | JbaOp::Jsys | JbaOp::Jeret => None,
             },
             RawInst::Jra { op, offset } => match JraOp::from_code(op)? {
                 JraOp::Jmp => Some(Op::new(Kind::Jump, NONE, NONE, NONE, words(offset)?)),
                 JraOp::Jmpsr => Some(Op::new(Kind::Call, RA, NONE, NONE, words(offset)?)),
-                _ => None,
+                JraOp::Jsys | JraOp::Jret | JraOp::Jeret | JraOp::Beqz | JraOp::Bnez => None,
             },
             RawInst::Ctr { .. } => None,
         }
@@ -307,79 +274,47 @@ fn scalar(op: AluOp, dst: u8, src0: u8, src1: u8, masked: bool) -> Option<Op> {
     if dst == RM {
         return (op == AluOp::Move).then(|| Op::new(Kind::MoveMask, dst, src0, NONE, 0));
     }
-    let kind = match op {
-        AluOp::Or => Kind::Or,
-        AluOp::And => Kind::And,
-        AluOp::Xor => Kind::Xor,
-        AluOp::Add => Kind::Add,
-        AluOp::Sub => Kind::Sub,
-        AluOp::Mull => Kind::Mull,
-        AluOp::Mulhs => Kind::Mulhs,
-        AluOp::Mulhu => Kind::Mulhu,
-        AluOp::Ashr => Kind::Ashr,
-        AluOp::Shr => Kind::Shr,
-        AluOp::Shl => Kind::Shl,
-        AluOp::Cmpeq => Kind::Cmpeq,
-        AluOp::Cmpne => Kind::Cmpne,
-        AluOp::Cmpgt => Kind::Cmpgt,
-        AluOp::Cmpge => Kind::Cmpge,
-        AluOp::Cmplt => Kind::Cmplt,
-        AluOp::Cmple => Kind::Cmple,
-        AluOp::Cmpugt => Kind::Cmpugt,
-        AluOp::Cmpuge => Kind::Cmpuge,
-        AluOp::Cmpult => Kind::Cmpult,
-        AluOp::Cmpule => Kind::Cmpule,
-        AluOp::Not => Kind::Not,
-        AluOp::Clz => Kind::Clz,
-        AluOp::Ctz => Kind::Ctz,
-        AluOp::Move | AluOp::Sext32 => Kind::Move,
-        AluOp::Sext8 => Kind::Sext8,
-        AluOp::Sext16 => Kind::Sext16,
+    match alu::operation(op) {
         // A V bit on the unused operand of `itof` makes the operation masked, and its result stale under lane 0 off.
-        _ if masked => return None,
-        AluOp::Fadd => Kind::Fadd,
-        AluOp::Fsub => Kind::Fsub,
-        AluOp::Fmul => Kind::Fmul,
-        AluOp::Fdiv => Kind::Fdiv,
-        AluOp::Itof => Kind::Itof,
-        AluOp::Ftoi => Kind::Ftoi,
-        AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => {
-            return Some(Op::new(Kind::FloatCompare, dst, src0, src1, op as i32));
-        }
-        _ => return None,
-    };
-    Some(Op::new(kind, dst, src0, src1, 0))
+        Operation::FloatUnary(_) | Operation::FloatBinary(_) | Operation::FloatCompare(_) if masked => None,
+        Operation::Unary(_)
+        | Operation::Binary(_)
+        | Operation::Compare(_)
+        | Operation::FloatUnary(_)
+        | Operation::FloatBinary(_)
+        | Operation::FloatCompare(_) => Some(Op::new(Kind::of_registers(op), dst, src0, src1, 0)),
+        Operation::Shuffle | Operation::GetLane | Operation::Mask | Operation::NoUnit | Operation::Hang => None,
+    }
 }
 
 /// RI on scalars.
 fn immediate_kind(op: AluOp) -> Option<Kind> {
-    Some(match op {
-        AluOp::Or => Kind::OrI,
-        AluOp::And => Kind::AndI,
-        AluOp::Xor => Kind::XorI,
-        AluOp::Add => Kind::AddI,
-        AluOp::Sub => Kind::SubI,
-        AluOp::Mull => Kind::MullI,
-        AluOp::Mulhs => Kind::MulhsI,
-        AluOp::Mulhu => Kind::MulhuI,
-        AluOp::Ashr => Kind::AshrI,
-        AluOp::Shr => Kind::ShrI,
-        AluOp::Shl => Kind::ShlI,
-        AluOp::Cmpeq => Kind::CmpeqI,
-        AluOp::Cmpne => Kind::CmpneI,
-        AluOp::Cmpgt => Kind::CmpgtI,
-        AluOp::Cmpge => Kind::CmpgeI,
-        AluOp::Cmplt => Kind::CmpltI,
-        AluOp::Cmple => Kind::CmpleI,
-        AluOp::Cmpugt => Kind::CmpugtI,
-        AluOp::Cmpuge => Kind::CmpugeI,
-        AluOp::Cmpult => Kind::CmpultI,
-        AluOp::Cmpule => Kind::CmpuleI,
-        AluOp::Not => Kind::Not,
-        AluOp::Clz => Kind::Clz,
-        AluOp::Ctz => Kind::Ctz,
-        _ => return None,
-    })
+    match alu::operation(op) {
+        Operation::Unary(_) | Operation::Binary(_) | Operation::Compare(_) => Some(Kind::of_immediate(op)),
+        // No number of the float unit fits the format.
+        Operation::FloatUnary(_)
+        | Operation::FloatBinary(_)
+        | Operation::FloatCompare(_)
+        | Operation::Shuffle
+        | Operation::GetLane
+        | Operation::Mask
+        | Operation::NoUnit
+        | Operation::Hang => None,
+    }
+}
+
+/// Whether the fast interpreter does the operation on vectors.
+const fn is_by_lane(op: AluOp) -> bool {
+    match alu::operation(op) {
+        Operation::Unary(_) | Operation::Binary(_) | Operation::FloatUnary(_) | Operation::FloatBinary(_) => true,
+        Operation::Compare(_)
+        | Operation::FloatCompare(_)
+        | Operation::Shuffle
+        | Operation::GetLane
+        | Operation::Mask
+        | Operation::NoUnit
+        | Operation::Hang => false,
+    }
 }
 
 /// A page of operations, closed by [`Kind::PageEnd`].

@@ -217,9 +217,9 @@ impl Machine {
             schedule.left = schedule
                 .left
                 .saturating_sub(u32::try_from(executed).unwrap_or(u32::MAX));
-            match stop {
-                Stop::StepLimit | Stop::Ended { .. } | Stop::Hang { .. } => {}
-                stop => return Halt::Thread { thread: number, stop },
+            // The others can go on.
+            if !matches!(stop, Stop::StepLimit | Stop::Ended { .. } | Stop::Hang { .. }) {
+                return Halt::Thread { thread: number, stop };
             }
         }
     }

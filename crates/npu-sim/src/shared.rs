@@ -118,7 +118,24 @@ impl Shared {
             ControlRegister::Threads => machine::THREADS_PER_CORE,
             ControlRegister::KernelCycles => self.kernel_clock as u32,
             ControlRegister::CpuControl => self.cpu_control,
-            _ => debug_index(register).map_or(0, |index| self.debug[index]),
+            // It is written only; there is no such counter.
+            ControlRegister::NonCoherent | ControlRegister::PowerModel => 0,
+            ControlRegister::Debug0 => self.debug[0],
+            ControlRegister::Debug1 => self.debug[1],
+            ControlRegister::Debug2 => self.debug[2],
+            ControlRegister::Debug3 => self.debug[3],
+            ControlRegister::Debug4 => self.debug[4],
+            ControlRegister::Debug5 => self.debug[5],
+            ControlRegister::Debug6 => self.debug[6],
+            ControlRegister::Debug7 => self.debug[7],
+            ControlRegister::Debug8 => self.debug[8],
+            ControlRegister::Debug9 => self.debug[9],
+            ControlRegister::Debug10 => self.debug[10],
+            ControlRegister::Debug11 => self.debug[11],
+            ControlRegister::Debug12 => self.debug[12],
+            ControlRegister::Debug13 => self.debug[13],
+            ControlRegister::Debug14 => self.debug[14],
+            ControlRegister::Debug15 => self.debug[15],
         })
     }
 
@@ -143,11 +160,41 @@ impl Shared {
         match register {
             ControlRegister::Argc => self.argc = value,
             ControlRegister::Argv => self.argv = value,
-            _ => {
-                if let Some(index) = debug_index(register) {
-                    self.debug[index] = value;
-                }
-            }
+            ControlRegister::Debug0 => self.debug[0] = value,
+            ControlRegister::Debug1 => self.debug[1] = value,
+            ControlRegister::Debug2 => self.debug[2] = value,
+            ControlRegister::Debug3 => self.debug[3] = value,
+            ControlRegister::Debug4 => self.debug[4] = value,
+            ControlRegister::Debug5 => self.debug[5] = value,
+            ControlRegister::Debug6 => self.debug[6] = value,
+            ControlRegister::Debug7 => self.debug[7] = value,
+            ControlRegister::Debug8 => self.debug[8] = value,
+            ControlRegister::Debug9 => self.debug[9] = value,
+            ControlRegister::Debug10 => self.debug[10] = value,
+            ControlRegister::Debug11 => self.debug[11] = value,
+            ControlRegister::Debug12 => self.debug[12] = value,
+            ControlRegister::Debug13 => self.debug[13] = value,
+            ControlRegister::Debug14 => self.debug[14] = value,
+            ControlRegister::Debug15 => self.debug[15] = value,
+            // The host writes CPU control whatever the register is; a thread's own registers are not common. The rest cannot be written.
+            ControlRegister::CpuControl
+            | ControlRegister::ThreadStatus
+            | ControlRegister::NonCoherent
+            | ControlRegister::PowerModel
+            | ControlRegister::TileId
+            | ControlRegister::CoreId
+            | ControlRegister::ThreadId
+            | ControlRegister::GlobalId
+            | ControlRegister::CyclesLow
+            | ControlRegister::CyclesHigh
+            | ControlRegister::ThreadEnable
+            | ControlRegister::DataMisses
+            | ControlRegister::InstructionMisses
+            | ControlRegister::Pc
+            | ControlRegister::TrapReason
+            | ControlRegister::BlockedCycles
+            | ControlRegister::Threads
+            | ControlRegister::KernelCycles => {}
         }
     }
 
@@ -174,10 +221,4 @@ pub(crate) fn control_id(id: u32) -> u8 {
 /// The control register that an id names, by its low bits.
 pub(crate) fn control_register(id: u32) -> Option<ControlRegister> {
     ControlRegister::from_number(control_id(id))
-}
-
-/// Place among the debug registers.
-fn debug_index(register: ControlRegister) -> Option<usize> {
-    let index = register.number().checked_sub(ControlRegister::Debug0.number())?;
-    (usize::from(index) < DEBUG_REGISTERS).then_some(index.into())
 }

@@ -1,7 +1,8 @@
 //! What the pipeline needs to know of an instruction word.
 
-use crate::alu::{self, Class};
-use crate::operands::{Operands, is_store, is_vector_access};
+use crate::alu::{self, Operation};
+use crate::mem_op::{is_store, is_vector_access};
+use crate::operands::Operands;
 use crate::thread::PC;
 use npu_mc::machine;
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
@@ -151,7 +152,7 @@ impl Decoded {
                         d.invalidate = true;
                         Route::Memory
                     }
-                    _ => Route::Control,
+                    Some(CtrOp::WriteCr | CtrOp::BarrierThread) | None => Route::Control,
                 };
             }
             RawInst::Jba { op, .. } => {
@@ -177,7 +178,23 @@ impl Decoded {
             self.route = Route::Float;
             self.slot = slot;
         }
-        if op.is_none_or(|op| matches!(alu::class(op), Class::Hang | Class::NoUnit)) && code >= 32 {
+        let stops = match op.map(alu::operation) {
+            // Numbers below 32 give 0, those above go to float units that were not built.
+            None => code >= 32,
+            Some(Operation::Hang | Operation::NoUnit) => true,
+            Some(
+                Operation::Unary(_)
+                | Operation::Binary(_)
+                | Operation::Compare(_)
+                | Operation::FloatUnary(_)
+                | Operation::FloatBinary(_)
+                | Operation::FloatCompare(_)
+                | Operation::Shuffle
+                | Operation::GetLane
+                | Operation::Mask,
+            ) => false,
+        };
+        if stops {
             // The functional machine stops there.
             self.route = Route::Control;
         }

@@ -58,7 +58,13 @@ impl Core {
         let decoded = self.decoder.get(front.pc, front.word);
         let waits = match decoded.route {
             Route::Barrier => pipe.busy,
-            _ => pipe.busy & decoded.needs,
+            Route::Nop
+            | Route::Int
+            | Route::Float
+            | Route::Memory
+            | Route::Scratchpad
+            | Route::Branch
+            | Route::Control => pipe.busy & decoded.needs,
         };
         if waits == 0 {
             self.operands |= 1 << thread;
@@ -95,7 +101,14 @@ impl Core {
                 Route::Scratchpad if taken(self.scratchpad_busy, 0) => Stall::ScratchpadQueue,
                 Route::Memory if pipe.queue.front().is_some_and(|op| op.from <= now) => Stall::MemoryQueue,
                 Route::Barrier if !pipe.queue.is_empty() || !pipe.replays.is_empty() => Stall::MemoryQueue,
-                _ => {
+                Route::Nop
+                | Route::Int
+                | Route::Float
+                | Route::Memory
+                | Route::Scratchpad
+                | Route::Branch
+                | Route::Control
+                | Route::Barrier => {
                     self.issue_turn = thread;
                     self.issue_front(usize::from(thread), now, machine, sink);
                     return;

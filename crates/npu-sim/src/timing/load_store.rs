@@ -111,11 +111,12 @@ impl Core {
     fn look(&mut self, op: &MemoryOp, replay: bool, now: u64, thread: u8) -> bool {
         let request = |kind: Transaction| Request::new(kind, op.line, 1 << thread, now + TO_CONTROLLER);
         match op.kind {
-            MemoryKind::Load | MemoryKind::Store if !self.data.holds(op.line) => {
-                self.controller.request(request(match op.kind {
-                    MemoryKind::Load => Transaction::LoadMiss,
-                    _ => Transaction::StoreMiss,
-                }));
+            MemoryKind::Load if !self.data.holds(op.line) => {
+                self.controller.request(request(Transaction::LoadMiss));
+                return true;
+            }
+            MemoryKind::Store if !self.data.holds(op.line) => {
+                self.controller.request(request(Transaction::StoreMiss));
                 return true;
             }
             MemoryKind::IoRead if !replay => {

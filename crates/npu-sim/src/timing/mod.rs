@@ -192,9 +192,10 @@ impl Timing {
             core.cycle(machine, sink);
             executed += core.executed - before;
             if let Some((thread, stop)) = core.stop.take() {
-                return match stop {
-                    Stop::StepLimit => Halt::StepLimit,
-                    stop => Halt::Thread { thread, stop },
+                return if stop == Stop::StepLimit {
+                    Halt::StepLimit
+                } else {
+                    Halt::Thread { thread, stop }
                 };
             }
             if core.opened || core.check {
