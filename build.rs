@@ -1,5 +1,5 @@
 //! Makes the lowering rules: what npu-mc's build script made of td, CLIF's own extractors, the hand-written rules, all of it to Rust.
-//! Takes the settings from where npu-mc's build script put them.
+//! Takes the settings and the table of legalization from where npu-mc's build script put them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,8 +33,10 @@ fn build() -> Result<(), String> {
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?);
 
     let td_isle = made("ISLE")?;
-    let settings = made("SETTINGS")?;
-    std::fs::copy(&settings, out.join("settings.rs")).map_err(|e| format!("{}: {e}", settings.display()))?;
+    for (name, file) in [("SETTINGS", "settings.rs"), ("LEGALIZE", "legalize.rs")] {
+        let made = made(name)?;
+        std::fs::copy(&made, out.join(file)).map_err(|e| format!("{}: {e}", made.display()))?;
+    }
 
     let clif = out.join("clif");
     std::fs::create_dir_all(&clif).map_err(|e| e.to_string())?;

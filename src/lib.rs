@@ -24,6 +24,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`compile`](mod@compile) | the pipeline on one page |
+//! | [`legalize`] | what becomes of each CLIF instruction on each type |
 //! | [`validate`] | what this target refuses |
 //! | [`optimize`] | Cranelift's own passes |
 //! | [`lower`] | CLIF to VCode by ISLE rules |
@@ -52,13 +53,14 @@ extern crate alloc;
 pub mod abi;
 pub mod code;
 pub mod compile;
-pub mod disguise;
 pub mod emit;
 pub mod error;
 pub mod frame;
+mod hide;
 pub mod inst;
 pub mod intrinsics;
 pub mod isa;
+pub mod legalize;
 pub mod lower;
 pub mod optimize;
 pub mod regalloc;

@@ -1,7 +1,7 @@
 //! Cranelift's own passes over CLIF: those that need no machine.
 
-use crate::disguise;
 use crate::error::CompileError;
+use crate::hide;
 use crate::runtime;
 use crate::settings::with_flag;
 use crate::spaces;
@@ -86,10 +86,10 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     ctx.func.dfg.resolve_all_aliases();
     if flags.opt_level() != OptLevel::None && !runtime::is_routine(&ctx.func) {
         floats_as_bits(&mut ctx.func);
-        disguise::put_on(&mut ctx.func);
+        hide::hide_from_egraph(&mut ctx.func);
         let separated = spaces::separate(&mut ctx.func);
         ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
-        disguise::take_off(&mut ctx.func);
+        hide::restore(&mut ctx.func);
         spaces::join(&mut ctx.func, &separated);
         verify(ctx, flags)?;
     }

@@ -3,14 +3,6 @@
 use cranelift_codegen::ir::{Type, types};
 use regalloc2::RegClass;
 
-/// What to use instead of a type that is not covered.
-pub const TYPE_HELP: &str = "integers of 8 to 128 bits, floats of 16 to 128 bits, i8x16, i16x16, i32x16 and f32x16 are";
-
-/// Whether values of the type are compiled.
-pub fn is_covered(ty: Type) -> bool {
-    ty.is_int() || ty.is_float() || is_vector(ty)
-}
-
 /// Whether values of the type are held in a vector register.
 pub fn is_vector(ty: Type) -> bool {
     matches!(ty, types::I8X16 | types::I16X16 | types::I32X16 | types::F32X16)

@@ -1,4 +1,5 @@
-//! What this target refuses, said before anything else happens, for the whole function at once.
+//! What this target refuses, said before anything else happens, for the whole function at once. Which instructions these are says
+//! `td/NaplesPULegalize.td`; signatures, stacks and intrinsics are looked at here.
 
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::SigInfo;
@@ -6,12 +7,10 @@ use crate::abi::slots;
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
-use crate::settings::Atomics;
-pub use crate::types::is_covered;
-use crate::types::{TYPE_HELP, is_vector};
+use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, Rule, TypeSet};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, Endianness, FuncRef, Function, GlobalValueData, Inst, InstructionData, Opcode, SigRef,
-    StackSlot, types,
+    AbiParam, ArgumentPurpose, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot, Type,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
@@ -57,19 +56,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
             Some("declare what is defined elsewhere in the functions that call it, or in the module"),
         ));
     }
-    for block in func.layout.blocks() {
-        for inst in func.layout.block_insts(block) {
-            if let Some((what, help)) = refuse_inst(func, isa, inst) {
-                refusals.push(Refusal {
-                    function: name.clone(),
-                    inst: Some((inst, func.dfg.display_inst(inst).to_string())),
-                    srcloc: Some(func.srcloc(inst)).filter(|loc| !loc.is_default()),
-                    what,
-                    help: help.map(str::to_owned),
-                });
-            }
-        }
-    }
+    Insts::new(func, isa).check(&mut refusals);
     if refusals.is_empty() {
         Ok(())
     } else {
@@ -79,178 +66,159 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
 
 /// Whether the instruction is refused for what it is; whether it can be lowered shows later.
 pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
-    refuse_inst(func, isa, inst).is_some()
+    Insts::new(func, isa).refusal(inst).is_some()
 }
 
+/// What is refused, and the nearest form that works.
 type Reason = (String, Option<&'static str>);
 
-fn refuse_inst(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
-    let data = &func.dfg.insts[inst];
-    let opcode = data.opcode();
-    let covered = func
-        .dfg
-        .inst_values(inst)
-        .chain(func.dfg.inst_results(inst).iter().copied())
-        .map(|value| func.dfg.value_type(value))
-        .find(|&ty| !is_covered(ty));
-    if let Some(ty) = covered {
-        return Some((format!("{opcode} with a value of type {ty}"), Some(TYPE_HELP)));
-    }
-    refuse_opcode(opcode, isa)
-        .map(|help| (opcode.to_string(), help))
-        .or_else(|| refuse_big_endian(func, inst))
-        .or_else(|| refuse_lanes(func, inst))
-        .or_else(|| refuse_atomic(func, isa, inst))
-        .or_else(|| refuse_callee(func, data))
-        .or_else(|| refuse_global(func, data))
-        .or_else(|| refuse_stack_map(func, inst))
-        .or_else(|| refuse_float(func, inst))
+/// The instructions of a function. Most have an opcode that is refused on none of the types that the function has; these cost one
+/// look into a table.
+struct Insts<'a> {
+    func: &'a Function,
+    legality: Legality<'a>,
+    /// The types of all values, also of those that no instruction in the layout has.
+    types: TypeSet,
+    /// Whether a stack slot has more alignment than the stack.
+    over_aligned: bool,
+    /// Functions and signatures that have been looked at and can be called.
+    good_callees: EntitySet<FuncRef>,
+    good_signatures: EntitySet<SigRef>,
 }
 
-/// Arithmetic in formats that are only stored and moved.
-fn refuse_float(func: &Function, inst: Inst) -> Option<Reason> {
-    let opcode = func.dfg.insts[inst].opcode();
-    let has = |ty| {
-        let mut values = func
-            .dfg
-            .inst_values(inst)
-            .chain(func.dfg.inst_results(inst).iter().copied());
-        values.any(|value| func.dfg.value_type(value) == ty)
-    };
-    let arithmetic = matches!(
-        opcode,
-        Opcode::Fadd
-            | Opcode::Fsub
-            | Opcode::Fmul
-            | Opcode::Fdiv
-            | Opcode::Fmin
-            | Opcode::Fmax
-            | Opcode::Sqrt
-            | Opcode::Ceil
-            | Opcode::Floor
-            | Opcode::Trunc
-            | Opcode::Nearest
-            | Opcode::Fma
-            | Opcode::Fcmp
-            | Opcode::Fpromote
-            | Opcode::Fdemote
-            | Opcode::FcvtToSint
-            | Opcode::FcvtToUint
-            | Opcode::FcvtToSintSat
-            | Opcode::FcvtToUintSat
-            | Opcode::FcvtFromSint
-            | Opcode::FcvtFromUint
-    );
-    if arithmetic && has(types::F128) {
-        return Some((format!("{opcode} with a value of type f128"), Some("compute in f64")));
-    }
-    if opcode == Opcode::Fma && has(types::F16) {
-        return Some((
-            format!("{opcode} with a value of type f16"),
-            Some("compute in f64 and round with fdemote"),
-        ));
-    }
-    None
-}
-
-/// Opcodes that are refused whatever the type, with what to use instead.
-fn refuse_opcode(opcode: Opcode, isa: &Isa) -> Option<Option<&'static str>> {
-    Some(match opcode {
-        Opcode::TryCall | Opcode::TryCallIndirect | Opcode::GetExceptionHandlerAddress => {
-            Some("return an error code: there are no exceptions")
+impl<'a> Insts<'a> {
+    fn new(func: &'a Function, isa: &'a Isa) -> Self {
+        let mut types = TypeSet::new();
+        for value in func.dfg.values() {
+            types.insert(func.dfg.value_type(value));
         }
-        Opcode::TlsValue => Some("index an array by the number of the thread"),
-        Opcode::GetPinnedReg | Opcode::SetPinnedReg if !isa.flags().enable_pinned_reg() => {
-            Some("switch on enable_pinned_reg")
+        Self {
+            func,
+            legality: Legality::new(isa.flags(), isa.settings()),
+            types,
+            over_aligned: func.sized_stack_slots.values().any(slots::is_over_aligned),
+            good_callees: EntitySet::new(),
+            good_signatures: EntitySet::new(),
         }
-        Opcode::StackSwitch => Some("start another hardware thread: a thread has one stack"),
-        Opcode::Debugtrap => Some("there is no breakpoint to go on from; use trap"),
-        Opcode::DynamicStackAddr => Some("use a stack slot of fixed size"),
-        _ => return None,
-    })
-}
-
-/// Vectors are in memory as the machine has them.
-fn refuse_big_endian(func: &Function, inst: Inst) -> Option<Reason> {
-    let data = &func.dfg.insts[inst];
-    let big = func.dfg.mem_flags[data.memflags()?].explicit_endianness() == Some(Endianness::Big);
-    let values = func
-        .dfg
-        .inst_values(inst)
-        .chain(func.dfg.inst_results(inst).iter().copied());
-    let ty = values
-        .map(|value| func.dfg.value_type(value))
-        .find(|&ty| is_vector(ty))?;
-    big.then(|| {
-        (
-            format!("{}.{ty} in big-endian order", data.opcode()),
-            Some("use the flag little"),
-        )
-    })
-}
-
-/// Conversions that take lanes to a scalar, or a scalar to lanes, which CLIF's verifier lets pass.
-fn refuse_lanes(func: &Function, inst: Inst) -> Option<Reason> {
-    let opcode = func.dfg.insts[inst].opcode();
-    let converts = matches!(
-        opcode,
-        Opcode::FcvtToSint
-            | Opcode::FcvtToUint
-            | Opcode::FcvtToSintSat
-            | Opcode::FcvtToUintSat
-            | Opcode::FcvtFromSint
-            | Opcode::FcvtFromUint
-    );
-    let from = func.dfg.value_type(func.dfg.inst_values(inst).next()?);
-    let to = func.dfg.value_type(*func.dfg.inst_results(inst).first()?);
-    (converts && is_vector(from) != is_vector(to)).then(|| {
-        let what = format!("{opcode} {BETWEEN_LANES}");
-        (what, Some("convert scalars to scalars and vectors to vectors"))
-    })
-}
-
-/// What is said about conversions between scalars and vectors.
-const BETWEEN_LANES: &str = "between types with different numbers of lanes";
-
-/// Atomic operations: the hardware has none, but an aligned access of at most a word is one.
-fn refuse_atomic(func: &Function, isa: &Isa, inst: Inst) -> Option<Reason> {
-    let (opcode, ty) = match func.dfg.insts[inst] {
-        InstructionData::LoadNoOffset { opcode, .. } | InstructionData::AtomicRmw { opcode, .. } => {
-            (opcode, func.dfg.ctrl_typevar(inst))
-        }
-        InstructionData::AtomicCas { opcode, .. } => (opcode, func.dfg.ctrl_typevar(inst)),
-        InstructionData::StoreNoOffset { opcode, args, .. } => (opcode, func.dfg.value_type(args[0])),
-        _ => return None,
-    };
-    let is_atomic = matches!(
-        opcode,
-        Opcode::AtomicLoad | Opcode::AtomicStore | Opcode::AtomicRmw | Opcode::AtomicCas
-    );
-    if is_atomic && ty.bits() > 32 {
-        return Some((
-            format!("{opcode}.{ty}"),
-            Some("a thread reads or writes at most a word at once: i32, i16 and i8"),
-        ));
     }
-    let needs_setting = matches!(opcode, Opcode::AtomicRmw | Opcode::AtomicCas);
-    (needs_setting && isa.settings().atomics == Atomics::Refuse).then(|| {
-        let help = "the hardware has no such operation; the setting `atomics=single_thread` makes it a plain sequence";
-        (format!("{opcode}.{ty}"), Some(help))
-    })
+
+    fn check(&mut self, refusals: &mut Vec<Refusal>) {
+        let func = self.func;
+        let every_one = self.over_aligned || !self.types.all_supported();
+        for block in func.layout.blocks() {
+            for inst in func.layout.block_insts(block) {
+                if !every_one && !self.types.may_refuse(func.dfg.insts[inst].opcode()) {
+                    continue;
+                }
+                if let Some((what, help)) = self.refusal(inst) {
+                    refusals.push(Refusal {
+                        function: func.name.to_string(),
+                        inst: Some((inst, func.dfg.display_inst(inst).to_string())),
+                        srcloc: Some(func.srcloc(inst)).filter(|loc| !loc.is_default()),
+                        what,
+                        help: help.map(str::to_owned),
+                    });
+                }
+            }
+        }
+    }
+
+    fn refusal(&mut self, inst: Inst) -> Option<Reason> {
+        self.by_type(inst)
+            .or_else(|| self.by_rule(inst))
+            .or_else(|| self.by_stack_map(inst))
+    }
+
+    /// A value of a type that is not compiled.
+    fn by_type(&self, inst: Inst) -> Option<Reason> {
+        if self.types.all_supported() {
+            return None;
+        }
+        let dfg = &self.func.dfg;
+        let results = dfg.inst_results(inst).iter().copied();
+        let mut types = dfg.inst_values(inst).chain(results).map(|value| dfg.value_type(value));
+        let ty = types.find(|&ty| !legalize::is_supported(ty))?;
+        Some(reason(legalize::unsupported(), dfg.insts[inst].opcode(), ty))
+    }
+
+    /// What the table says.
+    fn by_rule(&mut self, inst: Inst) -> Option<Reason> {
+        let opcode = self.func.dfg.insts[inst].opcode();
+        let ty = self.func.dfg.ctrl_typevar(inst);
+        for rule in legalize::rules(opcode, ty) {
+            if rule.when == LegalizeCondition::BadCallee {
+                if let Some(reason) = self.by_callee(inst) {
+                    return Some(reason);
+                }
+            } else if self.legality.holds(rule.when, self.func, inst) {
+                return (rule.action == LegalizeAction::Refused).then(|| reason(rule, opcode, ty));
+            }
+        }
+        None
+    }
+
+    fn by_callee(&mut self, inst: Inst) -> Option<Reason> {
+        let func = self.func;
+        match func.dfg.insts[inst] {
+            InstructionData::Call { func_ref, opcode, .. } => {
+                if opcode == Opcode::Call && self.good_callees.contains(func_ref) {
+                    return None;
+                }
+                let sig = func.dfg.ext_funcs[func_ref].signature;
+                let reason = refuse_intrinsic(func, func_ref, opcode).or_else(|| self.by_signature(opcode, sig));
+                if reason.is_none() && opcode == Opcode::Call {
+                    self.good_callees.insert(func_ref);
+                }
+                reason
+            }
+            InstructionData::CallIndirect { sig_ref, opcode, .. } => self.by_signature(opcode, sig_ref),
+            InstructionData::FuncAddr { func_ref, .. } => {
+                intrinsics::classify(func, func_ref)?;
+                let what = "the address of an intrinsic".to_owned();
+                Some((what, Some("it is an instruction: wrap it in a function")))
+            }
+            _ => None,
+        }
+    }
+
+    fn by_signature(&mut self, opcode: Opcode, sig: SigRef) -> Option<Reason> {
+        let signature = &self.func.dfg.signatures[sig];
+        let by_value = |param: &AbiParam| matches!(param.purpose, ArgumentPurpose::StructArgument(_));
+        let leaves = matches!(opcode, Opcode::ReturnCall | Opcode::ReturnCallIndirect);
+        if leaves && signature.params.iter().any(by_value) {
+            let what = format!("{opcode} with a structure passed by value");
+            return Some((
+                what,
+                Some("its copy would be in the frame that is gone: pass a pointer"),
+            ));
+        }
+        if self.good_signatures.contains(sig) {
+            return None;
+        }
+        let Err(refusals) = SigInfo::new(signature, "") else {
+            self.good_signatures.insert(sig);
+            return None;
+        };
+        let first = refusals.into_iter().next()?;
+        Some((format!("a call with {}", first.what), None))
+    }
+
+    /// Where a slot with more alignment than the stack starts is only known at run time.
+    fn by_stack_map(&self, inst: Inst) -> Option<Reason> {
+        let entries = self.func.dfg.user_stack_map_entries(inst)?;
+        let over_aligned = |slot: StackSlot| slots::is_over_aligned(&self.func.sized_stack_slots[slot]);
+        let entry = entries.iter().find(|entry| over_aligned(entry.slot))?;
+        let what = format!(
+            "a stack map entry in {}, which is aligned to more than the stack",
+            entry.slot
+        );
+        Some((what, Some("use a slot with the alignment of its type")))
+    }
 }
 
-fn refuse_callee(func: &Function, data: &InstructionData) -> Option<Reason> {
-    match *data {
-        InstructionData::Call { func_ref, opcode, .. } => refuse_intrinsic(func, func_ref, opcode)
-            .or_else(|| refuse_signature(func, opcode, func.dfg.ext_funcs[func_ref].signature)),
-        InstructionData::FuncAddr { func_ref, .. } => {
-            intrinsics::classify(func, func_ref)?;
-            let what = "the address of an intrinsic".to_owned();
-            Some((what, Some("it is an instruction: wrap it in a function")))
-        }
-        InstructionData::CallIndirect { sig_ref, opcode, .. } => refuse_signature(func, opcode, sig_ref),
-        _ => None,
-    }
+/// A refusal by the table.
+fn reason(rule: &'static Rule, opcode: Opcode, ty: Type) -> Reason {
+    (rule.refusal(opcode, ty), Some(rule.nearest_form))
 }
 
 fn refuse_intrinsic(func: &Function, callee: FuncRef, opcode: Opcode) -> Option<Reason> {
@@ -276,43 +244,5 @@ fn refuse_intrinsic(func: &Function, callee: FuncRef, opcode: Opcode) -> Option<
             Some((what, Some("it is an instruction: call it and return")))
         }
         Reserved::Intrinsic(_) => None,
-    }
-}
-
-/// Where a slot with more alignment than the stack starts is only known at run time.
-fn refuse_stack_map(func: &Function, inst: Inst) -> Option<Reason> {
-    let entries = func.dfg.user_stack_map_entries(inst)?;
-    let over_aligned = |slot: StackSlot| slots::is_over_aligned(&func.sized_stack_slots[slot]);
-    let entry = entries.iter().find(|entry| over_aligned(entry.slot))?;
-    let what = format!(
-        "a stack map entry in {}, which is aligned to more than the stack",
-        entry.slot
-    );
-    Some((what, Some("use a slot with the alignment of its type")))
-}
-
-fn refuse_signature(func: &Function, opcode: Opcode, sig: SigRef) -> Option<Reason> {
-    let by_value = |param: &AbiParam| matches!(param.purpose, ArgumentPurpose::StructArgument(_));
-    let leaves = matches!(opcode, Opcode::ReturnCall | Opcode::ReturnCallIndirect);
-    if leaves && func.dfg.signatures[sig].params.iter().any(by_value) {
-        let what = format!("{opcode} with a structure passed by value");
-        return Some((
-            what,
-            Some("its copy would be in the frame that is gone: pass a pointer"),
-        ));
-    }
-    let refusals = SigInfo::new(&func.dfg.signatures[sig], "").err()?;
-    let first = refusals.into_iter().next()?;
-    Some((format!("a call with {}", first.what), None))
-}
-
-fn refuse_global(func: &Function, data: &InstructionData) -> Option<Reason> {
-    let InstructionData::UnaryGlobalValue { global_value, opcode } = *data else {
-        return None;
-    };
-    match func.global_values[global_value] {
-        GlobalValueData::Symbol { tls: false, .. } => None,
-        GlobalValueData::Symbol { .. } => Some(("a thread-local symbol".to_owned(), None)),
-        _ => Some((format!("{opcode} of a value that is no symbol"), None)),
     }
 }

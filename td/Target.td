@@ -10,11 +10,15 @@
 // Value types
 //===----------------------------------------------------------------------===//
 
+// A type of CLIF instructions, by its name there.
+class ClifType<string clif> {
+  string Clif = clif;
+}
+
 // A value type of the calling convention and of selection patterns. `Clif` is
 // the name of the same type in CLIF.
-class ValueType<int size, string clif, bit integer = true> {
+class ValueType<int size, string clif, bit integer = true> : ClifType<clif> {
   int Size = size;     // in bits
-  string Clif = clif;
   bit isInteger = integer;
   string IsleName = "";  // the ISLE constant without `$`, if the type is one
 }
@@ -25,12 +29,17 @@ def i16    : ValueType<16, "i16"> { let IsleName = "I16"; }
 def i32    : ValueType<32, "i32"> { let IsleName = "I32"; }
 def i64    : ValueType<64, "i64"> { let IsleName = "I64"; }
 def i128   : ValueType<128, "i128"> { let IsleName = "I128"; }
+def f16    : ValueType<16, "f16", false> { let IsleName = "F16"; }
 def f32    : ValueType<32, "f32", false> { let IsleName = "F32"; }
 def f64    : ValueType<64, "f64", false> { let IsleName = "F64"; }
+def f128   : ValueType<128, "f128", false> { let IsleName = "F128"; }
 def v16i8  : ValueType<128, "i8x16"> { let IsleName = "I8X16"; }
 def v16i16 : ValueType<256, "i16x16"> { let IsleName = "I16X16"; }
 def v16i32 : ValueType<512, "i32x16"> { let IsleName = "I32X16"; }
 def v16f32 : ValueType<512, "f32x16", false> { let IsleName = "F32X16"; }
+// No type, and any type that is not listed.
+def untyped : ClifType<"">;
+def OtherVT : ClifType<"">;
 
 //===----------------------------------------------------------------------===//
 // Registers

@@ -1,5 +1,6 @@
-//! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE and
-//! the settings that the compiler's build script finds through `DEP_NPU_TD_ISLE` and `DEP_NPU_TD_SETTINGS`.
+//! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE, the
+//! settings and the table of legalization that the compiler's build script finds through `DEP_NPU_TD_ISLE`, `DEP_NPU_TD_SETTINGS` and
+//! `DEP_NPU_TD_LEGALIZE`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,15 +20,18 @@ fn generate() -> Result<(), String> {
     let generated = tdgen::build::all(npu_td::directory())?;
     let isle = out.join("td.isle");
     let settings = out.join("settings.rs");
+    let legalize = out.join("legalize.rs");
     for (path, text) in [
         (&out.join("mc.rs"), generated.machine_code),
         (&out.join("tables.rs"), generated.tables),
         (&isle, generated.isle),
         (&settings, generated.settings),
+        (&legalize, generated.legalize),
     ] {
         std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     println!("cargo::metadata=isle={}", isle.display());
     println!("cargo::metadata=settings={}", settings.display());
+    println!("cargo::metadata=legalize={}", legalize.display());
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use super::registers::RegisterSet;
 use crate::error::Refusal;
-use crate::types::{TYPE_HELP, is_covered};
+use crate::legalize;
 use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use npu_mc::cc::{self, Convention, Loc, ValueType};
@@ -145,10 +145,13 @@ impl SigInfo {
                     "a structure is passed by its address, an i32",
                 );
             }
-            match value_type(param.value_type).filter(|_| is_covered(param.value_type)) {
+            match value_type(param.value_type) {
                 Some(ty) => Some(ty),
                 None => {
-                    refuse(format!("{role} of type {}", param.value_type), TYPE_HELP);
+                    refuse(
+                        format!("{role} of type {}", param.value_type),
+                        legalize::unsupported().nearest_form,
+                    );
                     None
                 }
             }

@@ -16,8 +16,9 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{self, Opcode, Type};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::code::RelocTarget;
+use cranelift_naplespu::legalize::{self, Legality, LegalizeAction, LegalizeCondition};
 use cranelift_naplespu::settings::Setting;
-use cranelift_naplespu::{CompileError, Isa, isa_builder, validate};
+use cranelift_naplespu::{CompileError, Isa, isa_builder};
 use forms::{Access, Form};
 use naplespu_reader::panics::{self, caught};
 use npu_mc::errata::Erratum;
@@ -248,51 +249,126 @@ fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
     }
 }
 
-/// All that the table says about one opcode and type.
-fn cell(isas: &[Arc<Isa>], opcode: Opcode, ty: Type, access: Access, faults: &mut Vec<String>) -> Vec<Outcome> {
+/// What is wrong with what td says about a form, whose own outcome with this target is known.
+fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Option<String> {
+    let dfg = &form.func.dfg;
+    let unsupported = dfg.values().any(|value| !legalize::is_supported(dfg.value_type(value)));
+    let action = match action(isa, form) {
+        _ if unsupported => LegalizeAction::Refused,
+        Some(action) => action,
+        None => return Some("td/NaplesPULegalize.td has no record of it".to_owned()),
+    };
+    let right = match (action, outcome) {
+        (LegalizeAction::Refused, Outcome::Refused(_)) => true,
+        (LegalizeAction::LibCall | LegalizeAction::Scalarize, Outcome::Runtime) => true,
+        (LegalizeAction::Legal, Outcome::Instructions(n)) => !counts || *n <= 1,
+        (
+            LegalizeAction::Promote | LegalizeAction::Expand | LegalizeAction::Split | LegalizeAction::Custom,
+            Outcome::Instructions(_),
+        ) => true,
+        _ => false,
+    };
+    (!right).then(|| format!("td says {}, and it becomes {outcome:?}", action.name()))
+}
+
+/// What td says of a form; `None` if it says nothing.
+fn action(isa: &Isa, form: &Form) -> Option<LegalizeAction> {
+    let legality = Legality::new(isa.flags(), isa.settings());
+    legality.rule(&form.func, form.inst).map(|rule| rule.action)
+}
+
+/// All that the table says about one opcode and type: what td says and what comes of it.
+fn cell(
+    isas: &[Arc<Isa>],
+    opcode: Opcode,
+    ty: Type,
+    access: Access,
+    faults: &mut Vec<String>,
+) -> Vec<(Outcome, LegalizeAction)> {
     let mut compiled = Vec::new();
     let mut refused = Vec::new();
     for form in forms::forms(opcode, ty, access) {
-        let mut told = |what: String| faults.push(format!("{opcode}.{ty}: {what}\n{}", form.func.display()));
-        let mut results = Vec::new();
-        for isa in isas {
+        let mut told = |what: String| faults.push(format!("{opcode}.{ty:?}: {what}\n{}", form.func.display()));
+        let mut first = None;
+        for (index, isa) in isas.iter().enumerate() {
             match outcome(isa, &form) {
-                Ok(result) => results.push(result),
+                Ok(result) => {
+                    contradiction(isa, &form, &result, index == 0)
+                        .into_iter()
+                        .for_each(&mut told);
+                    first.get_or_insert(result);
+                }
                 Err(what) => told(what),
             }
         }
-        let refusals = results.iter().filter(|r| matches!(r, Outcome::Refused(_))).count();
-        if refusals != 0 && refusals != results.len() {
-            told(format!(
-                "compiled with some settings and refused with others: {results:?}"
-            ));
-        }
         let types = form.func.dfg.values().map(|value| form.func.dfg.value_type(value));
-        let all_covered = types.into_iter().all(validate::is_covered);
-        match results.into_iter().next() {
-            Some(Outcome::Refused(why)) => refused.push((why, all_covered)),
-            Some(good) => compiled.push(good),
-            None => {}
+        let all_supported = types.into_iter().all(legalize::is_supported);
+        match (first, action(&isas[0], &form)) {
+            (Some(Outcome::Refused(why)), _) => refused.push((why, all_supported)),
+            (Some(good), Some(action)) => compiled.push((good, action)),
+            _ => {}
         }
     }
-    // A form with another operand of a type that is not covered says nothing about this one; f128 is covered, but not by
-    // conversions.
-    let f128 = |why: &str| why.starts_with("with a value of type f128");
+    // A form with another operand of a type that is not compiled says nothing about this one, nor does one between a scalar and a
+    // vector.
     let lanes = |why: &str| why.starts_with("between types with different numbers of lanes");
-    let unexplained = |(why, all_covered): &(String, bool)| *all_covered && !f128(why) && !lanes(why);
-    if !compiled.is_empty() && refused.iter().any(unexplained) {
-        faults.push(format!(
-            "{opcode}.{ty}: some forms on covered types are refused: {refused:?}"
-        ));
+    if !compiled.is_empty() {
+        refused.retain(|(why, all_supported)| *all_supported && !lanes(why));
     }
-    let mut all = compiled;
-    if all.is_empty() || refused.iter().any(|(why, _)| f128(why)) {
-        refused.retain(|(why, _)| all.is_empty() || f128(why));
-        all.extend(refused.into_iter().map(|(why, _)| Outcome::Refused(why)));
+    let refused = refused.into_iter();
+    compiled.extend(refused.map(|(why, _)| (Outcome::Refused(why), LegalizeAction::Refused)));
+    compiled.sort();
+    compiled.dedup();
+    compiled
+}
+
+/// What stands before a number.
+fn mark(action: LegalizeAction) -> &'static str {
+    match action {
+        LegalizeAction::Legal | LegalizeAction::Refused => "",
+        LegalizeAction::Promote => "P",
+        LegalizeAction::Expand => "E",
+        LegalizeAction::Split => "S",
+        LegalizeAction::Custom => "C",
+        LegalizeAction::LibCall => "call",
+        LegalizeAction::Scalarize => "lanes",
     }
-    all.sort();
-    all.dedup();
-    all
+}
+
+/// The actions, and the conditions with what they decide.
+fn terms() -> String {
+    let mut text = String::new();
+    for &(action, meaning) in legalize::actions() {
+        let mark = mark(action);
+        let mark = match action {
+            LegalizeAction::Legal => "a number alone".to_owned(),
+            LegalizeAction::Refused => "*a letter*".to_owned(),
+            _ => format!("`{mark}`"),
+        };
+        let _ = writeln!(text, "| {mark} | {} | {meaning} |", action.name());
+    }
+    text.push_str(
+        "\nWhat depends on more than opcode and type:\n\n| condition | becomes | instructions |\n|---|---|---|\n",
+    );
+    for &(condition, meaning) in legalize::conditions() {
+        for &(action, _) in legalize::actions() {
+            let says = |rules: &[legalize::Rule]| rules.iter().any(|r| (r.when, r.action) == (condition, action));
+            let of = |opcode: &Opcode| {
+                let typed = legalize::types().chain([ir::types::INVALID]);
+                typed.into_iter().any(|ty| says(legalize::rules(*opcode, ty)))
+            };
+            let opcodes: Vec<String> = Opcode::all()
+                .iter()
+                .filter(|op| of(op))
+                .map(|op| format!("`{op}`"))
+                .collect();
+            if condition != LegalizeCondition::Always && !opcodes.is_empty() {
+                let meaning = meaning.trim_end_matches('.');
+                let _ = writeln!(text, "| {meaning} | {} | {} |", action.name(), opcodes.join(", "));
+            }
+        }
+    }
+    text
 }
 
 /// `a` to `z`, then `aa` to `zz`.
@@ -313,7 +389,10 @@ impl Footnotes {
             .and_then(|rest| rest.split_once(';'))
         {
             Some((_, help)) => format!("a value has a type that is not compiled;{help}"),
-            None if reason.starts_with('.') => "the instruction with this type".to_owned(),
+            None if reason.starts_with('.') => match reason.split_once(';') {
+                Some((_, help)) => format!("the instruction with this type;{help}"),
+                None => "the instruction with this type".to_owned(),
+            },
             None => reason.to_owned(),
         };
         let next = self.0.len();
@@ -332,30 +411,29 @@ impl Footnotes {
     }
 }
 
-fn show(outcomes: &[Outcome], notes: &mut Footnotes) -> String {
-    let count = |outcome: &Outcome| {
-        if let Outcome::Instructions(n) = outcome {
-            Some(*n)
-        } else {
-            None
+fn show(outcomes: &[(Outcome, LegalizeAction)], notes: &mut Footnotes) -> String {
+    let mut counts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut calls = Vec::new();
+    let mut refusals = Vec::new();
+    for (outcome, action) in outcomes {
+        match outcome {
+            Outcome::Instructions(n) => counts.entry(mark(*action)).or_default().push(*n),
+            Outcome::Runtime => calls.push(mark(*action).to_owned()),
+            Outcome::Refused(reason) => refusals.push(notes.mark(reason)),
         }
-    };
-    let counts: Vec<usize> = outcomes.iter().filter_map(count).collect();
+    }
     let mut parts = Vec::new();
-    match (counts.first(), counts.last()) {
-        (Some(least), Some(most)) if least == most => parts.push(least.to_string()),
-        (Some(least), Some(most)) => parts.push(format!("{least}–{most}")),
-        _ => {}
+    for (mark, counts) in counts {
+        let range = match (counts.iter().min(), counts.iter().max()) {
+            (Some(least), Some(most)) if least != most => format!("{least}–{most}"),
+            (Some(only), _) => only.to_string(),
+            _ => continue,
+        };
+        parts.push(format!("{mark} {range}").trim().to_owned());
     }
-    if outcomes.contains(&Outcome::Runtime) {
-        parts.push("call".to_owned());
-    }
-    for outcome in outcomes {
-        if let Outcome::Refused(reason) = outcome {
-            let mark = notes.mark(reason);
-            if !parts.contains(&mark) {
-                parts.push(mark);
-            }
+    for mark in calls.into_iter().chain(refusals) {
+        if !parts.contains(&mark) {
+            parts.push(mark);
         }
     }
     parts.join(" ")
@@ -392,11 +470,11 @@ fn clif_support() {
                 let _ = writeln!(plain, "| {name} | {} |", show(&outcomes, &mut notes));
                 continue;
             }
-            let mut cells: Vec<Vec<Outcome>> = columns
+            let mut cells: Vec<Vec<(Outcome, LegalizeAction)>> = columns
                 .iter()
                 .map(|&ty| cell(&isas, opcode, ty, access, &mut faults))
                 .collect();
-            let mut rest: Vec<Outcome> = others
+            let mut rest: Vec<(Outcome, LegalizeAction)> = others
                 .iter()
                 .flat_map(|&ty| cell(&isas, opcode, ty, access, &mut faults))
                 .collect();
@@ -418,9 +496,10 @@ fn clif_support() {
         shown.join("\n")
     );
     let notes = notes.text();
+    let terms = terms();
     let limits = sessions::limits(&isas[0]);
     let text = format!(
-        "{HEAD}\n{limits}\n{LEGEND}\n{notes}\n## Instructions with a type\n\n{typed}\n## Instructions without a type\n\n{plain}"
+        "{HEAD}\n{limits}\n{LEGEND}\n{terms}\nReasons:\n\n{notes}\n## Instructions with a type\n\n{typed}\n## Instructions without a type\n\n{plain}"
     );
     check_document("clif-support.md", &text);
 }
@@ -428,7 +507,8 @@ fn clif_support() {
 const HEAD: &str = "\
 # CLIF support
 
-Made by `cargo test --test docs`, which compiles every opcode on every type; do not edit.
+Made from `td/NaplesPULegalize.td` by `cargo test --test docs`, which compiles every opcode on every type and fails where the
+compiler does something else; do not edit.
 
 A function is compiled as a whole or refused as a whole, with all reasons. A refusal names the function, the instruction and
 the nearest form that works, where there is one.
@@ -455,16 +535,16 @@ The test makes a function of one block with this one instruction, its operands a
 and compiles it at `opt_level=none` with `strict_float=false`. (For the numbers, the work-around of the erratum `lost_result_before_taken_branch` is off: it
 may put one more instruction between a load and the return.)
 
-- A number is the number of machine instructions beside the returns. `1`: the instruction is native. `0`: nothing has to be
-  done. More: a sequence. A range: it depends on the other operands' types. The numbers contain what the instruction brings
-  with it: the frame of a call, the code behind a trap, the rows of a branch table with two entries, constants.
-- `call`: a routine of the runtime is called.
+- A number is the number of machine instructions beside the returns; `0`: nothing has to be done. A range: it depends on the other
+  operands' types. The numbers contain what the instruction brings with it: the frame of a call, the code after a trap, the rows
+  of a branch table with two entries, constants.
 - An empty cell: CLIF has no such form.
-- A letter: refused for this reason. With the work-around, with `strict_float=true` and at `opt_level=speed`, the same forms are
-  compiled and refused; the test checks it.
+- A letter in italics: refused for this reason.
 
 The type is the controlling type of the instruction: that of the result or, where results say nothing, of the first operand.
-`other vectors` are those with 2, 4, 8 or 32 lanes, and those of dynamic size.
+`other vectors` are those with 2, 4, 8 or 32 lanes, and those of dynamic size. The terms are LLVM's; `legalize::rules` of the
+library answers with them. With the work-around, with `strict_float=true` and at `opt_level=speed` the test compiles the same
+forms and compares with what td says then.
 
-Reasons:
-";
+| in the table | term | meaning |
+|---|---|---|";

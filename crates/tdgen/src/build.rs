@@ -17,6 +17,8 @@ pub struct Generated {
     pub tables: String,
     /// The lowering rules made from patterns, see [`emit_isle`](crate::emit_isle()).
     pub isle: String,
+    /// The table of legalization, see [`emit_legalize`](crate::emit_legalize()).
+    pub legalize: String,
 }
 
 /// Reads the description in this folder and runs every back end.
@@ -47,16 +49,22 @@ pub fn all(td: &Path) -> Result<Generated, String> {
 /// The faults of one back end do not hide those of another.
 fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
     let loaded = crate::load(parsed).map(|target| (crate::emit_mc(&target), crate::emit_settings(&target)));
-    match (loaded, crate::searchable_tables(parsed), crate::emit_isle(parsed)) {
-        (Ok((machine_code, settings)), Ok(tables), Ok(isle)) => Ok(Generated {
+    let tables = crate::searchable_tables(parsed);
+    match (loaded, tables, crate::emit_isle(parsed), crate::emit_legalize(parsed)) {
+        (Ok((machine_code, settings)), Ok(tables), Ok(isle), Ok(legalize)) => Ok(Generated {
             machine_code,
             settings,
             tables,
             isle,
+            legalize,
         }),
-        (loaded, tables, isle) => {
+        (loaded, tables, isle, legalize) => {
             let mut faults: Vec<Diagnostic> = Vec::new();
-            for fault in [loaded.err(), tables.err(), isle.err()].into_iter().flatten().flatten() {
+            for fault in [loaded.err(), tables.err(), isle.err(), legalize.err()]
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
                 // Two back ends may stumble over one thing.
                 if !faults
                     .iter()

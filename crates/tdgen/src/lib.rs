@@ -7,7 +7,8 @@
 //! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
 //!   relations, hardware view, relocations, errata);
 //! * [`emit_settings`](emit_settings()): the settings of the compiler, with those of the errata;
-//! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns.
+//! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns;
+//! * [`emit_legalize`](emit_legalize()): what becomes of each CLIF instruction on each type.
 //!
 //! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
 //!   `GenericEnum` and `GenericTable` records. They know no target.
@@ -32,6 +33,7 @@ pub mod build;
 mod emit;
 mod instr_map;
 mod isle;
+mod legalize;
 mod load;
 pub mod model;
 mod relation;
@@ -42,5 +44,6 @@ mod tree;
 pub use emit::{emit_mc, emit_settings};
 pub use instr_map::instr_map;
 pub use isle::emit_isle;
+pub use legalize::emit_legalize;
 pub use load::load;
 pub use searchable_tables::searchable_tables;

@@ -63,6 +63,7 @@ fn every_fault_is_reported_with_its_place() {
         assert!(!parsed.has_errors(), "{}: {:?}", path.display(), parsed.diagnostics);
         let mut faults = tdgen::load(&parsed).err().unwrap_or_default();
         faults.extend(tdgen::searchable_tables(&parsed).err().unwrap_or_default());
+        faults.extend(tdgen::emit_legalize(&parsed).err().unwrap_or_default());
         let found: String = faults.iter().map(|f| shown(f, &parsed) + "\n").collect();
         let expected_path = path.with_extension("expected");
         if bless {

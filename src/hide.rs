@@ -3,7 +3,7 @@
 //! Its simplifications have no constants of these types and panic where they want one: for `isub` of a vector and itself, for
 //! compares whose outcome is known, and so on. So, while the optimizer runs, operations that they start from have the opcodes of
 //! operations on floats, about which it knows nothing. Equal ones are still found, and what does not change in a loop leaves it.
-//! The types tell the real ones from those in disguise.
+//! The types tell the real ones from the hidden ones.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, types};
@@ -37,8 +37,8 @@ fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> 
     table.iter().find(|(_, known)| *known == from).map(|(to, _)| *to)
 }
 
-/// Hides the operations.
-pub fn put_on(func: &mut Function) {
+/// Hides the operations from the egraph.
+pub fn hide_from_egraph(func: &mut Function) {
     rewrite(func, |data| match data {
         InstructionData::Binary { opcode, args } => Some(InstructionData::Binary {
             opcode: other(BINARY, opcode)?,
@@ -60,8 +60,8 @@ pub fn put_on(func: &mut Function) {
     });
 }
 
-/// Shows them again.
-pub fn take_off(func: &mut Function) {
+/// Gives them their own opcodes again.
+pub fn restore(func: &mut Function) {
     rewrite(func, |data| match data {
         InstructionData::Binary { opcode, args } => match (back(BINARY, opcode), back(COMPARES, opcode)) {
             (Some(opcode), _) => Some(InstructionData::Binary { opcode, args }),
@@ -114,10 +114,10 @@ mod tests {
             }";
         let mut functions = cranelift_reader::parse_functions(text).unwrap();
         let func = &mut functions[0];
-        put_on(func);
+        hide_from_egraph(func);
         let hidden = func.display().to_string();
         assert!(!hidden.contains("icmp") && !hidden.contains("isub") && !hidden.contains("bnot"));
-        take_off(func);
+        restore(func);
         // A compare may come back with its operands exchanged.
         let same = text.replace("icmp ugt v0, v3", "icmp ult v3, v0");
         let expected = cranelift_reader::parse_functions(&same).unwrap();

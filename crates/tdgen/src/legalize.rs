@@ -1,0 +1,272 @@
+//! The table of legalization: what becomes of each CLIF opcode on each type, from the `OperationAction` records.
+//!
+//! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction` and
+//! `LegalizeCondition` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
+//! `UNSUPPORTED`, `RULES`, `CELLS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
+//! does not have fails to compile there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use crate::load::{also, fault, field_span};
+use crate::rust_names::variant;
+use tablegen::{Diagnostic, Parsed, Record};
+
+/// The type for all types without a column.
+const OTHER: &str = "OtherVT";
+/// The type of instructions without one.
+const UNTYPED: &str = "untyped";
+/// The action of refusals, and the condition of records without one.
+const REFUSED: &str = "Refused";
+const ALWAYS: &str = "Always";
+
+/// Rust source of the table; empty if the description has no `LegalizeTypes`.
+///
+/// # Errors
+///
+/// Every fault of the records, each with its place: two records for one cell under one condition, a cell with conditions only, a type
+/// that is not a column, a refusal without reason or nearest form.
+pub fn emit_legalize(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
+    let records = &parsed.records;
+    let columns = match records.defs_derived_from("LegalizeTypes").as_slice() {
+        [] => return Ok(String::new()),
+        [only] => only.list_of_defs("Types").map_err(|e| vec![e.into()])?,
+        [_, second, ..] => return Err(vec![fault(second.span(), "there is a second `LegalizeTypes`")]),
+    };
+    let mut table = Table {
+        columns: columns.iter().enumerate().map(|(at, ty)| (ty.name(), at)).collect(),
+        cells: BTreeMap::new(),
+        faults: Vec::new(),
+    };
+    let mut actions = records.defs_derived_from("OperationAction");
+    actions.sort_by_key(Record::index);
+    for record in actions {
+        if let Err(fault) = table.add(record) {
+            table.faults.push(fault);
+        }
+    }
+    let unsupported = match records.defs_derived_from("UnsupportedTypes").as_slice() {
+        [only] => unsupported(*only)
+            .map_err(|fault| table.faults.push(fault))
+            .unwrap_or_default(),
+        _ => {
+            let message = "one `UnsupportedTypes` is wanted, for values of types without a column";
+            let place = records.defs_derived_from("LegalizeTypes")[0].span();
+            table.faults.push(fault(place, message));
+            String::new()
+        }
+    };
+    let cells = table.finish();
+    if table.faults.is_empty() {
+        let text = text(&columns, &unsupported, &cells);
+        let legend = ["LegalizeAction", "LegalizeCondition"].map(|class| legend(parsed, class));
+        let parts: Result<Vec<String>, Diagnostic> = std::iter::once(text).chain(legend).collect();
+        parts.map(|parts| parts.concat()).map_err(|fault| vec![fault])
+    } else {
+        Err(table.faults)
+    }
+}
+
+/// The rules of each opcode, by column.
+type Cells = BTreeMap<String, Vec<String>>;
+
+struct Table<'a> {
+    columns: HashMap<&'a str, usize>,
+    /// For each opcode and column the records, in td's order.
+    cells: BTreeMap<&'a str, BTreeMap<usize, Vec<Record<'a>>>>,
+    faults: Vec<Diagnostic>,
+}
+
+impl<'a> Table<'a> {
+    fn add(&mut self, record: Record<'a>) -> Result<(), Diagnostic> {
+        let refused = record.def_field("Action")?.name() == REFUSED;
+        for field in ["What", "NearestForm"] {
+            if refused == record.string(field)?.is_empty() {
+                let message = if refused {
+                    format!("a refusal needs a `{field}`")
+                } else {
+                    format!("only refusals have a `{field}`")
+                };
+                return Err(fault(record.span(), message));
+            }
+        }
+        let condition = record.def_field("When")?.name();
+        for opcode in record.list_of_strings("Opcodes")? {
+            if !is_opcode(opcode) {
+                let message = format!("`{opcode}` cannot be an opcode of CLIF");
+                return Err(fault(field_span(record, "Opcodes"), message));
+            }
+            for ty in record.list_of_defs("Types")? {
+                let Some(&column) = self.columns.get(ty.name()) else {
+                    let message = format!("`{}` is not a column of the table", ty.name());
+                    return Err(fault(field_span(record, "Types"), message));
+                };
+                let cell = self.cells.entry(opcode).or_default().entry(column).or_default();
+                let same = |other: &&Record<'a>| other.def_field("When").is_ok_and(|when| when.name() == condition);
+                if let Some(other) = cell.iter().find(same) {
+                    let message = format!("two records say what becomes of `{opcode}` on `{}`", ty.name());
+                    return Err(also(fault(record.span(), message), other.span(), "the other"));
+                }
+                cell.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of the rules of every cell; those that hold always come last.
+    fn finish(&mut self) -> Cells {
+        let mut all = Cells::new();
+        for (&opcode, row) in &self.cells {
+            let mut cells = vec![String::new(); self.columns.len()];
+            for (&column, records) in row {
+                match rules(records) {
+                    Ok(Some(text)) => cells[column] = text,
+                    Ok(None) => {
+                        let message = format!("nothing says what becomes of `{opcode}` if no condition holds");
+                        self.faults.push(fault(records[0].span(), message));
+                    }
+                    Err(fault) => self.faults.push(fault),
+                }
+            }
+            if let Some(&other) = self.columns.get(OTHER)
+                && cells[other].is_empty()
+            {
+                cells[other] = "UNSUPPORTED".to_owned();
+            }
+            all.insert(opcode.to_owned(), cells);
+        }
+        all
+    }
+}
+
+/// Opcodes begin with a letter and have small ones, digits and underscores. Which of these there are Rust's compiler knows.
+fn is_opcode(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// The rules of a cell as text. `None` if all have conditions.
+fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
+    let mut conditional = String::new();
+    let mut always = None;
+    for record in records {
+        let when = record.def_field("When")?.name();
+        let rule = format!(
+            "Rule {{ when: LegalizeCondition::{when}, action: LegalizeAction::{}, what: {:?}, nearest_form: {:?} }}",
+            record.def_field("Action")?.name(),
+            record.string("What")?,
+            record.string("NearestForm")?,
+        );
+        if when == ALWAYS {
+            always = Some(rule);
+        } else {
+            conditional.push_str(&rule);
+            conditional.push_str(", ");
+        }
+    }
+    Ok(always.map(|last| format!("{conditional}{last}")))
+}
+
+fn unsupported(record: Record<'_>) -> Result<String, Diagnostic> {
+    Ok(format!(
+        "Rule {{ when: LegalizeCondition::{ALWAYS}, action: LegalizeAction::{REFUSED}, what: {:?}, nearest_form: {:?} }}",
+        record.string("What")?,
+        record.string("NearestForm")?,
+    ))
+}
+
+/// The records of a class with their summaries, in td's order.
+fn legend(parsed: &Parsed, class: &str) -> Result<String, Diagnostic> {
+    let mut all = parsed.records.defs_derived_from(class);
+    // The GenericEnum has the same name and is none of them.
+    all.retain(|record| !record.is_a("GenericEnum"));
+    all.sort_by_key(Record::index);
+    let mut out = format!(
+        "\n/// Every `{class}` with its meaning, in td's order.\n\
+         pub(super) static {}S: [({class}, &str); {}] = [\n",
+        crate::rust_names::upper(class),
+        all.len()
+    );
+    for record in all {
+        let _ = writeln!(
+            out,
+            "    ({class}::{}, {:?}),",
+            record.name(),
+            record.string("Summary")?
+        );
+    }
+    out.push_str("];\n");
+    Ok(out)
+}
+
+fn text(columns: &[Record<'_>], unsupported: &str, cells: &Cells) -> Result<String, Diagnostic> {
+    let mut out = String::from("// Made from the OperationAction records by tdgen.\n\n");
+    let mut types = Vec::new();
+    let mut arms = String::new();
+    let mut rest = 0;
+    for (at, column) in columns.iter().enumerate() {
+        let ty = match column.name() {
+            OTHER => {
+                rest = at;
+                continue;
+            }
+            UNTYPED => "types::INVALID".to_owned(),
+            _ => format!("types::{}", column.string("IsleName")?),
+        };
+        let _ = writeln!(arms, "        {ty} => {at},");
+        types.push(ty);
+    }
+    let _ = write!(
+        out,
+        "/// How many columns the table has.\n\
+         pub(super) const COLUMNS: usize = {};\n\n\
+         /// The column of types that no other has.\n\
+         pub(super) const OTHER: usize = {rest};\n\n\
+         /// The types with a column, without that of all others.\n\
+         pub(super) static TYPES: [Type; {}] = [{}];\n\n\
+         /// The column of a type.\n\
+         pub(super) const fn column(ty: Type) -> usize {{\n    match ty {{\n{arms}        _ => OTHER,\n    }}\n}}\n\n\
+         /// Values of types without a column.\n\
+         pub(super) static UNSUPPORTED: Rule = {unsupported};\n\n",
+        columns.len(),
+        types.len(),
+        types.join(", "),
+    );
+    let mut numbers: HashMap<&str, usize> = HashMap::from([("", 0), ("UNSUPPORTED", 1)]);
+    let mut lists = vec![String::new(), unsupported.to_owned()];
+    let mut rows = String::new();
+    for (opcode, row) in cells {
+        let row: Vec<String> = row
+            .iter()
+            .map(|text| {
+                let number = *numbers.entry(text).or_insert_with(|| {
+                    lists.push(text.clone());
+                    lists.len() - 1
+                });
+                number.to_string()
+            })
+            .collect();
+        let _ = writeln!(
+            rows,
+            "    cells[Opcode::{} as usize] = [{}];",
+            variant(opcode),
+            row.join(", ")
+        );
+    }
+    let _ = writeln!(
+        out,
+        "/// The different cells.\npub(super) static RULES: [&[Rule]; {}] = [",
+        lists.len()
+    );
+    for list in &lists {
+        let _ = writeln!(out, "    &[{list}],");
+    }
+    let _ = write!(
+        out,
+        "];\n\n/// For each opcode and column the index of its rules.\n\
+         pub(super) static CELLS: [[u8; COLUMNS]; 256] = {{\n    let mut cells = [[0; COLUMNS]; 256];\n{rows}    cells\n}};\n",
+    );
+    Ok(out)
+}

@@ -1,0 +1,96 @@
+//! Conditions of rules: those of the settings, and those of an instruction at hand.
+
+use super::{LegalizeAction, LegalizeCondition, Rule, rules};
+use crate::settings::{Atomics, TargetSettings};
+use cranelift_codegen::ir::{
+    Endianness, Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type, types,
+};
+use cranelift_codegen::settings::Flags;
+
+/// The table under the settings of a target.
+#[derive(Clone, Copy)]
+pub struct Legality<'a> {
+    flags: &'a Flags,
+    settings: &'a TargetSettings,
+}
+
+impl<'a> Legality<'a> {
+    /// The table under these settings.
+    pub fn new(flags: &'a Flags, settings: &'a TargetSettings) -> Self {
+        Self { flags, settings }
+    }
+
+    /// What becomes of the opcode on the type, if nothing about the instruction makes a difference. `None` if CLIF has no such form.
+    pub fn action(&self, opcode: Opcode, ty: Type) -> Option<LegalizeAction> {
+        let rule = rules(opcode, ty)
+            .iter()
+            .find(|rule| self.of_settings(rule.when) == Some(true))?;
+        Some(rule.action)
+    }
+
+    /// The rule that counts for an instruction, apart from [`LegalizeCondition::BadCallee`]. `None` if CLIF has no such form.
+    pub fn rule(&self, func: &Function, inst: Inst) -> Option<&'static Rule> {
+        let opcode = func.dfg.insts[inst].opcode();
+        let rules = rules(opcode, func.dfg.ctrl_typevar(inst));
+        rules.iter().find(|rule| self.holds(rule.when, func, inst))
+    }
+
+    /// Whether a condition holds for an instruction. [`LegalizeCondition::BadCallee`] is not decided here and counts as false.
+    pub fn holds(&self, condition: LegalizeCondition, func: &Function, inst: Inst) -> bool {
+        self.of_settings(condition)
+            .unwrap_or_else(|| of_instruction(condition, func, inst))
+    }
+
+    /// Whether a condition of the settings holds; `None` for one of the instruction.
+    fn of_settings(&self, condition: LegalizeCondition) -> Option<bool> {
+        match condition {
+            LegalizeCondition::Always => Some(true),
+            LegalizeCondition::SoftFloat => Some(self.settings.strict_float || !self.settings.has_fpu),
+            LegalizeCondition::AtomicsRefused => Some(self.settings.atomics == Atomics::Refuse),
+            LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
+            LegalizeCondition::MaybeUnaligned
+            | LegalizeCondition::BigEndian
+            | LegalizeCondition::OperandIsF128
+            | LegalizeCondition::OperandIsNarrow
+            | LegalizeCondition::LanesDiffer
+            | LegalizeCondition::ThreadLocal
+            | LegalizeCondition::NotASymbol
+            | LegalizeCondition::BadCallee => None,
+        }
+    }
+}
+
+fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> bool {
+    let dfg = &func.dfg;
+    let operand = || dfg.inst_values(inst).next().map(|value| dfg.value_type(value));
+    let result = || dfg.inst_results(inst).first().map(|&value| dfg.value_type(value));
+    match condition {
+        LegalizeCondition::MaybeUnaligned => !flags(func, inst).aligned(),
+        LegalizeCondition::BigEndian => flags(func, inst).explicit_endianness() == Some(Endianness::Big),
+        LegalizeCondition::OperandIsF128 => operand() == Some(types::F128),
+        LegalizeCondition::OperandIsNarrow => operand().is_some_and(|ty| ty.lane_bits() < 32),
+        LegalizeCondition::LanesDiffer => operand().map(Type::is_vector) != result().map(Type::is_vector),
+        LegalizeCondition::ThreadLocal => {
+            matches!(global(func, inst), Some(GlobalValueData::Symbol { tls: true, .. }))
+        }
+        LegalizeCondition::NotASymbol => !matches!(global(func, inst), Some(GlobalValueData::Symbol { .. })),
+        LegalizeCondition::Always => true,
+        LegalizeCondition::SoftFloat
+        | LegalizeCondition::AtomicsRefused
+        | LegalizeCondition::NoPinnedReg
+        | LegalizeCondition::BadCallee => false,
+    }
+}
+
+/// The flags of a memory access; of other instructions, those of an access of which nothing is known.
+fn flags(func: &Function, inst: Inst) -> MemFlagsData {
+    let flags = func.dfg.insts[inst].memflags();
+    flags.map_or_else(MemFlagsData::new, |flags| func.dfg.mem_flags[flags])
+}
+
+fn global(func: &Function, inst: Inst) -> Option<&GlobalValueData> {
+    match func.dfg.insts[inst] {
+        InstructionData::UnaryGlobalValue { global_value, .. } => Some(&func.global_values[global_value]),
+        _ => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! What becomes of each CLIF instruction on each type, so that the machine can do it.
+//!
+//! # Contract
+//!
+//! `td/NaplesPULegalize.td` decides; this module answers questions about it. For each opcode and type there is a list of [`Rule`]s:
+//! the first whose condition holds says what becomes of the instruction, in LLVM's terms ([`LegalizeAction`]). The type is the
+//! controlling type of the instruction: that of the result or, where results say nothing, of the first operand.
+//!
+//! * [`rules`] has all that td says about an opcode and type.
+//! * [`Legality`] knows the settings: [`Legality::action`] is about any such instruction, [`Legality::rule`] about one at hand.
+//! * [`validate`](crate::validate) refuses functions by it, and `docs/clif-support.md` is made from it.
+//!
+//! # Limits
+//!
+//! Whether something can be called is decided elsewhere ([`LegalizeCondition::BadCallee`]), and whether an access is known to be
+//! aligned depends on where its address comes from: here an access without the flag may be unaligned.
+
+mod conditions;
+mod table;
+
+pub use conditions::Legality;
+pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
+
+use cranelift_codegen::ir::{Opcode, Type};
+
+/// What becomes of an opcode on a type under a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// When it counts.
+    pub when: LegalizeCondition,
+    /// What the compiler does.
+    pub action: LegalizeAction,
+    /// Of refusals: what is refused, with `$op` for the opcode and `$ty` for the type.
+    pub what: &'static str,
+    /// Of refusals: the nearest form that works.
+    pub nearest_form: &'static str,
+}
+
+impl Rule {
+    /// What is refused, for an opcode and type; empty if nothing is.
+    pub fn refusal(&self, opcode: Opcode, ty: Type) -> String {
+        let text = self.what.replace("$op", &opcode.to_string());
+        if text.contains("$ty") {
+            text.replace("$ty", &ty.to_string())
+        } else {
+            text
+        }
+    }
+}
+
+/// What td says about an opcode on a type: rules with conditions and, last, one that always holds. Empty if CLIF has no such
+/// form. The type of an instruction without a controlling type is [`INVALID`](cranelift_codegen::ir::types::INVALID).
+pub fn rules(opcode: Opcode, ty: Type) -> &'static [Rule] {
+    table::rules(opcode, table::column(ty))
+}
+
+/// Whether values of the type are compiled.
+pub fn is_supported(ty: Type) -> bool {
+    table::column(ty) != table::OTHER && !ty.is_invalid()
+}
+
+/// The types of values that are compiled.
+pub fn types() -> impl Iterator<Item = Type> {
+    table::TYPES.iter().copied().filter(|ty| !ty.is_invalid())
+}
+
+/// What is said of values of all other types.
+pub fn unsupported() -> &'static Rule {
+    &table::UNSUPPORTED
+}
+
+/// Every action with its meaning.
+pub fn actions() -> &'static [(LegalizeAction, &'static str)] {
+    &table::LEGALIZE_ACTIONS
+}
+
+/// Every condition with its meaning.
+pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
+    &table::LEGALIZE_CONDITIONS
+}
+
+/// A set of types, as far as the table tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeSet(u16);
+
+impl TypeSet {
+    /// No type: instructions without one are always in the set.
+    pub fn new() -> Self {
+        Self(1 << const { table::column(cranelift_codegen::ir::types::INVALID) })
+    }
+
+    /// Adds a type.
+    pub fn insert(&mut self, ty: Type) {
+        self.0 |= 1 << table::column(ty);
+    }
+
+    /// Whether all of them are compiled.
+    pub fn all_supported(self) -> bool {
+        self.0 & (1 << table::OTHER) == 0
+    }
+
+    /// Whether the opcode may be refused on one of them.
+    pub fn may_refuse(self, opcode: Opcode) -> bool {
+        table::REFUSABLE[opcode as usize] & self.0 != 0
+    }
+}
+
+impl Default for TypeSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_opcode_is_in_the_table() {
+        for &opcode in Opcode::all() {
+            let columns = 0..table::COLUMNS;
+            let some = columns
+                .into_iter()
+                .any(|column| !table::rules(opcode, column).is_empty());
+            assert!(some, "td/NaplesPULegalize.td has no record of `{opcode}`");
+        }
+    }
+
+    #[test]
+    fn the_last_rule_always_holds() {
+        for &opcode in Opcode::all() {
+            for column in 0..table::COLUMNS {
+                let Some((last, conditional)) = table::rules(opcode, column).split_last() else {
+                    continue;
+                };
+                assert_eq!(last.when, LegalizeCondition::Always, "{opcode}");
+                for rule in conditional {
+                    assert_ne!(rule.when, LegalizeCondition::Always, "{opcode}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_type_that_clif_does_not_allow_has_no_rules() {
+        for &opcode in Opcode::all() {
+            let Some(set) = opcode.constraints().ctrl_typeset() else {
+                continue;
+            };
+            for ty in types().filter(|&ty| !set.contains(ty)) {
+                assert!(rules(opcode, ty).is_empty(), "{opcode}.{ty}");
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//===- NaplesPULegalize.td - what becomes of each CLIF instruction ------------===//
+//
+// One cell for each CLIF opcode and type: what the compiler does so that the machine
+// can do it. The terms are LLVM's. The type is the controlling type of the
+// instruction: that of its result or, where results say nothing, of its first
+// operand. `validate` refuses by this table, and `docs/clif-support.md` is made from
+// it and compared with what really compiles.
+//
+//===----------------------------------------------------------------------===//
+
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+class LegalizeAction<string summary> {
+  string Summary = summary;
+}
+def LegalizeAction : GenericEnum {
+  let FilterClass = "LegalizeAction";
+}
+
+def Legal     : LegalizeAction<"One machine instruction at most.">;
+def Promote   : LegalizeAction<"Operands are extended to the 32 bits of a register or lane, and the instruction is done there.">;
+def Expand    : LegalizeAction<"Several machine instructions.">;
+def Split     : LegalizeAction<"The value is words in several registers, and the instruction is done word by word.">;
+def Scalarize : LegalizeAction<"A routine of the runtime does lane by lane what is done to a scalar.">;
+def LibCall   : LegalizeAction<"A routine of the runtime is called.">;
+def Custom    : LegalizeAction<"The code depends on more than the operands: the frame, the users, constants, other blocks.">;
+def Refused   : LegalizeAction<"It is not compiled.">;
+
+// When a record holds. Those that say nothing hold always.
+class LegalizeCondition<string summary> {
+  string Summary = summary;
+  bit OfInstruction = false; // it depends on the instruction, and not on the settings alone
+}
+def LegalizeCondition : GenericEnum {
+  let FilterClass = "LegalizeCondition";
+}
+class InstructionCondition<string summary> : LegalizeCondition<summary> {
+  let OfInstruction = true;
+}
+
+def Always          : LegalizeCondition<"Always.">;
+def SoftFloat       : LegalizeCondition<"With `strict_float=true`, or without a float unit.">;
+def AtomicsRefused  : LegalizeCondition<"Unless `atomics=single_thread`.">;
+def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
+def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
+def BigEndian       : InstructionCondition<"In big-endian order.">;
+def OperandIsF128   : InstructionCondition<"On an operand of type f128.">;
+def OperandIsNarrow : InstructionCondition<"On an operand of less than 32 bits, or such lanes.">;
+def LanesDiffer     : InstructionCondition<"Between a scalar and a vector.">;
+def ThreadLocal     : InstructionCondition<"Of a thread-local symbol.">;
+def NotASymbol      : InstructionCondition<"Of a global value that is not a symbol.">;
+// The name, the signature and the kind of call; what is wrong with them is said in words of their own.
+def BadCallee       : InstructionCondition<"Of an intrinsic or with a signature that cannot be called this way.">;
+
+// What becomes of these opcodes on these types. Of several records for one cell, the first whose condition holds counts;
+// exactly one has none, and it counts if no other does.
+class OperationAction<list<string> opcodes, list<ClifType> types, LegalizeAction action,
+                      LegalizeCondition when = Always> {
+  list<string> Opcodes = opcodes; // as in CLIF
+  list<ClifType> Types = types;
+  LegalizeAction Action = action;
+  LegalizeCondition When = when;
+  // Of refusals: what is refused, with `$op` for the opcode and `$ty` for the type, and the nearest form that works.
+  string What = "";
+  string NearestForm = "";
+}
+
+class Refuse<list<string> opcodes, list<ClifType> types, string form, string what = "$op.$ty",
+             LegalizeCondition when = Always>
+    : OperationAction<opcodes, types, Refused, when> {
+  let What = what;
+  let NearestForm = form;
+}
+
+// What is said of a value of a type without a column.
+class UnsupportedTypes<string what, string form> {
+  string What = what;
+  string NearestForm = form;
+}
+
+// The columns of the table.
+class LegalizeTypes<list<ClifType> types> {
+  list<ClifType> Types = types;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+// Instructions without a controlling type have `untyped`, all types that are not listed `OtherVT`.
+def NaplesPUTypes : LegalizeTypes<[i8, i16, i32, i64, i128, f16, f32, f64, f128, v16i8, v16i16, v16i32, v16f32,
+                                   untyped, OtherVT]>;
+
+def : UnsupportedTypes<"$op with a value of type $ty",
+    "integers of 8 to 128 bits, floats of 16 to 128 bits, i8x16, i16x16, i32x16 and f32x16 are">;
+
+defvar narrowTypes = [i8, i16];
+defvar wordTypes = [i32];
+defvar splitTypes = [i64, i128];      // several of them
+defvar floatTypes = [f16, f32];       // in one register
+defvar splitFloatTypes = [f64, f128];
+defvar packedTypes = [v16i8, v16i16];  // narrow lanes
+defvar laneTypes = [v16i32];
+defvar floatLaneTypes = [v16f32];
+defvar integerTypes = narrowTypes # wordTypes # splitTypes;
+defvar allFloatTypes = floatTypes # splitFloatTypes;
+defvar vectorTypes = packedTypes # laneTypes # floatLaneTypes;
+defvar allTypes = integerTypes # allFloatTypes # vectorTypes;
+defvar registerTypes = narrowTypes # wordTypes # packedTypes # laneTypes;
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+// The low bits of the result depend on low bits alone, so upper bits of narrow operands do not matter.
+def : OperationAction<["iadd", "isub", "imul"], registerTypes, Legal>;
+def : OperationAction<["iadd", "isub"], splitTypes, Split>;
+def : OperationAction<["imul"], [i64], Split>;
+def : OperationAction<["imul"], [i128], LibCall>;
+def : OperationAction<["band", "bor", "bxor", "bnot"], registerTypes # floatTypes # floatLaneTypes, Legal>;
+def : OperationAction<["band", "bor", "bxor", "bnot"], splitTypes # splitFloatTypes, Split>;
+def : OperationAction<["ineg"], narrowTypes # wordTypes, Expand>;
+def : OperationAction<["ineg"], packedTypes # laneTypes, Legal>;
+def : OperationAction<["ineg"], splitTypes, Split>;
+
+def : OperationAction<["iabs", "smin", "umin", "smax", "umax"], narrowTypes # packedTypes, Promote>;
+def : OperationAction<["iabs", "smin", "umin", "smax", "umax"], wordTypes # laneTypes, Expand>;
+def : OperationAction<["iabs", "smin", "umin", "smax", "umax"], splitTypes, Split>;
+
+def : OperationAction<["avg_round", "uadd_sat", "sadd_sat", "usub_sat", "ssub_sat"], packedTypes, Promote>;
+def : OperationAction<["avg_round", "uadd_sat", "sadd_sat", "usub_sat", "ssub_sat"], laneTypes, Expand>;
+
+def : OperationAction<["umulhi", "smulhi"], narrowTypes # packedTypes, Promote>;
+def : OperationAction<["umulhi", "smulhi"], wordTypes # laneTypes, Legal>;
+def : OperationAction<["umulhi", "smulhi"], splitTypes, LibCall>;
+
+def : OperationAction<["udiv", "sdiv", "urem", "srem"], integerTypes, LibCall>;
+
+defvar overflowOps = ["uadd_overflow", "sadd_overflow", "usub_overflow", "ssub_overflow", "uadd_overflow_cin",
+                   "sadd_overflow_cin", "usub_overflow_bin", "ssub_overflow_bin"];
+def : OperationAction<overflowOps # ["umul_overflow", "smul_overflow"], narrowTypes, Promote>;
+def : OperationAction<overflowOps # ["umul_overflow", "smul_overflow"], wordTypes, Expand>;
+def : OperationAction<overflowOps, splitTypes, Split>;
+def : OperationAction<["umul_overflow", "smul_overflow"], [i64], LibCall>;
+def : OperationAction<["uadd_overflow_trap"], wordTypes, Expand>;
+def : OperationAction<["uadd_overflow_trap"], [i64], Split>;
+
+// The amount is taken modulo the width, which the machine does not do.
+def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], narrowTypes # packedTypes, Promote>;
+def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], wordTypes # laneTypes, Expand>;
+def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], [i64], Split>;
+def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], [i128], LibCall>;
+
+def : OperationAction<["clz", "ctz"], narrowTypes, Promote>;
+def : OperationAction<["clz", "ctz"], wordTypes, Legal>;
+def : OperationAction<["cls", "popcnt", "bitrev"], narrowTypes, Promote>;
+def : OperationAction<["cls", "popcnt", "bitrev"], wordTypes, Expand>;
+def : OperationAction<["bswap"], [i16, i32], Expand>;
+def : OperationAction<["clz", "ctz", "cls", "popcnt", "bitrev", "bswap"], splitTypes, Split>;
+def : OperationAction<["popcnt"], packedTypes, Promote>;
+def : OperationAction<["popcnt"], laneTypes, Expand>;
+
+def : OperationAction<["icmp"], narrowTypes # packedTypes, Promote>;
+def : OperationAction<["icmp"], wordTypes, Legal>;
+def : OperationAction<["icmp"], splitTypes, Split>;
+// One bit per lane in a scalar register, and lanes only for users that want them.
+def : OperationAction<["icmp"], laneTypes, Custom>;
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+// There is no conditional move, so a select is a branch; on lanes it is a masked move.
+def : OperationAction<["select", "select_spectre_guard"], narrowTypes # wordTypes # floatTypes # vectorTypes, Custom>;
+def : OperationAction<["select", "select_spectre_guard"], splitTypes # splitFloatTypes, Split>;
+def : OperationAction<["bitselect"], narrowTypes # wordTypes # floatTypes # vectorTypes, Expand>;
+def : OperationAction<["bitselect"], splitTypes # splitFloatTypes, Split>;
+def : OperationAction<["blendv"], narrowTypes # packedTypes, Promote>;
+def : OperationAction<["blendv"], wordTypes # laneTypes # floatLaneTypes, Expand>;
+def : OperationAction<["blendv"], splitTypes, Split>;
+def : Refuse<["blendv"], allFloatTypes, "use select with a compare">;
+def : OperationAction<["bmask"], narrowTypes # wordTypes, Expand>;
+def : OperationAction<["bmask"], splitTypes, Split>;
+
+//===----------------------------------------------------------------------===//
+// Widths
+//===----------------------------------------------------------------------===//
+
+def : OperationAction<["uextend"], [i16], Legal>;
+def : OperationAction<["uextend"], [i32], Expand>;
+def : OperationAction<["sextend"], [i16, i32], Legal>;
+def : OperationAction<["uextend", "sextend"], splitTypes, Split>;
+def : OperationAction<["ireduce"], narrowTypes # wordTypes, Legal>;
+def : OperationAction<["ireduce"], [i64], Split>;
+def : OperationAction<["isplit"], [i16, i32], Legal>;
+def : OperationAction<["isplit"], splitTypes, Split>;
+def : OperationAction<["iconcat"], narrowTypes, Expand>;
+def : OperationAction<["iconcat"], [i32, i64], Split>;
+def : OperationAction<["bitcast"], narrowTypes # wordTypes # floatTypes # vectorTypes, Legal>;
+def : OperationAction<["bitcast"], splitTypes # splitFloatTypes, Split>;
+
+//===----------------------------------------------------------------------===//
+// Constants and addresses
+//===----------------------------------------------------------------------===//
+
+def : OperationAction<["iconst"], narrowTypes, Legal>;
+def : OperationAction<["iconst"], wordTypes, Expand>;
+def : OperationAction<["iconst"], [i64], Split>;
+def : OperationAction<["f16const"], [untyped], Legal>;
+def : OperationAction<["f32const"], [untyped], Expand>;
+def : OperationAction<["f64const", "f128const"], [untyped], Split>;
+// Constants that are not the same in every lane stand after the code.
+def : OperationAction<["vconst"], vectorTypes, Custom>;
+
+def : OperationAction<["stack_addr", "get_frame_pointer"], [i32], Custom>;
+def : OperationAction<["get_stack_pointer", "get_return_address"], [i32], Legal>;
+def : OperationAction<["stack_addr", "get_frame_pointer", "get_stack_pointer", "get_return_address", "func_addr"],
+                      [i64], Split>;
+def : Refuse<["func_addr"], [i32, i64], "it is an instruction: wrap it in a function", "the address of an intrinsic",
+             BadCallee>;
+def : OperationAction<["func_addr"], [i32], Expand>;
+def : Refuse<["symbol_value"], [i32, i64, i128], "index an array by the number of the thread",
+             "$op of a thread-local symbol", ThreadLocal>;
+def : Refuse<["symbol_value"], [i32, i64, i128], "compute it with loads and sums",
+             "$op of a global value that is not a symbol", NotASymbol>;
+def : OperationAction<["symbol_value"], [i32], Expand>;
+def : OperationAction<["symbol_value"], [i64, i128], Split>;
+def : Refuse<["symbol_value"], narrowTypes # allFloatTypes # vectorTypes, "an address has 32 bits: use i32">;
+def : Refuse<["tls_value"], allTypes, "index an array by the number of the thread", "$op">;
+def : Refuse<["dynamic_stack_addr"], [i32, i64], "use a stack slot of fixed size", "$op">;
+
+def : Refuse<["get_pinned_reg", "set_pinned_reg"], [i32, i64], "switch on enable_pinned_reg", "$op", NoPinnedReg>;
+def : OperationAction<["get_pinned_reg", "set_pinned_reg"], [i32], Legal>;
+def : OperationAction<["get_pinned_reg", "set_pinned_reg"], [i64], Split>;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def : Refuse<["load", "store"], vectorTypes, "use the flag little", "$op.$ty in big-endian order", BigEndian>;
+def : OperationAction<["load", "store"], vectorTypes, LibCall, MaybeUnaligned>;
+def : OperationAction<["load", "store"], [i16, i32] # floatTypes, Expand, MaybeUnaligned>;
+def : OperationAction<["load", "store"], narrowTypes # wordTypes # floatTypes # laneTypes # floatLaneTypes, Legal>;
+def : OperationAction<["load", "store"], splitTypes # splitFloatTypes, Split>;
+// The hardware's loads of bytes and half-words to lanes read the wrong ones.
+def : OperationAction<["load"], packedTypes, Expand>;
+def : OperationAction<["store"], packedTypes, Legal>;
+
+def : OperationAction<["uload8", "sload8", "istore8"], [i16, i32], Legal>;
+def : OperationAction<["uload16", "sload16", "istore16"], [i32], Expand, MaybeUnaligned>;
+def : OperationAction<["uload16", "sload16", "istore16"], [i32], Legal>;
+def : OperationAction<["uload8", "sload8", "istore8", "uload16", "sload16", "istore16", "istore32"], [i64], Split>;
+// The result is an i64; the type is that of the address.
+def : OperationAction<["uload32", "sload32"], [i32, i64], Split>;
+def : Refuse<["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload32x2", "sload32x2"], [i32, i64],
+             "load sixteen lanes">;
+
+def : OperationAction<["atomic_load"], narrowTypes # wordTypes, Legal>;
+def : OperationAction<["atomic_store"], narrowTypes # wordTypes, Expand>;
+def : Refuse<["atomic_rmw", "atomic_cas"], narrowTypes # wordTypes,
+             "the hardware has no such operation; the setting `atomics=single_thread` makes it a plain sequence",
+             "$op.$ty", AtomicsRefused>;
+def : OperationAction<["atomic_rmw", "atomic_cas"], narrowTypes # wordTypes, Expand>;
+def : Refuse<["atomic_load", "atomic_store", "atomic_rmw", "atomic_cas"], splitTypes,
+             "a thread reads or writes at most a word at once: i32, i16 and i8">;
+def : OperationAction<["fence"], [untyped], Legal>;
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+defvar floatArithmetic = ["fadd", "fsub", "fmul", "fdiv"];
+defvar floatFunctions = ["sqrt", "fma", "fmin", "fmax", "ceil", "floor", "trunc", "nearest"];
+defvar floatToInteger = ["fcvt_to_uint", "fcvt_to_sint"];
+defvar floatToIntegerSat = ["fcvt_to_uint_sat", "fcvt_to_sint_sat"];
+defvar integerToFloat = ["fcvt_from_uint", "fcvt_from_sint"];
+
+def : OperationAction<floatArithmetic, [f32], LibCall, SoftFloat>;
+def : OperationAction<floatArithmetic, floatLaneTypes, Scalarize, SoftFloat>;
+def : OperationAction<floatArithmetic, [f32] # floatLaneTypes, Legal>;
+def : OperationAction<floatArithmetic, [f16, f64], LibCall>;
+def : OperationAction<floatFunctions, [f32, f64], LibCall>;
+def : OperationAction<!listremove(floatFunctions, ["fma"]), [f16], LibCall>;
+def : OperationAction<["sqrt", "fma"], floatLaneTypes, Scalarize>;
+def : OperationAction<!listremove(floatFunctions, ["sqrt", "fma"]), floatLaneTypes, Expand>;
+def : Refuse<["fma"], [f16], "compute in f64 and round with fdemote", "$op with a value of type $ty">;
+
+// The float unit's own compares order bit patterns, so these are integer compares.
+def : OperationAction<["fcmp"], floatTypes # floatLaneTypes, Expand>;
+def : OperationAction<["fcmp"], [f64], LibCall>;
+def : OperationAction<["fneg", "fabs", "fcopysign"], floatTypes # floatLaneTypes, Expand>;
+def : OperationAction<["fneg", "fabs", "fcopysign"], splitFloatTypes, Split>;
+
+// f128 is only stored and moved.
+defvar noF128 = "compute in f64";
+def : Refuse<floatArithmetic # floatFunctions # integerToFloat # ["fcmp", "fpromote"], [f128], noF128, "$op with a value of type $ty">;
+def : Refuse<floatToInteger # floatToIntegerSat, integerTypes, noF128, "$op with a value of type f128", OperandIsF128>;
+def : Refuse<["fdemote"], [f16, f32, f64], noF128, "$op with a value of type f128", OperandIsF128>;
+def : OperationAction<["fpromote"], [f32, f64], LibCall>;
+def : OperationAction<["fdemote"], [f16, f32, f64], LibCall>;
+
+// CLIF's verifier lets these pass.
+defvar sameLanes = "convert scalars to scalars and vectors to vectors";
+defvar notLanes = "$op between types with different numbers of lanes";
+def : Refuse<floatToIntegerSat, integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;
+def : Refuse<integerToFloat, [f16, f32, f64] # floatLaneTypes, sameLanes, notLanes, LanesDiffer>;
+def : OperationAction<floatToInteger # floatToIntegerSat, integerTypes, LibCall>;
+def : OperationAction<floatToIntegerSat, packedTypes # laneTypes, Scalarize>;
+def : OperationAction<integerToFloat, [f32] # floatLaneTypes, Promote, OperandIsNarrow>;
+def : OperationAction<integerToFloat, [f16, f32, f64], LibCall>;
+def : OperationAction<integerToFloat, floatLaneTypes, Scalarize>;
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+def : OperationAction<["splat", "extractlane"], vectorTypes, Legal>;
+def : OperationAction<["insertlane", "scalar_to_vector"], vectorTypes, Expand>;
+def : OperationAction<["swizzle", "shuffle"], [untyped], Expand>;
+def : OperationAction<["vany_true", "vall_true"], packedTypes, Promote>;
+def : OperationAction<["vany_true", "vall_true"], laneTypes # floatLaneTypes, Expand>;
+// The type is that of the result.
+def : OperationAction<["vhigh_bits"], narrowTypes # wordTypes, Expand>;
+def : OperationAction<["vhigh_bits"], [i64], Split>;
+def : OperationAction<["iadd_pairwise"], packedTypes # laneTypes, Expand>;
+
+// Their operands or results have other numbers of lanes.
+def : Refuse<["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"], packedTypes # laneTypes, "use sixteen lanes of 32 bits">;
+def : Refuse<["snarrow", "unarrow", "uunarrow", "extract_vector", "sqmul_round_sat", "x86_pmulhrsw"], [OtherVT],
+             "use sixteen lanes">;
+def : Refuse<["fvdemote", "fvpromote_low", "x86_pmaddubsw"], [untyped], "use sixteen lanes">;
+def : Refuse<["x86_pshufb"], [untyped], "use swizzle", "$op">;
+def : Refuse<["x86_cvtt2dq"], integerTypes # packedTypes # laneTypes, "use fcvt_to_sint_sat", "$op">;
+
+//===----------------------------------------------------------------------===//
+// Control
+//===----------------------------------------------------------------------===//
+
+def : OperationAction<["jump", "return", "nop", "sequence_point"], [untyped], Legal>;
+def : OperationAction<["brif"], narrowTypes, Promote>;
+def : OperationAction<["brif"], wordTypes, Legal>;
+def : OperationAction<["brif"], splitTypes, Split>;
+def : OperationAction<["br_table", "trap"], [untyped], Custom>;
+def : OperationAction<["trapz", "trapnz"], narrowTypes # wordTypes, Custom>;
+def : OperationAction<["trapz", "trapnz"], splitTypes, Split>;
+def : Refuse<["debugtrap"], [untyped], "there is no breakpoint to go on from; use trap", "$op">;
+
+defvar passable = "what can be passed, and how, is in docs/abi.md";
+def : Refuse<["call", "return_call"], [untyped], passable, "$op of this function", BadCallee>;
+def : OperationAction<["call", "return_call"], [untyped], Custom>;
+def : Refuse<["call_indirect", "return_call_indirect"], [i32, i64], passable, "$op with this signature", BadCallee>;
+def : OperationAction<["call_indirect", "return_call_indirect"], [i32], Custom>;
+def : OperationAction<["call_indirect", "return_call_indirect"], [i64], Split>;
+defvar noExceptions = "return an error code: there are no exceptions";
+def : Refuse<["try_call"], [untyped], noExceptions, "$op">;
+def : Refuse<["try_call_indirect", "get_exception_handler_address"], [i32, i64], noExceptions, "$op">;
+def : Refuse<["stack_switch"], [i32, i64], "start another hardware thread: a thread has one stack", "$op">;
