@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use npu_mc::asm::fuzz::{exercise, soup};
+use npu_link::fuzz::{exercise, soup};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let source = match data.split_first() {

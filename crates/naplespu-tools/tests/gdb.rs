@@ -1,8 +1,8 @@
 //! The debugger's side of `clif-util sim --gdb`: the remote protocol of GDB over a loopback socket.
 
-use npu_mc::asm::{Options, Placement, assemble};
+use npu_link::{Format, Placement, link};
+use npu_mc::asm::{Options, assemble};
 use npu_mc::{SReg, VReg};
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -33,12 +33,12 @@ end:    jmp     end
 
 fn address(label: &str) -> u32 {
     let object = assemble(PROGRAM, &Options::default()).unwrap();
-    let image = object.place(&Placement::default()).unwrap();
+    let linked = link(&object, &Placement::default()).unwrap();
     let index = object.symbols.iter().position(|s| s.name == label).unwrap();
     let npu_mc::asm::SymbolValue::Place { offset, .. } = object.symbols[index].value else {
         panic!("{label}")
     };
-    assert!(image.segments.iter().any(|s| s.address <= offset));
+    assert!(linked.image.segments.iter().any(|s| s.address <= offset));
     offset
 }
 
@@ -53,15 +53,8 @@ impl Session {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program.hex");
         let object = assemble(PROGRAM, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
-        let image = object.place(&Placement::default()).unwrap();
-        let mut text = String::new();
-        for segment in image.segments {
-            write!(text, "@{:x}", segment.address).unwrap();
-            for word in segment.bytes.chunks(4) {
-                write!(text, " {:08x}", u32::from_le_bytes(word.try_into().unwrap())).unwrap();
-            }
-            text.push('\n');
-        }
+        let linked = link(&object, &Placement::default()).unwrap();
+        let text = linked.image.write(Format::HexWords).unwrap();
         std::fs::write(&path, text).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_clif-util"))
             .arg("sim")

@@ -84,7 +84,6 @@ mod fast;
 mod findings;
 pub mod fp;
 mod hazard;
-pub mod image;
 mod machine;
 mod mem_op;
 mod memory;

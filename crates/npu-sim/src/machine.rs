@@ -4,7 +4,6 @@ use crate::barrier::Barriers;
 use crate::cache::Caches;
 use crate::exec::HangReason;
 use crate::findings::{Finding, Findings};
-use crate::image::Image;
 use crate::memory::{Memory, MemoryFull};
 use crate::predecode::CodeCache;
 use crate::shared::{Console, Shared};
@@ -195,8 +194,11 @@ impl Machine {
     /// # Errors
     ///
     /// [`MemoryFull`] when it is larger than [`Config::memory_limit`].
-    pub fn load(&mut self, image: &Image) -> Result<(), MemoryFull> {
-        image.load(&mut self.memory)
+    pub fn load(&mut self, image: &npu_link::Image) -> Result<(), MemoryFull> {
+        for segment in &image.segments {
+            self.memory.write(segment.address, &segment.bytes)?;
+        }
+        Ok(())
     }
 
     /// Number of hardware threads, over all cores.

@@ -19,7 +19,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn new(span: Span, message: impl Into<String>, label: impl Into<String>) -> Fault {
+    /// A fault at a place.
+    pub fn new(span: Span, message: impl Into<String>, label: impl Into<String>) -> Fault {
         Fault {
             span,
             message: message.into(),
@@ -28,7 +29,9 @@ impl Fault {
         }
     }
 
-    pub(super) fn note(mut self, note: impl Into<String>) -> Fault {
+    /// With one more note.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Fault {
         self.notes.push(note.into());
         self
     }
@@ -50,7 +53,7 @@ impl core::error::Error for Fault {}
 const LONGEST: usize = 40;
 
 /// The known word that is nearest to one that is not known, if any is near enough for a slip of the hand.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }

@@ -9,7 +9,7 @@
 //! * Every operand is checked for kind and range. Nothing is cut off silently.
 //! * Any text is fine: nothing panics, the work is bounded by the length of the source and [`Options::most_bytes`], and the
 //!   spans of faults are inside the source, on character boundaries.
-//! * [`Object::place`] gives sections addresses and applies relocations, for images without a linker.
+//! * Addresses and relocations are the business of a linker, the crate `npu-link`.
 //!
 //! # Structure
 //!
@@ -24,8 +24,7 @@
 //! | `directive` | directives |
 //! | `resolve` | what waited for symbols; relocations |
 //! | `object` | the result |
-//! | `place` | addresses |
-//! | `listing` | the result as text |
+//! | `listing` | names as text |
 //!
 //! # Limits
 //!
@@ -37,23 +36,20 @@ mod cursor;
 mod directive;
 mod expr;
 mod fault;
-#[doc(hidden)]
-pub mod fuzz;
 mod lexer;
 mod listing;
 mod object;
 mod operand;
-mod place;
 mod resolve;
 mod symbol;
 mod value;
 
-pub use fault::{Fault, Span};
-pub use listing::{listing, show_encoding, symbol_map, symbol_text};
+pub use fault::{Fault, Span, nearest};
+pub use listing::symbol_text;
 pub use object::{
     Binding, Line, Object, Piece, Relocation, Section, SectionId, Symbol, SymbolId, SymbolKind, SymbolValue, Target,
 };
-pub use place::{Image, Placement, Segment};
+pub use resolve::out_of_reach;
 
 use crate::inst::Inst;
 

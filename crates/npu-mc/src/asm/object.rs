@@ -1,6 +1,6 @@
 //! What a source assembles to: sections, symbols and relocations.
 //!
-//! This is what an object file holds, as data. [`Object::place`](super::place) gives the sections addresses.
+//! This is what an object file holds, as data. The crate `npu-link` gives the sections addresses.
 
 use super::fault::Span;
 use crate::inst::Inst;
@@ -59,7 +59,8 @@ impl Section {
         &piece.bytes[(offset - piece.offset) as usize..]
     }
 
-    pub(super) fn bytes_at_mut(&mut self, offset: u32) -> &mut [u8] {
+    /// The same, to be changed.
+    pub fn bytes_at_mut(&mut self, offset: u32) -> &mut [u8] {
         let Some(piece) = self.piece(offset) else {
             return &mut [];
         };

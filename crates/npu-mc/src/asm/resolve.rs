@@ -203,7 +203,8 @@ fn too_far(distance: i128, min: i64, max: i64, span: &Span) -> Fault {
 }
 
 /// Why a relocation cannot be applied.
-pub(super) fn out_of_reach(error: &RelocError, span: &Span) -> Fault {
+/// The fault of a relocation that does not fit, at the operand in the source.
+pub fn out_of_reach(error: &RelocError, span: &Span) -> Fault {
     match *error {
         RelocError::Range { value, min, max, .. } => too_far(i128::from(value), min, max, span),
         RelocError::Short { .. } => Fault::new(span.clone(), error.to_string(), "here"),

@@ -9,6 +9,11 @@ use std::collections::HashMap;
 pub struct SymbolId(pub(super) u32);
 
 impl SymbolId {
+    /// The symbol at this place in the list.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
     /// The place in the list.
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -1,9 +1,7 @@
 //! The assembler on sources that are right: bytes, symbols, relocations, addresses.
 
-use npu_mc::asm::{
-    Binding, Object, Options, Placement, SymbolKind, SymbolValue, Target, assemble, listing, show_encoding, symbol_map,
-    symbol_text,
-};
+use npu_link::{Placement, link, listing, show_encoding, symbol_map};
+use npu_mc::asm::{Binding, Object, Options, SymbolKind, SymbolValue, Target, assemble, symbol_text};
 use npu_mc::machine::SCRATCHPAD_SIZE;
 use npu_mc::reloc::Reloc;
 use npu_mc::{Opcode, decode};
@@ -35,10 +33,13 @@ fn texts(source: &str) -> Vec<String> {
 }
 
 fn image(source: &str, placement: &Placement) -> Vec<(u32, Vec<u8>)> {
-    let placed = object(source)
-        .place(placement)
-        .unwrap_or_else(|faults| panic!("{source}\n{faults:#?}"));
-    placed.segments.into_iter().map(|s| (s.address, s.bytes)).collect()
+    let placed = link(&object(source), placement).unwrap_or_else(|faults| panic!("{source}\n{faults:#?}"));
+    placed
+        .image
+        .segments
+        .into_iter()
+        .map(|s| (s.address, s.bytes))
+        .collect()
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn addresses_become_relocations() {
             (16, Reloc::Abs32, "x", 0),
         ]
     );
-    let faults = object.place(&Placement::default()).unwrap_err();
+    let faults = link(&object, &Placement::default()).unwrap_err();
     assert_eq!(faults.len(), 1);
     assert_eq!(faults[0].message, "the symbol `y` is not defined");
     assert_eq!(&source[faults[0].span.clone()], "y");
@@ -210,14 +211,16 @@ fn weak_symbols_wait_for_another_definition() {
     let object = object(".weak f, g\njmp f\nleah s0, g\nf: nop");
     assert_eq!(object.relocations.len(), 2);
     assert_eq!(object.relocations[0].kind, Reloc::Branch);
-    let image = object
-        .place(&Placement {
+    let linked = link(
+        &object,
+        &Placement {
             base: 0x1000,
             sections: Vec::new(),
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     assert_eq!(
-        image.segments[0].bytes[..8],
+        linked.image.segments[0].bytes[..8],
         [8, 0, 0, 0x78, 0, 0, 0, 0x61],
         "g is nowhere, so 0"
     );
@@ -261,7 +264,7 @@ fn sections_follow_one_another_or_stand_where_they_are_put() {
             base: 0x400,
             sections: vec![(wrong.0.to_owned(), wrong.1)],
         };
-        assert!(object(source).place(&put).is_err(), "{wrong:x?}");
+        assert!(link(&object(source), &put).is_err(), "{wrong:x?}");
     }
 }
 
@@ -279,12 +282,10 @@ fn the_scratchpad_has_addresses_of_its_own() {
         .1[4..],
         [0, 1, 0, 0x60]
     );
-    let filled = object(".section scratchpad\n.long 1\n")
-        .place(&Placement::default())
-        .unwrap_err();
+    let filled = link(&object(".section scratchpad\n.long 1\n"), &Placement::default()).unwrap_err();
     assert!(filled[0].message.contains("zeros"), "{filled:?}");
     let large = format!(".section scratchpad\n.zero {}\n", SCRATCHPAD_SIZE + 1);
-    assert!(object(&large).place(&Placement::default()).is_err());
+    assert!(link(&object(&large), &Placement::default()).is_err());
 }
 
 #[test]
@@ -300,14 +301,16 @@ fn symbols_have_bindings_kinds_and_sizes() {
     assert!(symbol(".L1").private && !symbol("odd name").private);
     assert_eq!(symbol("N").value, SymbolValue::Number(5));
     assert_eq!(symbol("e").value, symbol("odd name").value);
-    let image = object
-        .place(&Placement {
+    let linked = link(
+        &object,
+        &Placement {
             base: 0x400,
             sections: Vec::new(),
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     assert_eq!(
-        symbol_map(&object, &image),
+        symbol_map(&object, &linked),
         "00000005 a N\n00000400 T f\n00000404 t \"odd name\"\n00000404 t e\n00000408 B c\n"
     );
     assert_eq!(symbol_text("s1"), "\"s1\"");
@@ -352,14 +355,16 @@ fn listings_show_what_each_line_became() {
     let source = "start:  movei s50, 1   # one\n        jmp start; nop\n\n        leah s0, far\n        .asciz \"hello, world\"\n        .set far, 0x10\n        .balign 4\nfar2:   .zero 100\n";
     let source = &source.replace("leah s0, far\n", "leah s0, far2\n");
     let object = object(source);
-    let image = object
-        .place(&Placement {
+    let linked = link(
+        &object,
+        &Placement {
             base: 0x400,
             sections: Vec::new(),
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     assert_eq!(
-        listing(source, &object, &image),
+        listing(source, &object, &linked),
         "    1 00000400 62c80004          start:  movei s50, 1   # one
     2 00000404 7803fffc                  jmp start; nop
     2 00000408 ffffffff
@@ -381,7 +386,7 @@ fn listings_show_what_each_line_became() {
 "
     );
     assert_eq!(
-        show_encoding(source, &object, &image)
+        show_encoding(source, &object, &linked)
             .lines()
             .take(6)
             .collect::<Vec<_>>(),
@@ -400,22 +405,26 @@ fn listings_show_what_each_line_became() {
 fn everything_assembles() {
     let source = include_str!("../programs/everything.s");
     let object = object(source);
-    let image = object
-        .place(&Placement {
+    let linked = link(
+        &object,
+        &Placement {
             base: 0x400,
             sections: Vec::new(),
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     // What is shown with the encodings assembles to the same again.
-    let shown = show_encoding(source, &object, &image);
+    let shown = show_encoding(source, &object, &linked);
     let again = assemble(&shown, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}\n{shown}"));
-    let again = again
-        .place(&Placement {
+    let again = link(
+        &again,
+        &Placement {
             base: 0x400,
             sections: Vec::new(),
-        })
-        .unwrap();
-    assert_eq!(again.segments, image.segments);
+        },
+    )
+    .unwrap();
+    assert_eq!(again.image, linked.image);
     assert!(
         object
             .lines

@@ -1,7 +1,7 @@
 //! The assembler on texts that nobody meant.
 
 use crate::common::Random;
-use npu_mc::asm::fuzz::{exercise, soup};
+use npu_link::fuzz::{exercise, soup};
 
 const CASES: u64 = 20_000;
 

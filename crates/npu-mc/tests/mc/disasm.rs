@@ -1,7 +1,8 @@
 //! The disassembler: what it shows, and that it assembles back.
 
 use crate::common::{Random, golden_folder};
-use npu_mc::asm::{Options, Placement, assemble};
+use npu_link::{Placement, link};
+use npu_mc::asm::{Options, assemble};
 use npu_mc::disasm::{Input, Item, Reference, Symbol, disassemble, source};
 use npu_mc::reloc::Reloc;
 use npu_mc::{Opcode, Reg};
@@ -28,9 +29,7 @@ fn round(input: &Input) -> String {
     let rows = disassemble(input);
     let text = source(&rows);
     let object = assemble(&text, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}\n{text}"));
-    let image = object
-        .place(&Placement::default())
-        .unwrap_or_else(|f| panic!("{f:#?}\n{text}"));
+    let linked = link(&object, &Placement::default()).unwrap_or_else(|f| panic!("{f:#?}\n{text}"));
     // All bytes by address; where segments overlap the later one counts.
     let mut expected = std::collections::BTreeMap::new();
     for (address, bytes) in &input.segments {
@@ -38,7 +37,8 @@ fn round(input: &Input) -> String {
             expected.insert(address.wrapping_add(i as u32), b);
         }
     }
-    let found = image
+    let found = linked
+        .image
         .segments
         .iter()
         .flat_map(|s| (s.address..).zip(s.bytes.iter().copied()));

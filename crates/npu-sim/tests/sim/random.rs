@@ -389,7 +389,7 @@ fn a_strict_machine_stops_where_a_lenient_one_finds_first() {
 
 #[test]
 fn damaged_images_are_refused_with_places() {
-    use npu_sim::image::{Format, Image};
+    use npu_link::{Format, Image};
     let digits = |n: usize| "0123456789abcdef".repeat(n / 16);
     let texts = [
         format!("@400\n{} # end\n0x12, 34\n", "62c8000c ".repeat(9)),

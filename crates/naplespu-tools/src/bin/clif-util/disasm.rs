@@ -7,9 +7,9 @@ use cranelift_codegen::control::ControlPlane;
 use naplespu_reader::panics::caught;
 use naplespu_reader::{Diagnostic, Source};
 use naplespu_tools::assembly::add_function;
+use npu_link::{Format, Image, ImageError};
 use npu_mc::asm::symbol_text;
 use npu_mc::disasm::{Input, Item, Row, Symbol, disassemble, source};
-use npu_sim::image::{Format, Image, ImageError};
 use std::path::PathBuf;
 
 /// Disassemble hexadecimal words, a flat binary, a memory image, or the code of a CLIF file

@@ -3,9 +3,9 @@
 use crate::disasm::{FormatArg, parse_address, read_image};
 use crate::sim_trace::{Files, Trace};
 use crate::{Outcome, Stop, output};
+use npu_link::{Image, Segment};
 use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
-use npu_sim::image::{Image, Segment};
 use npu_sim::{
     CORE_LIMIT, ChromeTrace, Config, Halt, Issue, KanataTrace, Machine, NoSink, QUANTUM, Schedule, Sink, Status,
     Stop as End, THREADS, Timing, TimingConfig, TraceEvent,

@@ -267,14 +267,15 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use npu_link::{Placement, link};
     use npu_mc::SReg;
-    use npu_mc::asm::{Options, Placement, assemble};
+    use npu_mc::asm::{Options, assemble};
     use npu_sim::Config;
 
     /// Four threads at the start of a program.
     fn control(source: &str) -> Control {
         let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
-        let image = object.place(&Placement::default()).unwrap();
+        let image = link(&object, &Placement::default()).unwrap().image;
         let mut machine = Machine::new(Config::default());
         for segment in image.segments {
             machine.memory_mut().write(segment.address, &segment.bytes).unwrap();

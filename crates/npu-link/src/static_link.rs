@@ -1,10 +1,11 @@
-//! From an object to an image: sections get addresses, relocations are applied.
+//! From an object to an image, all at once: sections get addresses, relocations are applied.
 
-use super::fault::{Fault, Span};
-use super::object::{Object, Section, SectionId, SymbolId, SymbolValue, Target};
-use super::resolve::out_of_reach;
-use crate::machine::{INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
-use crate::reloc::{self, elf};
+use crate::image::{Image, Segment};
+use npu_mc::asm::{
+    Binding, Fault, Object, Section, SectionId, Span, SymbolId, SymbolValue, Target, nearest, out_of_reach,
+};
+use npu_mc::machine::{INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
+use npu_mc::reloc::{self, elf};
 
 /// Where sections go.
 #[derive(Clone, Debug, Default)]
@@ -15,25 +16,16 @@ pub struct Placement {
     pub sections: Vec<(String, u32)>,
 }
 
-/// Bytes with an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Address of the first byte.
-    pub address: u32,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}
-
 /// A program with addresses.
 #[derive(Clone, Debug, Default)]
-pub struct Image {
+pub struct Linked {
     /// The bytes that have to be in memory, by rising address, without overlaps.
-    pub segments: Vec<Segment>,
+    pub image: Image,
     /// The address of each section of the object; `None` for those that take no memory.
     pub addresses: Vec<Option<u32>>,
 }
 
-impl Image {
+impl Linked {
     /// The address of a symbol of the object.
     pub fn symbol(&self, object: &Object, id: SymbolId) -> Option<u32> {
         address(object, &self.addresses, id, 0)
@@ -67,16 +59,22 @@ fn general(message: String) -> Fault {
     Fault::new(Span::default(), message, "")
 }
 
-impl Object {
-    /// Gives all sections addresses and fills in what waits for them.
-    ///
-    /// # Errors
-    ///
-    /// Symbols that are defined nowhere, labels out of reach, sections that overlap or do not fit.
-    pub fn place(&self, placement: &Placement) -> Result<Image, Vec<Fault>> {
+/// Gives all sections addresses and fills in what waits for them.
+///
+/// # Errors
+///
+/// Symbols that are defined nowhere, labels out of reach, sections that overlap or do not fit.
+pub fn link(object: &Object, placement: &Placement) -> Result<Linked, Vec<Fault>> {
+    Linker(object).link(placement)
+}
+
+struct Linker<'a>(&'a Object);
+
+impl Linker<'_> {
+    fn link(&self, placement: &Placement) -> Result<Linked, Vec<Fault>> {
         let mut faults = Vec::new();
         let addresses = self.addresses(placement, &mut faults);
-        let mut sections: Vec<Section> = self.sections.clone();
+        let mut sections: Vec<Section> = self.0.sections.clone();
         self.apply(&mut sections, &addresses, &mut faults);
         let mut segments = Vec::new();
         for (section, start) in sections.into_iter().zip(&addresses) {
@@ -98,7 +96,8 @@ impl Object {
         }
         segments.sort_by_key(|s| s.address);
         if faults.is_empty() {
-            Ok(Image { segments, addresses })
+            let image = Image { segments };
+            Ok(Linked { image, addresses })
         } else {
             faults.sort_by_key(|f| f.span.start);
             Err(faults)
@@ -107,19 +106,19 @@ impl Object {
 
     fn addresses(&self, placement: &Placement, faults: &mut Vec<Fault>) -> Vec<Option<u32>> {
         for (name, _) in &placement.sections {
-            if !self.sections.iter().any(|s| s.name == *name) {
-                let names: Vec<String> = self.sections.iter().map(|s| format!("`{}`", s.name)).collect();
+            if !self.0.sections.iter().any(|s| s.name == *name) {
+                let names: Vec<String> = self.0.sections.iter().map(|s| format!("`{}`", s.name)).collect();
                 let fault = general(format!("there is no section `{name}` to be placed"));
                 faults.push(fault.note(format!("there are {}", names.join(", "))));
             }
         }
-        let mut addresses = vec![None; self.sections.len()];
+        let mut addresses = vec![None; self.0.sections.len()];
         let mut taken: Vec<(u64, u64, usize)> = Vec::new();
         let mut next = u64::from(placement.base);
-        let order = (0..self.sections.len()).filter(|&i| !self.sections[i].nobits);
-        let order = order.chain((0..self.sections.len()).filter(|&i| self.sections[i].nobits));
+        let order = (0..self.0.sections.len()).filter(|&i| !self.0.sections[i].nobits);
+        let order = order.chain((0..self.0.sections.len()).filter(|&i| self.0.sections[i].nobits));
         for index in order {
-            let section = &self.sections[index];
+            let section = &self.0.sections[index];
             if !section.alloc {
                 continue;
             }
@@ -156,7 +155,7 @@ impl Object {
                 )));
             }
             if let Some(&(_, _, other)) = taken.iter().find(|&&(s, e, _)| start < e && s < end) {
-                let other = &self.sections[other].name;
+                let other = &self.0.sections[other].name;
                 faults.push(general(format!(
                     "the sections `{}` and `{other}` overlap",
                     section.name
@@ -176,14 +175,14 @@ impl Object {
     fn apply(&self, sections: &mut [Section], addresses: &[Option<u32>], faults: &mut Vec<Fault>) {
         let start = |id: SectionId| addresses.get(id.index()).copied().flatten();
         let mut told: Vec<SymbolId> = Vec::new();
-        for relocation in &self.relocations {
+        for relocation in &self.0.relocations {
             // Sections that are in no memory are not in the image.
             let Some(section_start) = start(relocation.section) else {
                 continue;
             };
             let symbol = match relocation.target {
                 Target::Section(id) => start(id),
-                Target::Symbol(id) => address(self, addresses, id, 0).or_else(|| self.weak(id)),
+                Target::Symbol(id) => address(self.0, addresses, id, 0).or_else(|| self.weak(id)),
             };
             let Some(symbol) = symbol else {
                 if let Target::Symbol(id) = relocation.target {
@@ -208,14 +207,14 @@ impl Object {
 
     /// A weak symbol that nobody defines is at 0.
     fn weak(&self, id: SymbolId) -> Option<u32> {
-        let symbol = self.symbols.get(id.index())?;
-        (symbol.binding == super::object::Binding::Weak && symbol.value == SymbolValue::Undefined).then_some(0)
+        let symbol = self.0.symbols.get(id.index())?;
+        (symbol.binding == Binding::Weak && symbol.value == SymbolValue::Undefined).then_some(0)
     }
 
     /// The symbol that is missing for another one.
     fn undefined(&self, mut id: SymbolId) -> SymbolId {
         for _ in 0..DEEPEST {
-            match self.symbols.get(id.index()).map(|s| s.value) {
+            match self.0.symbols.get(id.index()).map(|s| s.value) {
                 Some(SymbolValue::Near { symbol, .. }) => id = symbol,
                 _ => break,
             }
@@ -224,17 +223,18 @@ impl Object {
     }
 
     fn missing(&self, id: SymbolId, span: &Span) -> Fault {
-        let name = self.symbols.get(id.index()).map_or("?", |s| s.name.as_str());
+        let name = self.0.symbols.get(id.index()).map_or("?", |s| s.name.as_str());
         let fault = Fault::new(
             span.clone(),
             format!("the symbol `{name}` is not defined"),
             "first used here",
         );
         let defined = self
+            .0
             .symbols
             .iter()
             .filter(|s| s.value != SymbolValue::Undefined && !s.name.starts_with(".L"));
-        match super::fault::nearest(name, defined.map(|s| s.name.as_str())) {
+        match nearest(name, defined.map(|s| s.name.as_str())) {
             Some(near) => fault.note(format!("did you mean `{near}`?")),
             None => fault,
         }

@@ -1,9 +1,9 @@
-//! Any text assembles or has faults inside it: the body of a test with fixed cases and of a fuzz target without end. Not part
+//! Any text assembles and links, or has faults inside it: the body of a test with fixed cases and of a fuzz target without end. Not part
 //! of the public contract of this crate.
 
-use super::{Fault, Options, Placement, assemble, listing, show_encoding, symbol_map};
-use crate::inst::Opcode;
-use crate::reg::{SReg, VReg};
+use crate::{Placement, link, listing, show_encoding, symbol_map};
+use npu_mc::asm::{Fault, Options, assemble};
+use npu_mc::{Opcode, SReg, VReg};
 
 /// Bytes that a case may store; few, so that cases are quick.
 const MOST_BYTES: usize = 1 << 16;
@@ -188,15 +188,15 @@ pub fn exercise(source: &str) -> Result<(), String> {
             if stored > MOST_BYTES {
                 return Err(format!("{stored} bytes are stored"));
             }
-            match object.place(&Placement::default()) {
+            match link(&object, &Placement::default()) {
                 Err(faults) if faults.is_empty() => Err("not placed, without a fault".to_owned()),
                 Err(faults) => faults.iter().try_for_each(|fault| check(source, fault)),
-                Ok(image) => {
+                Ok(linked) => {
                     // That these end and do not panic is all there is to say of them.
                     let texts = [
-                        listing(source, &object, &image),
-                        show_encoding(source, &object, &image),
-                        symbol_map(&object, &image),
+                        listing(source, &object, &linked),
+                        show_encoding(source, &object, &linked),
+                        symbol_map(&object, &linked),
                     ];
                     let lines = texts[0].lines().count();
                     let enough = lines >= source.lines().count();

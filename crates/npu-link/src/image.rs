@@ -1,10 +1,9 @@
-//! Program images: flat binaries, hex words, and the two memory dumps of the existing tools (`isa-abi.md` 7.5).
+//! Images of programs, and reading them: flat binaries, hex words, and the two memory dumps of the existing tools (`isa-abi.md` 7.5).
 
-use crate::memory::{Memory, MemoryFull};
 use std::fmt;
 
 /// Bytes of one line of the two dump formats.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// Formats of an image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,18 +130,6 @@ impl Image {
         } else {
             Err(reader.errors)
         }
-    }
-
-    /// Copies all segments into `memory`.
-    ///
-    /// # Errors
-    ///
-    /// [`MemoryFull`] when the image is larger than the memory limit.
-    pub fn load(&self, memory: &mut Memory) -> Result<(), MemoryFull> {
-        for segment in &self.segments {
-            memory.write(segment.address, &segment.bytes)?;
-        }
-        Ok(())
     }
 }
 
@@ -298,13 +285,23 @@ fn words_of(line: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
 mod tests {
     use super::*;
 
+    /// Memory after loading, zero where the image has nothing.
+    struct Memory(Image);
+
+    impl Memory {
+        fn read_u8(&self, address: u32) -> u8 {
+            let segments = self.0.segments.iter().rev();
+            let mut found = segments.filter_map(|s| s.bytes.get(address.wrapping_sub(s.address) as usize));
+            found.next().copied().unwrap_or_default()
+        }
+
+        fn read_u32(&self, address: u32) -> u32 {
+            u32::from_le_bytes([0, 1, 2, 3].map(|i| self.read_u8(address.wrapping_add(i))))
+        }
+    }
+
     fn loaded(format: Format, text: &str, base: u32) -> Memory {
-        let mut memory = Memory::new(1 << 20);
-        Image::parse(format, text.as_bytes(), base)
-            .unwrap()
-            .load(&mut memory)
-            .unwrap();
-        memory
+        Memory(Image::parse(format, text.as_bytes(), base).unwrap())
     }
 
     #[test]
