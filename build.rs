@@ -8,10 +8,8 @@ use std::process::ExitCode;
 const PRELUDE: &str = "isle/prelude.isle";
 const RULES: &[&str] = &[
     "isle/integer.isle",
-    "isle/bits.isle",
     "isle/memory.isle",
     "isle/atomics.isle",
-    "isle/control.isle",
     "isle/calls.isle",
     "isle/wide.isle",
     "isle/float.isle",

@@ -2,7 +2,7 @@
 //
 // Integer operations up to 32 bits, and the float unit's. i8 and i16 live in 32-bit registers with undefined
 // upper bits: an operation whose low bits depend on low bits alone is matched for all three
-// types, the others for i32 only.
+// types; the others extend narrow operands (zext32, sext32).
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,11 @@
 //===----------------------------------------------------------------------===//
 
 def int32 : TypeSet<[i8, i16, i32], "int_fits_in_32">;
+def narrow : TypeSet<[i8, i16], "int_narrow">;
 // A shift amount: its low bits are in the low register whatever its type.
 def anyint : TypeSet<[i8, i16, i32, i64, i128], ""> { let LowWordOnly = true; }
+
+def float32 : TypeSet<[f32], "">;
 
 def add   : SDNode<"(iadd $ty $0 $1)", SDTIntBinOp, [SDNPCommutative]>;
 def sub   : SDNode<"(isub $ty $0 $1)", SDTIntBinOp>;
@@ -26,6 +29,39 @@ def not   : SDNode<"(bnot $ty $0)", SDTIntUnaryOp>;
 def shl   : SDNode<"(ishl $ty $0 $1)", SDTIntShiftOp>;
 def srl   : SDNode<"(ushr $ty $0 $1)", SDTIntShiftOp>;
 def sra   : SDNode<"(sshr $ty $0 $1)", SDTIntShiftOp>;
+def rotl  : SDNode<"(rotl $ty $0 $1)", SDTIntShiftOp>;
+def rotr  : SDNode<"(rotr $ty $0 $1)", SDTIntShiftOp>;
+def ineg  : SDNode<"(ineg $ty $0)", SDTIntUnaryOp>;
+def abs   : SDNode<"(iabs $ty $0)", SDTIntUnaryOp>;
+def smin  : SDNode<"(smin $ty $0 $1)", SDTIntBinOp, [SDNPCommutative]>;
+def smax  : SDNode<"(smax $ty $0 $1)", SDTIntBinOp, [SDNPCommutative]>;
+def umin  : SDNode<"(umin $ty $0 $1)", SDTIntBinOp, [SDNPCommutative]>;
+def umax  : SDNode<"(umax $ty $0 $1)", SDTIntBinOp, [SDNPCommutative]>;
+def uaddo : SDNode<"(uadd_overflow $ty $0 $1)", SDTOverflowOp>;
+def saddo : SDNode<"(sadd_overflow $ty $0 $1)", SDTOverflowOp>;
+def usubo : SDNode<"(usub_overflow $ty $0 $1)", SDTOverflowOp>;
+def ssubo : SDNode<"(ssub_overflow $ty $0 $1)", SDTOverflowOp>;
+def umulo : SDNode<"(umul_overflow $ty $0 $1)", SDTOverflowOp>;
+def smulo : SDNode<"(smul_overflow $ty $0 $1)", SDTOverflowOp>;
+def uaddo_carry : SDNode<"(uadd_overflow_cin $ty $0 $1 $2)", SDTCarryOp>;
+def saddo_carry : SDNode<"(sadd_overflow_cin $ty $0 $1 $2)", SDTCarryOp>;
+def usubo_carry : SDNode<"(usub_overflow_bin $ty $0 $1 $2)", SDTCarryOp>;
+def ssubo_carry : SDNode<"(ssub_overflow_bin $ty $0 $1 $2)", SDTCarryOp>;
+def uaddo_trap  : SDNode<"(uadd_overflow_trap $ty $0 $1 $2)", SDTTrapOp>;
+def cls   : SDNode<"(cls $ty $0)", SDTIntUnaryOp>;
+def bswap : SDNode<"(bswap $ty $0)", SDTIntUnaryOp>;
+def bitreverse : SDNode<"(bitrev $ty $0)", SDTIntUnaryOp>;
+def ctpop : SDNode<"(popcnt $ty $0)", SDTIntUnaryOp>;
+def bitselect : SDNode<"(bitselect $ty $0 $1 $2)", SDTTernaryOp>;
+def blendv : SDNode<"(blendv $ty $0 $1 $2)", SDTTernaryOp>;
+def split : SDNode<"(isplit $ty $0)", SDTSplitOp>;
+def build_pair : SDNode<"(iconcat $ty $0 $1)", SDTPairOp>;
+def zext  : SDNode<"(uextend $ty $0)", SDTIntExtendOp>;
+def trunc : SDNode<"(ireduce $ty $0)", SDTIntExtendOp>;
+def bitconvert : SDNode<"(bitcast $ty _ $0)", SDTBitcast>;
+def bmask : SDNode<"(bmask $ty $0)", SDTIntExtendOp>;
+def select : SDNode<"(select $ty $0 $1 $2)", SDTSelect>;
+def select_guard : SDNode<"(select_spectre_guard $ty $0 $1 $2)", SDTSelect>;
 def ctlz  : SDNode<"(clz $ty $0)", SDTIntUnaryOp>;
 def cttz  : SDNode<"(ctz $ty $0)", SDTIntUnaryOp>;
 def sext  : SDNode<"(sextend $ty $0)", SDTIntExtendOp>;
@@ -36,6 +72,10 @@ def fsub : SDNode<"(fsub $ty $0 $1)", SDTBinOp>;
 def fmul : SDNode<"(fmul $ty $0 $1)", SDTBinOp>;
 def fdiv : SDNode<"(fdiv $ty $0 $1)", SDTBinOp>;
 
+def fneg : SDNode<"(fneg $ty $0)", SDTUnaryOp>;
+def fabs : SDNode<"(fabs $ty $0)", SDTUnaryOp>;
+def fcopysign : SDNode<"(fcopysign $ty $0 $1)", SDTBinOp>;
+
 def load    : SDNode<"(load $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def loadi8  : SDNode<"(sload8 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def loadu8  : SDNode<"(uload8 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
@@ -44,6 +84,27 @@ def loadu16 : SDNode<"(uload16 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def store   : SDNode<"(store flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 def store8  : SDNode<"(istore8 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 def store16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
+
+// Control flow. Blocks and their arguments are the compiler's business.
+def br      : SDNode<"(jump _)", SDTNone>;
+def brcond  : SDNode<"(brif $0 _ _)", SDTUse>;
+def brtable : SDNode<"(br_table $0 _)", SDTUse>;
+def trap    : SDNode<"(trap $0)", SDTUse>;
+def trapnz  : SDNode<"(trapnz $0 $1)", SDTUse2>;
+def trapz   : SDNode<"(trapz $0 $1)", SDTUse2>;
+
+def stack_addr   : SDNode<"(stack_addr $ty $0 $1)", SDTLeaf2>;
+def func_addr    : SDNode<"(func_addr $ty $0)", SDTLeaf1>;
+def symbol_value : SDNode<"(symbol_value $ty $0)", SDTLeaf1>;
+def get_frame_pointer  : SDNode<"(get_frame_pointer $ty)", SDTLeaf>;
+def get_stack_pointer  : SDNode<"(get_stack_pointer $ty)", SDTLeaf>;
+def get_return_address : SDNode<"(get_return_address $ty)", SDTLeaf>;
+def get_pinned : SDNode<"(get_pinned_reg $ty)", SDTLeaf>;
+def set_pinned : SDNode<"(set_pinned_reg $0)", SDTUse>;
+
+def nop   : SDNode<"(nop)", SDTNone>;
+def fence : SDNode<"(fence)", SDTNone>;
+def sequence_point : SDNode<"(sequence_point)", SDTNone>;
 
 // f32 arithmetic is the float unit's own (setting strict_float is off).
 def HardwareFloat : Predicate<"hardware_float">;
@@ -68,12 +129,50 @@ foreach cc = ["EQ", "NE", "GT", "GE", "LT", "LE", "UGT", "UGE", "ULT", "ULE"] in
 def imm9    : ImmLeaf<simm9, "simm9">;
 // The negated constant fits.
 def imm9neg : ImmLeaf<simm9, "simm9_neg">;
+// The constant, zero-extended from its type, fits.
+def uimm8   : ImmLeaf<simm9, "uimm8">;
 // A shift amount modulo 32.
 def imm5    : ImmLeaf<simm9, "uimm5">;
+// A constant, zero- and sign-extended from its type.
+def const_u : ImmLeaf<imm32, "const_u32">;
+def const_s : ImmLeaf<simm32, "const_i32">;
+// A constant of any type.
+def imm     : PatLeaf<anyint, "is_const">;
+// 0.
+def zero    : PatLeaf<int32, "zero">;
+// A float constant: 0.0, without and with its sign.
+def fpimm0   : PatLeaf<float32, "float_zero">;
+def fpimmpos : PatLeaf<float32, "float_positive">;
+def fpimmneg : PatLeaf<float32, "float_negative">;
+
+// A register of which all 32 bits are known to be the zero-extended value.
+def zero_extended : PatLeaf<int32, "known_zero_extended">;
+// 0 or 1 in all 32 bits.
+def boolean : PatLeaf<int32, "boolean">;
+// A narrow load that can extend the sign: it has no other user.
+def lone_load : PatLeaf<narrow, "lone_narrow_load">;
+
+// The value, extended to 32 bits.
+def zext32  : ComplexPattern<int32, GPR32, "zext32">;
+def sext32  : ComplexPattern<int32, GPR32, "sext32">;
+// 1 if the value is not zero, else 0.
+def truth   : ComplexPattern<int32, GPR32, "truth">;
+// Whether the value is not zero.
+def cond    : ComplexPattern<int32, condition, "cond">;
+
+// Of a type: its width in bits, the width less 1, and others named after what they are for.
+def width       : SDNodeXForm<simm9, 1, "width_imm">;
+def amount_mask : SDNodeXForm<simm9, 1, "amount_mask">;
+def clz_bias    : SDNodeXForm<simm9, 1, "neg_spare_imm">;
+def cls_bias    : SDNodeXForm<simm9, 1, "cls_bias">;
+def bit_above   : SDNodeXForm<imm32, 1, "bit_above">;
+// A constant amount modulo the width of a type, and its negative.
+def amount      : SDNodeXForm<simm9, 2, "const_amount">;
+def amount_back : SDNodeXForm<simm9, 2, "const_amount_back">;
 
 // An aligned access. The rules name the instruction for main memory; in the scratchpad it is the one that getScratchpadOp
 // has for it.
-class Aligned<int align> : ComplexPattern<MEMri, 2, "aligned_address", align>;
+class Aligned<int align> : AddrPattern<MEMri, 2, "is_aligned", "access_address", align>;
 def aligned1 : Aligned<1>;
 def aligned2 : Aligned<2>;
 def aligned4 : Aligned<4>;
@@ -104,6 +203,24 @@ let AddedComplexity = -1 in {
 
 def : Pat<(int32 (not GPR32:$a)), (XORSSI $a, -1)>;
 
+def : Pat<(int32 (ineg GPR32:$a)), (SUBSSS_32 0, $a)>;
+def : Pat<(int32 (abs sext32:$a)),
+          (seq (SRASSI $a, 31):$sign, (SUBSSS_32 (XORSSS_32 $a, $sign), $sign))>;
+
+multiclass MinMaxPat<SDNode op, ComplexPattern extend, Instruction compare> {
+  def : Pat<(int32 (op extend:$a, extend:$b)), (SELECT (NONZERO (compare $a, $b)), $a, $b)>;
+}
+
+defm : MinMaxPat<smin, sext32, SLTSISSS_32>;
+defm : MinMaxPat<smax, sext32, SGTSISSS_32>;
+defm : MinMaxPat<umin, zext32, SLTUISSS_32>;
+defm : MinMaxPat<umax, zext32, SGTUISSS_32>;
+
+def : Pat<(int32 (bitselect GPR32:$mask, GPR32:$a, GPR32:$b)),
+          (XORSSS_32 (ANDSSS_32 (XORSSS_32 $a, $b), $mask), $b)>;
+// Looks at the top bit of its condition.
+def : Pat<(int32 (blendv sext32:$c, GPR32:$a, GPR32:$b)), (SELECT (NONZERO (SLTSISSI $c, 0)), $a, $b)>;
+
 multiclass WordPat<SDNode op, Instruction reg, Instruction imm> {
   def : Pat<(i32 (op GPR32:$a, GPR32:$b)), (reg $a, $b)>;
   def : Pat<(i32 (op GPR32:$a, imm9:$b)), (imm $a, $b)>;
@@ -112,11 +229,143 @@ multiclass WordPat<SDNode op, Instruction reg, Instruction imm> {
 defm : WordPat<mulhs, MULHSSS_32, MULHSSI>;
 defm : WordPat<mulhu, MULHUSSS_32, MULHUSSI>;
 
+let AddedComplexity = -1 in {
+  def : Pat<(narrow:$ty (mulhu zext32:$a, zext32:$b)), (SRLSSI (MULLSSS_32 $a, $b), (width $ty))>;
+  def : Pat<(narrow:$ty (mulhs sext32:$a, sext32:$b)), (SRASSI (MULLSSS_32 $a, $b), (width $ty))>;
+}
+
+//===----------------------------------------------------------------------===//
+// Widths
+//===----------------------------------------------------------------------===//
+
+def : SelectPat<zext32, (int32 const_u:$c), (CONST $c)> { let AddedComplexity = 1; }
+def : SelectPat<zext32, (int32 zero_extended:$a), (COPY $a)>;
+def : SelectPat<zext32, (i32 GPR32:$a), (COPY $a)> { let AddedComplexity = 6; }
+def : SelectPat<zext32, (i8 GPR32:$a), (ANDSSI $a, 255)>;
+def : SelectPat<zext32, (i16 GPR32:$a), (ANDSSS_32 $a, 0xFFFF)>;
+
+def : SelectPat<sext32, (int32 const_s:$c), (CONST_S $c)> { let AddedComplexity = 1; }
+def : SelectPat<sext32, (narrow lone_load:$a), (SEXTLOAD $a)>;
+def : SelectPat<sext32, (i32 GPR32:$a), (COPY $a)>;
+def : SelectPat<sext32, (i8 GPR32:$a), (SEXT8_32SS $a)>;
+def : SelectPat<sext32, (i16 GPR32:$a), (SEXT16_32SS $a)>;
+
+def : Pat<(int32 (zext zext32:$a)), (COPY $a)>;
+def : Pat<(int32 (sext sext32:$a)), (COPY $a)>;
+def : Pat<(int32 (trunc int32:$a)), (COPY $a)>;
+def : Pat<(int32 (bitconvert int32:$a)), (COPY $a)>;
+
+def : Pat<(narrow:$half (split int32:$a)), (results $a, (SRLSSI $a, (width $half)))>;
+def : Pat<(int32 (build_pair (narrow:$half zext32:$lo), GPR32:$hi)),
+          (ORSSS_32 $lo, (SLLSSI $hi, (width $half)))>;
+
+//===----------------------------------------------------------------------===//
+// Overflow: result and flag
+//===----------------------------------------------------------------------===//
+
+// 1 if a + b = sum, or a - b = difference, overflows as signed 32-bit numbers.
+def SADD_FLAG : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b, GPR32:$sum), "signed_add_overflow",
+    (SRLSSI (ANDSSS_32 (XORSSS_32 $a, $sum), (XORSSS_32 $b, $sum)), 31)>;
+def SSUB_FLAG : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b, GPR32:$difference), "signed_sub_overflow",
+    (SRLSSI (ANDSSS_32 (XORSSS_32 $a, $b), (XORSSS_32 $a, $difference)), 31)>;
+
+def : Pat<(i32 (uaddo GPR32:$a, GPR32:$b)), (seq (ADDSSS_32 $a, $b):$sum, (results $sum, (SLTUISSS_32 $sum, $a)))>;
+def : Pat<(i32 (saddo GPR32:$a, GPR32:$b)), (seq (ADDSSS_32 $a, $b):$sum, (results $sum, (SADD_FLAG $a, $b, $sum)))>;
+def : Pat<(i32 (usubo GPR32:$a, GPR32:$b)), (results (SUBSSS_32 $a, $b), (SLTUISSS_32 $a, $b))>;
+def : Pat<(i32 (ssubo GPR32:$a, GPR32:$b)), (seq (SUBSSS_32 $a, $b):$diff, (results $diff, (SSUB_FLAG $a, $b, $diff)))>;
+def : Pat<(i32 (umulo GPR32:$a, GPR32:$b)), (results (MULLSSS_32 $a, $b), (SNESISSI (MULHUSSS_32 $a, $b), 0))>;
+def : Pat<(i32 (smulo GPR32:$a, GPR32:$b)),
+          (seq (MULLSSS_32 $a, $b):$low, (results $low, (SNESISSS_32 (MULHSSS_32 $a, $b), (SRASSI $low, 31))))>;
+
+def : Pat<(i32 (uaddo_carry GPR32:$a, GPR32:$b, truth:$carry)),
+          (seq (ADDSSS_32 $a, $b):$first, (ADDSSS_32 $first, $carry):$sum,
+               (results $sum, (ORSSS_32 (SLTUISSS_32 $first, $a), (SLTUISSS_32 $sum, $first))))>;
+// Of the two additions at most one overflows unless the carry takes the first overflow back, so the whole sum overflows if
+// exactly one of them does.
+def : Pat<(i32 (saddo_carry GPR32:$a, GPR32:$b, truth:$carry)),
+          (seq (ADDSSS_32 $a, $b):$first, (ADDSSS_32 $first, $carry):$sum,
+               (results $sum, (XORSSS_32 (SADD_FLAG $a, $b, $first), (SADD_FLAG $first, $carry, $sum))))>;
+def : Pat<(i32 (usubo_carry GPR32:$a, GPR32:$b, truth:$borrow)),
+          (seq (SUBSSS_32 $a, $b):$first,
+               (results (SUBSSS_32 $first, $borrow),
+                        (ORSSS_32 (SLTUISSS_32 $a, $b), (SLTUISSS_32 $first, $borrow))))>;
+def : Pat<(i32 (ssubo_carry GPR32:$a, GPR32:$b, truth:$borrow)),
+          (seq (SUBSSS_32 $a, $b):$first, (SUBSSS_32 $first, $borrow):$diff,
+               (results $diff, (XORSSS_32 (SSUB_FLAG $a, $b, $first), (SSUB_FLAG $first, $borrow, $diff))))>;
+
+def : Pat<(i32 (uaddo_trap GPR32:$a, GPR32:$b, trapcode:$code)),
+          (seq (ADDSSS_32 $a, $b):$sum, (TRAP_IF (NONZERO (SLTUISSS_32 $sum, $a)), $code), (COPY $sum))>;
+
+// Narrow numbers, extended, do not overflow a register: the flag is a look at the bits above them.
+multiclass NarrowOverflowPat<ValueType ty, Instruction extend> {
+  // A carry, a borrow, and whether a number is none that was sign-extended.
+  defvar size = ty.Size;
+  def : Pat<(ty (uaddo zext32:$a, zext32:$b)),
+            (seq (ADDSSS_32 $a, $b):$sum, (results $sum, (SRLSSI $sum, size)))>;
+  def : Pat<(ty (saddo sext32:$a, sext32:$b)),
+            (seq (ADDSSS_32 $a, $b):$sum, (results $sum, (SNESISSS_32 (extend $sum), $sum)))>;
+  def : Pat<(ty (usubo zext32:$a, zext32:$b)),
+            (seq (SUBSSS_32 $a, $b):$diff, (results $diff, (SRLSSI $diff, 31)))>;
+  def : Pat<(ty (ssubo sext32:$a, sext32:$b)),
+            (seq (SUBSSS_32 $a, $b):$diff, (results $diff, (SNESISSS_32 (extend $diff), $diff)))>;
+  def : Pat<(ty (umulo zext32:$a, zext32:$b)),
+            (seq (MULLSSS_32 $a, $b):$product, (results $product, (SNESISSI (SRLSSI $product, size), 0)))>;
+  def : Pat<(ty (smulo sext32:$a, sext32:$b)),
+            (seq (MULLSSS_32 $a, $b):$product, (results $product, (SNESISSS_32 (extend $product), $product)))>;
+
+  def : Pat<(ty (uaddo_carry zext32:$a, zext32:$b, truth:$carry)),
+            (seq (ADDSSS_32 (ADDSSS_32 $a, $b), $carry):$sum, (results $sum, (SRLSSI $sum, size)))>;
+  def : Pat<(ty (saddo_carry sext32:$a, sext32:$b, truth:$carry)),
+            (seq (ADDSSS_32 (ADDSSS_32 $a, $b), $carry):$sum, (results $sum, (SNESISSS_32 (extend $sum), $sum)))>;
+  def : Pat<(ty (usubo_carry zext32:$a, zext32:$b, truth:$borrow)),
+            (seq (SUBSSS_32 (SUBSSS_32 $a, $b), $borrow):$diff, (results $diff, (SRLSSI $diff, 31)))>;
+  def : Pat<(ty (ssubo_carry sext32:$a, sext32:$b, truth:$borrow)),
+            (seq (SUBSSS_32 (SUBSSS_32 $a, $b), $borrow):$diff, (results $diff, (SNESISSS_32 (extend $diff), $diff)))>;
+}
+
+defm : NarrowOverflowPat<i8, SEXT8_32SS>;
+defm : NarrowOverflowPat<i16, SEXT16_32SS>;
+
+//===----------------------------------------------------------------------===//
+// Bits
+//===----------------------------------------------------------------------===//
+
 def : Pat<(i32 (ctlz GPR32:$a)), (CLZSS_32 $a)>;
 def : Pat<(i32 (cttz GPR32:$a)), (CTZSS_32 $a)>;
+let AddedComplexity = -1 in {
+  def : Pat<(narrow:$ty (ctlz zext32:$a)), (ADDSSI (CLZSS_32 $a), (clz_bias $ty))>;
+  // A one above the type stops the count at its width.
+  def : Pat<(narrow:$ty (cttz GPR32:$a)), (CTZSS_32 (ORSSS_32 $a, (CONST (bit_above $ty))))>;
+}
+// Bits equal to the sign are zeros of a ^ (a >> 31); the sign itself is one too many.
+def : Pat<(int32:$ty (cls sext32:$a)), (ADDSSI (CLZSS_32 (XORSSS_32 $a, (SRASSI $a, 31))), (cls_bias $ty))>;
 
-def : Pat<(int32 (sext i8:$a)), (SEXT8_32SS $a)>;
-def : Pat<(i32 (sext i16:$a)), (SEXT16_32SS $a)>;
+// Exchanges neighbouring bytes, then the halves.
+def SWAP_BYTES : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a), "swap_bytes",
+    (seq (CONST 0x00FF00FF):$mask,
+         (ORSSS_32 (ANDSSS_32 (SRLSSI $a, 8), $mask), (SLLSSI (ANDSSS_32 $a, $mask), 8)):$pairs,
+         (ORSSS_32 (SRLSSI $pairs, 16), (SLLSSI $pairs, 16)))>;
+
+// Exchanges the bits that the mask selects with those `distance` above them.
+def SWAP_BITS : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a, GPR32:$mask, simm9:$distance), "swap_bits",
+    (ORSSS_32 (ANDSSS_32 (SRLSSI $a, $distance), $mask), (SLLSSI (ANDSSS_32 $a, $mask), $distance))>;
+def REVERSE_IN_BYTES : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a), "reverse_in_bytes",
+    (SWAP_BITS (SWAP_BITS (SWAP_BITS $a, 0x55555555, 1), 0x33333333, 2), 0x0F0F0F0F, 4)>;
+
+// Sums of bits in ever wider fields; the multiplication adds the four bytes up.
+def ONES : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a), "ones",
+    (seq (SUBSSS_32 $a, (ANDSSS_32 (SRLSSI $a, 1), 0x55555555)):$pairs,
+         (ADDSSS_32 (ANDSSS_32 $pairs, 0x33333333), (ANDSSS_32 (SRLSSI $pairs, 2), 0x33333333)):$nibbles,
+         (ANDSSS_32 (ADDSSS_32 $nibbles, (SRLSSI $nibbles, 4)), 0x0F0F0F0F):$bytes,
+         (SRLSSI (MULLSSS_32 $bytes, 0x01010101), 24))>;
+
+def : Pat<(i32 (bswap GPR32:$a)), (SWAP_BYTES $a)>;
+def : Pat<(i16 (bswap GPR32:$a)), (ORSSS_32 (SLLSSI $a, 8), (SRLSSI (zext32 $a), 8))>;
+def : Pat<(i32 (bitreverse GPR32:$a)), (SWAP_BYTES (REVERSE_IN_BYTES $a))>;
+def : Pat<(i16 (bitreverse zext32:$a)),
+          (seq (REVERSE_IN_BYTES $a):$bytes, (ORSSS_32 (SLLSSI $bytes, 8), (SRLSSI $bytes, 8)))>;
+def : Pat<(i8 (bitreverse zext32:$a)), (REVERSE_IN_BYTES $a)>;
+def : Pat<(int32 (ctpop zext32:$a)), (ONES $a)>;
 
 //===----------------------------------------------------------------------===//
 // Shifts. CLIF takes the amount modulo 32, the hardware does not (erratum
@@ -138,6 +387,32 @@ defm : ShiftPat<shl, SLLSSS_32, SLLSSI>;
 defm : ShiftPat<srl, SRLSSS_32, SRLSSI>;
 defm : ShiftPat<sra, SRASSS_32, SRASSI>;
 
+// Narrow numbers are extended as the shift wants it.
+multiclass NarrowShiftPat<SDNode op, ComplexPattern extend, Instruction reg, Instruction regI> {
+  let AddedComplexity = -1 in {
+    def : Pat<(narrow:$ty (op extend:$a, imm:$n)), (regI $a, (amount $ty, $n))>;
+    def : Pat<(narrow:$ty (op extend:$a, anyint:$n)), (reg $a, (ANDSSI $n, (amount_mask $ty)))>;
+  }
+}
+
+defm : NarrowShiftPat<srl, zext32, SRLSSS_32, SRLSSI>;
+defm : NarrowShiftPat<sra, sext32, SRASSS_32, SRASSI>;
+let AddedComplexity = -1 in {
+  def : Pat<(narrow:$ty (shl GPR32:$a, imm:$n)), (SLLSSI $a, (amount $ty, $n))>;
+  def : Pat<(narrow:$ty (shl GPR32:$a, anyint:$n)), (SLLSSS_32 $a, (ANDSSI $n, (amount_mask $ty)))>;
+}
+
+multiclass RotatePat<SDNode op, Instruction reg, Instruction regI, Instruction back, Instruction backI> {
+  def : Pat<(int32:$ty (op zext32:$a, imm:$n)),
+            (ORSSS_32 (regI $a, (amount $ty, $n)), (backI $a, (amount_back $ty, $n)))>;
+  def : Pat<(int32:$ty (op zext32:$a, anyint:$n)),
+            (ORSSS_32 (reg $a, (ANDSSI $n, (amount_mask $ty))),
+                      (back $a, (ANDSSI (SUBSSS_32 0, $n), (amount_mask $ty))))>;
+}
+
+defm : RotatePat<rotl, SLLSSS_32, SLLSSI, SRLSSS_32, SRLSSI>;
+defm : RotatePat<rotr, SRLSSS_32, SRLSSI, SLLSSS_32, SLLSSI>;
+
 //===----------------------------------------------------------------------===//
 // Floats
 //===----------------------------------------------------------------------===//
@@ -148,6 +423,16 @@ let Predicates = [HardwareFloat] in {
   def : Pat<(f32 (fmul f32:$a, f32:$b)), (MULFSSS_32 $a, $b)>;
   def : Pat<(f32 (fdiv f32:$a, f32:$b)), (DIVFSSS_32 $a, $b)>;
 }
+
+// Signs are bits.
+def : Pat<(f32 (fneg f32:$a)), (XORSSS_32 $a, 0x80000000)>;
+def : Pat<(f32 (fabs f32:$a)), (ANDSSS_32 $a, 0x7FFFFFFF)>;
+def : Pat<(f32 (fcopysign f32:$a, fpimmpos:$b)), (ANDSSS_32 $a, 0x7FFFFFFF)>;
+let AddedComplexity = -2 in
+def : Pat<(f32 (fcopysign f32:$a, fpimmneg:$b)), (ORSSS_32 $a, 0x80000000)>;
+let AddedComplexity = -1 in
+def : Pat<(f32 (fcopysign fpimm0:$a, f32:$b)), (ANDSSS_32 $b, 0x80000000)>;
+def : Pat<(f32 (fcopysign f32:$a, f32:$b)), (XORSSS_32 $a, (ANDSSS_32 (XORSSS_32 $a, $b), 0x80000000))>;
 
 //===----------------------------------------------------------------------===//
 // Compares
@@ -171,6 +456,79 @@ defm : ComparePat<setugt, SGTUISSS_32, SGTUISSI, SLTUISSI>;
 defm : ComparePat<setuge, SGEUISSS_32, SGEUISSI, SLEUISSI>;
 defm : ComparePat<setult, SLTUISSS_32, SLTUISSI, SGTUISSI>;
 defm : ComparePat<setule, SLEUISSS_32, SLEUISSI, SGEUISSI>;
+
+// Narrow operands are extended. Constants and 16-bit values extend the sign in one instruction, which equality allows.
+multiclass NarrowComparePat<PatFrag cond, ComplexPattern extend, ImmLeaf constant, Instruction reg, Instruction regI> {
+  let AddedComplexity = -2 in {
+    def : Pat<(cond (narrow extend:$a), extend:$b), (reg $a, $b)>;
+    def : Pat<(cond (narrow extend:$a), constant:$b), (regI $a, $b)>;
+  }
+}
+
+defm : NarrowComparePat<seteq, sext32, imm9, SEQSISSS_32, SEQSISSI>;
+defm : NarrowComparePat<setne, sext32, imm9, SNESISSS_32, SNESISSI>;
+defm : NarrowComparePat<setgt, sext32, imm9, SGTSISSS_32, SGTSISSI>;
+defm : NarrowComparePat<setge, sext32, imm9, SGESISSS_32, SGESISSI>;
+defm : NarrowComparePat<setlt, sext32, imm9, SLTSISSS_32, SLTSISSI>;
+defm : NarrowComparePat<setle, sext32, imm9, SLESISSS_32, SLESISSI>;
+defm : NarrowComparePat<setugt, zext32, uimm8, SGTUISSS_32, SGTUISSI>;
+defm : NarrowComparePat<setuge, zext32, uimm8, SGEUISSS_32, SGEUISSI>;
+defm : NarrowComparePat<setult, zext32, uimm8, SLTUISSS_32, SLTUISSI>;
+defm : NarrowComparePat<setule, zext32, uimm8, SLEUISSS_32, SLEUISSI>;
+// A byte loses its upper bits as fast, and often they are zeros.
+def : Pat<(seteq (i8 zext32:$a), uimm8:$b), (SEQSISSI $a, $b)>;
+def : Pat<(setne (i8 zext32:$a), uimm8:$b), (SNESISSI $a, $b)>;
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+// A compare of a full register with zero is a condition already.
+def : SelectPat<cond, (setne int32:$a, zero:$b), (NONZERO (zext32 $a))>;
+def : SelectPat<cond, (seteq int32:$a, zero:$b), (ISZERO (zext32 $a))>;
+def : SelectPat<cond, (int32 (zext cond:$a)), (COPY $a)>;
+def : SelectPat<cond, (int32 zext32:$a), (NONZERO $a)>;
+
+def : SelectPat<truth, (int32 boolean:$a), (COPY $a)>;
+def : SelectPat<truth, (int32 zext32:$a), (SNESISSI $a, 0)>;
+
+// This machine does not speculate, so the guard is an ordinary select.
+def anyselect : PatFrags<(ops node:$c, node:$a, node:$b),
+                         [(select node:$c, node:$a, node:$b), (select_guard node:$c, node:$a, node:$b)]>;
+def : Pat<(int32 (anyselect cond:$c, GPR32:$a, GPR32:$b)), (SELECT $c, $a, $b)>;
+def : Pat<(int32 (bmask truth:$a)), (SUBSSS_32 0, $a)>;
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+def : Pat<(br), (JUMP)>;
+def : Pat<(brcond cond:$c), (BRIF $c)>;
+def : Pat<(brtable zext32:$index), (BR_TABLE $index)>;
+def : Pat<(trap trapcode:$code), (TRAP $code)>;
+def : Pat<(trapnz cond:$c, trapcode:$code), (TRAP_IF $c, $code)>;
+def : Pat<(trapz cond:$c, trapcode:$code), (TRAP_IF (INVERT $c), $code)>;
+
+//===----------------------------------------------------------------------===//
+// Addresses and registers with a role
+//===----------------------------------------------------------------------===//
+
+def : Pat<(i32 (stack_addr stackslot:$slot, offset32:$distance)), (SLOT_ADDR $slot, $distance)>;
+def : Pat<(i32 (func_addr funcref:$callee)), (FUNC_ADDR $callee)>;
+def : Pat<(i32 (symbol_value globalvalue:$global)), (SYMBOL_ADDR $global)>;
+def : Pat<(i32 (get_frame_pointer)), (FRAME_POINTER)>;
+def : Pat<(i32 (get_stack_pointer)), (STACK_POINTER)>;
+def : Pat<(i32 (get_return_address)), (RETURN_ADDRESS)>;
+def : Pat<(i32 (get_pinned)), (GET_PINNED)>;
+def : Pat<(set_pinned i32:$a), (SET_PINNED $a)>;
+
+//===----------------------------------------------------------------------===//
+// Without machine instructions
+//===----------------------------------------------------------------------===//
+
+def : Pat<(nop), (NO_CODE)>;
+def : Pat<(fence), (FENCE)>;
+def : Pat<(sequence_point), (SEQUENCE_POINT)>;
 
 //===----------------------------------------------------------------------===//
 // Memory

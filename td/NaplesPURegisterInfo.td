@@ -41,6 +41,7 @@ class VRegs<int first, int last> {
 def GPR32 : RegisterClass<"s", [i32, f32, i16, i8], 4, 4,
     !listconcat(SRegs<0, 57>.L, [TR_REG, MR_REG, FP_REG, SP_REG, RA_REG, PC_REG])> {
   let Namespace = "NaplesPU";
+  let IsleConst = "const_gpr";
   let AllocationOrder = !listconcat(SRegs<0, 49>.L, SRegs<50, 57>.L);
   let Reserved = [TR_REG, MR_REG, FP_REG, SP_REG, RA_REG, PC_REG];
 }

@@ -57,8 +57,14 @@ class Register<string asmName, int encoding, int dwarf> {
   bit isConstantPerInstruction = false;
 }
 
+// What an instruction can take or give: a register class or an operand.
+class DAGOperand {
+  // The ISLE term that makes one from a number written in a pattern's result.
+  string IsleConst = "";
+}
+
 class RegisterClass<string prefix, list<ValueType> regTypes, int spillSize, int spillAlign,
-                    list<Register> memberList> {
+                    list<Register> memberList> : DAGOperand {
   string Namespace = "";
   list<ValueType> RegTypes = regTypes;
   // In bytes.
@@ -87,7 +93,7 @@ def variable_ops;
 // An operand that is not a register. The encoder refuses a value outside
 // MinValue..MaxValue; the decoder takes the low SignificantBits of the field and
 // sign-extends them if DecodeSigned is set.
-class Operand<ValueType ty> {
+class Operand<ValueType ty> : DAGOperand {
   ValueType Type = ty;
   string OperandType = "OPERAND_IMMEDIATE"; // OPERAND_PCREL, OPERAND_MEMORY, OPERAND_ABSOLUTE
   // Width of the field in the word. Bits above SignificantBits repeat the sign.
@@ -103,8 +109,6 @@ class Operand<ValueType ty> {
   string AsmFormat = "";
   // The letter of this operand in the names of instruction shapes.
   string Shape = "";
-  // The ISLE term that makes this operand from a number written in a pattern's result.
-  string IsleConst = "";
 }
 
 class SImmOperand<int width> : Operand<i32> {

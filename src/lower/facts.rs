@@ -1,7 +1,7 @@
 //! What the rules ask about values: constants, and the instructions they come from.
 
 use super::context::{Lower, sign_extend};
-use cranelift_codegen::ir::{Inst, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef};
 
 impl Lower<'_> {
     /// The constant of a type of at most 32 bits, zero-extended.
@@ -16,6 +16,14 @@ impl Lower<'_> {
     pub fn signed_constant(&self, value: Value) -> Option<i32> {
         let constant = self.scalar_constant(value)?;
         Some(sign_extend(constant, self.func.dfg.value_type(value).bits()).cast_signed())
+    }
+
+    /// The bits of an f32 constant.
+    pub fn float_constant(&self, value: Value) -> Option<u32> {
+        match self.func.dfg.insts[self.defining(value)?] {
+            InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits()),
+            _ => None,
+        }
     }
 
     /// The instruction that the value is the first result of.

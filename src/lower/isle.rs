@@ -329,6 +329,18 @@ impl generated::Context for Lower<'_> {
         (self.as_constant(value)? == 0).then_some(value)
     }
 
+    fn float_zero(&mut self, value: Value) -> Option<Value> {
+        (self.float_constant(value)? == 0).then_some(value)
+    }
+
+    fn float_positive(&mut self, value: Value) -> Option<Value> {
+        (self.float_constant(value)? >> 31 == 0).then_some(value)
+    }
+
+    fn float_negative(&mut self, value: Value) -> Option<Value> {
+        (self.float_constant(value)? >> 31 != 0).then_some(value)
+    }
+
     fn nonzero_constant(&mut self, value: Value) -> Option<Value> {
         (self.scalar_constant(value)? != 0).then_some(value)
     }
@@ -646,9 +658,14 @@ impl generated::Context for Lower<'_> {
         known.then_some(value)
     }
 
-    fn signed_load(&mut self, value: Value) -> Option<Value> {
+    fn lone_narrow_load(&mut self, value: Value) -> Option<Value> {
         let narrow = self.func.dfg.value_type(value).bits() < 32;
-        (narrow && self.request_signed_load(value)).then_some(value)
+        (narrow && self.is_lone_load(value)).then_some(value)
+    }
+
+    fn sign_extended_load(&mut self, value: Value) -> Gpr {
+        self.request_signed_load(value);
+        self.put_in_gpr(value)
     }
 
     fn boolean(&mut self, value: Value) -> Option<Value> {
@@ -658,13 +675,11 @@ impl generated::Context for Lower<'_> {
 
     // Memory.
 
-    fn aligned_address(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<AMode> {
-        let offset = i32::from(offset);
-        self.is_plain_access(flags, pointer, offset, bytes)
-            .then(|| self.address(pointer, offset, WORD))
+    fn is_aligned(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
+        self.is_plain_access(flags, pointer, offset.into(), bytes).then_some(())
     }
 
-    fn unaligned_address(&mut self, pointer: Value, offset: Offset32) -> AMode {
+    fn access_address(&mut self, pointer: Value, offset: Offset32) -> AMode {
         self.address(pointer, i32::from(offset), WORD)
     }
 

@@ -57,17 +57,19 @@ impl Lower<'_> {
         })
     }
 
-    /// Asks the load that defines the value for sign extension to 32 bits, if the value has no other user.
-    pub fn request_signed_load(&mut self, value: Value) -> bool {
+    /// Whether the value comes from a load and has no other user than the one that asks.
+    pub fn is_lone_load(&self, value: Value) -> bool {
         let value = self.func.dfg.resolve_aliases(value);
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return false;
         };
-        let single = self.uses[value] == 1 && self.func.dfg.insts[inst].opcode() == Opcode::Load;
-        if single {
-            self.signed_loads[value] = true;
-        }
-        single
+        self.uses[value] == 1 && self.func.dfg.insts[inst].opcode() == Opcode::Load
+    }
+
+    /// Asks the load that defines the value, a [lone](Self::is_lone_load) one, for sign extension to 32 bits.
+    pub fn request_signed_load(&mut self, value: Value) {
+        let value = self.func.dfg.resolve_aliases(value);
+        self.signed_loads[value] = true;
     }
 
     /// Whether the user of a load asked for sign extension.

@@ -13,6 +13,7 @@
 //! the ISLE compiler; `AddedComplexity` settles that.
 
 mod constructors;
+mod operand;
 mod pattern;
 mod result;
 mod rule;
@@ -37,7 +38,13 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
          ;; for every selection pattern.\n\n",
     );
     constructors.write(&mut out);
-    out.push_str(";;;; Rules made from patterns ;;;;\n\n");
+    for fragment in constructors.of_class("OutPatFrag") {
+        match rule::fragment_rule(&parsed.records, fragment, &constructors) {
+            Ok(text) => out.push_str(&format!(";; {}\n{text}\n", place(parsed, fragment.record))),
+            Err(fault) => faults.push(*fault),
+        }
+    }
+    out.push_str("\n;;;; Rules made from patterns ;;;;\n\n");
     for source in rule::sources(&parsed.records, &constructors, &mut faults) {
         match rule::rules(&source, &constructors) {
             Ok(rules) => {

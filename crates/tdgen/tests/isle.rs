@@ -1,7 +1,7 @@
 //! The ISLE back end: what it makes of the real description compiles, and faults in patterns are told with their place.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cranelift_isle::{codegen, compile, files, lexer, parser};
 use tablegen::{Options, Parsed};
@@ -30,124 +30,25 @@ fn generated(text: &str) -> String {
     tdgen::emit_isle(&parsed).unwrap_or_else(|faults| panic!("{}", tdgen::build::render_all(&faults, &parsed.sources)))
 }
 
-/// CLIF instructions the patterns use: name, values, what stands between type and values.
-const CLIF: &[(&str, usize, &str)] = &[
-    ("iadd", 2, ""),
-    ("fadd", 2, ""),
-    ("fsub", 2, ""),
-    ("fmul", 2, ""),
-    ("fdiv", 2, ""),
-    ("isub", 2, ""),
-    ("imul", 2, ""),
-    ("smulhi", 2, ""),
-    ("umulhi", 2, ""),
-    ("band", 2, ""),
-    ("bor", 2, ""),
-    ("bxor", 2, ""),
-    ("bnot", 1, ""),
-    ("ishl", 2, ""),
-    ("ushr", 2, ""),
-    ("sshr", 2, ""),
-    ("clz", 1, ""),
-    ("ctz", 1, ""),
-    ("sextend", 1, ""),
-    ("icmp", 2, "IntCC"),
-];
-const LOADS: &[&str] = &["load", "sload8", "uload8", "sload16", "uload16"];
-const STORES: &[&str] = &["store", "istore8", "istore16"];
-
-/// The terms that the compiler's prelude has, and a CLIF of only what patterns use. Instructions are variants of an
-/// enum as in the real one, so that the check for overlapping rules sees that they exclude each other.
-fn prelude() -> String {
-    let mut variants = String::new();
-    let mut terms = String::new();
-    for (name, values, extra) in CLIF {
-        let mut fields: Vec<String> = (0..*values).map(|i| format!("(x{i} Value)")).collect();
-        let mut names: Vec<String> = (0..*values).map(|i| format!("x{i}")).collect();
-        let mut types = vec!["Value"; *values];
-        if !extra.is_empty() {
-            fields.insert(0, format!("(cc {extra})"));
-            names.insert(0, "cc".to_owned());
-            types.insert(0, extra);
-        }
-        variants += &format!("  (C_{name} {})\n", fields.join(" "));
-        let names = names.join(" ");
-        terms += &format!("(decl {name} (Type {}) Inst)\n", types.join(" "));
-        terms += &format!("(extractor ({name} ty {names}) (inst_data ty (Data.C_{name} {names})))\n");
-    }
-    for name in LOADS {
-        variants += &format!("  (C_{name} (flags MemFlags) (p Value) (offset Offset32))\n");
-        terms += &format!("(decl {name} (Type MemFlags Value Offset32) Inst)\n");
-        terms += &format!("(extractor ({name} ty f p o) (inst_data ty (Data.C_{name} f p o)))\n");
-    }
-    for name in STORES {
-        variants += &format!("  (C_{name} (flags MemFlags) (x Value) (p Value) (offset Offset32))\n");
-        terms += &format!("(decl {name} (MemFlags Value Value Offset32) Inst)\n");
-        terms += &format!("(extractor ({name} f x p o) (inst_data _ (Data.C_{name} f x p o)))\n");
-    }
-    let mut text = String::new();
-    for ty in [
-        "Unit",
-        "Type",
-        "Value",
-        "Inst",
-        "MemFlags",
-        "Offset32",
-        "Gpr",
-        "Vec",
-        "InstOutput",
-        "AMode",
-        "Simm9",
-        "Imm16",
-    ] {
-        text += &format!("(type {ty} (primitive {ty}))\n");
-    }
-    for constant in ["I8", "I16", "I32", "F32"] {
-        text += &format!("(extern const ${constant} Type)\n");
-    }
-    text += "(type IntCC extern (enum Equal NotEqual SignedGreaterThan SignedGreaterThanOrEqual SignedLessThan
-  SignedLessThanOrEqual UnsignedGreaterThan UnsignedGreaterThanOrEqual UnsignedLessThan UnsignedLessThanOrEqual))\n";
-    text += &format!("(type Data extern (enum\n{variants}))\n");
-    text += "(decl inst_data (Type Data) Inst)
-(extern extractor infallible inst_data inst_data)
-(decl def_inst (Inst) Value)
-(extern extractor def_inst def_inst)
-(convert Inst Value def_inst)
-(decl value_type (Type) Value)
-(extern extractor infallible value_type value_type)
-(decl int_fits_in_32 (Type) Type)
-(extern extractor int_fits_in_32 int_fits_in_32)
-(decl const_i32 (i32) Value)
-(extern extractor const_i32 const_i32)
-(decl pure simm9_const (i32) Simm9)
-(extern constructor simm9_const simm9_const)
-(decl pure partial aligned_address (MemFlags Value Offset32 u8) AMode)
-(extern constructor aligned_address aligned_address)
-(decl pure partial hardware_float () Unit)
-(extern constructor hardware_float hardware_float)
-(decl pure partial shifts_are_modulo () Unit)
-(extern constructor shifts_are_modulo shifts_are_modulo)
-(decl partial lower (Inst) InstOutput)\n";
-    for leaf in ["simm9", "simm9_neg", "uimm5"] {
-        text += &format!("(decl {leaf} (Simm9) Value)\n(extern extractor {leaf} {leaf})\n");
-    }
-    for (from, to) in [
-        ("Value", "Gpr"),
-        ("Value", "Vec"),
-        ("Gpr", "InstOutput"),
-        ("Vec", "InstOutput"),
-        ("Unit", "InstOutput"),
-    ] {
-        let name = format!("{}_to_{}", from.to_lowercase(), to.to_lowercase());
-        text +=
-            &format!("(decl {name} ({from}) {to})\n(extern constructor {name} {name})\n(convert {from} {to} {name})\n");
-    }
-    text + &terms
+/// What the rules build on: the compiler's prelude and CLIF's own extractors.
+fn before() -> Vec<(String, String)> {
+    let prelude = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../isle/prelude.isle");
+    let clif = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("clif-{}", std::process::id()));
+    std::fs::create_dir_all(&clif).unwrap();
+    cranelift_codegen_meta::generate_isle(&clif).unwrap();
+    let texts = [prelude, clif.join("clif_lower.isle")].map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (path.display().to_string(), text)
+    });
+    let _ = std::fs::remove_dir_all(&clif);
+    texts.into()
 }
 
 /// Compiles ISLE; the messages of what is wrong.
 fn compile_isle(text: &str) -> Result<String, Vec<String>> {
-    let sources = [("prelude".to_owned(), prelude()), ("td".to_owned(), text.to_owned())];
+    static BEFORE: LazyLock<Vec<(String, String)>> = LazyLock::new(before);
+    let mut sources = BEFORE.clone();
+    sources.push(("td".to_owned(), text.to_owned()));
     let files = Arc::new(files::Files::from_names_and_contents(sources.clone()));
     let mut defs = Vec::new();
     for (index, (_, source)) in sources.iter().enumerate() {
@@ -173,11 +74,15 @@ fn every_rule_of_lower_tells_where_it_comes_from() {
     for pair in lines.windows(2) {
         if pair[1].contains("(lower ") {
             rules += 1;
-            let line = pair[0]
-                .strip_prefix(";; td/NaplesPUPatterns.td:")
+            let place = pair[0]
+                .strip_prefix(";; td/NaplesPU")
                 .unwrap_or_else(|| panic!("no place before {}", pair[1]));
-            let line = line.split(' ').next().unwrap_or_default();
-            assert!(line.parse::<u32>().is_ok_and(|line| line > 0), "{}", pair[0]);
+            let line = place.split(' ').next().and_then(|place| place.split_once(".td:"));
+            assert!(
+                line.is_some_and(|(_, line)| line.parse::<u32>().is_ok_and(|line| line > 0)),
+                "{}",
+                pair[0]
+            );
         }
     }
     assert!(rules > 80, "only {rules} rules");
@@ -196,7 +101,9 @@ fn rules_look_as_promised() {
         "(rule 27 (lower (iadd (int_fits_in_32 _) (simm9 b) a)) (ADDSSI a b))",
         "(rule 12 (lower (icmp _ (IntCC.Equal) a @ (value_type $I32) b)) (SEQSISSS_32 a b))",
         "(rule 12 (lower (ishl $I32 a b)) (SLLSSS_32 a (ANDSSI b (simm9_const 31))))",
-        "      (if-let addr (aligned_address flags p offset 4))\n      (L32W_Mainmem addr))",
+        "      (if-let _ (is_aligned flags p offset 4))\n      (let ((addr_in AMode (access_address p offset)))\n        (L32W_Mainmem addr_in)))",
+        "(rule (swap_bits a mask distance)\n      (ORSSS_32 (ANDSSS_32 (SRLSSI a distance) mask) (SLLSSI (ANDSSS_32 a mask) distance)))",
+        "(decl partial symbol_address (GlobalValue) Gpr)\n(extern constructor symbol_address symbol_address)",
         "(decl SV32WMainmem_U (Vec AMode) Unit)",
         "(rule (MOVEIHSI x0 x1) (emit_s_tw (Op.MOVEIHSI) x0 x1))",
     ] {
@@ -225,6 +132,59 @@ def REV : InstRR1<RR_NOT, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0), \"rev $
         text.contains(";; td/test.td:3\n(rule 12 (lower (bitrev $I32 src0)) (REV src0))"),
         "{text}"
     );
+}
+
+#[test]
+fn results_are_bound_once() {
+    let text = generated(
+        "def : Pat<(i32 (uaddo (i32 (not GPR32:$a)), GPR32:$b)),\n\
+         (seq (ADDSSS_32 $a, $b):$sum, (results $sum, (SLTUISSS_32 $sum, $a)))>;",
+    );
+    assert!(
+        text.contains(
+            "(rule 24 (lower (uadd_overflow $I32 (bnot _ a) b))\n      (let ((a_in Gpr a)\n            \
+             (sum Gpr (ADDSSS_32 a_in b)))\n        (output_pair sum (SLTUISSS_32 sum a_in))))"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn types_have_names_for_transforms() {
+    let text = generated("def : Pat<(narrow:$t (add sext32:$a, imm:$n)), (SLLSSI $a, (amount $t, $n))>;");
+    assert!(
+        text.contains(
+            "(rule 28 (lower (iadd (int_narrow t) a n @ (is_const _))) (SLLSSI (sext32 a) (const_amount t n)))"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn alternatives_are_as_many_rules() {
+    let text = generated(
+        "def either : PatFrags<(ops node:$x), [(ctlz node:$x), (cttz node:$x)]>;\n\
+         def : Pat<(i32 (not (either GPR32:$a))), (CLZSS_32 $a)>;",
+    );
+    for opcode in ["clz", "ctz"] {
+        let rule = format!("(rule 24 (lower (bnot $I32 ({opcode} _ a))) (CLZSS_32 a))");
+        assert!(text.contains(&rule), "{rule}");
+    }
+}
+
+#[test]
+fn operands_have_rules_of_their_own() {
+    let text = generated(
+        "def half : ComplexPattern<int32, GPR32, \"half\">;\n\
+         def : SelectPat<half, (i32 (shl GPR32:$a, 1)), (COPY $a)>;\n\
+         def : SelectPat<half, (i8 GPR32:$a), (SRLSSI (zext32 $a), 1)>;",
+    );
+    for rule in [
+        "(rule 32 (half (ishl $I32 a (const_i32 1)))\n      (let ((a_in Gpr a))\n        a_in))",
+        "(rule 0 (half a @ (value_type $I8)) (SRLSSI (zext32 a) (simm9_const 1)))",
+    ] {
+        assert!(text.contains(rule), "{rule}\n{text}");
+    }
 }
 
 #[test]
@@ -284,7 +244,7 @@ fn faults_of_patterns_have_a_place() {
         ("def : Pat<(add GPR32:$a, GPR32:$b), (ADDSSS_32 $a, $b)>;", "ambiguous"),
         (
             "def : Pat<(i32 (load i32:$a)), (CLZSS_32 $a)>;",
-            "must be a ComplexPattern",
+            "must be an AddrPattern",
         ),
         (
             "def : Pat<(i32 (add GPR32:$a, aligned4:$b)), (CLZSS_32 $a)>;",
@@ -314,10 +274,43 @@ fn faults_of_patterns_have_a_place() {
             "256 is not in the range -256 to 255",
         ),
         (
-            "def : Pat<(i32 (not GPR32:$a)), (ADDSSS_32 $a, 1)>;",
+            "def : Pat<(i32 (not GPR32:$a)), (ADDSSS_32 $a, 0x100000000)>;",
+            "4294967296 is not in the range",
+        ),
+        (
+            "def : Pat<(i32 (not GPR32:$a)), (NONZERO (INVERT 1))>;",
             "a number cannot be",
         ),
-        ("def : Pat<(i32 (not GPR32:$a)), (XORSSI 1, $a)>;", "a number cannot be"),
+        (
+            "def : Pat<(i32 (uaddo GPR32:$a, GPR32:$b)), (results $a)>;",
+            "has 2 results, 1 are given",
+        ),
+        (
+            "def : Pat<(i32 (uaddo GPR32:$a, GPR32:$b)), (CLZSS_32 $a)>;",
+            "has 2 results",
+        ),
+        (
+            "def : Pat<(i32 (not GPR32:$a)), (seq (CLZSS_32 $a), (CTZSS_32 $a))>;",
+            "needs a name",
+        ),
+        (
+            "def : Pat<(i32 (not GPR32:$a)), (seq (CLZSS_32 $a):$a, (CTZSS_32 $a))>;",
+            "is an operand already",
+        ),
+        (
+            "def : Pat<(i32 (not GPR32:$a)), (seq (JUMP):$a2, (CTZSS_32 $a))>;",
+            "has no value",
+        ),
+        (
+            "def : Pat<(i32:$t (not GPR32:$a)), (SRLSSI $a, (amount $t))>;",
+            "`amount` takes 2 operands, 1 are given",
+        ),
+        (
+            "def : Pat<(i32 (not GPR32:$a)), (SRLSSI $a, (width $t))>;",
+            "no operand `$t`",
+        ),
+        ("def : Pat<(i32 (not GPR32:$a_in)), (CLZSS_32 $a_in)>;", "ISLE variable"),
+        ("def : SelectPat<truth, (int32 cond:$a), (COPY $a)>;", "is no `GPR32`"),
         (
             "def : Pat<(i32 (add GPR32:$a, imm9:$b)), (ADDSSS_32 $a, $b)>;",
             "`$b` of the pattern is no `GPR32`",
@@ -329,7 +322,7 @@ fn faults_of_patterns_have_a_place() {
             "does not give a `GPR32`",
         ),
         (
-            "def : Pat<(i32 (load aligned4:$m)), (S32W_Mainmem $m, $m)>;",
+            "def : Pat<(i32 (load aligned4:$m)), (S32W_Mainmem (L32W_Mainmem $m), $m)>;",
             "has no result",
         ),
         ("def : Pat<(store i32:$v, aligned4:$m), (CLZSS_32 $v)>;", "has a result"),

@@ -11,20 +11,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use tablegen::{Diagnostic, Record, RecordKeeper, ValueKind};
+use tablegen::{Diagnostic, Record, RecordKeeper};
 
 use super::fault;
+use super::operand::{OperandKind, letter, operand_record, operands};
 
-/// A kind of operand, with the name of its ISLE type.
-#[derive(Clone, Copy)]
-pub(super) struct OperandKind<'a> {
-    /// The register class or operand record.
-    pub record: Record<'a>,
-    /// Whether it is a register class.
-    pub is_register: bool,
-    letter: char,
-    pub isle_type: &'static str,
-}
+/// A fault of td.
+pub(super) type Fault = Box<Diagnostic>;
 
 /// An input of an instruction in td's order.
 pub(super) struct Input<'a> {
@@ -34,9 +27,11 @@ pub(super) struct Input<'a> {
     pub tied: bool,
 }
 
-/// A machine instruction as an ISLE term.
+/// An instruction as an ISLE term: of the machine, a pseudo-instruction, or several under one name.
 pub(super) struct Constructor<'a> {
     pub record: Record<'a>,
+    /// Name of the ISLE term.
+    pub term: &'a str,
     /// `None` for an instruction without result.
     pub output: Option<OperandKind<'a>>,
     pub inputs: Vec<Input<'a>>,
@@ -61,8 +56,21 @@ impl<'a> Constructor<'a> {
         name
     }
 
-    fn result_type(&self) -> &'static str {
+    fn result_type(&self) -> &'a str {
         self.output.map_or("Unit", |kind| kind.isle_type)
+    }
+
+    /// `(decl NAME (INPUTS) RESULT)`.
+    fn declaration(&self) -> String {
+        let types: Vec<_> = self.term_order().map(|(_, input)| input.kind.isle_type).collect();
+        let refuses = self.record.is_a("PseudoInst") && self.record.bit("mayRefuse").unwrap_or(false);
+        format!(
+            "(decl {}{} ({}) {})",
+            if refuses { "partial " } else { "" },
+            self.term,
+            types.join(" "),
+            self.result_type()
+        )
     }
 }
 
@@ -81,10 +89,19 @@ impl<'a> Constructors<'a> {
             list: Vec::new(),
             by_name: HashMap::new(),
         };
-        for record in &all.opcodes {
-            match constructor(*record) {
+        let mut found: Vec<_> = all.opcodes.iter().map(|record| constructor(*record)).collect();
+        for class in ["PseudoInst", "OutPatFrag"] {
+            found.extend(
+                records
+                    .defs_derived_from(class)
+                    .into_iter()
+                    .map(|r| pseudo(r).map(Some)),
+            );
+        }
+        for constructor in found {
+            match constructor {
                 Ok(Some(constructor)) => {
-                    all.by_name.insert(record.name(), all.list.len());
+                    all.by_name.insert(constructor.record.name(), all.list.len());
                     all.list.push(constructor);
                 }
                 Ok(None) => {}
@@ -98,8 +115,14 @@ impl<'a> Constructors<'a> {
         self.by_name.get(name).and_then(|index| self.list.get(*index))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Constructor<'a>> {
-        self.list.iter()
+    /// The machine's instructions.
+    fn machine(&self) -> impl Iterator<Item = &Constructor<'a>> {
+        self.list.iter().filter(|c| c.record.is_a("Instruction"))
+    }
+
+    /// Those of this class.
+    pub fn of_class(&self, class: &'static str) -> impl Iterator<Item = &Constructor<'a>> {
+        self.list.iter().filter(move |c| c.record.is_a(class))
     }
 
     /// The opcode enum, the emitters, and the constructors.
@@ -110,7 +133,7 @@ impl<'a> Constructors<'a> {
         }
         out.push_str("))\n\n;;;; Emitters: one a shape, supplied by the compiler ;;;;\n\n");
         let mut emitters = BTreeMap::new();
-        for constructor in &self.list {
+        for constructor in self.machine() {
             let types: Vec<_> = constructor
                 .term_order()
                 .map(|(_, input)| input.kind.isle_type)
@@ -124,37 +147,30 @@ impl<'a> Constructors<'a> {
             let _ = writeln!(out, "(extern constructor {name} {name})");
         }
         out.push_str("\n;;;; One constructor an instruction ;;;;\n\n");
-        for constructor in &self.list {
-            let name = constructor.record.name();
-            let types: Vec<_> = constructor
-                .term_order()
-                .map(|(_, input)| input.kind.isle_type)
-                .collect();
-            let _ = writeln!(out, "(decl {name} ({}) {})", types.join(" "), constructor.result_type());
-            let arguments: String = (0..types.len()).map(|i| format!(" x{i}")).collect();
+        for constructor in self.machine() {
+            let name = constructor.term;
+            let arguments: String = (0..constructor.inputs.len()).map(|i| format!(" x{i}")).collect();
+            let _ = writeln!(out, "{}", constructor.declaration());
             let _ = writeln!(
                 out,
                 "(rule ({name}{arguments}) ({} (Op.{name}){arguments}))",
                 constructor.emitter()
             );
         }
+        out.push_str("\n;;;; Pseudo-instructions, supplied by the compiler ;;;;\n\n");
+        for constructor in self.of_class("PseudoInst") {
+            let _ = writeln!(out, "{}", constructor.declaration());
+            let _ = writeln!(out, "(extern constructor {0} {0})", constructor.term);
+        }
+        out.push_str("\n;;;; Several instructions under one name ;;;;\n\n");
+        for constructor in self.of_class("OutPatFrag") {
+            let _ = writeln!(out, "{}", constructor.declaration());
+        }
         out.push('\n');
     }
 }
 
-/// The ISLE type of an operand with this shape letter; none if no ISLE term can make it.
-fn isle_type(letter: char) -> Option<&'static str> {
-    match letter {
-        's' => Some("Gpr"),
-        'v' => Some("Vec"),
-        'i' => Some("Simm9"),
-        'w' => Some("Imm16"),
-        'm' => Some("AMode"),
-        _ => None,
-    }
-}
-
-fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Box<Diagnostic>> {
+fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Fault> {
     for flag in [
         "isBranch",
         "isCall",
@@ -207,11 +223,52 @@ fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Box<Diagno
             ),
         ));
     }
-    Ok(Some(Constructor { record, output, inputs }))
+    let term = record.name();
+    Ok(Some(Constructor {
+        record,
+        term,
+        output,
+        inputs,
+    }))
+}
+
+/// A pseudo-instruction, or a fragment of results.
+fn pseudo(record: Record<'_>) -> Result<Constructor<'_>, Fault> {
+    let unknown = || {
+        fault(
+            record.span(),
+            format!("an operand of `{}` has no ISLE type", record.name()),
+        )
+    };
+    let mut outputs = operands(record, "OutOperandList")?.into_iter();
+    let output = match outputs.next() {
+        Some((kind, _)) => Some(kind.ok_or_else(unknown)?),
+        None => None,
+    };
+    if outputs.next().is_some() {
+        return Err(fault(
+            record.span(),
+            format!("`{}` has more than one result", record.name()),
+        ));
+    }
+    let mut inputs = Vec::new();
+    for (kind, name) in operands(record, "InOperandList")? {
+        inputs.push(Input {
+            name,
+            kind: kind.ok_or_else(unknown)?,
+            tied: false,
+        });
+    }
+    Ok(Constructor {
+        record,
+        term: record.string("IsleName").map_err(access)?,
+        output,
+        inputs,
+    })
 }
 
 /// Whether the hardware does anything useful for the instruction. One without a hardware operation counts as done.
-fn works(record: Record<'_>) -> Result<bool, Box<Diagnostic>> {
+fn works(record: Record<'_>) -> Result<bool, Fault> {
     if record.field("Op").is_none() {
         return Ok(true);
     }
@@ -227,7 +284,7 @@ fn works(record: Record<'_>) -> Result<bool, Box<Diagnostic>> {
     Ok(!gather && !matches!(name, "no" | "hang"))
 }
 
-fn operand_letters(record: Record<'_>) -> Result<Vec<char>, Box<Diagnostic>> {
+fn operand_letters(record: Record<'_>) -> Result<Vec<char>, Fault> {
     let mut letters = Vec::new();
     for list in ["OutOperandList", "InOperandList"] {
         for (value, _) in record.dag(list).map_err(access)?.args() {
@@ -239,51 +296,8 @@ fn operand_letters(record: Record<'_>) -> Result<Vec<char>, Box<Diagnostic>> {
     Ok(letters)
 }
 
-/// The record of an operand, also of one with named sub-operands.
-fn operand_record(kind: ValueKind<'_>) -> Option<Record<'_>> {
-    match kind {
-        ValueKind::Def(record) => Some(record),
-        ValueKind::Dag(dag) => dag.operator_def(),
-        _ => None,
-    }
-}
-
-fn letter(operand: Record<'_>) -> Result<char, Box<Diagnostic>> {
-    if operand.field("Shape").is_none() {
-        return Ok(' ');
-    }
-    Ok(operand.string("Shape").map_err(access)?.chars().next().unwrap_or(' '))
-}
-
-/// Kind and name of each operand of a list; no kind where ISLE has no type for it.
-fn operands<'a>(record: Record<'a>, list: &str) -> Result<Vec<(Option<OperandKind<'a>>, String)>, Box<Diagnostic>> {
-    let mut found = Vec::new();
-    for (value, name) in record.dag(list).map_err(access)?.args() {
-        let Some(operand) = operand_record(value.kind()) else {
-            return Err(fault(
-                value.span(),
-                format!(
-                    "operand of `{}` is neither a register class nor an operand",
-                    record.name()
-                ),
-            ));
-        };
-        let letter = letter(operand)?;
-        let symbolic = operand.field("OperandType").is_some()
-            && operand.string("OperandType").map_err(access)? == "OPERAND_ABSOLUTE";
-        let kind = isle_type(letter).filter(|_| !symbolic).map(|isle_type| OperandKind {
-            record: operand,
-            is_register: operand.is_a("RegisterClass"),
-            letter,
-            isle_type,
-        });
-        found.push((kind, name.unwrap_or_default().to_owned()));
-    }
-    Ok(found)
-}
-
 /// The input that `Constraints` ties to the output.
-fn tied_input(record: Record<'_>) -> Result<Option<String>, Box<Diagnostic>> {
+fn tied_input(record: Record<'_>) -> Result<Option<String>, Fault> {
     let text = record.string("Constraints").map_err(access)?;
     if text.is_empty() {
         return Ok(None);
@@ -304,6 +318,6 @@ fn tied_input(record: Record<'_>) -> Result<Option<String>, Box<Diagnostic>> {
 }
 
 /// An error of a typed accessor as a fault.
-pub(super) fn access(error: tablegen::AccessError) -> Box<Diagnostic> {
+pub(super) fn access(error: tablegen::AccessError) -> Fault {
     Box::new(Diagnostic::from(error))
 }

@@ -12,6 +12,8 @@ use super::types::{TypeVar, Types};
 
 /// Nodes of a pattern, fragments expanded. Larger ones are refused: a fragment that uses itself has no end.
 const MAX_NODES: usize = 256;
+/// One pattern has this many combinations of alternatives at most.
+const MAX_ALTERNATIVES: usize = 64;
 /// Operators nest this deep at most.
 const MAX_DEPTH: usize = 32;
 
@@ -26,10 +28,16 @@ pub(super) enum NodeKind<'a> {
     Operation { node: Record<'a>, operands: Vec<NodeId> },
     /// A value in a register.
     Register { name: String },
+    /// A value in a register of which more is known (`PatLeaf`).
+    Known { leaf: Record<'a>, name: String },
     /// A constant that an immediate can hold (`ImmLeaf`).
     Immediate { leaf: Record<'a>, name: String },
-    /// An address (`ComplexPattern`).
+    /// A value that becomes an operand by a constructor (`ComplexPattern`).
+    Selected { pattern: Record<'a>, name: String },
+    /// An address (`AddrPattern`).
     Address { pattern: Record<'a>, name: String },
+    /// What the CLIF instruction carries beside values (`ClifOperand`).
+    Entity { operand: Record<'a>, name: String },
     /// This number and no other.
     Number(i64),
     /// ISLE text (`CondCode`).
@@ -40,7 +48,10 @@ pub(super) enum NodeKind<'a> {
 #[derive(Clone)]
 pub(super) struct Node<'a> {
     pub kind: NodeKind<'a>,
+    /// Type of the value, or of the first result.
     pub ty: TypeVar,
+    /// Types of the other results.
+    pub more: Vec<TypeVar>,
     pub span: Span,
 }
 
@@ -50,26 +61,51 @@ pub(super) struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     pub root: NodeId,
     pub types: Types<'a>,
+    /// Names given to types, as in `(int32:$ty ...)`.
+    type_names: Vec<(&'a str, TypeVar)>,
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a pattern. `span` is used where the text has no place of its own.
-    pub fn parse(records: &'a RecordKeeper, dag: Dag<'a>, span: Span) -> Result<Self, Box<Diagnostic>> {
-        let mut reader = Reader {
-            value_types: records.defs_derived_from("ValueType"),
-            nodes: Vec::new(),
-            types: Types::default(),
-            depth: 0,
-        };
-        let root = reader.dag(dag, span, &Arguments::new())?;
-        let tree = Tree {
-            nodes: reader.nodes,
-            root,
-            types: reader.types,
-        };
-        tree.check_root(span)?;
-        tree.check_names(span)?;
-        Ok(tree)
+    /// Reads a pattern: one tree for every choice among the alternatives of its fragments. `span` is used where the
+    /// text has no place of its own. Only the pattern of a [`ComplexPattern`](NodeKind::Selected)'s rule may be a leaf.
+    pub fn parse(
+        records: &'a RecordKeeper,
+        dag: Dag<'a>,
+        span: Span,
+        leaf_allowed: bool,
+    ) -> Result<Vec<Self>, Box<Diagnostic>> {
+        let mut trees = Vec::new();
+        let mut choices = Choices::default();
+        loop {
+            let mut reader = Reader {
+                value_types: records.defs_derived_from("ValueType"),
+                nodes: Vec::new(),
+                types: Types::default(),
+                type_names: Vec::new(),
+                choices,
+                depth: 0,
+            };
+            let root = reader.dag(dag, span, &Arguments::new())?;
+            choices = reader.choices;
+            let tree = Tree {
+                nodes: reader.nodes,
+                root,
+                types: reader.types,
+                type_names: reader.type_names,
+            };
+            tree.check_root(span, leaf_allowed)?;
+            tree.check_names(span)?;
+            trees.push(tree);
+            if trees.len() > MAX_ALTERNATIVES {
+                return Err(fault(
+                    span,
+                    format!("the pattern has more than {MAX_ALTERNATIVES} alternatives"),
+                ));
+            }
+            if !choices.next() {
+                return Ok(trees);
+            }
+        }
     }
 
     pub fn node(&self, id: NodeId) -> &Node<'a> {
@@ -95,10 +131,32 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    fn check_root(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+    /// The name of a type, if it has one.
+    pub fn type_name(&self, var: TypeVar) -> Option<&'a str> {
+        let class = self.types.class(var);
+        let mut names = self.type_names.iter();
+        names
+            .find(|(_, named)| self.types.class(*named) == class)
+            .map(|(name, _)| *name)
+    }
+
+    /// The type of this name.
+    pub fn type_named(&self, name: &str) -> Option<TypeVar> {
+        self.type_names
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, var)| *var)
+    }
+
+    /// The named types.
+    pub fn named_types(&self) -> impl Iterator<Item = (&'a str, TypeVar)> {
+        self.type_names.iter().copied()
+    }
+
+    fn check_root(&self, span: Span, leaf_allowed: bool) -> Result<(), Box<Diagnostic>> {
         for (id, node) in self.nodes() {
             let NodeKind::Operation { node: record, .. } = &node.kind else {
-                if id == self.root {
+                if id == self.root && !leaf_allowed {
                     return Err(fault(span, "a pattern must start with a node, not a leaf"));
                 }
                 continue;
@@ -115,6 +173,12 @@ impl<'a> Tree<'a> {
 
     fn check_names(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         let mut seen = HashMap::new();
+        for (name, _) in &self.type_names {
+            check_identifier(name, span)?;
+            if seen.insert(*name, span).is_some() {
+                return Err(fault(span, format!("type `${name}` is named twice in the pattern")));
+            }
+        }
         for (_, node) in self.nodes() {
             let Some(name) = node.name() else { continue };
             check_identifier(name, node.span)?;
@@ -130,11 +194,54 @@ impl Node<'_> {
     /// The name of a leaf.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
-            NodeKind::Register { name } | NodeKind::Immediate { name, .. } | NodeKind::Address { name, .. } => {
-                Some(name)
-            }
-            _ => None,
+            NodeKind::Register { name }
+            | NodeKind::Known { name, .. }
+            | NodeKind::Immediate { name, .. }
+            | NodeKind::Selected { name, .. }
+            | NodeKind::Address { name, .. }
+            | NodeKind::Entity { name, .. } => Some(name),
+            NodeKind::Operation { .. } | NodeKind::Number(_) | NodeKind::Fixed(_) => None,
         }
+    }
+
+    /// Whether it is a value whose type the rule has to look at.
+    pub fn is_value(&self) -> bool {
+        matches!(
+            self.kind,
+            NodeKind::Register { .. } | NodeKind::Known { .. } | NodeKind::Selected { .. }
+        )
+    }
+}
+
+/// Which alternative of each fragment is taken, in the order of reading.
+#[derive(Default)]
+struct Choices {
+    /// The choice and how many there are.
+    taken: Vec<(usize, usize)>,
+    position: usize,
+}
+
+impl Choices {
+    /// The alternative to take of so many.
+    fn take(&mut self, count: usize) -> usize {
+        if self.position == self.taken.len() {
+            self.taken.push((0, count));
+        }
+        let (choice, _) = self.taken[self.position];
+        self.position += 1;
+        choice
+    }
+
+    /// Goes on to the next combination; false after the last one.
+    fn next(&mut self) -> bool {
+        self.position = 0;
+        while let Some((choice, count)) = self.taken.pop() {
+            if choice + 1 < count {
+                self.taken.push((choice + 1, count));
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -145,9 +252,9 @@ pub(super) fn has_property(node: Record<'_>, property: &str) -> Result<bool, Box
 }
 
 /// Names become ISLE variables.
-fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnostic>> {
+pub(super) fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnostic>> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let reserved = matches!(name, "flags" | "p" | "offset");
+    let reserved = matches!(name, "flags" | "p" | "offset" | "inst") || name.ends_with("_in");
     if starts_well && !reserved && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         Ok(())
     } else if name.is_empty() {
@@ -164,6 +271,8 @@ struct Reader<'a> {
     value_types: Vec<Record<'a>>,
     nodes: Vec<Node<'a>>,
     types: Types<'a>,
+    type_names: Vec<(&'a str, TypeVar)>,
+    choices: Choices,
     depth: usize,
 }
 
@@ -173,7 +282,12 @@ impl<'a> Reader<'a> {
             return Err(fault(span, format!("the pattern has more than {MAX_NODES} nodes")));
         }
         let ty = self.types.fresh();
-        self.nodes.push(Node { kind, ty, span });
+        self.nodes.push(Node {
+            kind,
+            ty,
+            more: Vec::new(),
+            span,
+        });
         Ok(NodeId(self.nodes.len() - 1))
     }
 
@@ -190,7 +304,7 @@ impl<'a> Reader<'a> {
         self.depth += 1;
         let result = if operator.is_a("ValueType") || operator.is_a("TypeSet") {
             self.annotated(operator, dag, span, arguments)
-        } else if operator.is_a("PatFrag") {
+        } else if operator.is_a("PatFrag") || operator.is_a("PatFrags") {
             self.fragment(operator, dag, span, arguments)
         } else if operator.is_a("SDNode") {
             self.operation(operator, dag, span, arguments)
@@ -255,19 +369,32 @@ impl<'a> Reader<'a> {
             self.types.annotate(self.nodes[id.0].ty, record, span)?;
             return Ok(id);
         }
-        if record.is_a("ImmLeaf") {
-            return self.add(NodeKind::Immediate { leaf: record, name }, span);
+        let kind = if record.is_a("PatLeaf") {
+            NodeKind::Known { leaf: record, name }
+        } else if record.is_a("ImmLeaf") {
+            NodeKind::Immediate { leaf: record, name }
+        } else if record.is_a("ComplexPattern") {
+            NodeKind::Selected { pattern: record, name }
+        } else if record.is_a("AddrPattern") {
+            NodeKind::Address { pattern: record, name }
+        } else if record.is_a("ClifOperand") {
+            NodeKind::Entity { operand: record, name }
+        } else {
+            return Err(fault(
+                span,
+                format!(
+                    "`{}` is no register class, type or class of leaves, so it cannot be a leaf",
+                    record.name()
+                ),
+            ));
+        };
+        let has_types = matches!(kind, NodeKind::Known { .. } | NodeKind::Selected { .. });
+        let id = self.add(kind, span)?;
+        if has_types {
+            let types = record.def_field("Types").map_err(access)?;
+            self.types.annotate(self.nodes[id.0].ty, types, span)?;
         }
-        if record.is_a("ComplexPattern") {
-            return self.add(NodeKind::Address { pattern: record, name }, span);
-        }
-        Err(fault(
-            span,
-            format!(
-                "`{}` is no register class, type, ImmLeaf or ComplexPattern, so it cannot be a leaf",
-                record.name()
-            ),
-        ))
+        Ok(id)
     }
 
     /// `(i32 pattern)`.
@@ -284,6 +411,9 @@ impl<'a> Reader<'a> {
         };
         let id = self.value(value, name, span, arguments)?;
         self.types.annotate(self.nodes[id.0].ty, ty, span)?;
+        if let Some(name) = dag.operator_name() {
+            self.type_names.push((name, self.nodes[id.0].ty));
+        }
         Ok(id)
     }
 
@@ -306,7 +436,19 @@ impl<'a> Reader<'a> {
             let id = self.value(value, name, span, arguments)?;
             own.insert(parameter.unwrap_or_default(), id);
         }
-        let body = fragment.dag("Fragment").map_err(access)?;
+        let body = if fragment.is_a("PatFrag") {
+            fragment.dag("Fragment").map_err(access)?
+        } else {
+            let bodies = fragment.list("Fragments").map_err(access)?;
+            let choice = self.choices.take(bodies.len());
+            let Some(ValueKind::Dag(body)) = bodies.get(choice).map(|body| body.kind()) else {
+                return Err(fault(
+                    span,
+                    format!("`{}` has no alternative that is a dag", fragment.name()),
+                ));
+            };
+            body
+        };
         self.dag(body, span, &own)
     }
 
@@ -341,10 +483,17 @@ impl<'a> Reader<'a> {
         )?;
         // What the constraints number: results, then operands.
         let mut numbered = Vec::new();
-        if profile.int("NumResults").map_err(access)? > 0 {
-            numbered.push(id);
+        for result in 0..profile.int("NumResults").map_err(access)? {
+            let ty = if result == 0 {
+                self.nodes[id.0].ty
+            } else {
+                let ty = self.types.fresh();
+                self.nodes[id.0].more.push(ty);
+                ty
+            };
+            numbered.push((ty, span));
         }
-        numbered.extend(operands);
+        numbered.extend(operands.iter().map(|id| (self.nodes[id.0].ty, self.nodes[id.0].span)));
         for constraint in profile.list_of_defs("Constraints").map_err(access)? {
             self.constrain(node, constraint, &numbered, span)?;
         }
@@ -355,22 +504,17 @@ impl<'a> Reader<'a> {
         &mut self,
         node: Record<'a>,
         constraint: Record<'a>,
-        numbered: &[NodeId],
+        numbered: &[(TypeVar, Span)],
         span: Span,
     ) -> Result<(), Box<Diagnostic>> {
-        let var = |reader: &Self, field: &str| -> Result<(TypeVar, Span), Box<Diagnostic>> {
+        let var = |field: &str| -> Result<(TypeVar, Span), Box<Diagnostic>> {
             let number = constraint.int(field).map_err(access)?;
-            let id = usize::try_from(number).ok().and_then(|n| numbered.get(n));
-            let Some(id) = id else {
-                return Err(fault(
-                    constraint.span(),
-                    format!("`{}` has no operand {number}", node.name()),
-                ));
-            };
-            let found = &reader.nodes[id.0];
-            Ok((found.ty, found.span))
+            let found = usize::try_from(number).ok().and_then(|n| numbered.get(n));
+            found
+                .copied()
+                .ok_or_else(|| fault(constraint.span(), format!("`{}` has no operand {number}", node.name())))
         };
-        let (ty, at) = var(self, "OperandNum")?;
+        let (ty, at) = var("OperandNum")?;
         if constraint.is_a("SDTCisInt") {
             let all = std::mem::take(&mut self.value_types);
             let result = self.types.restrict_to_integers(ty, &all, at);
@@ -380,7 +524,7 @@ impl<'a> Reader<'a> {
             let vt = constraint.def_field("VT").map_err(access)?;
             self.types.restrict(ty, &[vt], at)
         } else if constraint.is_a("SDTCisSameAs") {
-            let (other, _) = var(self, "OtherOperandNum")?;
+            let (other, _) = var("OtherOperandNum")?;
             self.types.unify(ty, other, span)
         } else {
             Err(fault(

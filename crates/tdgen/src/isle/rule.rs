@@ -4,8 +4,9 @@ use tablegen::{Dag, Diagnostic, Record, RecordKeeper, Span, ValueKind};
 
 use super::constructors::{Constructor, Constructors, access};
 use super::fault;
+use super::operand::OperandKind;
 use super::pattern::{NodeId, NodeKind, Tree, has_property};
-use super::result::ResultWriter;
+use super::result::{ResultWriter, Wanted};
 use super::types::Check;
 
 /// Priorities of generated rules are below; hand-written rules may stand above.
@@ -22,17 +23,27 @@ enum Replacement<'a> {
     Own,
 }
 
+/// The ISLE term that a rule belongs to.
+#[derive(Clone, Copy)]
+enum Root<'a> {
+    /// `lower`, of CLIF instructions.
+    Lower,
+    /// The constructor of a `ComplexPattern`, of values.
+    Select(Record<'a>),
+}
+
 /// A pattern as it stands in td.
 pub(super) struct Source<'a> {
     /// The `Pat`, or the instruction.
     pub record: Record<'a>,
+    root: Root<'a>,
     records: &'a RecordKeeper,
     pattern: Dag<'a>,
     span: Span,
     replacement: Replacement<'a>,
     added_complexity: i64,
-    /// Partial ISLE constructors without arguments, all of which have to succeed.
-    predicates: Vec<String>,
+    /// All of them have to hold.
+    predicates: Vec<Record<'a>>,
 }
 
 /// All patterns in order of definition: those of instructions first.
@@ -46,7 +57,7 @@ pub(super) fn sources<'a>(
         Ok(sources) => found.extend(sources),
         Err(fault) => faults.push(*fault),
     };
-    for constructor in constructors.iter() {
+    for constructor in constructors.of_class("Instruction") {
         keep(instruction_patterns(records, constructor));
     }
     for record in records.defs_derived_from("Pat") {
@@ -56,19 +67,20 @@ pub(super) fn sources<'a>(
 }
 
 fn pat<'a>(records: &'a RecordKeeper, record: Record<'a>) -> Result<Source<'a>, Box<Diagnostic>> {
+    let root = if record.is_a("SelectPat") {
+        Root::Select(record.def_field("Root").map_err(access)?)
+    } else {
+        Root::Lower
+    };
     Ok(Source {
         record,
+        root,
         records,
         pattern: record.dag("PatternToMatch").map_err(access)?,
         span: field_span(record, "PatternToMatch"),
         replacement: Replacement::Instructions(record.dag("ResultInstr").map_err(access)?),
         added_complexity: record.int("AddedComplexity").map_err(access)?,
-        predicates: record
-            .list_of_defs("Predicates")
-            .map_err(access)?
-            .iter()
-            .map(|predicate| Ok(predicate.string("IsleName").map_err(access)?.to_owned()))
-            .collect::<Result<_, Box<Diagnostic>>>()?,
+        predicates: record.list_of_defs("Predicates").map_err(access)?,
     })
 }
 
@@ -105,6 +117,7 @@ fn instruction_patterns<'a>(
         };
         found.push(Source {
             record,
+            root: Root::Lower,
             records,
             pattern,
             span,
@@ -120,65 +133,117 @@ fn field_span(record: Record<'_>, field: &str) -> Span {
     record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
-/// The ISLE rules of a pattern, one for every commuted variant.
+/// The ISLE rules of a pattern, one for every choice of alternatives and every commuted variant.
 pub(super) fn rules(source: &Source<'_>, constructors: &Constructors<'_>) -> Result<Vec<String>, Box<Diagnostic>> {
-    let tree = Tree::parse(source.records, source.pattern, source.span)?;
+    let leaf_allowed = matches!(source.root, Root::Select(_));
     let mut rules = Vec::new();
-    for (variant, tree) in variants(tree, source.span)?.iter().enumerate() {
-        let complexity = complexity(tree, tree.root)? + source.added_complexity;
-        let priority = complexity * 4 - i64::try_from(variant).unwrap_or(0);
-        if !(0..PRIORITY_LIMIT).contains(&priority) {
-            return Err(fault(
-                source.span,
-                format!("the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"),
-            ));
+    for tree in Tree::parse(source.records, source.pattern, source.span, leaf_allowed)? {
+        for (variant, tree) in variants(tree, source.span)?.iter().enumerate() {
+            rules.push(rule(source, tree, variant, constructors)?);
         }
-        let mut matcher = Matcher {
-            tree,
-            checked: Vec::new(),
-            conditions: source
-                .predicates
-                .iter()
-                .map(|name| format!("(if-let _ ({name}))"))
-                .collect(),
-        };
-        let pattern = matcher.node(tree.root)?;
-        matcher.everything_checked()?;
-        let result = replacement(source, tree, constructors)?;
-        let mut text = format!("(rule {priority} (lower {pattern})");
-        for condition in &matcher.conditions {
-            text.push_str("\n      ");
-            text.push_str(condition);
-        }
-        if matcher.conditions.is_empty() {
-            text.push(' ');
-        } else {
-            text.push_str("\n      ");
-        }
-        text.push_str(&result);
-        text.push(')');
-        rules.push(text);
     }
     Ok(rules)
 }
 
-fn replacement(
+fn rule(
     source: &Source<'_>,
     tree: &Tree<'_>,
+    variant: usize,
     constructors: &Constructors<'_>,
 ) -> Result<String, Box<Diagnostic>> {
+    let complexity = complexity(tree, tree.root)? + source.added_complexity;
+    let priority = complexity * 4 - i64::try_from(variant).unwrap_or(0);
+    if !(0..PRIORITY_LIMIT).contains(&priority) {
+        return Err(fault(
+            source.span,
+            format!("the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"),
+        ));
+    }
+    let mut matcher = Matcher {
+        tree,
+        checked: Vec::new(),
+        conditions: Vec::new(),
+    };
+    let mut looks_at_inst = false;
+    for predicate in &source.predicates {
+        let name = predicate.string("IsleName").map_err(access)?;
+        let of_inst = predicate.is_a("InstPredicate");
+        looks_at_inst |= of_inst;
+        let argument = if of_inst { " inst" } else { "" };
+        matcher.conditions.push(format!("(if-let _ ({name}{argument}))"));
+    }
+    let pattern = matcher.node(tree.root)?;
+    matcher.everything_checked(source.span)?;
+    let (term, inst) = match source.root {
+        Root::Lower if looks_at_inst => ("lower", "inst @ "),
+        Root::Lower => ("lower", ""),
+        Root::Select(_) if looks_at_inst => {
+            return Err(fault(
+                source.span,
+                "only the pattern of an instruction can have an InstPredicate",
+            ));
+        }
+        Root::Select(pattern) => (pattern.string("SelectFunc").map_err(access)?, ""),
+    };
+    let result = replacement(source, tree, constructors)?;
+    let mut text = format!("(rule {priority} ({term} {inst}{pattern})");
+    for condition in &matcher.conditions {
+        text.push_str("\n      ");
+        text.push_str(condition);
+    }
+    if matcher.conditions.is_empty() && !result.starts_with("(let ") {
+        text.push(' ');
+    } else {
+        text.push_str("\n      ");
+    }
+    text.push_str(&result);
+    text.push(')');
+    Ok(text)
+}
+
+/// The rule of a fragment of results.
+pub(super) fn fragment_rule<'a>(
+    records: &'a RecordKeeper,
+    fragment: &Constructor<'a>,
+    constructors: &Constructors<'a>,
+) -> Result<String, Box<Diagnostic>> {
+    let record = fragment.record;
+    let span = field_span(record, "ResultInstr");
+    let Some(output) = fragment.output else {
+        return Err(fault(span, format!("`{}` has no result", record.name())));
+    };
+    let mut writer = ResultWriter::fragment(records, fragment, constructors)?;
+    let dag = record.dag("ResultInstr").map_err(access)?;
+    let result = writer.whole(dag, &Wanted::Operand(output), span)?;
+    let names: String = fragment.inputs.iter().map(|input| format!(" {}", input.name)).collect();
+    Ok(format!("(rule ({}{names})\n      {result})", fragment.term))
+}
+
+fn replacement<'a>(
+    source: &Source<'a>,
+    tree: &Tree<'a>,
+    constructors: &Constructors<'a>,
+) -> Result<String, Box<Diagnostic>> {
     let root = tree.node(tree.root);
+    let mut writer = ResultWriter::new(source.records, tree, constructors);
+    let span = field_span(source.record, "ResultInstr");
+    if let (Root::Select(pattern), Replacement::Instructions(dag)) = (source.root, source.replacement) {
+        let encodes = pattern.def_field("Encodes").map_err(access)?;
+        let kind =
+            OperandKind::of(encodes)?.ok_or_else(|| fault(span, format!("`{}` has no ISLE type", encodes.name())))?;
+        return writer.whole(dag, &Wanted::Operand(kind), span);
+    }
     let NodeKind::Operation { node, .. } = &root.kind else {
         return Err(fault(source.span, "a pattern must start with a node, not a leaf"));
     };
     let profile = node.def_field("TypeProfile").map_err(access)?;
     let has_result = profile.int("NumResults").map_err(access)? > 0;
-    let ty = has_result.then_some(root.ty);
-    let writer = ResultWriter::new(tree, constructors);
+    let mut types: Vec<_> = has_result.then_some(root.ty).into_iter().collect();
+    types.extend(&root.more);
     match source.replacement {
-        Replacement::Instructions(dag) => writer.whole(dag, ty, field_span(source.record, "ResultInstr")),
+        Replacement::Instructions(dag) => writer.whole(dag, &Wanted::Results(types), span),
         Replacement::Own => match constructors.get(source.record.name()) {
-            Some(constructor) => writer.own(constructor, ty, source.span),
+            Some(constructor) => writer.own(constructor, types.first().copied(), source.span),
             None => Err(fault(source.span, "patterns cannot use this instruction")),
         },
     }
@@ -214,7 +279,9 @@ fn variants<'a>(tree: Tree<'a>, span: Span) -> Result<Vec<Tree<'a>>, Box<Diagnos
 fn alike(tree: &Tree<'_>, a: NodeId, b: NodeId) -> bool {
     match (&tree.node(a).kind, &tree.node(b).kind) {
         (NodeKind::Register { .. }, NodeKind::Register { .. }) => true,
-        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. }) => x.name() == y.name(),
+        (NodeKind::Immediate { leaf: x, .. }, NodeKind::Immediate { leaf: y, .. })
+        | (NodeKind::Known { leaf: x, .. }, NodeKind::Known { leaf: y, .. })
+        | (NodeKind::Selected { pattern: x, .. }, NodeKind::Selected { pattern: y, .. }) => x.name() == y.name(),
         (NodeKind::Number(x), NodeKind::Number(y)) => x == y,
         _ => false,
     }
@@ -231,9 +298,9 @@ fn complexity(tree: &Tree<'_>, id: NodeId) -> Result<i64, Box<Diagnostic>> {
             }
             sum
         }
-        NodeKind::Register { .. } | NodeKind::Fixed(_) => 0,
+        NodeKind::Register { .. } | NodeKind::Selected { .. } | NodeKind::Entity { .. } | NodeKind::Fixed(_) => 0,
         NodeKind::Number(_) => 5,
-        NodeKind::Immediate { .. } => 4,
+        NodeKind::Immediate { .. } | NodeKind::Known { .. } => 4,
         NodeKind::Address { pattern, .. } => 3 * pattern.int("NumOperands").map_err(access)?.clamp(0, 8),
     })
 }
@@ -253,10 +320,18 @@ impl Matcher<'_, '_> {
         let node = tree.node(id);
         match &node.kind {
             NodeKind::Operation { node, operands } => self.operation(id, *node, operands),
-            NodeKind::Register { name } => Ok(match self.check_once(id)? {
+            NodeKind::Register { name } | NodeKind::Selected { name, .. } => Ok(match self.check_once(id)? {
                 Some(check) => format!("{name} @ (value_type {check})"),
                 None => name.clone(),
             }),
+            NodeKind::Known { leaf, name } => {
+                let extractor = leaf.string("Extractor").map_err(access)?;
+                Ok(match self.check_once(id)? {
+                    Some(check) => format!("{name} @ (and (value_type {check}) ({extractor} _))"),
+                    None => format!("{name} @ ({extractor} _)"),
+                })
+            }
+            NodeKind::Entity { name, .. } => Ok(name.clone()),
             NodeKind::Immediate { leaf, name } => {
                 let extractor = leaf.string("Extractor").map_err(access)?;
                 Ok(format!("({extractor} {name})"))
@@ -278,10 +353,8 @@ impl Matcher<'_, '_> {
             return Ok(None);
         }
         self.checked.push(class);
-        Ok(match self.tree.types.check(node.ty, node.span)? {
-            Check::None => None,
-            Check::Pattern(text) => Some(text),
-        })
+        let check = self.tree.types.check(node.ty, node.span)?;
+        Ok(check.pattern(self.tree.type_name(node.ty)))
     }
 
     /// The node's form with its type and operands put in.
@@ -291,6 +364,7 @@ impl Matcher<'_, '_> {
         if memory {
             self.address(id, node, operands)?;
         }
+        self.fixed_types(id, node, operands)?;
         let mut used = vec![false; operands.len()];
         if memory && let Some(last) = used.last_mut() {
             *last = true;
@@ -303,7 +377,7 @@ impl Matcher<'_, '_> {
             let (name, tail) = after.split_at(end);
             rest = tail;
             if name == "ty" {
-                text.push_str(&self.result_type(id, node)?);
+                text.push_str(&self.result_type(id)?);
                 continue;
             }
             let index = name.parse::<usize>().ok().filter(|i| *i < operands.len());
@@ -322,42 +396,65 @@ impl Matcher<'_, '_> {
         Ok(text)
     }
 
-    fn result_type(&mut self, id: NodeId, node: Record<'_>) -> Result<String, Box<Diagnostic>> {
-        // A node that always gives the same type needs no check.
+    /// Types that the node always has need no check.
+    fn fixed_types(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<(), Box<Diagnostic>> {
         let profile = node.def_field("TypeProfile").map_err(access)?;
+        let results = profile.int("NumResults").map_err(access)?;
         for constraint in profile.list_of_defs("Constraints").map_err(access)? {
-            if constraint.is_a("SDTCisVT") && constraint.int("OperandNum").map_err(access)? == 0 {
-                self.checked.push(self.tree.types.class(self.tree.node(id).ty));
-                return Ok("_".to_owned());
+            if !constraint.is_a("SDTCisVT") {
+                continue;
+            }
+            let number = constraint.int("OperandNum").map_err(access)?;
+            let fixed = if number == 0 && results > 0 {
+                Some(id)
+            } else {
+                usize::try_from(number - results)
+                    .ok()
+                    .and_then(|i| operands.get(i).copied())
+            };
+            if let Some(fixed) = fixed {
+                let class = self.tree.types.class(self.tree.node(fixed).ty);
+                if self.tree.type_name(self.tree.node(fixed).ty).is_none() {
+                    self.checked.push(class);
+                }
             }
         }
+        Ok(())
+    }
+
+    fn result_type(&mut self, id: NodeId) -> Result<String, Box<Diagnostic>> {
         Ok(self.check_once(id)?.unwrap_or_else(|| "_".to_owned()))
     }
 
     /// The condition on a memory node's address.
     fn address(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<(), Box<Diagnostic>> {
         let last = operands.last().map(|last| &self.tree.node(*last).kind);
-        let Some(NodeKind::Address { pattern, name }) = last else {
+        let Some(NodeKind::Address { pattern, .. }) = last else {
             return Err(fault(
                 self.tree.node(id).span,
-                format!("the last operand of `{}` must be a ComplexPattern", node.name()),
+                format!("the last operand of `{}` must be an AddrPattern", node.name()),
             ));
         };
-        let select = pattern.string("SelectFunc").map_err(access)?;
+        let predicate = pattern.string("Predicate").map_err(access)?;
         let align = pattern.int("Alignment").map_err(access)?;
         self.conditions
-            .push(format!("(if-let {name} ({select} flags p offset {align}))"));
+            .push(format!("(if-let _ ({predicate} flags p offset {align}))"));
         Ok(())
     }
 
-    /// A type that the pattern states must be looked at by the rule.
-    fn everything_checked(&self) -> Result<(), Box<Diagnostic>> {
+    /// A type that the pattern states must be looked at by the rule, and one that it names must be bound.
+    fn everything_checked(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         for (_, node) in self.tree.nodes() {
             let class = self.tree.types.class(node.ty);
             // Constants of any type match; their extractors look at the type themselves.
-            let matters = matches!(node.kind, NodeKind::Register { .. });
+            let matters = node.is_value();
             if matters && !self.checked.contains(&class) && self.tree.types.check(node.ty, node.span)? != Check::None {
                 return Err(fault(node.span, "nothing in the rule checks the type of this"));
+            }
+        }
+        for (name, ty) in self.tree.named_types() {
+            if !self.checked.contains(&self.tree.types.class(ty)) {
+                return Err(fault(span, format!("nothing in the rule binds the type `${name}`")));
             }
         }
         Ok(())

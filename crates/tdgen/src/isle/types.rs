@@ -16,8 +16,22 @@ pub(super) struct TypeVar(usize);
 pub(super) enum Check {
     /// Nothing to do: every type that can come is good.
     None,
-    /// ISLE pattern on the type.
-    Pattern(String),
+    /// This type, an ISLE constant.
+    Constant(String),
+    /// An ISLE extractor that yields the type.
+    Extractor(String),
+}
+
+impl Check {
+    /// The ISLE pattern on the type, which binds it to the name; `None` if there is nothing to do.
+    pub fn pattern(&self, name: Option<&str>) -> Option<String> {
+        match (self, name) {
+            (Self::None, name) => name.map(str::to_owned),
+            (Self::Constant(constant), None) => Some(constant.clone()),
+            (Self::Constant(constant), Some(name)) => Some(format!("{name} @ {constant}")),
+            (Self::Extractor(extractor), name) => Some(format!("({extractor} {})", name.unwrap_or("_"))),
+        }
+    }
 }
 
 /// What is known of a class of nodes.
@@ -134,13 +148,15 @@ impl<'a> Types<'a> {
                 .note("write the type as an operator: `(i32 ...)`")
                 .into());
         };
-        for set in &known.sets {
+        // One type is itself the check, whatever sets it was one of.
+        let sets = if types.len() == 1 { &[][..] } else { &known.sets };
+        for set in sets {
             let wanted = set.list_of_defs("Types").map_err(access)?;
             if same(&wanted, types) {
                 let extractor = set.string("Extractor").map_err(access)?;
                 return Ok(match extractor {
                     "" => Check::None,
-                    _ => Check::Pattern(format!("({extractor} _)")),
+                    _ => Check::Extractor(extractor.to_owned()),
                 });
             }
         }
@@ -150,7 +166,7 @@ impl<'a> Types<'a> {
                 if name.is_empty() {
                     return Err(fault(span, format!("CLIF has no type `{}`", ty.name())));
                 }
-                Ok(Check::Pattern(format!("${name}")))
+                Ok(Check::Constant(format!("${name}")))
             }
             several => Err(
                 fault(span, format!("the type is ambiguous: {} are possible", names(several)))

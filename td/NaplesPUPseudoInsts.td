@@ -1,0 +1,78 @@
+//===- NaplesPUPseudoInsts.td - what the compiler makes as one ---------------===//
+//
+// Pseudo-instructions: what depends on registers, the frame or the places of blocks becomes machine
+// instructions after these are known (src/emit/expand.rs).
+//
+//===----------------------------------------------------------------------===//
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+// A register compared with zero.
+def condition : PseudoOperand<"Cond">;
+// A number of 32 bits, without and with its sign.
+def imm32     : PseudoOperand<"u32">;
+def simm32    : PseudoOperand<"i32">;
+
+def anyvalue    : ClifOperand<"Value">;
+def trapcode    : ClifOperand<"TrapCode">;
+def stackslot   : ClifOperand<"StackSlot">;
+def offset32    : ClifOperand<"Offset32">;
+def funcref     : ClifOperand<"FuncRef">;
+def globalvalue : ClifOperand<"GlobalValue">;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+// A constant, in one or two instructions, shared with other users nearby.
+def CONST    : PseudoInst<(outs GPR32:$dst), (ins imm32:$value), "const_gpr">;
+def CONST_S  : PseudoInst<(outs GPR32:$dst), (ins simm32:$value), "signed_const_gpr">;
+// A narrow load is told to extend the sign; nobody else uses it.
+def SEXTLOAD : PseudoInst<(outs GPR32:$dst), (ins anyvalue:$load), "sign_extended_load">;
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+def NONZERO : PseudoInst<(outs condition:$dst), (ins GPR32:$src), "nonzero">;
+def ISZERO  : PseudoInst<(outs condition:$dst), (ins GPR32:$src), "is_zero">;
+def INVERT  : PseudoInst<(outs condition:$dst), (ins condition:$src), "invert">;
+// A branch over a move.
+def SELECT  : PseudoInst<(outs GPR32:$dst), (ins condition:$cond, GPR32:$true, GPR32:$false), "select_gpr">;
+
+//===----------------------------------------------------------------------===//
+// Control flow. Blocks are known to the compiler, not named.
+//===----------------------------------------------------------------------===//
+
+def JUMP     : PseudoInst<(outs), (ins), "emit_jump">;
+def BRIF     : PseudoInst<(outs), (ins condition:$cond), "emit_brif">;
+def BR_TABLE : PseudoInst<(outs), (ins GPR32:$index), "emit_br_table">;
+def TRAP     : PseudoInst<(outs), (ins trapcode:$code), "emit_trap">;
+def TRAP_IF  : PseudoInst<(outs), (ins condition:$cond, trapcode:$code), "trap_if">;
+
+//===----------------------------------------------------------------------===//
+// Addresses and registers with a role
+//===----------------------------------------------------------------------===//
+
+def SLOT_ADDR      : PseudoInst<(outs GPR32:$dst), (ins stackslot:$slot, offset32:$offset), "slot_address">;
+def FUNC_ADDR      : PseudoInst<(outs GPR32:$dst), (ins funcref:$callee), "function_address">;
+// Refuses what is no symbol.
+def SYMBOL_ADDR    : PseudoInst<(outs GPR32:$dst), (ins globalvalue:$global), "symbol_address"> { let mayRefuse = true; }
+def FRAME_POINTER  : PseudoInst<(outs GPR32:$dst), (ins), "frame_pointer">;
+def STACK_POINTER  : PseudoInst<(outs GPR32:$dst), (ins), "stack_pointer">;
+def RETURN_ADDRESS : PseudoInst<(outs GPR32:$dst), (ins), "return_address">;
+// The pinned register, with the flag `enable_pinned_reg`.
+def GET_PINNED     : PseudoInst<(outs GPR32:$dst), (ins), "pinned_register"> { let mayRefuse = true; }
+def SET_PINNED     : PseudoInst<(outs), (ins GPR32:$src), "set_pinned_register"> { let mayRefuse = true; }
+
+//===----------------------------------------------------------------------===//
+// Without machine instructions
+//===----------------------------------------------------------------------===//
+
+def NO_CODE        : PseudoInst<(outs), (ins), "unit">;
+// Keeps loads and stores on their sides.
+def FENCE          : PseudoInst<(outs), (ins), "emit_fence">;
+// A place that debug tags name.
+def SEQUENCE_POINT : PseudoInst<(outs), (ins), "emit_sequence_point">;
