@@ -23,6 +23,7 @@ include "NaplesPULegalize.td"
 include "NaplesPUErrata.td"
 include "NaplesPURelocs.td"
 include "NaplesPUSystem.td"
+include "NaplesPUPipeline.td"
 include "NaplesPUSettings.td"
 include "NaplesPUIntrinsics.td"
 

@@ -53,24 +53,6 @@ def SCRATCHPAD_SPACE     : HardwareConstant<68, "Address space number of the scr
 def SCRATCHPAD_SPACE_DOC : HardwareConstant<77, "The number that the scratchpad has in old documents.">;
 
 //===----------------------------------------------------------------------===//
-// Timing (microarch.md 1, 7.2, 8, 9)
-//===----------------------------------------------------------------------===//
-
-class TimingConstant<int value, string summary> : Constant<value> {
-  let Summary = summary;
-}
-
-def ICACHE_SETS      : TimingConstant<32, "Sets of the instruction cache.">;
-def ICACHE_WAYS      : TimingConstant<4, "Ways of the instruction cache.">;
-def FETCH_LIMIT      : TimingConstant<12, "Fetched instructions of a thread at which its fetch pauses.">;
-def FETCH_TO_ISSUE   : TimingConstant<5, "Cycles from the fetch of an instruction to its issue.">;
-def FETCH_MISS       : TimingConstant<11, "Cycles that a missing instruction line costs, without the memory delay.">;
-def ISSUE_TO_EXECUTE : TimingConstant<2, "Cycles from issue to the first execute cycle, where branches resolve.">;
-def QUEUE_LAG        : TimingConstant<4, "Cycles from issue to when a load or store is seen in its queue, and looks at the cache.">;
-def WRITE_BACK_LIMIT : TimingConstant<8, "Results waiting in one write-back queue at which nothing issues.">;
-def BARRIER_RELEASE  : TimingConstant<10, "Cycles from the last arrival at a barrier to the next instruction of the first thread.">;
-
-//===----------------------------------------------------------------------===//
 // Frames
 //===----------------------------------------------------------------------===//
 

@@ -20,6 +20,8 @@ const FILES: &[&str] = &[
     "NaplesPURelocs.td",
     "SearchableTable.td",
     "NaplesPUSystem.td",
+    "NaplesPUPipeline.td",
+    "NaplesPUSettings.td",
 ];
 
 /// What a damaged word is replaced with.

@@ -13,9 +13,9 @@ use npu_mc::machine::{self, INSTRUCTION_SIZE};
 const FETCH_TO_ISSUE: u64 = machine::FETCH_TO_ISSUE as u64;
 const FETCH_MISS: u64 = machine::FETCH_MISS as u64;
 /// Cycles from a fetch that misses to the controller.
-const TO_CONTROLLER: u64 = 3;
+const TO_CONTROLLER: u64 = machine::FETCH_MISS_TO_CONTROLLER as u64;
 /// Cycles from a fetch that misses to the thread being kept from fetching.
-const TO_NOTICE: u64 = 2;
+const TO_NOTICE: u64 = machine::FETCH_MISS_TO_PAUSE as u64;
 
 impl Core {
     /// Taken branches whose targets are fetched from this cycle on.

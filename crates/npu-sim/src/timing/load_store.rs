@@ -14,14 +14,14 @@ pub(super) const QUEUE_LAG: u64 = machine::QUEUE_LAG as u64;
 /// Cycles from the look that hits to the issue of a dependent instruction.
 const LOOK_TO_USE: u64 = MemOp::Load32.latency() as u64 - QUEUE_LAG;
 /// Cycles from a look that misses to the controller.
-const TO_CONTROLLER: u64 = 2;
+const TO_CONTROLLER: u64 = machine::DATA_MISS_TO_CONTROLLER as u64;
 /// Cycles from the start of a read to the second look.
-const READ_TO_REPLAY: u64 = 7;
+const READ_TO_REPLAY: u64 = machine::READ_TO_REPLAY as u64;
 
 /// Cycles, from the one after the second look on, in which a line that leaves is read and nothing else looks.
-const EVICTION_LOOKS: u64 = 2;
+const EVICTION_LOOKS: u64 = machine::EVICTION_LOOKS as u64;
 /// Cycles from a fill to the controller seeing the line that left.
-const EVICTION_TO_CONTROLLER: u64 = 3;
+const EVICTION_TO_CONTROLLER: u64 = machine::EVICTION_TO_CONTROLLER as u64;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The way to memory: the controller behind both caches, which does one transaction at a time (`microarch.md` 8).
 
 use super::queues::Ring;
+use npu_mc::machine;
 
 /// Transactions, in the order in which the controller prefers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,20 +67,14 @@ impl Request {
     }
 }
 
-/// Cycles from the start of a read to its answer, without delay.
-const READ_TO_ANSWER: u64 = 4;
-/// Cycles from the start of a read to the line being in its cache, without delay.
-pub(crate) const READ_TO_FILL: u64 = 6;
-/// Cycles from the start of a read to the start of the next transaction, without delay.
-const READ_BUSY: u64 = 5;
-/// The same for a write.
-const WRITE_BUSY: u64 = 3;
-/// The same for a read whose line has come meanwhile.
-const SHORT_BUSY: u64 = 4;
-/// Cycles from the start of such a read to where another one for the line can join it.
-const SHORT_TO_ANSWER: u64 = 3;
-/// Cycles from the start of such a read to where one that reads memory has filled the cache.
-const SHORT_TO_FILL: u64 = 5;
+// Cycles; all without the delay of memory. Short reads are those whose line has come meanwhile.
+const READ_TO_ANSWER: u64 = machine::READ_TO_ANSWER as u64;
+pub(crate) const READ_TO_FILL: u64 = machine::READ_TO_FILL as u64;
+const READ_BUSY: u64 = machine::READ_BUSY as u64;
+const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
+const SHORT_BUSY: u64 = machine::PRESENT_BUSY as u64;
+const SHORT_TO_ANSWER: u64 = machine::PRESENT_TO_ANSWER as u64;
+const SHORT_TO_FILL: u64 = machine::PRESENT_TO_FILL as u64;
 
 /// The controller.
 pub(crate) struct Controller {

@@ -8,9 +8,9 @@ use npu_sim::{Config, Halt, Issue, Machine, Report, Timing, TimingConfig};
 /// Instructions after which a program is given up.
 const LIMIT: u64 = 1_000_000;
 
-/// Percent that a program may be off, and all of them together.
+/// Percent that a program may be off, and all of them together: what README.md and docs/timing.md say.
 const BAR: f64 = 3.0;
-const TOTAL_BAR: f64 = 0.5;
+const TOTAL_BAR: f64 = 0.1;
 
 /// Programs that issue every instruction in the recorded cycle.
 const EXACT: [&str; 4] = ["br-mix", "ic-cold-d10", "lat-int-mixed", "thr-fpslots"];
@@ -115,7 +115,8 @@ fn cycles_are_near_those_of_the_hardware() {
     println!("{exact} of {} programs exact", all.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(error.abs() <= TOTAL_BAR, "total: {error:.2} %");
-    assert!(all.len() > 50, "{} programs", all.len());
+    assert_eq!(all.len(), 73, "the documents name the number of programs");
+    assert!(2 * exact as usize > all.len(), "most programs are exact");
 }
 
 #[test]

@@ -1,0 +1,187 @@
+//! The outputs beside those of llvm-tblgen of release 22, which `LLVM_TBLGEN` names: on the tests' programs, on `td/`, and on LLVM's own files below the
+//! folder `LLVM_INCLUDE`. Without these variables the tests are reported as ignored.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Programs of the tests that release 22 does not know or reads differently.
+const EXCEPT: [&str; 2] = ["differs", "later-releases"];
+
+/// The outputs that are compared.
+const OUTPUTS: [&[&str]; 4] = [
+    &["--print-records"],
+    &["--print-detailed-records"],
+    &["--dump-json"],
+    &["--print-enums", "--class=CLASS"],
+];
+
+/// A program, and the folders for its includes.
+#[derive(Clone)]
+struct Program {
+    path: PathBuf,
+    include_dirs: Vec<PathBuf>,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Adds the `.td` files of a folder, with those of folders in it.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failed> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "td") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(())
+}
+
+fn of_the_tests() -> Result<Vec<Program>, Failed> {
+    let tests = root().join("crates/tablegen/tests");
+    let mut paths = Vec::new();
+    for folder in ["pass", "json", "detailed"] {
+        files(&tests.join(folder), &mut paths)?;
+    }
+    paths.retain(|path| {
+        !EXCEPT
+            .iter()
+            .any(|name| path.file_stem().is_some_and(|stem| stem == *name))
+    });
+    let include_dirs = vec![tests.join("include")];
+    let program = |path| Program {
+        path,
+        include_dirs: include_dirs.clone(),
+    };
+    Ok(paths.into_iter().map(program).collect())
+}
+
+fn the_target() -> Vec<Program> {
+    let folder = root().join("td");
+    vec![Program {
+        path: folder.join("NaplesPU.td"),
+        include_dirs: vec![folder],
+    }]
+}
+
+fn of_llvm(include: &Path) -> Result<Vec<Program>, Failed> {
+    let mut paths = Vec::new();
+    files(include, &mut paths)?;
+    let program = |path: PathBuf| Program {
+        include_dirs: [Some(include), path.parent()]
+            .into_iter()
+            .flatten()
+            .map(Path::to_owned)
+            .collect(),
+        path,
+    };
+    Ok(paths.into_iter().map(program).collect())
+}
+
+/// What a program prints, if it accepts the file.
+fn output(command: OsString, options: &[String], program: &Program) -> Result<Option<Vec<u8>>, Failed> {
+    let mut command = Command::new(command);
+    command.args(options).arg(&program.path);
+    for folder in &program.include_dirs {
+        command.arg("-I").arg(folder);
+    }
+    let output = command.output()?;
+    Ok(output.status.success().then_some(output.stdout))
+}
+
+/// Whether both print the same. What llvm-tblgen adds to detailed records about itself does not count.
+fn same(ours: &[u8], theirs: &[u8], output_options: &[&str]) -> bool {
+    if output_options == ["--print-detailed-records"] {
+        !ours.is_empty() && theirs.starts_with(ours)
+    } else {
+        ours == theirs
+    }
+}
+
+/// The first class of a JSON dump that has records.
+fn class_with_records(json: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(json).ok()?;
+    let classes = text.split_once("\"!instanceof\":")?.1;
+    let member = classes.split(']').find(|member| !member.trim_end().ends_with('['))?;
+    let name = member.split_once(':')?.0;
+    Some(name.rsplit_once('"')?.0.rsplit_once('"')?.1.to_owned())
+}
+
+/// Compares one output on all programs that llvm-tblgen accepts; with `all`, it has to accept each.
+fn compare(peer: &OsString, output_options: &[&str], programs: &[Program], all: bool) -> Result<(), Failed> {
+    let ours = OsString::from(env!("CARGO_BIN_EXE_npu-tblgen"));
+    let (mut different, mut compared) = (Vec::new(), 0);
+    for program in programs {
+        let mut options: Vec<String> = output_options.iter().map(|&option| option.to_owned()).collect();
+        if options.iter().any(|option| option.contains("CLASS")) {
+            let json = output(ours.clone(), &["--dump-json".to_owned()], program)?;
+            let Some(class) = json.as_deref().and_then(class_with_records) else {
+                continue;
+            };
+            options
+                .iter_mut()
+                .for_each(|option| *option = option.replace("CLASS", &class));
+        }
+        let Some(theirs) = output(peer.clone(), &options, program)? else {
+            if all {
+                different.push(format!("{}: llvm-tblgen refuses it", program.path.display()));
+            }
+            continue;
+        };
+        compared += 1;
+        let ours = output(ours.clone(), &options, program)?;
+        if !ours.is_some_and(|ours| same(&ours, &theirs, output_options)) {
+            different.push(program.path.display().to_string());
+        }
+    }
+    println!("{output_options:?}: {compared} of {} files compared", programs.len());
+    if compared == 0 {
+        return Err(Failed::from("nothing was compared"));
+    }
+    if different.is_empty() {
+        Ok(())
+    } else {
+        Err(Failed::from(format!(
+            "other output than llvm-tblgen:\n{}",
+            different.join("\n")
+        )))
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let peer = std::env::var_os("LLVM_TBLGEN");
+    let include = std::env::var_os("LLVM_INCLUDE");
+    let mut trials = Vec::new();
+    for options in OUTPUTS {
+        for (name, missing) in [
+            (
+                "programs_of_the_tests",
+                peer.is_none().then_some("LLVM_TBLGEN is not set"),
+            ),
+            ("target_description", peer.is_none().then_some("LLVM_TBLGEN is not set")),
+            (
+                "files_of_llvm",
+                (peer.is_none() || include.is_none()).then_some("LLVM_TBLGEN and LLVM_INCLUDE are not both set"),
+            ),
+        ] {
+            let (peer, include) = (peer.clone().unwrap_or_default(), include.clone().unwrap_or_default());
+            let trial = Trial::test(format!("{name} {}", options[0]), move || match name {
+                "programs_of_the_tests" => compare(&peer, options, &of_the_tests()?, true),
+                "target_description" => compare(&peer, options, &the_target(), true),
+                _ => compare(&peer, options, &of_llvm(Path::new(&include))?, false),
+            });
+            trials.push(
+                trial
+                    .with_ignored_flag(missing.is_some())
+                    .with_kind(missing.unwrap_or_default()),
+            );
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
