@@ -50,6 +50,13 @@ class LaneRel<string row, string operands> {
 }
 
 //===----------------------------------------------------------------------===//
+// Why an instruction has no pattern, where several have the same reason
+//===----------------------------------------------------------------------===//
+
+defvar ByLanes = "src/lower/vector/ selects it, by what is known of the lanes of its operands";
+defvar FloatOrder = "orders bit patterns, not numbers (erratum float_compare_order)";
+
+//===----------------------------------------------------------------------===//
 // R format
 //===----------------------------------------------------------------------===//
 
@@ -58,9 +65,11 @@ multiclass RRArith<HwOp op, string asm, bit commutable = false> {
   def SSS_32 : InstRR2<op, 0, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0, GPR32:$src1),
                        asm#" $dst, $src0, $src1">,
                RegImmRel<op.Name#"_SS", "reg">, LaneRel<op.Name, "ss"> { let isCommutable = commutable; }
+  let NoPattern = ByLanes in
   def VVV_U_32 : InstRR2<op, 1, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0, VR512W:$src1),
                          asm#" $dst, $src0, $src1">,
                  MaskRel<op.Name#"_VVV", "unmasked">, LaneRel<op.Name, "vv"> { let isCommutable = commutable; }
+  let NoPattern = ByLanes in
   def VVS_U_32 : InstRR2<op, 1, 1, 0, 0, (outs VR512W:$dst), (ins VR512W:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
                  MaskRel<op.Name#"_VVS", "unmasked">, RegImmRel<op.Name#"_VV_U", "reg">,
@@ -81,6 +90,7 @@ multiclass RRArith<HwOp op, string asm, bit commutable = false> {
 multiclass RRUnary<HwOp op, string asm, string scalar, string vector, string suffixU,
                    string suffixM> {
   def scalar : InstRR1<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0), asm#" $dst, $src0">;
+  let NoPattern = ByLanes in
   def vector#suffixU : InstRR1<op, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0),
                                asm#" $dst, $src0">,
                        MaskRel<op.Name#"_VV", "unmasked">;
@@ -99,12 +109,13 @@ multiclass RRCompare<HwOp op, string asm, string inverse, string inverseSide, st
                          asm#" $dst, $src0, $src1">,
                  RegImmRel<op.Name#"_SS", "reg">, InverseRel<inverse#"_SS", inverseSide>,
                  SwapRel<swap#"_SS", swapSide>, LaneRel<op.Name, "ss">;
+    let NoPattern = ByLanes in
     def SVV_U_32 : InstRR2<op, 0, 1, 1, 0, (outs GPR32:$dst), (ins VR512W:$src0, VR512W:$src1),
                            asm#" $dst, $src0, $src1">,
                    InverseRel<inverse#"_VV", inverseSide>, SwapRel<swap#"_VV", swapSide>,
                    LaneRel<op.Name, "vv">;
   }
-  let isCompare = true in
+  let isCompare = true, NoPattern = ByLanes in
   def SVS_U_32 : InstRR2<op, 0, 1, 0, 0, (outs GPR32:$dst), (ins VR512W:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
                  RegImmRel<op.Name#"_SV", "reg">, InverseRel<inverse#"_VS", inverseSide>,
@@ -136,13 +147,15 @@ defm SGEUI : RRCompare<RR_CMPUGE, "cmpuge_i32", "uge_ult", "a", "uge_ule", "a">;
 defm SLTUI : RRCompare<RR_CMPULT, "cmpult_i32", "uge_ult", "b", "ugt_ult", "b">;
 defm SLEUI : RRCompare<RR_CMPULE, "cmpule_i32", "ugt_ule", "b", "uge_ule", "b">;
 
+let NoPattern = ByLanes in
 def SHUFFLEI_32 : InstRR2<RR_SHUFFLE, 1, 1, 1, 0, (outs VR512W:$dst),
                           (ins VR512W:$src0, VR512W:$src1), "shuffle_i32 $dst, $src0, $src1">;
+let NoPattern = ByLanes in
 def GET_LANEI_32 : InstRR2<RR_GETLANE, 0, 1, 0, 0, (outs GPR32:$dst),
                            (ins VR512W:$src0, GPR32:$src1), "getlane_i32 $dst, $src0, $src1">,
                    RegImmRel<"getlane_SV", "reg">;
 
-let isMoveReg = true in {
+let isMoveReg = true, NoPattern = "copies are the register allocator's" in {
   def MOVE_SS_32 : InstRR1<RR_MOVE, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0),
                            "move_i32 $dst, $src0">;
   def MOVE_VV_32 : InstRR1<RR_MOVE, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0),
@@ -150,6 +163,7 @@ let isMoveReg = true in {
                    MaskRel<"move_VV", "unmasked">;
 }
 // Every lane gets the scalar.
+let NoPattern = ByLanes in
 def MOVE_VS_32 : InstRR1<RR_MOVE, 1, 0, 0, (outs VR512W:$dst), (ins GPR32:$src0),
                          "move_i32 $dst, $src0">,
                  MaskRel<"move_VS", "unmasked">;
@@ -166,7 +180,8 @@ let Uses = [MR_REG], Constraints = "$dst = $oldvalue", isCodeGenOnly = true, isA
 }
 
 // Moves from and to rm, which the disassembler shows as move_i32.
-let isAsmParserOnly = true, hasSideEffects = true in {
+let isAsmParserOnly = true, hasSideEffects = true,
+    NoPattern = "emission sets the lane mask around what works under one" in {
   let Uses = [MR_REG] in
   def READMR : InstRR<RR_MOVE, 0, 0, 0, 0, (outs GPR32:$dst), (ins), "read_mr $dst"> {
     bits<6> dst;
@@ -189,25 +204,30 @@ defm MULF : RRArith<RR_FMUL, "fmul_f32", true>;
 defm DIVF : RRArith<RR_FDIV, "fdiv_f32">;
 
 // As the hardware orders its operands: by bit pattern, equal only if all bits are.
+let NoPattern = FloatOrder in {
 defm SEQFO : RRCompare<RR_CMPFEQ, "cmpfeq_f32", "feq_fne", "a", "feq", "self">;
 defm SNEFO : RRCompare<RR_CMPFNE, "cmpfne_f32", "feq_fne", "b", "fne", "self">;
 defm SGTFO : RRCompare<RR_CMPFGT, "cmpfgt_f32", "fgt_fle", "a", "fgt_flt", "a">;
 defm SGEFO : RRCompare<RR_CMPFGE, "cmpfge_f32", "fge_flt", "a", "fge_fle", "a">;
 defm SLTFO : RRCompare<RR_CMPFLT, "cmpflt_f32", "fge_flt", "b", "fgt_flt", "b">;
 defm SLEFO : RRCompare<RR_CMPFLE, "cmpfle_f32", "fgt_fle", "b", "fge_fle", "b">;
+}
 
 defm SEXT8_32   : RRUnary<RR_SEXT8, "sext8_i32", "SS", "VV", "_U", "_M">;
 defm SEXT16_32  : RRUnary<RR_SEXT16, "sext16_i32", "SS", "VV", "_U", "_M">;
 defm I32TOF32_  : RRUnary<RR_ITOF, "itof_i32", "SS", "VV", "_U", "_M">;
+let NoPattern = "gives 0 for 128 to 255 (erratum ftoi_128_to_255)" in
 defm F32TOI32_  : RRUnary<RR_FTOI, "ftoi_i32", "SS", "VV", "_U", "_M">;
 
 // Bit i of the result is bit 0 of lane i.
+let NoPattern = "compares make masks" in
 def CREATEMASK_32 : InstRR1<RR_CRTMASK, 0, 1, 0, (outs GPR32:$dst), (ins VR512W:$src0),
                             "crt_mask_i32 $dst, $src0">;
 // Never completes (erratum cross_product_missing).
 def CROSSPROD_32 : InstRR2<RR_CRP, 1, 1, 1, 0, (outs VR512W:$dst),
                            (ins VR512W:$src0, VR512W:$src1), "crp $dst, $src0, $src1"> {
   let hasSideEffects = true;
+  let NoPattern = "never completes (erratum cross_product_missing)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,6 +238,7 @@ multiclass RIArith<HwOp op, string asm> {
   def SSI : InstRI<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src, simm9:$imm),
                    asm#" $dst, $src, $imm">,
             RegImmRel<op.Name#"_SS", "imm">;
+  let NoPattern = ByLanes in
   def VVI_U : InstRI<op, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src, simm9:$imm),
                      asm#" $dst, $src, $imm">,
               MaskRel<op.Name#"_VVI", "unmasked">, RegImmRel<op.Name#"_VV_U", "imm">;
@@ -233,6 +254,7 @@ multiclass RICompare<HwOp op, string asm, string inverse, string inverseSide> {
     def SSI : InstRI<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src, simm9:$imm),
                      asm#" $dst, $src, $imm">,
               RegImmRel<op.Name#"_SS", "imm">, InverseRel<inverse#"_SI", inverseSide>;
+    let NoPattern = ByLanes in
     def SVI : InstRI<op, 0, 1, 0, (outs GPR32:$dst), (ins VR512W:$src, simm9:$imm),
                      asm#" $dst, $src, $imm">,
               RegImmRel<op.Name#"_SV", "imm">, InverseRel<inverse#"_VI", inverseSide>;
@@ -263,12 +285,13 @@ defm SGEUI : RICompare<RR_CMPUGE, "cmpugei", "uge_ult", "a">;
 defm SLTUI : RICompare<RR_CMPULT, "cmpulti", "uge_ult", "b">;
 defm SLEUI : RICompare<RR_CMPULE, "cmpulei", "ugt_ule", "b">;
 
+let NoPattern = ByLanes in
 def GET_LANEIimm : InstRI<RR_GETLANE, 0, 1, 0, (outs GPR32:$dst),
                           (ins VR512W:$src, simm9:$imm), "getlanei $dst, $src, $imm">,
                    RegImmRel<"getlane_SV", "imm">;
 
 // addi under another name, for addresses; the disassembler shows addi.
-let isAsmParserOnly = true in
+let isAsmParserOnly = true, NoPattern = "another name of ADDSSI" in
 def LOAD_EFFECTIVE_ADDR : InstRIBase<RR_ADD, 0, 0, 0, (outs GPR32:$dst),
                                      (ins (LEAri $base, $off):$addr), "_lea $dst, $addr"> {
   bits<6> dst;
@@ -296,7 +319,9 @@ class MoveSym<HwOp op, dag outs, dag ins, string asm> : InstMVI<op, 0, 0, outs, 
 }
 
 // All 32 bits, zero-extended.
+let NoPattern = "a part of CONST" in
 def MOVEISI : MoveImm<MVI_MOVEI, 0, 0, (outs GPR32:$dst), (ins imm16:$imm), "movei $dst, $imm">;
+let NoPattern = ByLanes in
 def MOVEIVI_U : MoveImm<MVI_MOVEI, 1, 0, (outs VR512W:$dst), (ins imm16:$imm),
                         "movei $dst, $imm">,
                 MaskRel<"movei", "unmasked">;
@@ -308,8 +333,10 @@ def MOVEIVI_M : MoveImm<MVI_MOVEI, 1, 1, (outs VR512W:$dst),
 // Bits 15:0 or 31:16; the other half keeps its value, so the destination is also a source.
 multiclass MoveHalf<HwOp op, string asm> {
   let Constraints = "$dst = $oldvalue" in {
+    let NoPattern = "a part of CONST" in
     def SI : MoveImm<op, 0, 0, (outs GPR32:$dst), (ins imm16:$imm, GPR32:$oldvalue),
                      asm#" $dst, $imm">;
+    let NoPattern = ByLanes in
     def VI_U : MoveImm<op, 1, 0, (outs VR512W:$dst), (ins imm16:$imm, VR512W:$oldvalue),
                        asm#" $dst, $imm">,
                MaskRel<op.Name, "unmasked">;
@@ -324,7 +351,7 @@ defm MOVEIL : MoveHalf<MVI_MOVEIL, "moveil">;
 defm MOVEIH : MoveHalf<MVI_MOVEIH, "moveih">;
 
 // Halves of an address; moveih and moveil to the disassembler.
-let Constraints = "$dst = $oldvalue" in {
+let Constraints = "$dst = $oldvalue", NoPattern = "a part of SYMBOL_ADDR" in {
   def LEAH : MoveSym<MVI_MOVEIH, (outs GPR32:$dst), (ins abs_high:$addr, GPR32:$oldvalue),
                      "leah $dst, $addr">;
   def LEAL : MoveSym<MVI_MOVEIL, (outs GPR32:$dst), (ins abs_low:$addr, GPR32:$oldvalue),
@@ -366,6 +393,7 @@ multiclass ScalarStores<HwOp op, string asm> {
 // Disabled lanes keep their value, which makes the old value an input of the masked form.
 multiclass VectorLoad<HwOp op, bit spm, string asm, string space> {
   let mayLoad = true in {
+    let NoPattern = ByLanes in
     def _U : InstMEM<op, spm, 0, (outs VR512W:$dstsrc), (ins (MEMri $base, $off):$addr),
                      asm#" $dstsrc, $addr">,
              MaskRel<op.Name#space, "unmasked">, SpaceRel<op.Name#"_U", space>;
@@ -377,6 +405,7 @@ multiclass VectorLoad<HwOp op, bit spm, string asm, string space> {
 }
 
 multiclass VectorStore<HwOp op, bit spm, string asm, string space> {
+  let NoPattern = ByLanes in
   def _U : VectorStore<op, spm, 0, asm>,
            MaskRel<op.Name#space, "unmasked">, SpaceRel<op.Name#"_U", space>;
   let Uses = [MR_REG] in
@@ -416,7 +445,7 @@ defm SV32W : VectorStores<MEM_STORE_V16I32, "store_v16i32">;
 
 // Gather and scatter: the assembler has them, the hardware does not (erratum
 // gather_scatter_missing).
-let mayLoad = true in {
+let mayLoad = true, NoPattern = "does nothing (erratum gather_scatter_missing)" in {
   def GLV32WScratchpad_U : InstMEM<MEM_LOADG_I32, 1, 0, (outs VR512W:$dstsrc),
                                    (ins (V16MEMri $base, $off):$addr),
                                    "loadg32_scratchpad $dstsrc, $addr">,
@@ -427,7 +456,7 @@ let mayLoad = true in {
                                    "loadg32_scratchpad.m $dstsrc, $addr">,
                            MaskRel<"loadg_i32", "masked">;
 }
-let mayStore = true in {
+let mayStore = true, NoPattern = "does nothing (erratum gather_scatter_missing)" in {
   def SSV32WScratchpad_U : InstMEM<MEM_STORES_32, 1, 0, (outs),
                                    (ins VR512W:$dstsrc, (V16MEMri $base, $off):$addr),
                                    "stores32_scratchpad $dstsrc, $addr">,
@@ -445,20 +474,22 @@ let mayStore = true in {
 
 let isBranch = true, isTerminator = true in {
   let isBarrier = true in {
+    let NoPattern = "a part of JUMP" in
     def JMP : InstJRA<JRA_JMP, (outs), (ins jmptarget18:$addr), "jmp $addr">;
     // Old tools write the register number into the unused bits as well.
-    let isIndirectBranch = true in
+    let isIndirectBranch = true, NoPattern = "a part of BR_TABLE" in
     def JUMPREG : InstJBA<JBA_JMP, (outs), (ins GPR32:$cond), "jmp $cond"> {
       bits<6> cond;
       let Inst{23-18} = cond;
       let Inst{17-0} = 0;
       let DecodeIgnored{17-0} = 0b111111111111111111;
     }
-    let isReturn = true, Uses = [RA_REG] in
+    let isReturn = true, Uses = [RA_REG], NoPattern = "returns are the calling convention's" in
     def JRET : InstJBA<JBA_JRET, (outs), (ins), "jret"> {
       let Inst{23-0} = 0;
     }
   }
+  let NoPattern = "a part of BRIF, SELECT and TRAP_IF" in
   def BEQZ : InstJBA<JBA_BEQZ, (outs), (ins GPR32:$cond, brtarget18:$addr),
                      "beqz $cond, $addr"> {
     bits<6> cond;
@@ -466,6 +497,7 @@ let isBranch = true, isTerminator = true in {
     let Inst{23-18} = cond;
     let Inst{17-0} = addr;
   }
+  let NoPattern = "a part of BRIF, SELECT and TRAP_IF" in
   def BNEZ : InstJBA<JBA_BNEZ, (outs), (ins GPR32:$cond, brtarget18:$addr),
                      "bnez $cond, $addr"> {
     bits<6> cond;
@@ -475,7 +507,7 @@ let isBranch = true, isTerminator = true in {
   }
 }
 
-let isBranch = true, isCall = true, Defs = [RA_REG] in {
+let isBranch = true, isCall = true, Defs = [RA_REG], NoPattern = "calls are the calling convention's" in {
   def JMPSR_OFF : InstJRA<JRA_JMPSR, (outs), (ins calltarget18:$addr, variable_ops),
                           "jmpsr $addr">;
   // Saves the wrong return address (erratum indirect_call_link).
@@ -492,24 +524,30 @@ let isBranch = true, isCall = true, Defs = [RA_REG] in {
 //===----------------------------------------------------------------------===//
 
 // src0 is the barrier's number, src1 the number of participants minus one.
+let NoPattern = "an intrinsic, which no CLIF instruction is" in
 def BARRIER : InstCTR2<CTR_BARRIER, (outs), (ins GPR32:$src0, GPR32:$src1),
                        "barrier $src0, $src1">;
 // Writes the line of this address back to memory.
+let NoPattern = "an intrinsic, which no CLIF instruction is" in
 def FLUSH : InstCTR<CTR_FLUSH, (outs), (ins GPR32:$src0), "flush $src0"> {
   let Inst{17-12} = 0;
   let mayStore = true;
 }
 // Writes the line back and drops it; the thread waits. The old assembler has no syntax for it.
+let NoPattern = "an intrinsic, which no CLIF instruction is" in
 def DCACHE_INV : InstCTR<CTR_DCACHE_INV, (outs), (ins GPR32:$src0), "dcache_inv $src0"> {
   let Inst{17-12} = 0;
   let mayStore = true;
 }
 // src1 is the number of the control register.
+let NoPattern = "an intrinsic, which no CLIF instruction is" in
 def READCR : InstCTR2<CTR_READ_CR, (outs GPR32:$src0), (ins GPR32:$src1),
                       "read_cr $src0, $src1">;
+let NoPattern = "an intrinsic, which no CLIF instruction is" in
 def WRITECR : InstCTR2<CTR_WRITE_CR, (outs), (ins GPR32:$src0, GPR32:$src1),
                        "write_cr $src0, $src1">;
 
+let NoPattern = "emission fills with it" in
 def NOP : NaplesPUInst<FrmNOP, (outs), (ins), "nop"> {
   let Inst = 0xFFFFFFFF;
 }

@@ -72,6 +72,9 @@ def fsub : SDNode<"(fsub $ty $0 $1)", SDTBinOp>;
 def fmul : SDNode<"(fmul $ty $0 $1)", SDTBinOp>;
 def fdiv : SDNode<"(fdiv $ty $0 $1)", SDTBinOp>;
 
+def fsetcc : SDNode<"(fcmp $ty $2 $0 $1)", SDTFSetCC>;
+def sint_to_fp : SDNode<"(fcvt_from_sint $ty $0)", SDTConvert>;
+def uint_to_fp : SDNode<"(fcvt_from_uint $ty $0)", SDTConvert>;
 def fneg : SDNode<"(fneg $ty $0)", SDTUnaryOp>;
 def fabs : SDNode<"(fabs $ty $0)", SDTUnaryOp>;
 def fcopysign : SDNode<"(fcopysign $ty $0 $1)", SDTBinOp>;
@@ -82,8 +85,8 @@ def loadu8  : SDNode<"(uload8 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def loadi16 : SDNode<"(sload16 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def loadu16 : SDNode<"(uload16 $ty flags p offset)", SDTLoad, [SDNPMemOperand]>;
 def store   : SDNode<"(store flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
-def store8  : SDNode<"(istore8 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
-def store16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
+def truncstore8  : SDNode<"(istore8 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
+def truncstore16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 
 // Control flow. Blocks and their arguments are the compiler's business.
 def br      : SDNode<"(jump _)", SDTNone>;
@@ -108,6 +111,10 @@ def sequence_point : SDNode<"(sequence_point)", SDTNone>;
 
 // f32 arithmetic is the float unit's own (setting strict_float is off).
 def HardwareFloat : Predicate<"hardware_float">;
+// There is a float unit, exact or not.
+def HasFPU : Predicate<"has_fpu">;
+// Both operands are one value.
+def SameOperands : OperandPredicate<"same_value", ["a", "b"]>;
 // The machine takes shift amounts modulo 32 (erratum shift_amount_not_modulo is corrected).
 def ShiftsAreModulo : Predicate<"shifts_are_modulo">;
 
@@ -121,6 +128,21 @@ def SETUGT : CondCode<"(IntCC.UnsignedGreaterThan)">;
 def SETUGE : CondCode<"(IntCC.UnsignedGreaterThanOrEqual)">;
 def SETULT : CondCode<"(IntCC.UnsignedLessThan)">;
 def SETULE : CondCode<"(IntCC.UnsignedLessThanOrEqual)">;
+
+def SETOEQ : CondCode<"(FloatCC.Equal)">;
+def SETOGT : CondCode<"(FloatCC.GreaterThan)">;
+def SETOGE : CondCode<"(FloatCC.GreaterThanOrEqual)">;
+def SETOLT : CondCode<"(FloatCC.LessThan)">;
+def SETOLE : CondCode<"(FloatCC.LessThanOrEqual)">;
+def SETONE : CondCode<"(FloatCC.OrderedNotEqual)">;
+def SETO   : CondCode<"(FloatCC.Ordered)">;
+def SETUO  : CondCode<"(FloatCC.Unordered)">;
+def SETUEQ : CondCode<"(FloatCC.UnorderedOrEqual)">;
+def SETUNE : CondCode<"(FloatCC.NotEqual)">;
+def SETUOGT : CondCode<"(FloatCC.UnorderedOrGreaterThan)">;
+def SETUOGE : CondCode<"(FloatCC.UnorderedOrGreaterThanOrEqual)">;
+def SETUOLT : CondCode<"(FloatCC.UnorderedOrLessThan)">;
+def SETUOLE : CondCode<"(FloatCC.UnorderedOrLessThanOrEqual)">;
 
 foreach cc = ["EQ", "NE", "GT", "GE", "LT", "LE", "UGT", "UGE", "ULT", "ULE"] in
   def "set"#!tolower(cc) : PatFrag<(ops node:$a, node:$b),
@@ -144,6 +166,13 @@ def zero    : PatLeaf<int32, "zero">;
 def fpimm0   : PatLeaf<float32, "float_zero">;
 def fpimmpos : PatLeaf<float32, "float_positive">;
 def fpimmneg : PatLeaf<float32, "float_negative">;
+// One that is no number.
+def fpnan    : PatLeaf<float32, "float_nan">;
+// One that is a number: any, its bits, and its key (FKEY) as immediate and as any number.
+def fpimm    : PatLeaf<float32, "float_number">;
+def fpbits   : ImmLeaf<imm32, "float_number_bits">;
+def fpkey9   : ImmLeaf<simm9, "float_key_simm9">;
+def fpkey    : ImmLeaf<simm32, "float_key">;
 
 // A register of which all 32 bits are known to be the zero-extended value.
 def zero_extended : PatLeaf<int32, "known_zero_extended">;
@@ -170,12 +199,20 @@ def bit_above   : SDNodeXForm<imm32, 1, "bit_above">;
 def amount      : SDNodeXForm<simm9, 2, "const_amount">;
 def amount_back : SDNodeXForm<simm9, 2, "const_amount_back">;
 
-// An aligned access. The rules name the instruction for main memory; in the scratchpad it is the one that getScratchpadOp
-// has for it.
+// An access that is aligned to its size and has the machine's order of bytes, and any other one in either order.
 class Aligned<int align> : AddrPattern<MEMri, 2, "is_aligned", "access_address", align>;
-def aligned1 : Aligned<1>;
-def aligned2 : Aligned<2>;
-def aligned4 : Aligned<4>;
+def aligned1  : Aligned<1>;
+def aligned2  : Aligned<2>;
+def aligned4  : Aligned<4>;
+def bigendian : AddrPattern<MEMri, 1, "is_big_endian", "access_address", 1>;
+def anyaddr   : AddrPattern<MEMri, 0, "", "access_address", 1>;
+// The address some bytes further; a word from the address of an access is in reach.
+def addr_plus : SDNodeXForm<MEMri, 2, "address_plus">;
+
+// The access is in the scratchpad.
+def InScratchpad : Predicate<"in_scratchpad">;
+// The only user of a narrow load wants the sign extended.
+def WantsSign : InstPredicate<"wants_sign">;
 
 //===----------------------------------------------------------------------===//
 // Arithmetic and logic
@@ -254,6 +291,8 @@ def : Pat<(int32 (zext zext32:$a)), (COPY $a)>;
 def : Pat<(int32 (sext sext32:$a)), (COPY $a)>;
 def : Pat<(int32 (trunc int32:$a)), (COPY $a)>;
 def : Pat<(int32 (bitconvert int32:$a)), (COPY $a)>;
+def : Pat<(f32 (bitconvert i32:$a)), (COPY $a)> { let AddedComplexity = 2; }
+def : Pat<(i32 (bitconvert f32:$a)), (COPY $a)> { let AddedComplexity = 1; }
 
 def : Pat<(narrow:$half (split int32:$a)), (results $a, (SRLSSI $a, (width $half)))>;
 def : Pat<(int32 (build_pair (narrow:$half zext32:$lo), GPR32:$hi)),
@@ -424,6 +463,12 @@ let Predicates = [HardwareFloat] in {
   def : Pat<(f32 (fdiv f32:$a, f32:$b)), (DIVFSSS_32 $a, $b)>;
 }
 
+// The float unit converts exactly what came from a narrow type.
+let Predicates = [HasFPU] in {
+  def : Pat<(f32 (sint_to_fp (narrow sext32:$a))), (I32TOF32_SS $a)>;
+  def : Pat<(f32 (uint_to_fp (narrow zext32:$a))), (I32TOF32_SS $a)>;
+}
+
 // Signs are bits.
 def : Pat<(f32 (fneg f32:$a)), (XORSSS_32 $a, 0x80000000)>;
 def : Pat<(f32 (fabs f32:$a)), (ANDSSS_32 $a, 0x7FFFFFFF)>;
@@ -496,7 +541,114 @@ def : SelectPat<truth, (int32 zext32:$a), (SNESISSI $a, 0)>;
 def anyselect : PatFrags<(ops node:$c, node:$a, node:$b),
                          [(select node:$c, node:$a, node:$b), (select_guard node:$c, node:$a, node:$b)]>;
 def : Pat<(int32 (anyselect cond:$c, GPR32:$a, GPR32:$b)), (SELECT $c, $a, $b)>;
+def : Pat<(f32 (anyselect cond:$c, f32:$a, f32:$b)), (SELECT $c, $a, $b)> { let AddedComplexity = 1; }
 def : Pat<(int32 (bmask truth:$a)), (SUBSSS_32 0, $a)>;
+
+//===----------------------------------------------------------------------===//
+// Compares of floats: integer compares, right for every bit pattern (erratum float_compare_order)
+//===----------------------------------------------------------------------===//
+
+// An integer in the order of the numbers, the same for both zeros. NaNs lie beyond the infinities.
+def FKEY : OutPatFrag<(outs GPR32:$key), (ins GPR32:$a), "float_order_key",
+    (seq (SRASSI $a, 31):$sign, (SUBSSS_32 (XORSSS_32 $a, (SRLSSI $sign, 1)), $sign))>;
+
+// 1 if `a` is below `b` (or equal, as the instruction says) and neither is a NaN: the key of one is above that of infinity or
+// below that of minus infinity. If the keys are in order, `a` can only be one of the low ones and `b` only one of the high ones, unless both
+// are of the same kind.
+multiclass FloatOrder<string isle, Instruction compare, Instruction compareI> {
+  def _RR : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b), isle,
+      (seq (FKEY $a):$ka, (FKEY $b):$kb,
+           (ANDSSS_32 (ANDSSS_32 (compare $ka, $kb), (SLESISSS_32 $kb, 0x7F800000)), (SGESISSS_32 $ka, 0x80800000)))>;
+  // One of them is a constant, given by its key.
+  def _RI : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, simm9:$kb), isle#"_imm",
+      (seq (FKEY $a):$ka, (ANDSSS_32 (compareI $ka, $kb), (SGESISSS_32 $ka, 0x80800000)))>;
+  def _RC : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, simm32:$kb), isle#"_const",
+      (seq (FKEY $a):$ka, (ANDSSS_32 (compare $ka, (CONST_S $kb)), (SGESISSS_32 $ka, 0x80800000)))>;
+  def _CR : OutPatFrag<(outs GPR32:$flag), (ins simm32:$ka, GPR32:$b), "const_"#isle,
+      (seq (FKEY $b):$kb, (ANDSSS_32 (compare (CONST_S $ka), $kb), (SLESISSS_32 $kb, 0x7F800000)))>;
+}
+defm FLT : FloatOrder<"float_less", SLTSISSS_32, SLTSISSI>;
+defm FLE : FloatOrder<"float_not_above", SLESISSS_32, SLESISSI>;
+
+// 1 if `a` is a NaN; if one of them is.
+def FNAN : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a), "float_is_nan",
+    (SGTUISSS_32 (SLLSSI $a, 1), 0xFF000000)>;
+def FUO : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b), "float_unordered", (ORSSS_32 (FNAN $a), (FNAN $b))>;
+
+// 1 if both are equal numbers: the same bits and no NaN, or two zeros.
+def FEQ : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b), "float_equal",
+    (ORSSS_32 (ANDSSS_32 (SEQSISSS_32 $a, $b), (SLEUISSS_32 (SLLSSI $a, 1), 0xFF000000)),
+              (SEQSISSI (SLLSSI (ORSSS_32 $a, $b), 1), 0))>;
+def FEQ0 : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a), "float_equal_zero", (SEQSISSI (SLLSSI $a, 1), 0)>;
+
+// `result` is 1 if the condition holds and 0 if its opposite does.
+multiclass FloatComparePat<CondCode cc, CondCode opposite, dag operands, dag result, int complexity = 0,
+                           list<Predicate> predicates = []> {
+  let AddedComplexity = complexity, Predicates = predicates in {
+    def : Pat<!con(operands, (fsetcc cc)), result>;
+    def : Pat<!con(operands, (fsetcc opposite)), (XORSSI result, 1)>;
+    def : SelectPat<cond, !con(operands, (fsetcc cc)), (NONZERO result)>;
+    def : SelectPat<cond, !con(operands, (fsetcc opposite)), (ISZERO result)>;
+  }
+}
+
+multiclass FloatOrderPat<CondCode cc, CondCode opposite, string frag> {
+  defm : FloatComparePat<cc, opposite, (fsetcc f32:$a, f32:$b), (!cast<OutPatFrag>(frag#"_RR") $a, $b)>;
+  defm : FloatComparePat<cc, opposite, (fsetcc f32:$a, fpkey9:$b), (!cast<OutPatFrag>(frag#"_RI") $a, $b)>;
+  defm : FloatComparePat<cc, opposite, (fsetcc f32:$a, fpkey:$b), (!cast<OutPatFrag>(frag#"_RC") $a, $b), -1>;
+  defm : FloatComparePat<cc, opposite, (fsetcc fpkey:$a, f32:$b), (!cast<OutPatFrag>(frag#"_CR") $a, $b), -2>;
+}
+// The same with the operands exchanged.
+multiclass FloatSwappedPat<CondCode cc, CondCode opposite, string frag> {
+  defm : FloatComparePat<cc, opposite, (fsetcc f32:$a, f32:$b), (!cast<OutPatFrag>(frag#"_RR") $b, $a)>;
+  defm : FloatComparePat<cc, opposite, (fsetcc fpkey9:$a, f32:$b), (!cast<OutPatFrag>(frag#"_RI") $b, $a)>;
+  defm : FloatComparePat<cc, opposite, (fsetcc fpkey:$a, f32:$b), (!cast<OutPatFrag>(frag#"_RC") $b, $a), -1>;
+  defm : FloatComparePat<cc, opposite, (fsetcc f32:$a, fpkey:$b), (!cast<OutPatFrag>(frag#"_CR") $b, $a), -2>;
+}
+defm : FloatOrderPat<SETOLT, SETUOGE, "FLT">;
+defm : FloatOrderPat<SETOLE, SETUOGT, "FLE">;
+defm : FloatSwappedPat<SETOGT, SETUOLE, "FLT">;
+defm : FloatSwappedPat<SETOGE, SETUOLT, "FLE">;
+
+defm : FloatComparePat<SETUO, SETO, (fsetcc f32:$a, f32:$b), (FUO $a, $b)>;
+defm : FloatComparePat<SETUO, SETO, (fsetcc f32:$a, f32:$b), (FNAN $a), 1, [SameOperands]>;
+defm : FloatComparePat<SETUO, SETO, (fsetcc f32:$a, fpimm:$b), (FNAN $a)>;
+defm : FloatComparePat<SETUO, SETO, (fsetcc fpimm:$a, f32:$b), (FNAN $b), -1>;
+
+defm : FloatComparePat<SETOEQ, SETUNE, (fsetcc f32:$a, f32:$b), (FEQ $a, $b)>;
+defm : FloatComparePat<SETOEQ, SETUNE, (fsetcc f32:$a, fpimm0:$b), (FEQ0 $a), 1>;
+defm : FloatComparePat<SETOEQ, SETUNE, (fsetcc fpimm0:$a, f32:$b), (FEQ0 $b)>;
+defm : FloatComparePat<SETOEQ, SETUNE, (fsetcc f32:$a, fpbits:$b), (SEQSISSS_32 $a, (CONST $b)), -1>;
+defm : FloatComparePat<SETOEQ, SETUNE, (fsetcc fpbits:$a, f32:$b), (SEQSISSS_32 $b, (CONST $a)), -2>;
+
+defm : FloatComparePat<SETUEQ, SETONE, (fsetcc f32:$a, f32:$b), (ORSSS_32 (FUO $a, $b), (FEQ $a, $b))>;
+defm : FloatComparePat<SETUEQ, SETONE, (fsetcc f32:$a, fpimm0:$b), (ORSSS_32 (FNAN $a), (FEQ0 $a)), 1>;
+defm : FloatComparePat<SETUEQ, SETONE, (fsetcc fpimm0:$a, f32:$b), (ORSSS_32 (FNAN $b), (FEQ0 $b))>;
+defm : FloatComparePat<SETUEQ, SETONE, (fsetcc f32:$a, fpbits:$b),
+                       (ORSSS_32 (FNAN $a), (SEQSISSS_32 $a, (CONST $b))), -1>;
+defm : FloatComparePat<SETUEQ, SETONE, (fsetcc fpbits:$a, f32:$b),
+                       (ORSSS_32 (FNAN $b), (SEQSISSS_32 $b, (CONST $a))), -2>;
+
+// A constant that is no number decides alone.
+multiclass FloatNaNPat<dag operands, CondCode fails, CondCode holds> {
+  def : Pat<!con(operands, (fsetcc fails)), (CONST 0)>;
+  def : Pat<!con(operands, (fsetcc holds)), (CONST 1)>;
+  def : SelectPat<cond, !con(operands, (fsetcc fails)), (NONZERO (CONST 0))>;
+  def : SelectPat<cond, !con(operands, (fsetcc holds)), (NONZERO (CONST 1))>;
+}
+multiclass FloatNaNOperandPat<CondCode fails, CondCode holds> {
+  let AddedComplexity = 3 in
+  defm : FloatNaNPat<(fsetcc f32:$a, fpnan:$b), fails, holds>;
+  let AddedComplexity = 2 in
+  defm : FloatNaNPat<(fsetcc fpnan:$a, f32:$b), fails, holds>;
+}
+defm : FloatNaNOperandPat<SETOEQ, SETUNE>;
+defm : FloatNaNOperandPat<SETONE, SETUEQ>;
+defm : FloatNaNOperandPat<SETO, SETUO>;
+defm : FloatNaNOperandPat<SETOLT, SETUOGE>;
+defm : FloatNaNOperandPat<SETOLE, SETUOGT>;
+defm : FloatNaNOperandPat<SETOGT, SETUOLE>;
+defm : FloatNaNOperandPat<SETOGE, SETUOLT>;
 
 //===----------------------------------------------------------------------===//
 // Control flow
@@ -531,14 +683,86 @@ def : Pat<(fence), (FENCE)>;
 def : Pat<(sequence_point), (SEQUENCE_POINT)>;
 
 //===----------------------------------------------------------------------===//
-// Memory
+// Memory. A misaligned access traps, imprecisely, so one that is not known to be aligned goes byte by byte.
 //===----------------------------------------------------------------------===//
 
-def : Pat<(i32 (load aligned4:$addr)), (L32W_Mainmem $addr)>;
-def : Pat<(i32 (loadi8 aligned1:$addr)), (L32BS_Mainmem $addr)>;
-def : Pat<(i32 (loadu8 aligned1:$addr)), (L32BU_Mainmem $addr)>;
-def : Pat<(i32 (loadi16 aligned2:$addr)), (L32SS_Mainmem $addr)>;
-def : Pat<(i32 (loadu16 aligned2:$addr)), (L32SU_Mainmem $addr)>;
-def : Pat<(store i32:$value, aligned4:$addr), (S32W_Mainmem $value, $addr)>;
-def : Pat<(store8 i32:$value, aligned1:$addr), (S32B_Mainmem $value, $addr)>;
-def : Pat<(store16 i32:$value, aligned2:$addr), (S32S_Mainmem $value, $addr)>;
+multiclass LoadPat<SDNode op, AddrPattern addr, list<ValueType> types, string name> {
+  foreach ty = types in {
+    def : Pat<(ty (op addr:$addr)), (!cast<Instruction>(name#"_Mainmem") $addr)>;
+    let Predicates = [InScratchpad], AddedComplexity = 1 in
+    def : Pat<(ty (op addr:$addr)), (!cast<Instruction>(name#"_Scratchpad") $addr)>;
+  }
+}
+multiclass StorePat<SDNode op, AddrPattern addr, list<ValueType> types, string name> {
+  foreach ty = types in {
+    def : Pat<(op ty:$value, addr:$addr), (!cast<Instruction>(name#"_Mainmem") $value, $addr)>;
+    let Predicates = [InScratchpad], AddedComplexity = 1 in
+    def : Pat<(op ty:$value, addr:$addr), (!cast<Instruction>(name#"_Scratchpad") $value, $addr)>;
+  }
+}
+
+defm : LoadPat<load, aligned4, [i32, f32], "L32W">;
+defm : LoadPat<load, aligned2, [i16], "L32SU">;
+defm : LoadPat<load, aligned1, [i8], "L32BU">;
+defm : LoadPat<loadu8, aligned1, [i16, i32], "L32BU">;
+defm : LoadPat<loadi8, aligned1, [i16, i32], "L32BS">;
+defm : LoadPat<loadu16, aligned2, [i32], "L32SU">;
+defm : LoadPat<loadi16, aligned2, [i32], "L32SS">;
+
+multiclass SignedLoadPat<AddrPattern addr, ValueType ty, Instruction main, Instruction scratchpad> {
+  let Predicates = [WantsSign], AddedComplexity = 2 in
+  def : Pat<(ty (load addr:$addr)), (main $addr)>;
+  let Predicates = [WantsSign, InScratchpad], AddedComplexity = 3 in
+  def : Pat<(ty (load addr:$addr)), (scratchpad $addr)>;
+}
+defm : SignedLoadPat<aligned2, i16, L32SS_Mainmem, L32SS_Scratchpad>;
+defm : SignedLoadPat<aligned1, i8, L32BS_Mainmem, L32BS_Scratchpad>;
+
+defm : StorePat<store, aligned4, [i32, f32], "S32W">;
+defm : StorePat<store, aligned2, [i16], "S32S">;
+defm : StorePat<store, aligned1, [i8], "S32B">;
+defm : StorePat<truncstore8, aligned1, [i16, i32], "S32B">;
+defm : StorePat<truncstore16, aligned2, [i32], "S32S">;
+
+// The unsigned number in 2 or 4 bytes at an address, the lowest or the highest byte first. An instruction for main memory becomes its
+// counterpart (getScratchpadOp) while an access to the scratchpad is lowered.
+class LoadBytes<string isle, dag result> : OutPatFrag<(outs GPR32:$dst), (ins MEMri:$addr), isle, result>;
+def LOAD_LE16 : LoadBytes<"load_le16",
+    (ORSSS_32 (L32BU_Mainmem $addr), (SLLSSI (L32BU_Mainmem (addr_plus $addr, 1)), 8))>;
+def LOAD_BE16 : LoadBytes<"load_be16",
+    (ORSSS_32 (L32BU_Mainmem (addr_plus $addr, 1)), (SLLSSI (L32BU_Mainmem $addr), 8))>;
+def LOAD_LE32 : LoadBytes<"load_le32",
+    (ORSSS_32 (LOAD_LE16 $addr), (SLLSSI (LOAD_LE16 (addr_plus $addr, 2)), 16))>;
+def LOAD_BE32 : LoadBytes<"load_be32",
+    (ORSSS_32 (LOAD_BE16 (addr_plus $addr, 2)), (SLLSSI (LOAD_BE16 $addr), 16))>;
+
+class StoreBytes<string isle, dag result> : OutPatFrag<(outs), (ins GPR32:$value, MEMri:$addr), isle, result>;
+def STORE_LE16 : StoreBytes<"store_le16",
+    (seq (S32B_Mainmem $value, $addr), (S32B_Mainmem (SRLSSI $value, 8), (addr_plus $addr, 1)))>;
+def STORE_BE16 : StoreBytes<"store_be16",
+    (seq (S32B_Mainmem $value, (addr_plus $addr, 1)), (S32B_Mainmem (SRLSSI $value, 8), $addr))>;
+def STORE_LE32 : StoreBytes<"store_le32",
+    (seq (STORE_LE16 $value, $addr), (STORE_LE16 (SRLSSI $value, 16), (addr_plus $addr, 2)))>;
+def STORE_BE32 : StoreBytes<"store_be32",
+    (seq (STORE_BE16 $value, (addr_plus $addr, 2)), (STORE_BE16 (SRLSSI $value, 16), $addr))>;
+
+multiclass BytewisePat<AddrPattern addr, string order> {
+  defvar load16 = !cast<OutPatFrag>("LOAD_"#order#"16");
+  defvar load32 = !cast<OutPatFrag>("LOAD_"#order#"32");
+  defvar store16 = !cast<OutPatFrag>("STORE_"#order#"16");
+  defvar store32 = !cast<OutPatFrag>("STORE_"#order#"32");
+  foreach ty = [i32, f32] in {
+    def : Pat<(ty (load addr:$addr)), (load32 $addr)>;
+    def : Pat<(store ty:$value, addr:$addr), (store32 $value, $addr)>;
+  }
+  def : Pat<(i16 (load addr:$addr)), (load16 $addr)>;
+  let Predicates = [WantsSign], AddedComplexity = 1 in
+  def : Pat<(i16 (load addr:$addr)), (SEXT16_32SS (load16 $addr))>;
+  def : Pat<(i32 (loadu16 addr:$addr)), (load16 $addr)>;
+  def : Pat<(i32 (loadi16 addr:$addr)), (SEXT16_32SS (load16 $addr))>;
+  def : Pat<(store i16:$value, addr:$addr), (store16 $value, $addr)>;
+  def : Pat<(truncstore16 i32:$value, addr:$addr), (store16 $value, $addr)>;
+}
+
+defm : BytewisePat<bigendian, "BE">;
+defm : BytewisePat<anyaddr, "LE">;

@@ -128,6 +128,8 @@ class Instruction {
   dag InOperandList = (ins);
   string AsmString = "";
   list<dag> Pattern = [];
+  // Why no pattern selects the instruction, if none does.
+  string NoPattern = "";
   list<Register> Uses = [];
   list<Register> Defs = [];
   // "$a = $b": output a must be the same register as input b; b has no field of its own.

@@ -50,6 +50,10 @@ def SDTPairOp     : SDTypeProfile<1, 2, [SDTCisInt<0>, SDTCisSameAs<1, 2>, SDTCi
 def SDTIntExtendOp : SDTypeProfile<1, 1, [SDTCisInt<0>, SDTCisInt<1>]>;
 // Operands are the two numbers and the condition.
 def SDTSetCC      : SDTypeProfile<1, 3, [SDTCisVT<0, i8>, SDTCisSameAs<1, 2>, SDTCisInt<1>]>;
+// The same of floats.
+def SDTFSetCC     : SDTypeProfile<1, 3, [SDTCisVT<0, i8>, SDTCisSameAs<1, 2>]>;
+// Between integers and floats.
+def SDTConvert    : SDTypeProfile<1, 1, []>;
 // Any type, the same everywhere: the pattern says which.
 def SDTBinOp      : SDTypeProfile<1, 2, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>]>;
 def SDTTernaryOp  : SDTypeProfile<1, 3, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>, SDTCisSameAs<0, 3>]>;
@@ -135,7 +139,7 @@ class ComplexPattern<TypeSet types, DAGOperand encodes, string selectFunc> {
 }
 
 // An address. `predicate` is a pure partial ISLE constructor of flags, pointer, offset and alignment and tells whether an
-// access is of this kind; `selectFunc`, of pointer and offset, makes what `encodes` encodes.
+// access is of this kind (empty: any is); `selectFunc`, of pointer and offset, makes what `encodes` encodes.
 class AddrPattern<DAGOperand encodes, int numOperands, string predicate, string selectFunc, int align> {
   DAGOperand Encodes = encodes;
   int NumOperands = numOperands;
@@ -199,6 +203,11 @@ class Predicate<string isle> {
 }
 // The same, of the CLIF instruction at hand.
 class InstPredicate<string isle> : Predicate<isle>;
+
+// The same, of two operands of the pattern, given by their names.
+class OperandPredicate<string isle, list<string> operands> : Predicate<isle> {
+  list<string> Operands = operands;
+}
 
 // A pattern and the instructions that compute the same. Among patterns that match the more complex one
 // wins; AddedComplexity decides where the complexity is the same.

@@ -185,10 +185,15 @@ impl<'a> Lower<'a> {
         self.fault.get_or_insert(fault);
     }
 
+    /// Whether the CLIF instruction at hand accesses the scratchpad.
+    pub fn accesses_scratchpad(&self) -> bool {
+        self.space == Space::Scratchpad
+    }
+
     /// Adds an instruction behind those already emitted for the CLIF instruction at hand. An access to main memory becomes one
     /// to the space that the CLIF instruction names.
     pub fn emit(&mut self, mut inst: MInst) {
-        if self.space == Space::Scratchpad
+        if self.accesses_scratchpad()
             && let MInst::Load { op, .. } | MInst::Store { op, .. } = &mut inst
             && let Some(other) = relation::to_scratchpad(*op)
         {

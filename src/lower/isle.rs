@@ -341,6 +341,33 @@ impl generated::Context for Lower<'_> {
         (self.float_constant(value)? >> 31 != 0).then_some(value)
     }
 
+    fn float_nan(&mut self, value: Value) -> Option<Value> {
+        f32::from_bits(self.float_constant(value)?).is_nan().then_some(value)
+    }
+
+    fn float_number(&mut self, value: Value) -> Option<Value> {
+        self.float_number_bits(value).map(|_| value)
+    }
+
+    fn float_number_bits(&mut self, value: Value) -> Option<u32> {
+        let bits = self.float_constant(value)?;
+        (!f32::from_bits(bits).is_nan()).then_some(bits)
+    }
+
+    fn float_key(&mut self, value: Value) -> Option<i32> {
+        let bits = self.float_number_bits(value)?.cast_signed();
+        Some(if bits < 0 { -(bits & i32::MAX) } else { bits })
+    }
+
+    fn float_key_simm9(&mut self, value: Value) -> Option<Simm9> {
+        simm9(self.float_key(value)?.into())
+    }
+
+    fn same_value(&mut self, a: Value, b: Value) -> Option<Unit> {
+        let resolve = |value| self.func.dfg.resolve_aliases(value);
+        (resolve(a) == resolve(b)).then_some(())
+    }
+
     fn nonzero_constant(&mut self, value: Value) -> Option<Value> {
         (self.scalar_constant(value)? != 0).then_some(value)
     }
@@ -627,6 +654,10 @@ impl generated::Context for Lower<'_> {
         self.has_hardware_float().then_some(())
     }
 
+    fn has_fpu(&mut self) -> Option<Unit> {
+        self.isa.settings().has_fpu.then_some(())
+    }
+
     fn shifts_are_modulo(&mut self) -> Option<Unit> {
         (!self.isa.has_erratum(Erratum::ShiftAmountNotModulo)).then_some(())
     }
@@ -677,6 +708,14 @@ impl generated::Context for Lower<'_> {
 
     fn is_aligned(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
         self.is_plain_access(flags, pointer, offset.into(), bytes).then_some(())
+    }
+
+    fn is_big_endian(&mut self, flags: MemFlags, _: Value, _: Offset32, _: u8) -> Option<Unit> {
+        self.big_endian(flags)
+    }
+
+    fn in_scratchpad(&mut self) -> Option<Unit> {
+        self.accesses_scratchpad().then_some(())
     }
 
     fn access_address(&mut self, pointer: Value, offset: Offset32) -> AMode {

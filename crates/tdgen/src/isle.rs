@@ -24,6 +24,19 @@ use tablegen::{Diagnostic, Parsed, Record, Severity, Span};
 use constructors::Constructors;
 use rule::Source;
 
+/// A rule made from a pattern or from a fragment of results.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// `td/FILE:LINE` of its record and of each `defm` that made it.
+    pub place: String,
+    /// The rule as ISLE.
+    pub text: String,
+    /// The CLIF instruction it lowers; none for a rule of another term.
+    pub opcode: Option<String>,
+    /// The machine instructions it names, in order of their names.
+    pub instructions: Vec<String>,
+}
+
 /// The ISLE text for a target.
 ///
 /// # Errors
@@ -31,32 +44,84 @@ use rule::Source;
 /// All faults of the patterns found: unknown operators and leaves, types that do not fit or are ambiguous, operands
 /// that are missing, used twice or of the wrong kind, results with the wrong number of operands. Each points into td.
 pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
-    let mut faults = Vec::new();
-    let constructors = Constructors::collect(&parsed.records, &mut faults);
+    let (constructors, fragments, rules) = all_rules(parsed)?;
     let mut out = String::from(
         ";; Made from td/ by tdgen. Constructors of machine instructions, and a lowering rule\n\
          ;; for every selection pattern.\n\n",
     );
     constructors.write(&mut out);
+    let write = |out: &mut String, rules: &[Rule]| {
+        for rule in rules {
+            out.push_str(&format!(";; {}\n{}\n", rule.place, rule.text));
+        }
+    };
+    write(&mut out, &fragments);
+    out.push_str("\n;;;; Rules made from patterns ;;;;\n\n");
+    write(&mut out, &rules);
+    Ok(out)
+}
+
+/// The rules that [`emit_isle`] writes: those of fragments first, then those of patterns.
+///
+/// # Errors
+///
+/// The same.
+pub fn selection_rules(parsed: &Parsed) -> Result<Vec<Rule>, Vec<Diagnostic>> {
+    let (_, mut fragments, rules) = all_rules(parsed)?;
+    fragments.extend(rules);
+    Ok(fragments)
+}
+
+/// Names of the machine instructions that a piece of ISLE has, in order.
+pub fn named_instructions(text: &str, is_instruction: impl Fn(&str) -> bool) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let mut found: Vec<_> = words.filter(|word| is_instruction(word)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+type Rules<'a> = (Constructors<'a>, Vec<Rule>, Vec<Rule>);
+
+/// Constructors, rules of fragments, rules of patterns.
+fn all_rules(parsed: &Parsed) -> Result<Rules<'_>, Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    let constructors = Constructors::collect(&parsed.records, &mut faults);
+    let rule = |record: Record<'_>, text: String| {
+        let is_instruction = |word: &str| {
+            constructors
+                .get(word)
+                .is_some_and(|constructor| constructor.record.is_a("Instruction"))
+        };
+        Rule {
+            place: place(parsed, record),
+            opcode: rule::opcode(&text).map(str::to_owned),
+            instructions: named_instructions(&text, is_instruction)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            text,
+        }
+    };
+    let mut fragments = Vec::new();
     for fragment in constructors.of_class("OutPatFrag") {
         match rule::fragment_rule(&parsed.records, fragment, &constructors) {
-            Ok(text) => out.push_str(&format!(";; {}\n{text}\n", place(parsed, fragment.record))),
+            Ok(text) => fragments.push(rule(fragment.record, text)),
             Err(fault) => faults.push(*fault),
         }
     }
-    out.push_str("\n;;;; Rules made from patterns ;;;;\n\n");
+    let mut rules = Vec::new();
     for source in rule::sources(&parsed.records, &constructors, &mut faults) {
         match rule::rules(&source, &constructors) {
-            Ok(rules) => {
-                let place = place(parsed, source.record);
-                for text in rules {
-                    out.push_str(&format!(";; {place}\n{text}\n"));
-                }
-            }
+            Ok(texts) => rules.extend(texts.into_iter().map(|text| rule(source.record, text))),
             Err(fault) => faults.push(in_pattern(*fault, &source)),
         }
     }
-    if faults.is_empty() { Ok(out) } else { Err(faults) }
+    if faults.is_empty() {
+        Ok((constructors, fragments, rules))
+    } else {
+        Err(faults)
+    }
 }
 
 /// `td/FILE:LINE` of a record, and of each `defm` that made it.

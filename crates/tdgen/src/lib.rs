@@ -43,7 +43,7 @@ mod tree;
 
 pub use emit::{emit_mc, emit_settings};
 pub use instr_map::instr_map;
-pub use isle::emit_isle;
+pub use isle::{Rule, emit_isle, named_instructions, selection_rules};
 pub use legalize::emit_legalize;
 pub use load::load;
 pub use searchable_tables::searchable_tables;

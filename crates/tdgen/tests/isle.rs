@@ -56,7 +56,19 @@ fn compile_isle(text: &str) -> Result<String, Vec<String>> {
         defs.append(&mut parser::parse(lexer).map_err(|e| vec![format!("{e:?}")])?);
     }
     let options = codegen::CodegenOptions::default();
-    compile::compile(files, &defs, &options).map_err(|e| e.errors.iter().map(|e| format!("{e:?}")).collect())
+    compile::compile(files, &defs, &options).map_err(|e| e.errors.iter().map(|e| explained(e, &sources)).collect())
+}
+
+/// The error, and of rules that overlap their first lines.
+fn explained(error: &cranelift_isle::error::Error, sources: &[(String, String)]) -> String {
+    let mut message = format!("{error:?}");
+    if let cranelift_isle::error::Error::OverlapError { rules, .. } = error {
+        for span in rules {
+            let rest = &sources[span.from.file].1[span.from.offset..];
+            message += &format!("\n  {}", rest.lines().next().unwrap_or_default());
+        }
+    }
+    message
 }
 
 #[test]

@@ -141,7 +141,9 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             let used = uses.get(name).copied().unwrap_or_default();
             let bind = match &node.kind {
                 NodeKind::Address { .. } => used.any > 0,
-                NodeKind::Register { .. } | NodeKind::Known { .. } | NodeKind::Selected { .. } => used.operand > 1,
+                // What is no register, an address or a condition, stands in front of the instructions.
+                NodeKind::Selected { pattern, .. } => used.operand > usize::from(encoded(*pattern, span)?.is_register),
+                NodeKind::Register { .. } | NodeKind::Known { .. } => used.operand > 1,
                 _ => false,
             };
             if bind {

@@ -5,7 +5,7 @@ use tablegen::{Dag, Diagnostic, Record, RecordKeeper, Span, ValueKind};
 use super::constructors::{Constructor, Constructors, access};
 use super::fault;
 use super::operand::OperandKind;
-use super::pattern::{NodeId, NodeKind, Tree, has_property};
+use super::pattern::{Node, NodeId, NodeKind, Tree, has_property};
 use super::result::{ResultWriter, Wanted};
 use super::types::Check;
 
@@ -133,6 +133,13 @@ fn field_span(record: Record<'_>, field: &str) -> Span {
     record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
+/// The CLIF instruction at the root of a rule of `lower`.
+pub(super) fn opcode(rule: &str) -> Option<&str> {
+    let (_, root) = rule.split_once("(lower ")?;
+    let root = root.strip_prefix("inst @ ").unwrap_or(root).strip_prefix('(')?;
+    root.split([' ', ')']).next()
+}
+
 /// The ISLE rules of a pattern, one for every choice of alternatives and every commuted variant.
 pub(super) fn rules(source: &Source<'_>, constructors: &Constructors<'_>) -> Result<Vec<String>, Box<Diagnostic>> {
     let leaf_allowed = matches!(source.root, Root::Select(_));
@@ -169,8 +176,24 @@ fn rule(
         let name = predicate.string("IsleName").map_err(access)?;
         let of_inst = predicate.is_a("InstPredicate");
         looks_at_inst |= of_inst;
-        let argument = if of_inst { " inst" } else { "" };
-        matcher.conditions.push(format!("(if-let _ ({name}{argument}))"));
+        let mut arguments = String::from(if of_inst { " inst" } else { "" });
+        if predicate.is_a("OperandPredicate") {
+            for operand in predicate.list("Operands").map_err(access)? {
+                let operand = operand.as_str().unwrap_or_default();
+                if !tree.named(operand).is_some_and(Node::is_value) {
+                    return Err(fault(
+                        source.span,
+                        format!(
+                            "`{}` is about `${operand}`, which is no value of the pattern",
+                            predicate.name()
+                        ),
+                    ));
+                }
+                arguments.push(' ');
+                arguments.push_str(operand);
+            }
+        }
+        matcher.conditions.push(format!("(if-let _ ({name}{arguments}))"));
     }
     let pattern = matcher.node(tree.root)?;
     matcher.everything_checked(source.span)?;
@@ -209,12 +232,13 @@ pub(super) fn fragment_rule<'a>(
 ) -> Result<String, Box<Diagnostic>> {
     let record = fragment.record;
     let span = field_span(record, "ResultInstr");
-    let Some(output) = fragment.output else {
-        return Err(fault(span, format!("`{}` has no result", record.name())));
+    let wanted = match fragment.output {
+        Some(kind) => Wanted::Operand(kind),
+        None => Wanted::Results(Vec::new()),
     };
     let mut writer = ResultWriter::fragment(records, fragment, constructors)?;
     let dag = record.dag("ResultInstr").map_err(access)?;
-    let result = writer.whole(dag, &Wanted::Operand(output), span)?;
+    let result = writer.whole(dag, &wanted, span)?;
     let names: String = fragment.inputs.iter().map(|input| format!(" {}", input.name)).collect();
     Ok(format!("(rule ({}{names})\n      {result})", fragment.term))
 }
@@ -437,8 +461,10 @@ impl Matcher<'_, '_> {
         };
         let predicate = pattern.string("Predicate").map_err(access)?;
         let align = pattern.int("Alignment").map_err(access)?;
-        self.conditions
-            .push(format!("(if-let _ ({predicate} flags p offset {align}))"));
+        if !predicate.is_empty() {
+            self.conditions
+                .push(format!("(if-let _ ({predicate} flags p offset {align}))"));
+        }
         Ok(())
     }
 
