@@ -162,7 +162,7 @@ impl NpuModule {
             )));
         }
         self.link()?;
-        let name = self.code_at(address).map(|object| object.name.clone());
+        let name = self.linker.code_at(address).map(|(_, object)| object.name.clone());
         let name = name.unwrap_or_else(|| format!("{address:#010x}"));
         self.run(&name, address, signature, args)
     }
@@ -236,16 +236,16 @@ impl NpuModule {
             return RunError::Misaligned(at.unwrap_or_default());
         }
         let code = u8::try_from(thread.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
-        let object = self.code_at(thread.pc());
+        let object = self.linker.code_at(thread.pc());
         // The code that stops the thread is shared by all places of a function with that trap code: the branch tells which.
-        let record = object.and_then(|object| {
+        let record = object.and_then(|(index, object)| {
             let offset = thread.last_branch()?.checked_sub(object.address)?;
-            object.code.as_ref()?.traps.iter().find(|trap| trap.offset == offset)
+            self.code.get(&index)?.traps.iter().find(|trap| trap.offset == offset)
         });
         RunError::Trap(TrapReport {
             code: code.map(TrapCode::from_raw),
             thread: number,
-            function: object.map(|object| object.name.clone()),
+            function: object.map(|(_, object)| object.name.clone()),
             inst: record.and_then(|record| record.inst),
             srcloc: record.map(|record| record.srcloc).filter(|loc| !loc.is_default()),
         })

@@ -4,6 +4,7 @@ use cranelift_codegen::CodegenError;
 use cranelift_codegen::ir::{self, SourceLoc, TrapCode};
 use cranelift_module::ModuleError;
 use cranelift_naplespu::CompileError;
+use npu_link::MAX_ALIGN;
 use npu_mc::Reg;
 use std::fmt;
 
@@ -97,7 +98,7 @@ pub enum LinkError {
         /// The kind, as Cranelift names it.
         kind: String,
     },
-    /// A call that reaches neither its function nor a detour.
+    /// A call that reaches neither its function nor a veneer.
     OutOfReach {
         /// The function that calls.
         name: String,
@@ -148,8 +149,16 @@ impl fmt::Display for LinkError {
     }
 }
 
-/// Largest alignment of a function or data object.
-pub(super) const MAX_ALIGN: u64 = 1 << 28;
+impl From<npu_link::LinkError> for LinkError {
+    fn from(error: npu_link::LinkError) -> Self {
+        match error {
+            npu_link::LinkError::Alignment { name, align } => Self::Alignment { name, align },
+            npu_link::LinkError::OutOfBounds { name, offset } => Self::OutOfBounds { name, offset },
+            npu_link::LinkError::OutOfReach { name, reason } => Self::OutOfReach { name, reason },
+            npu_link::LinkError::MemoryFull(what) => Self::MemoryFull(what),
+        }
+    }
+}
 
 impl From<LinkError> for ModuleError {
     fn from(error: LinkError) -> Self {

@@ -13,7 +13,7 @@
 //!
 //! # Structure
 //!
-//! `layout` gives out addresses, `link` has the objects and the references between them, `call` runs the simulator, `threads` runs
+//! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
 //! it on several hardware threads at once, `timed` with cycles, `module` is the trait, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
 
 #![deny(missing_docs)]
@@ -40,8 +40,9 @@ use cranelift_codegen::settings::Flags;
 use cranelift_module::{DataId, FuncId, FuncOrDataId, ModuleDeclarations};
 use cranelift_naplespu::CompiledCode;
 use cranelift_naplespu::Isa;
-use layout::{Layout, Purpose};
-use link::{Object, Target};
+use layout::layout;
+use link::Target;
+use npu_link::Linker;
 use npu_sim::{Machine, Schedule};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -79,13 +80,11 @@ pub struct NpuModule {
     runtime: HashMap<String, Definition>,
     symbols: HashMap<String, u32>,
     lookup: Option<SymbolLookup>,
-    layout: Layout,
-    objects: Vec<Object>,
-    /// Those that are code, by rising address.
-    code_objects: Vec<usize>,
-    /// References without a symbol so far: object and place in its list.
-    pending: Vec<(usize, usize)>,
-    /// Whether some of them may have got one.
+    /// The objects, with the references between them.
+    linker: Linker<Target>,
+    /// The code of objects that were compiled, by their numbers.
+    code: HashMap<usize, CompiledCode>,
+    /// Whether a symbol that a reference waits for may have appeared.
     dirty: bool,
     /// Objects from which nothing is reached that is missing.
     ready: HashSet<usize>,
@@ -101,7 +100,7 @@ impl fmt::Debug for NpuModule {
         f.debug_struct("NpuModule")
             .field("isa", &self.isa)
             .field("declarations", &self.declarations)
-            .field("objects", &self.objects.len())
+            .field("objects", &self.linker.len())
             .finish_non_exhaustive()
     }
 }
@@ -133,7 +132,7 @@ impl NpuModule {
     ///
     /// See [`NpuModule::new`].
     pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Result<Self, LinkError> {
-        let layout = Layout::new(isa.settings().scratchpad_bytes);
+        let layout = layout(isa.settings().scratchpad_bytes);
         let mut module = Self {
             stand_in: stand_in(isa.flags())?,
             isa,
@@ -144,10 +143,8 @@ impl NpuModule {
             runtime: HashMap::new(),
             symbols: HashMap::new(),
             lookup: None,
-            layout,
-            objects: Vec::new(),
-            code_objects: Vec::new(),
-            pending: Vec::new(),
+            linker: Linker::new(layout),
+            code: HashMap::new(),
             dirty: false,
             ready: HashSet::new(),
             machine: Machine::new(config),
@@ -194,16 +191,17 @@ impl NpuModule {
         }
     }
 
-    fn object(&self, definition: Option<&Definition>) -> Option<&Object> {
+    /// The number of the object that is defined.
+    fn object(definition: Option<&Definition>) -> Option<usize> {
         match definition? {
-            Definition::Object(index) => self.objects.get(*index),
+            Definition::Object(index) => Some(*index),
             _ => None,
         }
     }
 
     /// Code of a function that the module has compiled, as it was before linking.
     pub fn code(&self, func: FuncId) -> Option<&CompiledCode> {
-        self.object(self.functions.get(func))?.code.as_ref()
+        self.code.get(&Self::object(self.functions.get(func))?)
     }
 
     /// Address of a function in the memory of the device, if it is known yet.
@@ -218,7 +216,7 @@ impl NpuModule {
 
     /// Size of a data object that the module defines, in bytes.
     pub fn data_size(&self, data: DataId) -> Option<u32> {
-        self.object(self.data.get(data)).map(|object| object.size)
+        Some(self.linker.object(Self::object(self.data.get(data))?)?.size)
     }
 
     /// Address of a function, data object or symbol of the host by name.
@@ -232,7 +230,7 @@ impl NpuModule {
     ///
     /// [`LinkError`] if `align` is not a power of two or the memory is used up.
     pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
-        self.layout.take(Purpose::Data, "allocate", size.into(), align.into())
+        Ok(self.linker.allocate("allocate", size.into(), align.into())?)
     }
 
     /// Copies memory of the device, which is zero where nothing was written.

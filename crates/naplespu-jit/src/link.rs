@@ -1,10 +1,9 @@
-//! Objects in the memory of the device, and the references between them.
+//! What the names in objects stand for, and linking by it.
 //!
-//! An object gets its address when it is defined. Its references wait until somebody links: those whose symbol is there are
+//! An object gets its address when it is defined ([`npu_link::Linker`]). Its references wait until somebody links: those whose symbol is there are
 //! written, the others go on waiting, so that what does not use a missing symbol can be called.
 
 use super::error::{LinkError, Location, RunError};
-use super::layout::{DEFAULT_ALIGN, Purpose};
 use super::{Definition, NpuModule};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -13,9 +12,8 @@ use cranelift_codegen::ir::{ExternalName, LibCall};
 use cranelift_module::{DataId, FuncId, FuncOrDataId, Linkage, ModuleRelocTarget};
 use cranelift_naplespu::CompileError;
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
-use npu_mc::machine::INSTRUCTION_SIZE;
-use npu_mc::reloc::Reloc as RelocKind;
-use npu_mc::{Inst, Opcode, Operand, SReg};
+use npu_link::{Contents, Memory, Purpose, Reference, Waiting};
+use npu_mc::Inst;
 use npu_sim::Machine;
 use std::collections::HashSet;
 
@@ -79,47 +77,6 @@ fn libcall_name(call: LibCall) -> String {
     cranelift_module::default_libcall_names()(call)
 }
 
-/// A reference, to be written at an offset of an object.
-#[derive(Clone, Debug)]
-pub(super) struct Link {
-    pub(super) offset: u32,
-    pub(super) kind: RelocKind,
-    pub(super) target: Target,
-    pub(super) addend: i64,
-}
-
-impl Link {
-    /// Addresses have 32 bits, so an addend counts modulo 2^32.
-    fn addend(&self) -> i32 {
-        (self.addend & i64::from(u32::MAX)) as u32 as i32
-    }
-}
-
-/// What an object is made of.
-pub(super) struct Contents<'a> {
-    pub(super) name: String,
-    pub(super) purpose: Purpose,
-    pub(super) align: Option<u64>,
-    /// All of it; empty for an object of zeros.
-    pub(super) bytes: &'a [u8],
-    pub(super) size: u64,
-    pub(super) links: Vec<Link>,
-}
-
-/// A function or data object in the memory of the device.
-pub(super) struct Object {
-    pub(super) name: String,
-    pub(super) address: u32,
-    purpose: Purpose,
-    pub(super) size: u32,
-    pub(super) code: Option<CompiledCode>,
-    links: Vec<Link>,
-    /// What branches go to: there is room for a detour to each of them behind the object.
-    near: Vec<(Target, i32)>,
-    /// Where there is room for another set of detours in front of the object, as a branch at its start may not reach its end.
-    front: Option<u32>,
-}
-
 /// What a reference leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Resolved {
@@ -129,98 +86,38 @@ pub(super) enum Resolved {
     Absent,
 }
 
-/// Writes bytes of an object into the memory that objects of this kind are in.
-fn write(machine: &mut Machine, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), npu_sim::MemoryFull> {
-    if purpose != Purpose::Scratchpad {
-        return machine.memory_mut().write(address, bytes);
-    }
-    // What has been given an address there lies within it. Every core has its own.
-    let start = address as usize;
-    for core in 0..machine.cores() {
-        if let Some(place) = machine.core_scratchpad_mut(core).get_mut(start..start + bytes.len()) {
-            place.copy_from_slice(bytes);
+impl Memory for Device<'_> {
+    fn write(&mut self, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), String> {
+        if purpose != Purpose::Scratchpad {
+            let written = self.0.memory_mut().write(address, bytes);
+            return written.map_err(|full| full.to_string());
         }
+        // What has been given an address there lies within it. Every core has its own.
+        let start = address as usize;
+        for core in 0..self.0.cores() {
+            if let Some(place) = self.0.core_scratchpad_mut(core).get_mut(start..start + bytes.len()) {
+                place.copy_from_slice(bytes);
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn read_word(&self, purpose: Purpose, address: u32) -> [u8; 4] {
+        if purpose != Purpose::Scratchpad {
+            return self.0.memory().read_u32(address).to_le_bytes();
+        }
+        let word = self.0.scratchpad().get(address as usize..);
+        word.and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
+    }
 }
 
-/// The word of an object that a reference stands in.
-fn read_word(machine: &Machine, purpose: Purpose, address: u32) -> [u8; 4] {
-    if purpose != Purpose::Scratchpad {
-        return machine.memory().read_u32(address).to_le_bytes();
-    }
-    let word = machine.scratchpad().get(address as usize..);
-    word.and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
-}
-
-/// Bytes of a detour.
-const DETOUR_SIZE: u32 = 3 * INSTRUCTION_SIZE;
+/// The memories of the simulated device.
+struct Device<'a>(&'a mut Machine);
 
 impl NpuModule {
     /// Places an object. Its references wait for the next linking.
-    pub(super) fn place(&mut self, contents: Contents<'_>) -> Result<usize, LinkError> {
-        let Contents {
-            name,
-            purpose,
-            align,
-            bytes,
-            size,
-            links,
-        } = contents;
-        let align = align.unwrap_or(DEFAULT_ALIGN);
-        if !align.is_power_of_two() {
-            return Err(LinkError::Alignment { name, align });
-        }
-        if size > u32::MAX.into() {
-            return Err(LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")));
-        }
-        let outside = |link: &&Link| u64::from(link.offset) + 4 > size;
-        if let Some(link) = links.iter().find(outside) {
-            return Err(LinkError::OutOfBounds {
-                name,
-                offset: link.offset,
-            });
-        }
-        let mut near = Vec::new();
-        let mut seen = HashSet::new();
-        for link in links.iter().filter(|link| link.kind == RelocKind::Branch) {
-            if seen.insert((&link.target, link.addend())) {
-                near.push((link.target.clone(), link.addend()));
-            }
-        }
-        let align = match purpose {
-            Purpose::Code => align.max(DEFAULT_ALIGN),
-            Purpose::Data | Purpose::Scratchpad => align,
-        };
-        let behind = size.next_multiple_of(INSTRUCTION_SIZE.into());
-        let room = u64::from(DETOUR_SIZE) * near.len() as u64;
-        let (_, reach) = RelocKind::Branch.range();
-        let in_front = if i64::try_from(behind + room).is_ok_and(|end| end <= reach) {
-            0
-        } else {
-            room.next_multiple_of(align)
-        };
-        let start = self.layout.take(purpose, &name, in_front + behind + room, align)?;
-        // What fits into the layout fits into 32 bits.
-        let address = start + u32::try_from(in_front).unwrap_or(0);
-        let object = Object {
-            address,
-            purpose,
-            size: u32::try_from(size).unwrap_or(u32::MAX),
-            code: None,
-            links,
-            near,
-            front: (in_front > 0).then_some(start),
-            name,
-        };
-        let full = |error: npu_sim::MemoryFull| LinkError::MemoryFull(format!("%{}: {error}", object.name));
-        write(&mut self.machine, purpose, address, bytes).map_err(full)?;
-        let index = self.objects.len();
-        self.pending.extend((0..object.links.len()).map(|link| (index, link)));
-        if purpose == Purpose::Code {
-            self.code_objects.push(index);
-        }
-        self.objects.push(object);
+    pub(super) fn place(&mut self, contents: Contents<'_, Target>) -> Result<usize, LinkError> {
+        let index = self.linker.place(&mut Device(&mut self.machine), contents)?;
         self.changed();
         Ok(index)
     }
@@ -313,7 +210,7 @@ impl NpuModule {
 
     fn resolved_address(&self, resolved: Resolved) -> u32 {
         match resolved {
-            Resolved::Object(index) => self.objects.get(index).map_or(0, |object| object.address),
+            Resolved::Object(index) => self.linker.object(index).map_or(0, |object| object.address),
             Resolved::Address(address) => address,
             Resolved::Absent => 0,
         }
@@ -344,14 +241,14 @@ impl NpuModule {
             Err(error) => return Definition::failed(&error),
         };
         let own = Target::Name(name.to_owned());
-        let link = |reloc: &cranelift_naplespu::code::Reloc| Link {
+        let reference = |reloc: &cranelift_naplespu::code::Reloc| Reference {
             offset: reloc.offset,
             kind: reloc.kind,
             target: Target::of_code(&reloc.target, &own, &ctx.func.params, Names::Text),
             addend: reloc.addend,
         };
-        let links = code.relocs.iter().map(link).collect();
-        match self.place_code(name.to_owned(), code, links) {
+        let references = code.relocs.iter().map(reference).collect();
+        match self.place_code(name.to_owned(), code, references) {
             Ok(index) => Definition::Object(index),
             Err(error) => Definition::Failed {
                 refused: false,
@@ -365,7 +262,7 @@ impl NpuModule {
         &mut self,
         name: String,
         code: CompiledCode,
-        links: Vec<Link>,
+        references: Vec<Reference<Target>>,
     ) -> Result<usize, LinkError> {
         let index = self.place(Contents {
             name,
@@ -373,11 +270,9 @@ impl NpuModule {
             align: None,
             bytes: &code.bytes,
             size: code.bytes.len() as u64,
-            links,
+            references,
         })?;
-        if let Some(object) = self.objects.get_mut(index) {
-            object.code = Some(code);
-        }
+        self.code.insert(index, code);
         Ok(index)
     }
 
@@ -389,33 +284,34 @@ impl NpuModule {
         let mut waiting = Vec::new();
         let mut result = Ok(());
         // A routine of the runtime comes with references of its own.
-        while !self.pending.is_empty() && result.is_ok() {
-            for (object, link) in std::mem::take(&mut self.pending) {
+        while !self.linker.waiting().is_empty() && result.is_ok() {
+            for reference in self.linker.take_waiting() {
                 let written = if result.is_ok() {
-                    self.link_one(object, link)
+                    self.link_one(reference)
                 } else {
                     Ok(false)
                 };
                 match written {
                     Ok(true) => {}
-                    Ok(false) => waiting.push((object, link)),
+                    Ok(false) => waiting.push(reference),
                     Err(error) => {
-                        waiting.push((object, link));
+                        waiting.push(reference);
                         result = Err(error);
                     }
                 }
             }
         }
-        self.pending.append(&mut waiting);
+        self.linker.wait(waiting);
         self.dirty = result.is_err();
         result
     }
 
     /// Writes one reference; gives whether that is final.
-    fn link_one(&mut self, object: usize, link: usize) -> Result<bool, LinkError> {
-        let Some(target) = self.link_target(object, link) else {
+    fn link_one(&mut self, waiting: Waiting) -> Result<bool, LinkError> {
+        let Some(reference) = self.linker.reference(waiting) else {
             return Ok(true);
         };
+        let target = &reference.target;
         let resolved = match self.resolve(target) {
             found @ Some(Resolved::Object(_) | Resolved::Address(_)) => found,
             Some(Resolved::Absent) | None => {
@@ -427,49 +323,22 @@ impl NpuModule {
         match resolved {
             Some(resolved) => {
                 let symbol = self.resolved_address(resolved);
-                self.write_reference(object, link, symbol)?;
+                self.linker.apply(&mut Device(&mut self.machine), waiting, symbol)?;
                 Ok(!matches!(resolved, Resolved::Absent))
             }
             None => Ok(false),
         }
     }
 
-    fn link_target(&self, object: usize, link: usize) -> Option<&Target> {
-        Some(&self.objects.get(object)?.links.get(link)?.target)
-    }
-
-    fn write_reference(&mut self, object: usize, link: usize, symbol: u32) -> Result<(), LinkError> {
-        let Some(object) = self.objects.get(object) else {
-            return Ok(());
-        };
-        let Some(link) = object.links.get(link) else {
-            return Ok(());
-        };
-        let place = object.address + link.offset;
-        let mut word = read_word(&self.machine, object.purpose, place);
-        let mut apply = |symbol: u32, addend: i32| npu_mc::reloc::apply(link.kind, &mut word, symbol, addend, place);
-        let full = |error: npu_sim::MemoryFull| LinkError::MemoryFull(format!("%{}: {error}", object.name));
-        if let Err(error) = apply(symbol, link.addend()) {
-            let out_of_reach = || LinkError::OutOfReach {
-                name: object.name.clone(),
-                reason: error.to_string(),
-            };
-            let (at, goal) = object
-                .detours(link, symbol)
-                .find(|&(at, _)| apply(at, 0).is_ok())
-                .ok_or_else(out_of_reach)?;
-            write(&mut self.machine, object.purpose, at, &detour(goal)).map_err(full)?;
-        }
-        write(&mut self.machine, object.purpose, place, &word).map_err(full)
-    }
-
     /// The references that no symbol was found for: what is missing, and what refers to it.
     pub(super) fn missing(&self) -> Vec<(String, String)> {
         let mut list: Vec<(String, String)> = Vec::new();
-        for &(object, link) in &self.pending {
-            let (Some(target), Some(object)) = (self.link_target(object, link), self.objects.get(object)) else {
+        for &waiting in self.linker.waiting() {
+            let (Some(reference), Some(object)) = (self.linker.reference(waiting), self.linker.object(waiting.0))
+            else {
                 continue;
             };
+            let target = &reference.target;
             if self.resolve(target).is_some() {
                 continue;
             }
@@ -493,18 +362,18 @@ impl NpuModule {
         let mut seen = HashSet::from([first]);
         let mut todo = vec![first];
         while let Some(index) = todo.pop() {
-            let Some(object) = self.objects.get(index) else {
+            let Some(object) = self.linker.object(index) else {
                 continue;
             };
-            for link in &object.links {
-                match self.resolve(&link.target) {
+            for reference in &object.references {
+                match self.resolve(&reference.target) {
                     Some(Resolved::Object(next)) => {
                         if seen.insert(next) {
                             todo.push(next);
                         }
                     }
                     Some(Resolved::Address(_) | Resolved::Absent) => {}
-                    None => return Err(self.why_missing(&link.target, Some(&object.name))),
+                    None => return Err(self.why_missing(&reference.target, Some(&object.name))),
                 }
             }
         }
@@ -532,25 +401,17 @@ impl NpuModule {
         }
     }
 
-    /// The object with the code at an address.
-    pub(super) fn code_at(&self, pc: u32) -> Option<&Object> {
-        // Code is placed at rising addresses.
-        let starts_behind = |&index: &usize| self.objects.get(index).is_some_and(|object| object.address <= pc);
-        let position = self.code_objects.partition_point(starts_behind);
-        let object = self.objects.get(*self.code_objects.get(position.checked_sub(1)?)?)?;
-        (pc - object.address < object.size).then_some(object)
-    }
-
     /// What is known about the code at an address.
     pub(super) fn location(&self, pc: u32) -> Location {
-        let Some(object) = self.code_at(pc) else {
+        let Some((index, object)) = self.linker.code_at(pc) else {
             return Location::default();
         };
         let offset = pc - object.address;
+        let code = self.code.get(&index);
         Location {
             function: Some(object.name.clone()),
-            inst: object.code.as_ref().and_then(|code| code.inst_at(offset)),
-            srcloc: object.code.as_ref().and_then(|code| code.srcloc_at(offset)),
+            inst: code.and_then(|code| code.inst_at(offset)),
+            srcloc: code.and_then(|code| code.srcloc_at(offset)),
         }
     }
 }
@@ -563,31 +424,6 @@ impl Definition {
             reason: error.to_string(),
         }
     }
-}
-
-impl Object {
-    /// Where a detour for a reference can be, and where it has to lead.
-    fn detours(&self, link: &Link, symbol: u32) -> impl Iterator<Item = (u32, u32)> {
-        let wanted = (link.kind == RelocKind::Branch).then(|| link.addend());
-        let slot = wanted.and_then(|addend| self.near.iter().position(|near| *near == (link.target.clone(), addend)));
-        let behind = self.address + self.size.next_multiple_of(INSTRUCTION_SIZE);
-        let goal = symbol.wrapping_add_signed(link.addend());
-        [Some(behind), self.front]
-            .into_iter()
-            .flatten()
-            .filter_map(move |base| Some((base + DETOUR_SIZE * u32::try_from(slot?).ok()?, goal)))
-    }
-}
-
-/// A jump to any address, by the register that compiled code leaves to the emitter.
-fn detour(target: u32) -> Vec<u8> {
-    let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
-    let scratch = Operand::S(SReg::TR);
-    words(&[
-        Inst::new(Opcode::MOVEIHSI, [scratch, half(target >> 16)]),
-        Inst::new(Opcode::MOVEILSI, [scratch, half(target)]),
-        Inst::new(Opcode::JUMPREG, [scratch]),
-    ])
 }
 
 /// Instructions as bytes.

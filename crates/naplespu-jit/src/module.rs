@@ -1,8 +1,7 @@
 //! The trait that makes [`NpuModule`] a module of Cranelift.
 
 use super::error::{DefineError, LinkError};
-use super::layout::Purpose;
-use super::link::{Contents, Link, Names, Target};
+use super::link::{Names, Target};
 use super::{Definition, NpuModule};
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
@@ -14,6 +13,7 @@ use cranelift_module::{
 };
 use cranelift_naplespu::CompileError;
 use cranelift_naplespu::intrinsics;
+use npu_link::{Contents, Purpose, Reference};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
 
@@ -104,14 +104,14 @@ impl Module for NpuModule {
         relocs: &[ModuleReloc],
     ) -> ModuleResult<()> {
         let name = self.check_function(func)?;
-        let links = links(&name, relocs.iter().cloned())?;
+        let references = references(&name, relocs.iter().cloned())?;
         let index = self.place(Contents {
             name,
             purpose: Purpose::Code,
             align: Some(alignment),
             bytes,
             size: bytes.len() as u64,
-            links,
+            references,
         })?;
         self.set_function(func, Definition::Object(index));
         Ok(())
@@ -132,14 +132,14 @@ impl Module for NpuModule {
             _ => Purpose::Data,
         };
         let relocs = description.all_relocs(Reloc::Abs4);
-        let links = links(&name, relocs)?;
+        let references = references(&name, relocs)?;
         let index = self.place(Contents {
             name,
             purpose,
             align: description.align,
             bytes,
             size,
-            links,
+            references,
         })?;
         if let Some(definition) = self.data.get_mut(data) {
             *definition = Definition::Object(index);
@@ -149,7 +149,7 @@ impl Module for NpuModule {
 }
 
 /// References from relocations of a module.
-fn links(name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> Result<Vec<Link>, LinkError> {
+fn references(name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> Result<Vec<Reference<Target>>, LinkError> {
     relocs
         .map(|reloc| {
             if reloc.kind != Reloc::Abs4 {
@@ -159,7 +159,7 @@ fn links(name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> Result<Vec<Li
                 });
             }
             let (target, offset) = Target::of_module(&reloc.name);
-            Ok(Link {
+            Ok(Reference {
                 offset: reloc.offset,
                 kind: RelocKind::Abs32,
                 target,
@@ -260,14 +260,14 @@ impl NpuModule {
             }
         };
         let own = Target::Func(func);
-        let link = |reloc: &cranelift_naplespu::code::Reloc| Link {
+        let reference = |reloc: &cranelift_naplespu::code::Reloc| Reference {
             offset: reloc.offset,
             kind: reloc.kind,
             target: Target::of_code(&reloc.target, &own, &ctx.func.params, names),
             addend: reloc.addend,
         };
-        let links = code.relocs.iter().map(link).collect();
-        let index = self.place_code(name, code, links)?;
+        let references = code.relocs.iter().map(reference).collect();
+        let index = self.place_code(name, code, references)?;
         self.set_function(func, Definition::Object(index));
         Ok(())
     }

@@ -29,8 +29,8 @@ impl NpuModule {
     pub(super) fn start_timing(&mut self) {
         if let Some(timed) = &mut self.timed {
             timed.timing = Timing::new(timed.config);
-            let code = self.code_objects.iter().filter_map(|&index| self.objects.get(index));
-            let symbols = code.map(|object| (object.address, object.name.clone()));
+            let code = self.linker.code();
+            let symbols = code.map(|(_, object)| (object.address, object.name.clone()));
             timed.timing.set_symbols(symbols.collect());
         }
     }

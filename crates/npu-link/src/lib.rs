@@ -6,11 +6,15 @@
 //! addresses of all sections ([`Linked`]), or all faults, each with its place in the source of the object. An image is bytes with addresses; [`Image::parse`] and
 //! [`Image::write`] know the file formats. [`listing`], [`show_encoding`] and [`symbol_map`] show what came out as text.
 //!
+//! [`Linker`] links a program that grows, as a JIT wants it: an object never moves, and references wait for their symbols.
+//!
 //! # Structure
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `static_link` | addresses and relocations of one object |
+//! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
+//! | `layout` | the addresses that a growing program takes |
 //! | `image`, `write` | images, from files and to files |
 //! | `listing` | the result as text |
 //!
@@ -23,11 +27,15 @@
 #[doc(hidden)]
 pub mod fuzz;
 mod image;
+mod incremental;
+mod layout;
 mod listing;
 mod static_link;
 mod write;
 
 pub use image::{Format, Image, ImageError, Segment};
+pub use incremental::{Contents, LinkError, Linker, Memory, Object, Reference, Waiting};
+pub use layout::{Layout, MAX_ALIGN, Purpose};
 pub use listing::{listing, show_encoding, symbol_map};
 pub use static_link::{Linked, Placement, link};
 pub use write::TooLong;

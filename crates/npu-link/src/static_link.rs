@@ -65,12 +65,12 @@ fn general(message: String) -> Fault {
 ///
 /// Symbols that are defined nowhere, labels out of reach, sections that overlap or do not fit.
 pub fn link(object: &Object, placement: &Placement) -> Result<Linked, Vec<Fault>> {
-    Linker(object).link(placement)
+    Placing(object).link(placement)
 }
 
-struct Linker<'a>(&'a Object);
+struct Placing<'a>(&'a Object);
 
-impl Linker<'_> {
+impl Placing<'_> {
     fn link(&self, placement: &Placement) -> Result<Linked, Vec<Fault>> {
         let mut faults = Vec::new();
         let addresses = self.addresses(placement, &mut faults);

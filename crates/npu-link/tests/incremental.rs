@@ -1,0 +1,89 @@
+//! Linking object by object: references that wait, veneers, faults.
+
+use npu_link::{Contents, Layout, LinkError, Linker, Memory, Purpose, Reference};
+use npu_mc::reloc::Reloc;
+use npu_mc::{Inst, Opcode, Operand};
+use std::collections::HashMap;
+
+/// Bytes by address.
+#[derive(Default)]
+struct Sparse(HashMap<u32, u8>);
+
+impl Memory for Sparse {
+    fn write(&mut self, _: Purpose, address: u32, bytes: &[u8]) -> Result<(), String> {
+        self.0.extend((address..).zip(bytes.iter().copied()));
+        Ok(())
+    }
+
+    fn read_word(&self, _: Purpose, address: u32) -> [u8; 4] {
+        [0, 1, 2, 3].map(|i| self.0.get(&(address + i)).copied().unwrap_or_default())
+    }
+}
+
+fn inst(memory: &Sparse, address: u32) -> String {
+    let word = u32::from_le_bytes(memory.read_word(Purpose::Code, address));
+    npu_mc::decode(word).unwrap().to_string()
+}
+
+/// A call of `far`, and a return.
+fn caller(bytes: &[u8]) -> Contents<'_, &'static str> {
+    Contents {
+        name: "caller".to_owned(),
+        purpose: Purpose::Code,
+        align: None,
+        bytes,
+        size: bytes.len() as u64,
+        references: vec![Reference {
+            offset: 0,
+            kind: Reloc::Branch,
+            target: "far",
+            addend: 0,
+        }],
+    }
+}
+
+fn code() -> Vec<u8> {
+    let call = npu_mc::encode(&Inst::new(Opcode::JMPSR_OFF, [Operand::Imm(0)])).unwrap();
+    let jret = npu_mc::encode(&Inst::new(Opcode::JRET, [])).unwrap();
+    [call.to_le_bytes(), jret.to_le_bytes()].concat()
+}
+
+#[test]
+fn references_wait_and_go_through_a_veneer_where_they_must() {
+    let mut memory = Sparse::default();
+    let mut linker = Linker::new(Layout::new((0x1000, 0x4000_0000), (0x4000_0000, 0x5000_0000), 0));
+    let index = linker.place(&mut memory, caller(&code())).unwrap();
+    assert_eq!(linker.object(index).unwrap().address, 0x1000);
+    let waiting = linker.take_waiting();
+    assert_eq!(waiting, [(index, 0)]);
+    assert_eq!(linker.reference(waiting[0]).unwrap().target, "far");
+    linker.apply(&mut memory, waiting[0], 0x1040).unwrap();
+    assert_eq!(inst(&memory, 0x1000), "jmpsr 64");
+    linker.apply(&mut memory, waiting[0], 0x2345_6780).unwrap();
+    assert_eq!(inst(&memory, 0x1000), "jmpsr 8");
+    let veneer = [0x1008, 0x100c, 0x1010].map(|address| inst(&memory, address));
+    assert_eq!(veneer, ["moveih tr, 9029", "moveil tr, 26496", "jmp tr"]);
+    assert_eq!(linker.code_at(0x1004).map(|(index, _)| index), Some(index));
+    assert!(linker.code_at(0x1008).is_none());
+}
+
+#[test]
+fn what_does_not_fit_is_reported() {
+    let mut memory = Sparse::default();
+    let mut linker = Linker::new(Layout::new((0x1000, 0x1010), (0, 0), 0));
+    let code = code();
+    let mut contents = caller(&code);
+    contents.references[0].offset = 5;
+    let error = linker.place(&mut memory, contents).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "%caller: the relocation at 0x5 does not lie within it"
+    );
+    let error = linker.place(&mut memory, caller(&code)).unwrap_err();
+    assert!(matches!(error, LinkError::MemoryFull(_)), "{error}");
+    let mut contents = caller(&code);
+    contents.align = Some(48);
+    let error = linker.place(&mut memory, contents).unwrap_err();
+    assert!(matches!(error, LinkError::Alignment { align: 48, .. }), "{error}");
+    assert!(linker.is_empty() && linker.waiting().is_empty());
+}
