@@ -7,6 +7,7 @@ use std::process::ExitCode;
 /// Hand-written ISLE, in the order of reading. The prelude comes first, the rules made from td after CLIF's terms.
 const PRELUDE: &str = "isle/prelude.isle";
 const RULES: &[&str] = &[
+    "isle/lanes.isle",
     "isle/integer.isle",
     "isle/memory.isle",
     "isle/atomics.isle",

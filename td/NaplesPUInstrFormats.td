@@ -22,7 +22,7 @@ class NaplesPUInst<InstFormat fmt, dag outs, dag ins, string asm> : Instruction 
   int Latency = 0;
   // The assembler's `.m` form: acts only on the lanes enabled in rm.
   bit isMasked = false;
-  let NoPattern = !if(isMasked, "emission makes it of the form for all lanes (getMaskedOp)", "");
+  let NoPattern = !if(isMasked, "nothing asks for it under a mask", "");
   bit isScratchpad = false;
 }
 

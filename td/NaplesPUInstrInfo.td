@@ -53,7 +53,6 @@ class LaneRel<string row, string operands> {
 // Why an instruction has no pattern, where several have the same reason
 //===----------------------------------------------------------------------===//
 
-defvar ByLanes = "src/lower/vector/ selects it, by what is known of the lanes of its operands";
 defvar FloatOrder = "orders bit patterns, not numbers (erratum float_compare_order)";
 
 //===----------------------------------------------------------------------===//
@@ -65,11 +64,9 @@ multiclass RRArith<HwOp op, string asm, bit commutable = false> {
   def SSS_32 : InstRR2<op, 0, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0, GPR32:$src1),
                        asm#" $dst, $src0, $src1">,
                RegImmRel<op.Name#"_SS", "reg">, LaneRel<op.Name, "ss"> { let isCommutable = commutable; }
-  let NoPattern = ByLanes in
   def VVV_U_32 : InstRR2<op, 1, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0, VR512W:$src1),
                          asm#" $dst, $src0, $src1">,
                  MaskRel<op.Name#"_VVV", "unmasked">, LaneRel<op.Name, "vv"> { let isCommutable = commutable; }
-  let NoPattern = ByLanes in
   def VVS_U_32 : InstRR2<op, 1, 1, 0, 0, (outs VR512W:$dst), (ins VR512W:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
                  MaskRel<op.Name#"_VVS", "unmasked">, RegImmRel<op.Name#"_VV_U", "reg">,
@@ -90,7 +87,7 @@ multiclass RRArith<HwOp op, string asm, bit commutable = false> {
 multiclass RRUnary<HwOp op, string asm, string scalar, string vector, string suffixU,
                    string suffixM> {
   def scalar : InstRR1<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0), asm#" $dst, $src0">;
-  let NoPattern = ByLanes in
+  let NoPattern = "an intrinsic, which no CLIF instruction is" in
   def vector#suffixU : InstRR1<op, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0),
                                asm#" $dst, $src0">,
                        MaskRel<op.Name#"_VV", "unmasked">;
@@ -109,13 +106,12 @@ multiclass RRCompare<HwOp op, string asm, string inverse, string inverseSide, st
                          asm#" $dst, $src0, $src1">,
                  RegImmRel<op.Name#"_SS", "reg">, InverseRel<inverse#"_SS", inverseSide>,
                  SwapRel<swap#"_SS", swapSide>, LaneRel<op.Name, "ss">;
-    let NoPattern = ByLanes in
     def SVV_U_32 : InstRR2<op, 0, 1, 1, 0, (outs GPR32:$dst), (ins VR512W:$src0, VR512W:$src1),
                            asm#" $dst, $src0, $src1">,
                    InverseRel<inverse#"_VV", inverseSide>, SwapRel<swap#"_VV", swapSide>,
                    LaneRel<op.Name, "vv">;
   }
-  let isCompare = true, NoPattern = ByLanes in
+  let isCompare = true in
   def SVS_U_32 : InstRR2<op, 0, 1, 0, 0, (outs GPR32:$dst), (ins VR512W:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
                  RegImmRel<op.Name#"_SV", "reg">, InverseRel<inverse#"_VS", inverseSide>,
@@ -147,10 +143,9 @@ defm SGEUI : RRCompare<RR_CMPUGE, "cmpuge_i32", "uge_ult", "a", "uge_ule", "a">;
 defm SLTUI : RRCompare<RR_CMPULT, "cmpult_i32", "uge_ult", "b", "ugt_ult", "b">;
 defm SLEUI : RRCompare<RR_CMPULE, "cmpule_i32", "ugt_ule", "b", "uge_ule", "b">;
 
-let NoPattern = ByLanes in
 def SHUFFLEI_32 : InstRR2<RR_SHUFFLE, 1, 1, 1, 0, (outs VR512W:$dst),
                           (ins VR512W:$src0, VR512W:$src1), "shuffle_i32 $dst, $src0, $src1">;
-let NoPattern = ByLanes in
+let NoPattern = "CLIF has constant numbers of lanes" in
 def GET_LANEI_32 : InstRR2<RR_GETLANE, 0, 1, 0, 0, (outs GPR32:$dst),
                            (ins VR512W:$src0, GPR32:$src1), "getlane_i32 $dst, $src0, $src1">,
                    RegImmRel<"getlane_SV", "reg">;
@@ -163,7 +158,6 @@ let isMoveReg = true, NoPattern = "copies are the register allocator's" in {
                    MaskRel<"move_VV", "unmasked">;
 }
 // Every lane gets the scalar.
-let NoPattern = ByLanes in
 def MOVE_VS_32 : InstRR1<RR_MOVE, 1, 0, 0, (outs VR512W:$dst), (ins GPR32:$src0),
                          "move_i32 $dst, $src0">,
                  MaskRel<"move_VS", "unmasked">;
@@ -238,7 +232,6 @@ multiclass RIArith<HwOp op, string asm> {
   def SSI : InstRI<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src, simm9:$imm),
                    asm#" $dst, $src, $imm">,
             RegImmRel<op.Name#"_SS", "imm">;
-  let NoPattern = ByLanes in
   def VVI_U : InstRI<op, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src, simm9:$imm),
                      asm#" $dst, $src, $imm">,
               MaskRel<op.Name#"_VVI", "unmasked">, RegImmRel<op.Name#"_VV_U", "imm">;
@@ -254,7 +247,6 @@ multiclass RICompare<HwOp op, string asm, string inverse, string inverseSide> {
     def SSI : InstRI<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src, simm9:$imm),
                      asm#" $dst, $src, $imm">,
               RegImmRel<op.Name#"_SS", "imm">, InverseRel<inverse#"_SI", inverseSide>;
-    let NoPattern = ByLanes in
     def SVI : InstRI<op, 0, 1, 0, (outs GPR32:$dst), (ins VR512W:$src, simm9:$imm),
                      asm#" $dst, $src, $imm">,
               RegImmRel<op.Name#"_SV", "imm">, InverseRel<inverse#"_VI", inverseSide>;
@@ -285,7 +277,6 @@ defm SGEUI : RICompare<RR_CMPUGE, "cmpugei", "uge_ult", "a">;
 defm SLTUI : RICompare<RR_CMPULT, "cmpulti", "uge_ult", "b">;
 defm SLEUI : RICompare<RR_CMPULE, "cmpulei", "ugt_ule", "b">;
 
-let NoPattern = ByLanes in
 def GET_LANEIimm : InstRI<RR_GETLANE, 0, 1, 0, (outs GPR32:$dst),
                           (ins VR512W:$src, simm9:$imm), "getlanei $dst, $src, $imm">,
                    RegImmRel<"getlane_SV", "imm">;
@@ -321,7 +312,6 @@ class MoveSym<HwOp op, dag outs, dag ins, string asm> : InstMVI<op, 0, 0, outs, 
 // All 32 bits, zero-extended.
 let NoPattern = "a part of CONST" in
 def MOVEISI : MoveImm<MVI_MOVEI, 0, 0, (outs GPR32:$dst), (ins imm16:$imm), "movei $dst, $imm">;
-let NoPattern = ByLanes in
 def MOVEIVI_U : MoveImm<MVI_MOVEI, 1, 0, (outs VR512W:$dst), (ins imm16:$imm),
                         "movei $dst, $imm">,
                 MaskRel<"movei", "unmasked">;
@@ -336,7 +326,7 @@ multiclass MoveHalf<HwOp op, string asm> {
     let NoPattern = "a part of CONST" in
     def SI : MoveImm<op, 0, 0, (outs GPR32:$dst), (ins imm16:$imm, GPR32:$oldvalue),
                      asm#" $dst, $imm">;
-    let NoPattern = ByLanes in
+    let NoPattern = "a part of a constant in every lane" in
     def VI_U : MoveImm<op, 1, 0, (outs VR512W:$dst), (ins imm16:$imm, VR512W:$oldvalue),
                        asm#" $dst, $imm">,
                MaskRel<op.Name, "unmasked">;
@@ -393,7 +383,7 @@ multiclass ScalarStores<HwOp op, string asm> {
 // Disabled lanes keep their value, which makes the old value an input of the masked form.
 multiclass VectorLoad<HwOp op, bit spm, string asm, string space> {
   let mayLoad = true in {
-    let NoPattern = ByLanes in
+    let NoPattern = "packed elements are loaded unsigned, and emission chooses the memory (getScratchpadOp)" in
     def _U : InstMEM<op, spm, 0, (outs VR512W:$dstsrc), (ins (MEMri $base, $off):$addr),
                      asm#" $dstsrc, $addr">,
              MaskRel<op.Name#space, "unmasked">, SpaceRel<op.Name#"_U", space>;
@@ -405,7 +395,7 @@ multiclass VectorLoad<HwOp op, bit spm, string asm, string space> {
 }
 
 multiclass VectorStore<HwOp op, bit spm, string asm, string space> {
-  let NoPattern = ByLanes in
+  let NoPattern = "emission makes it of the access in main memory (getScratchpadOp)" in
   def _U : VectorStore<op, spm, 0, asm>,
            MaskRel<op.Name#space, "unmasked">, SpaceRel<op.Name#"_U", space>;
   let Uses = [MR_REG] in

@@ -166,6 +166,20 @@ class PseudoOperand<string isleType> : DAGOperand {
 // One that a CLIF instruction carries beside its values: a leaf of this class takes what stands there.
 class ClifOperand<string isleType> : PseudoOperand<isleType>;
 
+// One that is in a register of this class, or will be once an instruction wants it there: until then it can be a constant, or a
+// scalar that stands for all lanes. `IsleMatch` is the ISLE extractor for a number in the pattern of a target's node.
+class RegOperand<RegisterClass regs, string isleType> : PseudoOperand<isleType> {
+  RegisterClass RegClass = regs;
+  string IsleMatch = "";
+  // What a pattern binds is one of these until an instruction wants it in a register.
+  bit HoldsValues = false;
+}
+// The lanes that a masked instruction works on. Its first operand in results; it is in this register while the instruction runs.
+class MaskOperand<RegisterClass regs, Register mask, string isleType> : RegOperand<regs, isleType> {
+  Register Mask = mask;
+  string Shape = "k";
+}
+
 // What the compiler makes as one and turns into machine instructions once registers, frame and labels are known. It has no bits of
 // its own, so it is no Instruction. `isle` is its constructor, which the compiler supplies.
 class PseudoInst<dag outs, dag ins, string isle> {
@@ -175,6 +189,27 @@ class PseudoInst<dag outs, dag ins, string isle> {
   bit isPseudo = true;
   // The constructor can refuse, and with it the rule.
   bit mayRefuse = false;
+}
+
+// A node of the target, between CLIF and instructions. Results use it where the form of an instruction depends on its operands;
+// patterns that start with it say which form that is. The operands of such a pattern are those of the node, leaves that look into
+// them (OperandLeaf), numbers and types.
+class TargetNode<dag outs, dag ins, list<SDNodeProperty> props = []> {
+  dag OutOperandList = outs;
+  dag InOperandList = ins;
+  // SDNPCommutative: the first two neighbours of the same kind can be exchanged.
+  list<SDNodeProperty> Properties = props;
+  // Computes the same of constants. `Fold` is a pure partial ISLE constructor of this opcode and the constants.
+  Instruction FoldedBy = ?;
+  string Fold = "";
+}
+
+// An operand of a target's node of which more is known: `extractor` is an ISLE extractor from `of` to `encodes`.
+class OperandLeaf<DAGOperand of, DAGOperand encodes, string extractor> {
+  DAGOperand Of = of;
+  DAGOperand Encodes = encodes;
+  string Extractor = extractor;
+  int Complexity = 4;
 }
 
 // Several instructions under one name, for results. `isle` is the name of the ISLE term.

@@ -5,12 +5,12 @@
 //! corrected (erratum `shift_amount_not_modulo` off) they are sequences that give the same.
 
 use super::context::{InstOutput, Lower};
-use super::vector::Lanes;
+use super::vector::{LaneRules, Lanes};
 use super::words::{Word, Words};
 use crate::inst::reg::Reg;
-use crate::inst::{ALL_LANES, LaneMask, MInst, Srcs};
+use crate::inst::{ALL_LANES, MInst, Srcs};
 use crate::intrinsics::{Piece, Reserved, classify, instruction, piece};
-use cranelift_codegen::ir::{FuncRef, Value};
+use cranelift_codegen::ir::{FuncRef, Value, types};
 use npu_mc::errata::Erratum;
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind, relation};
@@ -31,7 +31,7 @@ pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<Ins
         IntrinsicKind::LaneBits => {
             let lanes = ctx.put_in_regs(*args.first()?).as_slice()[0];
             let bits = ctx.emit_op(op, &[Reg::Virtual(lanes)], 0, RegClass::Int);
-            let clean = ctx.binary(Opcode::ANDSSS_32, Word::Reg(bits), Word::Const(ALL_LANES.into()));
+            let clean = ctx.word_and(Word::Reg(bits), Word::Const(ALL_LANES.into()));
             Some(smallvec![ctx.value_regs(Words::one(clean))])
         }
         _ => None,
@@ -89,7 +89,7 @@ fn lower_piece(ctx: &mut Lower<'_>, piece: Piece, args: &[Value]) -> Option<Inst
         (Piece::Mix, &[a, b, mask]) => {
             let mask = ctx.words(mask).low();
             let (a, b) = (ctx.lanes(a), ctx.lanes(b));
-            let lanes = ctx.masked_move(mask, a, b);
+            let lanes = ctx.lane_select(mask, a, b);
             Some(smallvec![ctx.lanes_regs(lanes)])
         }
         (Piece::Reinterpret, &[lanes]) => {
@@ -97,21 +97,19 @@ fn lower_piece(ctx: &mut Lower<'_>, piece: Piece, args: &[Value]) -> Option<Inst
             Some(smallvec![ctx.lanes_regs(lanes)])
         }
         (Piece::Store { bits, scratchpad }, &[pointer, lanes, mask]) => {
-            let op = match bits {
-                8 => Opcode::SV32BMainmem_M,
-                16 => Opcode::SV32SMainmem_M,
-                _ => Opcode::SV32WMainmem_M,
+            let ty = match bits {
+                8 => types::I8X16,
+                16 => types::I16X16,
+                _ => types::I32X16,
             };
-            let op = if scratchpad { relation::to_scratchpad(op)? } else { op };
-            let mask = match ctx.words(mask).low() {
-                Word::Const(0) => return Some(SmallVec::new()),
-                Word::Const(lanes) => LaneMask::Lanes((lanes & u32::from(ALL_LANES)) as u16),
-                Word::Reg(reg) => LaneMask::Reg(reg),
-            };
-            let src = ctx.lanes(lanes);
-            let src = ctx.vector_reg(src);
+            let mask = ctx.words(mask).low();
+            if mask == Word::ZERO {
+                return Some(SmallVec::new());
+            }
+            let lanes = ctx.lanes(lanes);
+            let lanes = Lanes::Reg(ctx.vector_reg(lanes));
             let addr = ctx.address(pointer, 0, npu_mc::machine::WORD_SLOT);
-            ctx.emit(MInst::MaskedStore { mask, op, src, addr });
+            ctx.store_some_lanes(ty, scratchpad, mask, lanes, addr);
             Some(SmallVec::new())
         }
         _ => None,

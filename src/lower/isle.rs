@@ -2,16 +2,16 @@
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
 use super::float::{self, FloatOp};
-use super::vector::arithmetic::{self as lane_arithmetic, ShiftOp, VecOp};
-use super::vector::rules::vector_methods;
-use super::vector::{self, Lanes, float as lane_float, memory as lane_memory, permute};
+use super::vector::mask::MaskOf;
+use super::vector::rules::{lane_rules, vector_methods};
+use super::vector::{self, LaneRules, Lanes, Splat, float as lane_float, memory as lane_memory, permute};
 use super::wide::bits::{self, Filling};
 use super::wide::{arithmetic, compare, divide, memory};
 use super::words::{self, Word, Words};
 use super::{address, call, tail};
 use crate::inst::ops::immediate_range;
 use crate::inst::reg::{Gpr, Reg, Vector};
-use crate::inst::{AMode, Cond, MInst, SelectWord};
+use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
 use crate::runtime::Routine;
 use crate::settings::Atomics;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -80,6 +80,8 @@ impl Rules for Lower<'_> {
         generated::constructor_store_bytes(self, flags, Gpr(src), addr, bytes);
     }
 }
+
+lane_rules!();
 
 /// The 9-bit immediate of a number, if it fits.
 fn simm9(number: i64) -> Option<Simm9> {

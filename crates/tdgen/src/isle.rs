@@ -13,6 +13,7 @@
 //! the ISLE compiler; `AddedComplexity` settles that.
 
 mod constructors;
+mod node_pattern;
 mod operand;
 mod pattern;
 mod result;
@@ -22,7 +23,6 @@ mod types;
 use tablegen::{Diagnostic, Parsed, Record, Severity, Span};
 
 use constructors::Constructors;
-use rule::Source;
 
 /// A rule made from a pattern or from a fragment of results.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     Ok(out)
 }
 
-/// The rules that [`emit_isle`] writes: those of fragments first, then those of patterns.
+/// The rules that [`emit_isle`] writes: those of fragments and of the target's nodes first, then those of CLIF.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub fn named_instructions(text: &str, is_instruction: impl Fn(&str) -> bool) -> 
 
 type Rules<'a> = (Constructors<'a>, Vec<Rule>, Vec<Rule>);
 
-/// Constructors, rules of fragments, rules of patterns.
+/// Constructors, rules of fragments and of the target's nodes, rules of the other patterns.
 fn all_rules(parsed: &Parsed) -> Result<Rules<'_>, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let constructors = Constructors::collect(&parsed.records, &mut faults);
@@ -110,11 +110,26 @@ fn all_rules(parsed: &Parsed) -> Result<Rules<'_>, Vec<Diagnostic>> {
             Err(fault) => faults.push(*fault),
         }
     }
+    for node in constructors.of_class("TargetNode") {
+        match node_pattern::fold_rule(node) {
+            Ok(text) => fragments.extend(text.map(|text| rule(node.record, text))),
+            Err(fault) => faults.push(*fault),
+        }
+    }
+    for record in parsed.records.defs_derived_from("Pat") {
+        if !node_pattern::is_one(record) {
+            continue;
+        }
+        match node_pattern::rules(&parsed.records, record, &constructors) {
+            Ok(texts) => fragments.extend(texts.into_iter().map(|text| rule(record, text))),
+            Err(fault) => faults.push(in_pattern(*fault, record)),
+        }
+    }
     let mut rules = Vec::new();
     for source in rule::sources(&parsed.records, &constructors, &mut faults) {
         match rule::rules(&source, &constructors) {
             Ok(texts) => rules.extend(texts.into_iter().map(|text| rule(source.record, text))),
-            Err(fault) => faults.push(in_pattern(*fault, &source)),
+            Err(fault) => faults.push(in_pattern(*fault, source.record)),
         }
     }
     if faults.is_empty() {
@@ -147,13 +162,13 @@ fn fault(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
 }
 
 /// Adds to a fault found inside a pattern where the pattern stands and which `defm`s made it.
-fn in_pattern(fault: Diagnostic, source: &Source<'_>) -> Diagnostic {
-    let span = source.record.span();
+fn in_pattern(fault: Diagnostic, record: Record<'_>) -> Diagnostic {
+    let span = record.span();
     let mut fault = fault;
     if fault.span() != Some(span) {
         fault = fault.secondary(span, "in this pattern");
     }
-    for made_by in source.record.instantiations() {
+    for made_by in record.instantiations() {
         fault = fault.secondary(made_by, "made by this");
     }
     fault

@@ -30,13 +30,14 @@ fn generated(text: &str) -> String {
     tdgen::emit_isle(&parsed).unwrap_or_else(|faults| panic!("{}", tdgen::build::render_all(&faults, &parsed.sources)))
 }
 
-/// What the rules build on: the compiler's prelude and CLIF's own extractors.
+/// What the rules build on: the compiler's prelude, what its rules for vectors declare, and CLIF's own extractors.
 fn before() -> Vec<(String, String)> {
-    let prelude = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../isle/prelude.isle");
+    let isle = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../isle");
+    let (prelude, lanes) = (isle.join("prelude.isle"), isle.join("lanes.isle"));
     let clif = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("clif-{}", std::process::id()));
     std::fs::create_dir_all(&clif).unwrap();
     cranelift_codegen_meta::generate_isle(&clif).unwrap();
-    let texts = [prelude, clif.join("clif_lower.isle")].map(|path| {
+    let texts = [prelude, lanes, clif.join("clif_lower.isle")].map(|path| {
         let text = std::fs::read_to_string(&path).unwrap();
         (path.display().to_string(), text)
     });
@@ -117,12 +118,20 @@ fn rules_look_as_promised() {
         "(rule (swap_bits a mask distance)\n      (ORSSS_32 (ANDSSS_32 (SRLSSI a distance) mask) (SLLSSI (ANDSSS_32 a mask) distance)))",
         "(decl partial symbol_address (GlobalValue) Gpr)\n(extern constructor symbol_address symbol_address)",
         "(decl SV32WMainmem_U (Vec AMode) Unit)",
+        "(rule (ADDVVV_M_32 x0 x1 x2 x3) (emit_v_tkvv (Op.ADDVVV_M_32) x0 x1 x2 x3))",
+        "(decl lane_add (Lanes Lanes) Lanes)",
+        "(rule 12 (lane_add a b)\n      (ADDVVV_U_32 a b))",
+        "(rule 24 (lane_add a (splat_reg b))\n      (ADDVVS_U_32 a b))",
+        "(rule 23 (lane_add (splat_reg b) a)\n      (ADDVVS_U_32 a b))",
+        "(rule 28 (lane_add a (splat_simm9 b))\n      (ADDVVI_U a b))",
+        "(rule 28 (lane_add_m m a (splat_simm9 b) old)\n      (ADDVVI_M (lane_fresh old) m a b))",
+        "(rule 100 (lane_add (splat_const c0) (splat_const c1))\n      (if-let result (fold_lanes (Op.ADDSSS_32) c0 c1))\n      result)",
         "(rule (MOVEIHSI x0 x1) (emit_s_tw (Op.MOVEIHSI) x0 x1))",
     ] {
         assert!(text.contains(rule), "{rule}");
     }
     // What the hardware does not do, and what needs more than one register to be right.
-    for name in ["CROSSPROD_32", "GLV32WScratchpad_U", "ADDVVV_M_32", "JMP", "WRITEMR"] {
+    for name in ["CROSSPROD_32", "GLV32WScratchpad_U", "LV32WMainmem_M", "JMP", "WRITEMR"] {
         assert!(!text.contains(&format!("(decl {name} ")), "{name}");
     }
 }
@@ -206,6 +215,25 @@ fn a_number_in_a_pattern_is_matched() {
         text.contains("(rule 32 (lower (isub $I32 (const_i32 0) a)) (XORSSI a (simm9_const 7)))"),
         "{text}"
     );
+}
+
+#[test]
+fn a_node_of_the_target_has_patterns() {
+    let text = generated(
+        "def lane_min : TargetNode<(outs lanes), (ins lanes:$a, lanes:$b), [SDNPCommutative]>;\n\
+         def : Pat<(lane_min lanes:$a, lanes:$b), (lane_select (lane_setlt $a, $b), $a, $b)>;\n\
+         def : Pat<(lane_min lanes:$a, 7), (seq (lane_setlt $a, 7):$m, (lane_select $m, $a, 7))>;\n\
+         def lane_use : TargetNode<(outs), (ins vt:$ty, lanes:$a, MEMri:$addr)>;\n\
+         def : Pat<(lane_use v16i8, lanes:$a, MEMri:$addr), (SV32BMainmem_U $a, $addr)> { let Predicates = [HasFPU]; }",
+    );
+    for rule in [
+        "(rule 12 (lane_min a b)\n      (lane_select (lane_setlt a b) a b))",
+        "(rule 32 (lane_min a (splat_const 0x7))\n      (let ((m Word (lane_setlt a (const_lanes 0x7))))\n",
+        "(rule 31 (lane_min (splat_const 0x7) a)\n",
+        "(rule 32 (lane_use $I8X16 a addr)\n      (if-let _ (has_fpu))\n      (SV32BMainmem_U a addr))",
+    ] {
+        assert!(text.contains(rule), "{rule}\n{text}");
+    }
 }
 
 /// Two patterns that match the same with equal complexity: the ISLE compiler must see it.
@@ -338,6 +366,35 @@ fn faults_of_patterns_have_a_place() {
             "has no result",
         ),
         ("def : Pat<(store i32:$v, aligned4:$m), (CLZSS_32 $v)>;", "has a result"),
+        // Nodes of the target.
+        (
+            "def : Pat<(lane_add lanes:$a), (COPY $a)>;",
+            "`lane_add` takes 2 operands, 1 are given",
+        ),
+        (
+            "def : Pat<(lane_add lanes:$a, GPR32:$b), (COPY $a)>;",
+            "`GPR32` cannot be matched where the node has a `lanes`",
+        ),
+        (
+            "def : Pat<(lane_add lanes:$a, word_simm9:$b), (COPY $a)>;",
+            "`word_simm9` is no leaf of `lanes`",
+        ),
+        (
+            "def : Pat<(lane_add lanes:$a, (lane_add 1, 2)), (COPY $a)>;",
+            "this cannot stand in the pattern",
+        ),
+        (
+            "def : Pat<(lane_extract lanes:$a, 3), (COPY $a)>;",
+            "a number cannot be matched by `simm9`",
+        ),
+        (
+            "def : Pat<(lane_add lanes:$a, splat_simm9:$b), (ADDVVV_U_32 $a, $b)>;",
+            "`$b` is no `VR512W`",
+        ),
+        (
+            "def : Pat<(lane_setlt lanes:$a, lanes:$b), (ADDVVV_U_32 $a, $b)>;",
+            "the result is no `lane_mask`",
+        ),
         // The classes themselves.
         (
             "def bad : SDNode<\"(bad $ty $0 $1)\", SDTIntUnaryOp>;\ndef : Pat<(i32 (bad GPR32:$a)), (CLZSS_32 $a)>;",
@@ -350,7 +407,7 @@ fn faults_of_patterns_have_a_place() {
         (
             "def bad : SDNode<\"(bad $0)\", SDTIntUnaryOp>;\nlet AddedComplexity = 100 in\n\
              def : Pat<(i32 (bad GPR32:$a)), (CLZSS_32 $a)>;",
-            "outside 0 to 99",
+            "outside -100 to 99",
         ),
     ];
     for (text, message) in cases {

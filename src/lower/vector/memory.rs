@@ -6,7 +6,8 @@
 //! `packed_vector_loads`), so the line that the vector is in is loaded as words, every lane gets the word that has its element,
 //! and shifts it down.
 
-use super::{Lanes, is_full};
+use super::{LaneRules, Lanes, is_full};
+use crate::inst::ops::{access, load_op, store_op};
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, LANES, MInst};
 use crate::lower::address;
@@ -16,7 +17,6 @@ use crate::lower::words::{Word, Words};
 use crate::runtime::Routine;
 use crate::spaces::{self, Space};
 use cranelift_codegen::ir::{MemFlags, Type, Value, types};
-use npu_mc::Opcode as Op;
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
 use regalloc2::RegClass;
@@ -39,6 +39,17 @@ fn is_plain(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: 
     u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_plain_access(flags, pointer, offset, bytes))
 }
 
+/// Whether one access does for sixteen words, which are so many bytes.
+pub fn is_words_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
+    let aligned = if in_scratchpad(ctx, flags) { WORD as u8 } else { bytes };
+    ctx.is_plain_access(flags, pointer, offset, aligned)
+}
+
+/// Whether one access does for sixteen packed elements, which are so many bytes.
+pub fn is_packed_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
+    !in_scratchpad(ctx, flags) && ctx.is_plain_access(flags, pointer, offset, bytes)
+}
+
 fn in_scratchpad(ctx: &Lower<'_>, flags: MemFlags) -> bool {
     spaces::of_flags(ctx.func, flags) == Space::Scratchpad
 }
@@ -56,46 +67,24 @@ fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
     let mut result = Lanes::Const(0);
     for (addr, lane) in places.zip(0..) {
         let element = ctx.load_bytes(flags, addr, bytes);
-        result = ctx.masked_move(Lower::lane_bit(lane), Lanes::Scalar(element), result);
+        result = ctx.lane_select(Lower::lane_bit(lane), Lanes::Scalar(element), result);
     }
     result
 }
 
 fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
     let lanes = ctx.lanes(value);
-    let vector = ctx.vector_reg(lanes);
+    let vector = Lanes::Reg(ctx.vector_reg(lanes));
     let (places, bytes) = places(ctx, ty, pointer, offset);
     for (addr, lane) in places.zip(0..) {
-        let src = ctx.emit_op(Op::GET_LANEIimm, &[vector], lane, RegClass::Int);
+        let src = ctx.lane(vector, lane);
         if bytes == 1 {
-            let op = Op::S32B_Mainmem;
+            let (_, op) = access(1);
             ctx.emit(MInst::Store { op, src, addr });
         } else {
             ctx.store_bytes(flags, src, addr, bytes);
         }
     }
-}
-
-fn load_op(ty: Type) -> Op {
-    match ty {
-        types::I8X16 => Op::LV32BUMainmem_U,
-        types::I16X16 => Op::LV32SUMainmem_U,
-        _ => Op::LV32WMainmem_U,
-    }
-}
-
-fn store_op(ty: Type) -> Op {
-    match ty {
-        types::I8X16 => Op::SV32BMainmem_U,
-        types::I16X16 => Op::SV32SMainmem_U,
-        _ => Op::SV32WMainmem_U,
-    }
-}
-
-fn emit_load(ctx: &mut Lower<'_>, op: Op, addr: AMode) -> Lanes {
-    let dst = Reg::Virtual(ctx.new_vreg(RegClass::Vector));
-    ctx.emit(MInst::Load { op, dst, addr });
-    Lanes::Reg(dst)
 }
 
 /// A register with the address.
@@ -121,15 +110,11 @@ fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
     call::routine(ctx, Routine::Copy, &[to, from, bytes]);
 }
 
-/// A vector at `pointer` + `offset`.
+/// A vector at `pointer` + `offset`, where no single access does.
 pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
     let scratchpad = in_scratchpad(ctx, flags);
     let packed = !is_full(ty) && (scratchpad || ctx.isa.has_erratum(Erratum::PackedVectorLoads));
     let plain = is_plain(ctx, ty, flags, pointer, offset);
-    if scratchpad && is_full(ty) && ctx.is_plain_access(flags, pointer, offset, WORD as u8) {
-        let addr = ctx.address(pointer, offset, WORD);
-        return emit_load(ctx, load_op(ty), addr);
-    }
     if scratchpad && !plain {
         return load_by_lanes(ctx, ty, flags, pointer, offset);
     }
@@ -142,12 +127,8 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
         return if packed {
             unpack(ctx, ty, area, Word::ZERO)
         } else {
-            emit_load(ctx, load_op(ty), area)
+            ctx.load_lanes(ty, area)
         };
-    }
-    if !packed {
-        let addr = ctx.address(pointer, offset, WORD);
-        return emit_load(ctx, load_op(ty), addr);
     }
     let in_line = CACHE_LINE.cast_signed() - 1;
     if ctx.known_alignment(pointer) >= u64::from(CACHE_LINE) {
@@ -158,47 +139,37 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     }
     let addr = ctx.address(pointer, offset, WORD);
     let addr = Word::Reg(address_reg(ctx, addr));
-    let base = ctx.binary(Op::ANDSSS_32, addr, Word::Const(!in_line.cast_unsigned()));
+    let base = ctx.word_and(addr, Word::Const(!in_line.cast_unsigned()));
     let base = ctx.reg(base);
-    let word = ctx.binary(Op::SRLSSS_32, addr, Word::Const(WORD.trailing_zeros()));
-    let first = ctx.binary(Op::ANDSSS_32, word, Word::Const(CACHE_LINE / WORD - 1));
+    let word = ctx.word_srl(addr, WORD.trailing_zeros());
+    let first = ctx.word_and(word, Word::Const(CACHE_LINE / WORD - 1));
     unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first)
 }
 
 /// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.
 fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
-    let line = emit_load(ctx, Op::LV32WMainmem_U, line);
+    let line = ctx.load_lanes(types::I32X16, line);
     let (count, bits) = (per_word(ty), ty.lane_bits());
     let index = match first {
         Word::Const(first) => ctx.each_lane(|lane| first + lane / count),
         Word::Reg(first) => {
             let within = ctx.each_lane(|lane| lane / count);
-            ctx.vector_op(Op::ADDVVV_U_32, within, Lanes::Scalar(first))
+            ctx.lane_add(within, Lanes::Scalar(first))
         }
     };
-    let srcs = [ctx.vector_reg(line), ctx.vector_reg(index)];
-    let words = Lanes::Reg(ctx.emit_op(Op::SHUFFLEI_32, &srcs, 0, RegClass::Vector));
+    let words = ctx.shuffle_lanes(line, index);
     let distance = ctx.each_lane(|lane| lane % count * bits);
-    ctx.vector_op(Op::SRLVVV_U_32, words, distance)
+    ctx.lane_srl(words, distance)
 }
 
-/// Stores a vector at `pointer` + `offset`.
+/// Stores a vector at `pointer` + `offset`, where no single access does.
 pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
-    let words = is_full(ty) && ctx.is_plain_access(flags, pointer, offset, WORD as u8);
-    let scratchpad = in_scratchpad(ctx, flags);
-    if scratchpad && !words {
+    if in_scratchpad(ctx, flags) {
         return store_by_lanes(ctx, ty, flags, value, pointer, offset);
     }
     let lanes = ctx.lanes(value);
-    let src = ctx.vector_reg(lanes);
-    let op = store_op(ty);
-    if scratchpad || is_plain(ctx, ty, flags, pointer, offset) {
-        let addr = ctx.address(pointer, offset, WORD);
-        ctx.emit(MInst::Store { op, src, addr });
-        return;
-    }
     let area = area(ctx);
-    ctx.emit(MInst::Store { op, src, addr: area });
+    ctx.store_lanes(ty, lanes, area);
     let from = address_reg(ctx, area);
     let to = ctx.address(pointer, offset, WORD);
     let to = address_reg(ctx, to);
@@ -208,21 +179,13 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
 /// The packed lanes of a vector as words.
 pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
     let lanes = ctx.lanes(x);
-    let src = ctx.vector_reg(lanes);
     let area = area(ctx);
-    ctx.emit(MInst::Store {
-        op: store_op(ty),
-        src,
-        addr: area,
-    });
+    ctx.store_lanes(ty, lanes, area);
     Words::new((0..size(ty) / WORD).map(|word| {
         let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
         let addr = address::plus(area, (word * WORD).cast_signed());
-        ctx.emit(MInst::Load {
-            op: Op::L32W_Mainmem,
-            dst,
-            addr,
-        });
+        let op = load_op(RegClass::Int);
+        ctx.emit(MInst::Load { op, dst, addr });
         Word::Reg(dst)
     }))
 }
@@ -233,15 +196,12 @@ pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
     for (&word, at) in words.as_slice().iter().zip(0..) {
         let src = ctx.reg(word);
         let addr = address::plus(area, at * WORD.cast_signed());
-        ctx.emit(MInst::Store {
-            op: Op::S32W_Mainmem,
-            src,
-            addr,
-        });
+        let op = store_op(RegClass::Int);
+        ctx.emit(MInst::Store { op, src, addr });
     }
     if ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
         unpack(ctx, ty, area, Word::ZERO)
     } else {
-        emit_load(ctx, load_op(ty), area)
+        ctx.load_lanes(ty, area)
     }
 }

@@ -2,26 +2,24 @@
 //!
 //! `i32x16` and `f32x16` fill their lanes; `i16x16` and `i8x16` have one element a lane, and the upper bits of a lane mean
 //! nothing, as in narrow scalars. An operand that is a scalar in every lane stays a scalar or a constant as long as
-//! instructions take it as one ([`Lanes`]). Compares give a bit a lane in a scalar register ([`mask`]).
+//! instructions take it as one ([`Lanes`]). Compares give one bit per lane in a scalar register ([`mask`]).
+//!
+//! Which instruction an operation on lanes becomes is said in td (`NaplesPULaneNodes.td`, `NaplesPUVectorPatterns.td`). Here is what
+//! the rules ask about operands, and what is no instruction: routines, accesses that the hardware cannot do, shuffles by constants.
 
-pub mod arithmetic;
-pub mod compare;
 pub mod float;
 pub mod mask;
 pub mod memory;
 pub mod permute;
-pub mod rounding;
 pub(super) mod rules;
 
 use super::constants::Constant;
 use super::context::{Lower, ValueRegs, sign_extend};
-use super::words::{self, Word};
-use crate::inst::ops::immediate_range;
+use super::words::Word;
 use crate::inst::reg::Reg;
-use crate::inst::{LANES, MInst, Srcs};
+use crate::inst::{AMode, LANES, MInst};
 pub use crate::types::is_vector;
 use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef};
-use npu_mc::{Opcode as Op, OperandKind, relation};
 use regalloc2::{RegClass, VReg};
 
 /// How many insertions into a constant vector are followed.
@@ -45,7 +43,63 @@ pub enum Lanes {
     Scalar(Reg),
 }
 
+/// An operand with the same in every lane, on its way into a scalar register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Splat(pub Lanes);
+
+/// What the algorithms here ask the ISLE rules for.
+pub trait LaneRules {
+    /// The lanes of the mask from `x`, the others from `y`.
+    fn lane_select(&mut self, mask: Word, x: Lanes, y: Lanes) -> Lanes;
+
+    /// Sums.
+    fn lane_add(&mut self, x: Lanes, y: Lanes) -> Lanes;
+
+    /// Shifts to the right.
+    fn lane_srl(&mut self, x: Lanes, by: Lanes) -> Lanes;
+
+    /// The lanes of `x` that the lanes of the index name.
+    fn shuffle_lanes(&mut self, x: Lanes, index: Lanes) -> Lanes;
+
+    /// The scalar in a lane.
+    fn lane(&mut self, x: Lanes, lane: u8) -> Reg;
+
+    /// A vector of the type, loaded in one access.
+    fn load_lanes(&mut self, ty: Type, addr: AMode) -> Lanes;
+
+    /// Stores a vector of the type in one access.
+    fn store_lanes(&mut self, ty: Type, x: Lanes, addr: AMode);
+
+    /// Stores the lanes of the mask, to the scratchpad or to main memory.
+    fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode);
+
+    /// The scalar in every lane of a vector register.
+    fn lane_splat(&mut self, scalar: Reg) -> Reg;
+
+    /// Both words, bit by bit.
+    fn word_and(&mut self, a: Word, b: Word) -> Word;
+
+    /// The word shifted to the right.
+    fn word_srl(&mut self, a: Word, by: u32) -> Word;
+}
+
 impl Lanes {
+    /// The word in every lane.
+    pub fn of_word(word: Word) -> Self {
+        match word {
+            Word::Const(number) => Self::Const(number),
+            Word::Reg(reg) => Self::Scalar(reg),
+        }
+    }
+
+    /// The constant that is in every lane.
+    pub fn constant(self) -> Option<u32> {
+        match self {
+            Self::Const(number) => Some(number),
+            _ => None,
+        }
+    }
+
     /// Whether all lanes are known to be the same.
     pub fn is_splat(self) -> bool {
         !matches!(self, Self::Reg(_))
@@ -55,6 +109,22 @@ impl Lanes {
 /// Whether the lanes of the type fill theirs.
 pub fn is_full(ty: Type) -> bool {
     ty.lane_bits() == 32
+}
+
+/// A constant amount modulo the width.
+pub fn modulo(amount: Word, width: u32) -> Word {
+    match amount {
+        Word::Const(number) => Word::Const(number % width),
+        Word::Reg(_) => amount,
+    }
+}
+
+/// The same for the other direction.
+pub fn modulo_back(amount: Word, width: u32) -> Word {
+    match amount {
+        Word::Const(number) => Word::Const(number.wrapping_neg() % width),
+        Word::Reg(_) => amount,
+    }
 }
 
 impl Lower<'_> {
@@ -167,118 +237,17 @@ impl Lower<'_> {
             Lanes::Reg(reg) => reg,
             Lanes::Const(number) => Reg::Virtual(self.shared_constant(Constant::Splat(number))),
             Lanes::Value { vector, .. } => Reg::Virtual(self.put_in_regs(vector).as_slice()[0]),
-            Lanes::Scalar(reg) => self.emit_op(Op::MOVE_VS_32, &[reg], 0, RegClass::Vector),
-        }
-    }
-
-    /// The operand in a vector register that something is going to be written over in part.
-    pub fn fresh_reg(&mut self, lanes: Lanes) -> Reg {
-        match lanes {
-            Lanes::Const(number) if number >> 16 == 0 => {
-                self.emit_op(Op::MOVEIVI_U, &[], number.cast_signed(), RegClass::Vector)
-            }
-            Lanes::Value { .. } | Lanes::Scalar(_) => {
-                let scalar = self.splat_word(lanes);
-                let scalar = self.reg(scalar);
-                self.emit_op(Op::MOVE_VS_32, &[scalar], 0, RegClass::Vector)
-            }
-            _ => self.vector_reg(lanes),
+            Lanes::Scalar(reg) => self.lane_splat(reg),
         }
     }
 
     /// The scalar of an operand with the same in all lanes; zero for others.
-    fn splat_word(&mut self, lanes: Lanes) -> Word {
+    pub fn splat_word(&mut self, lanes: Lanes) -> Word {
         match lanes {
             Lanes::Reg(_) => Word::ZERO,
             Lanes::Const(number) => Word::Const(number),
             Lanes::Value { scalar, .. } => self.words(scalar).low(),
             Lanes::Scalar(reg) => Word::Reg(reg),
-        }
-    }
-
-    /// A vector operation on vectors, given in the form that takes two of them.
-    pub fn vector_op(&mut self, op: Op, a: Lanes, b: Lanes) -> Lanes {
-        if let Some(known) = self.without_instruction(op, a, b) {
-            return known;
-        }
-        let (a, b) = if a.is_splat() && !b.is_splat() && op.desc().flags.is_commutable() {
-            (b, a)
-        } else {
-            (a, b)
-        };
-        let (op, srcs, imm) = self.operands(op, a, b);
-        Lanes::Reg(self.emit_op(op, &srcs, imm, RegClass::Vector))
-    }
-
-    fn without_instruction(&mut self, op: Op, a: Lanes, b: Lanes) -> Option<Lanes> {
-        if let (Lanes::Const(a), Lanes::Const(b)) = (a, b) {
-            return words::fold(relation::to_scalar(op)?, a, b).map(Lanes::Const);
-        }
-        let (other, constant) = match (a, b) {
-            (other, Lanes::Const(c)) => (other, c),
-            (Lanes::Const(c), other) if op.desc().flags.is_commutable() => (other, c),
-            _ => return None,
-        };
-        match (op, constant) {
-            (
-                Op::ADDVVV_U_32
-                | Op::SUBVVV_U_32
-                | Op::ORVVV_U_32
-                | Op::XORVVV_U_32
-                | Op::SLLVVV_U_32
-                | Op::SRLVVV_U_32
-                | Op::SRAVVV_U_32,
-                0,
-            )
-            | (Op::ANDVVV_U_32, u32::MAX)
-            | (Op::MULLVVV_U_32, 1) => Some(other),
-            (Op::ANDVVV_U_32 | Op::MULLVVV_U_32, 0) => Some(Lanes::Const(0)),
-            (Op::ORVVV_U_32, u32::MAX) => Some(Lanes::Const(u32::MAX)),
-            _ => None,
-        }
-    }
-
-    /// The form of an operation for these operands: with an immediate, a scalar or a vector as the second one.
-    pub fn operands(&mut self, op: Op, a: Lanes, b: Lanes) -> (Op, Srcs, i32) {
-        let a = self.vector_reg(a);
-        if let (true, Some(with_scalar)) = (b.is_splat(), relation::to_scalar_operand(op)) {
-            if let (Lanes::Const(number), Some(short)) = (b, relation::to_immediate(with_scalar)) {
-                let (lowest, highest) = immediate_range(OperandKind::Simm9);
-                let number = number.cast_signed();
-                if (lowest..=highest).contains(&number) {
-                    return (short, Srcs::from_slice(&[a]), number);
-                }
-            }
-            let scalar = self.splat_word(b);
-            let scalar = self.reg(scalar);
-            return (with_scalar, Srcs::from_slice(&[a, scalar]), 0);
-        }
-        let b = self.vector_reg(b);
-        (op, Srcs::from_slice(&[a, b]), 0)
-    }
-
-    /// A vector operation on one vector.
-    pub fn vector_unary(&mut self, op: Op, a: Lanes) -> Lanes {
-        let a = self.vector_reg(a);
-        Lanes::Reg(self.emit_op(op, &[a], 0, RegClass::Vector))
-    }
-
-    /// The lanes zero-extended from their type.
-    pub fn zero_extended(&mut self, ty: Type, lanes: Lanes) -> Lanes {
-        let bits = ty.lane_bits();
-        if bits == 32 {
-            return lanes;
-        }
-        self.vector_op(Op::ANDVVV_U_32, lanes, Lanes::Const((1 << bits) - 1))
-    }
-
-    /// The lanes sign-extended from their type.
-    pub fn sign_extended(&mut self, ty: Type, lanes: Lanes) -> Lanes {
-        match (ty.lane_bits(), lanes) {
-            (32, _) => lanes,
-            (bits, Lanes::Const(number)) => Lanes::Const(sign_extend(number.into(), bits)),
-            (8, _) => self.vector_unary(Op::SEXT8_32VV_U, lanes),
-            _ => self.vector_unary(Op::SEXT16_32VV_U, lanes),
         }
     }
 

@@ -5,29 +5,144 @@
 macro_rules! vector_methods {
     () => {
         delegate! {
-            vec_binary(op: &VecOp, ty: Type, x: Value, y: Value) -> Lanes = lane_arithmetic::binary;
-            vec_neg(x: Lanes) -> Lanes = lane_arithmetic::neg;
-            vec_abs(ty: Type, x: Lanes) -> Lanes = lane_arithmetic::abs;
-            vec_popcnt(ty: Type, x: Lanes) -> Lanes = lane_arithmetic::popcnt;
-            vec_shift(op: &ShiftOp, ty: Type, x: Value, n: Value) -> Lanes = lane_arithmetic::shift;
-            vec_splat(x: Value) -> Lanes = permute::splat;
-            vec_insert(x: Value, scalar: Value, lane: u8) -> Lanes = permute::insert_lane;
-            vec_extract(x: Value, lane: u8) -> Word = permute::extract_lane;
-            scalar_lane(x: Value) -> Lanes = permute::scalar_to_vector;
-            vec_swizzle(ty: Type, x: Value, index: Value) -> Lanes = permute::swizzle;
-            vec_add_pairs(x: Value, y: Value) -> Lanes = permute::add_pairs;
-            vec_fneg(x: Lanes) -> Lanes = lane_float::neg;
-            vec_fabs(x: Lanes) -> Lanes = lane_float::abs;
-            vec_copysign(x: Lanes, y: Lanes) -> Lanes = lane_float::copysign;
-            vec_from_int(from: Type, signed: bool, x: Value) -> Lanes = lane_float::from_int;
-            vec_to_int(to: Type, signed: bool, x: Value) -> Lanes = lane_float::to_int;
             vec_to_words(ty: Type, x: Value) -> Words = lane_memory::to_words;
             vec_from_words(ty: Type, words: Words) -> Lanes = lane_memory::from_words;
             vec_select(cond: Cond, x: Lanes, y: Lanes) -> Lanes = Lower::select_vector;
-            lanes_truth(x: Value, all: bool) -> Word = Lower::lanes_truth;
-            lanes_cond(x: Value, all: bool) -> Cond = Lower::lanes_cond;
-            high_bits(x: Value) -> Word = Lower::high_bits;
-            lower_mask(inst: Inst) -> Option<InstOutput> = Lower::lower_mask;
+            vec_from_int(signed: bool, x: Lanes) -> Lanes = lane_float::from_int;
+            vec_to_int(signed: bool, x: Value) -> Lanes = lane_float::to_int;
+        }
+
+        // Instructions on the lanes of a mask.
+
+        fn emit_v_tkvv(&mut self, op: &Op, old: Vector, mask: Word, a: Vector, b: Vector) -> Vector {
+            self.emit_masked(mask, *op, &[a.0, b.0], 0, old)
+        }
+
+        fn emit_v_tkvs(&mut self, op: &Op, old: Vector, mask: Word, a: Vector, b: Gpr) -> Vector {
+            self.emit_masked(mask, *op, &[a.0, b.0], 0, old)
+        }
+
+        fn emit_v_tkvi(&mut self, op: &Op, old: Vector, mask: Word, a: Vector, imm: Simm9) -> Vector {
+            self.emit_masked(mask, *op, &[a.0], i32::from(imm.0), old)
+        }
+
+        fn emit_v_tkv(&mut self, op: &Op, old: Vector, mask: Word, a: Vector) -> Vector {
+            self.emit_masked(mask, *op, &[a.0], 0, old)
+        }
+
+        fn emit_v_tks(&mut self, op: &Op, old: Vector, mask: Word, a: Gpr) -> Vector {
+            self.emit_masked(mask, *op, &[a.0], 0, old)
+        }
+
+        fn emit_v_tkw(&mut self, op: &Op, old: Vector, mask: Word, imm: Imm16) -> Vector {
+            self.emit_masked(mask, *op, &[], i32::from(imm.0), old)
+        }
+
+        fn emit__kvm(&mut self, op: &Op, mask: Word, src: Vector, addr: AMode) -> Unit {
+            let mask = Self::lane_mask(mask);
+            self.emit(MInst::MaskedStore {
+                mask,
+                op: *op,
+                src: src.0,
+                addr,
+            });
+        }
+
+        // Operands of operations on lanes.
+
+        fn lanes_vec(&mut self, lanes: Lanes) -> Vector {
+            Vector(self.vector_reg(lanes))
+        }
+
+        fn vec_lanes(&mut self, reg: Vector) -> Lanes {
+            Lanes::Reg(reg.0)
+        }
+
+        fn const_lanes(&mut self, number: u32) -> Lanes {
+            Lanes::Const(number)
+        }
+
+        fn word_lanes(&mut self, word: Word) -> Lanes {
+            Lanes::of_word(word)
+        }
+
+        fn value_word(&mut self, value: Value) -> Word {
+            self.words(value).low()
+        }
+
+        fn const_word(&mut self, number: u32) -> Word {
+            Word::Const(number)
+        }
+
+        fn splat_const(&mut self, lanes: Lanes) -> Option<u32> {
+            lanes.constant()
+        }
+
+        fn splat_simm9(&mut self, lanes: Lanes) -> Option<Simm9> {
+            simm9(lanes.constant()?.cast_signed().into())
+        }
+
+        fn splat_imm16(&mut self, lanes: Lanes) -> Option<Imm16> {
+            u16::try_from(lanes.constant()?).ok().map(Imm16)
+        }
+
+        fn splat_sext8(&mut self, lanes: Lanes) -> Option<Lanes> {
+            Some(Lanes::Const(sign_extend(lanes.constant()?.into(), 8)))
+        }
+
+        fn splat_sext16(&mut self, lanes: Lanes) -> Option<Lanes> {
+            Some(Lanes::Const(sign_extend(lanes.constant()?.into(), 16)))
+        }
+
+        fn splat_reg(&mut self, lanes: Lanes) -> Option<Splat> {
+            lanes.is_splat().then_some(Splat(lanes))
+        }
+
+        fn splat_scalar(&mut self, lanes: Lanes) -> Option<Splat> {
+            (lanes.is_splat() && lanes.constant().is_none()).then_some(Splat(lanes))
+        }
+
+        fn splat_gpr(&mut self, Splat(lanes): Splat) -> Gpr {
+            let word = self.splat_word(lanes);
+            Gpr(self.reg(word))
+        }
+
+        fn word_const(&mut self, word: Word) -> Option<u32> {
+            match word {
+                Word::Const(number) => Some(number),
+                Word::Reg(_) => None,
+            }
+        }
+
+        fn word_simm9(&mut self, word: Word) -> Option<Simm9> {
+            simm9(self.word_const(word)?.cast_signed().into())
+        }
+
+        fn mask_const(&mut self, mask: Word) -> Option<u32> {
+            Some(self.word_const(mask)? & u32::from(ALL_LANES))
+        }
+
+        fn fold_lanes(&mut self, op: &Op, a: u32, b: u32) -> Option<Lanes> {
+            words::fold(*op, a, b).map(Lanes::Const)
+        }
+
+        fn fold_mask(&mut self, op: &Op, a: u32, b: u32) -> Option<Word> {
+            let holds = words::fold(*op, a, b)? != 0;
+            Some(Word::Const(if holds { ALL_LANES.into() } else { 0 }))
+        }
+
+        fn fold_word(&mut self, op: &Op, a: u32, b: u32) -> Option<Word> {
+            words::fold(*op, a, b).map(Word::Const)
+        }
+
+        fn upper_half_undefined(&mut self) -> Option<Unit> {
+            self.isa
+                .has_erratum(Erratum::VectorCompareUpperHalf)
+                .then_some(())
+        }
+
+        fn vec_int(&mut self, ty: Type) -> Option<Type> {
+            (vector::is_vector(ty) && ty.lane_type().is_int()).then_some(ty)
         }
 
         fn vec(&mut self, ty: Type) -> Option<Type> {
@@ -42,25 +157,100 @@ macro_rules! vector_methods {
             smallvec![self.lanes_regs(lanes)]
         }
 
-        fn makes_mask(&mut self, inst: Inst) -> Option<Unit> {
-            Lower::makes_mask(self, inst).then_some(())
+        fn output_word(&mut self, word: Word) -> InstOutput {
+            smallvec![self.value_regs(Words::one(word))]
         }
 
-        fn vec_not(&mut self, x: Lanes) -> Lanes {
-            self.vector_op(Op::XORVVV_U_32, x, Lanes::Const(u32::MAX))
+        fn vec_narrow(&mut self, ty: Type) -> Option<Type> {
+            matches!(ty, types::I8X16 | types::I16X16).then_some(ty)
         }
 
-        fn vec_bitselect(&mut self, mask: Value, x: Value, y: Value) -> Lanes {
-            if let Some(mask) = self.mask_of(mask) {
-                return self.choose_lanes(mask, x, y);
+        fn any_const(&mut self, word: Word) -> Option<Word> {
+            matches!(word, Word::Const(_)).then_some(word)
+        }
+
+        fn element_modulo(&mut self, ty: Type, amount: Word) -> Lanes {
+            Lanes::of_word(vector::modulo(amount, ty.lane_bits()))
+        }
+
+        fn element_modulo_back(&mut self, ty: Type, amount: Word) -> Lanes {
+            Lanes::of_word(vector::modulo_back(amount, ty.lane_bits()))
+        }
+
+        fn splat_fzero(&mut self, lanes: Lanes) -> Option<Lanes> {
+            (lanes.constant()? << 1 == 0).then_some(lanes)
+        }
+
+        fn splat_fnan(&mut self, lanes: Lanes) -> Option<Lanes> {
+            f32::from_bits(lanes.constant()?).is_nan().then_some(lanes)
+        }
+
+        fn splat_any_const(&mut self, lanes: Lanes) -> Option<Lanes> {
+            lanes.constant().map(Lanes::Const)
+        }
+
+        fn lane_bit(&mut self, lane: Uimm8) -> Word {
+            Lower::lane_bit(lane)
+        }
+
+        fn lane_imm(&mut self, lane: Uimm8) -> Simm9 {
+            small(lane.into())
+        }
+
+        fn packed_loads_work(&mut self) -> Option<Unit> {
+            (!self.isa.has_erratum(Erratum::PackedVectorLoads)).then_some(())
+        }
+
+        fn is_words_access(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
+            lane_memory::is_words_access(self, flags, pointer, offset.into(), bytes).then_some(())
+        }
+
+        fn is_packed_access(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
+            lane_memory::is_packed_access(self, flags, pointer, offset.into(), bytes).then_some(())
+        }
+
+        // Masks.
+
+        fn mask_of(&mut self, value: Value) -> Option<MaskOf> {
+            self.is_mask(value).then_some(MaskOf(value))
+        }
+
+        fn reg_mask_of(&mut self, value: Value) -> Option<MaskOf> {
+            self.is_variable_mask(value).then_some(MaskOf(value))
+        }
+
+        fn sole_mask_of(&mut self, value: Value) -> Option<MaskOf> {
+            self.sole_definition(value)?;
+            self.reg_mask_of(value)
+        }
+
+        fn mask_word_of(&mut self, MaskOf(value): MaskOf) -> Word {
+            self.request_mask(value)
+        }
+
+        fn mask_result(&mut self, mask: Word) -> Lanes {
+            match self.give_mask(mask) {
+                Some(unused) => unused,
+                None => self.lane_select(mask, Lanes::Const(u32::MAX), Lanes::Const(0)),
             }
-            let [mask, x, y] = [mask, x, y].map(|value| Lower::lanes(self, value));
-            lane_arithmetic::bitselect(self, mask, x, y)
         }
 
-        fn vec_blend(&mut self, mask: Value, x: Value, y: Value) -> Lanes {
-            let mask = self.negative_lanes(mask);
-            self.choose_lanes(mask, x, y)
+        fn sole(&mut self, value: Value) -> Option<Value> {
+            self.sole_definition(value).map(|_| value)
+        }
+
+        fn sole_operation(&mut self, value: Value) -> Option<Value> {
+            Lower::sole_operation(self, value)
+        }
+
+        // Lanes.
+
+        fn neighbour_lanes(&mut self) -> Lanes {
+            self.each_lane(|lane| lane ^ 1)
+        }
+
+        fn even_lanes(&mut self) -> Lanes {
+            self.each_lane(|lane| 2 * lane % LANES as u32)
         }
 
         fn vec_shuffle(&mut self, x: Value, y: Value, mask: Immediate) -> Lanes {
@@ -74,15 +264,15 @@ macro_rules! vector_methods {
         }
 
         fn vec_float_1(&mut self, op: &FloatOp, x: Value) -> Lanes {
-            lane_float::operate(self, op, &[x])
+            lane_float::operate(self, *op, &[x])
         }
 
         fn vec_float_2(&mut self, op: &FloatOp, x: Value, y: Value) -> Lanes {
-            lane_float::operate(self, op, &[x, y])
+            lane_float::operate(self, *op, &[x, y])
         }
 
         fn vec_float_3(&mut self, op: &FloatOp, x: Value, y: Value, z: Value) -> Lanes {
-            lane_float::operate(self, op, &[x, y, z])
+            lane_float::operate(self, *op, &[x, y, z])
         }
 
         fn vec_load(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Lanes {
@@ -95,4 +285,60 @@ macro_rules! vector_methods {
     };
 }
 
-pub(crate) use vector_methods;
+/// What the algorithms on lanes ask the rules for, in the module that has them.
+macro_rules! lane_rules {
+    () => {
+        impl LaneRules for Lower<'_> {
+            fn lane_select(&mut self, mask: Word, x: Lanes, y: Lanes) -> Lanes {
+                generated::constructor_lane_select(self, mask, x, y)
+            }
+
+            fn lane_add(&mut self, x: Lanes, y: Lanes) -> Lanes {
+                generated::constructor_lane_add(self, x, y)
+            }
+
+            fn lane_srl(&mut self, x: Lanes, by: Lanes) -> Lanes {
+                generated::constructor_lane_srl(self, x, by)
+            }
+
+            fn shuffle_lanes(&mut self, x: Lanes, index: Lanes) -> Lanes {
+                generated::constructor_lane_shuffle(self, x, index)
+            }
+
+            fn lane(&mut self, x: Lanes, lane: u8) -> Reg {
+                let lane = small(lane.into());
+                generated::constructor_lane_extract(self, x, lane).0
+            }
+
+            fn load_lanes(&mut self, ty: Type, addr: AMode) -> Lanes {
+                generated::constructor_lane_load(self, ty, addr)
+            }
+
+            fn store_lanes(&mut self, ty: Type, x: Lanes, addr: AMode) {
+                generated::constructor_lane_store(self, ty, x, addr);
+            }
+
+            fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode) {
+                if scratchpad {
+                    generated::constructor_lane_store_m_scratchpad(self, ty, mask, x, addr);
+                } else {
+                    generated::constructor_lane_store_m_mainmem(self, ty, mask, x, addr);
+                }
+            }
+
+            fn lane_splat(&mut self, scalar: Reg) -> Reg {
+                generated::constructor_lane_splat(self, Gpr(scalar)).0
+            }
+
+            fn word_and(&mut self, a: Word, b: Word) -> Word {
+                generated::constructor_word_and(self, a, b)
+            }
+
+            fn word_srl(&mut self, a: Word, by: u32) -> Word {
+                generated::constructor_word_srl(self, a, Word::Const(by))
+            }
+        }
+    };
+}
+
+pub(crate) use {lane_rules, vector_methods};

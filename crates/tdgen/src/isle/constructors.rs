@@ -4,9 +4,11 @@
 //! names the emitter. Letters come from td's `Shape` fields: `s` scalar register, `v` vector register, `i` 9-bit
 //! immediate, `w` 16-bit immediate, `m` address. The old value of a tied destination is `t` and always first.
 //!
-//! There is no constructor for instructions that change control flow or have side effects, for masked ones (they
-//! come with writes of the mask register, as one unit), for other names of the same bits, for operands that are a
-//! symbol, and for what the hardware does not do at all.
+//! A masked instruction takes its mask as the first operand, letter `k`: it comes with the writes of the mask register, as one
+//! unit.
+//!
+//! There is no constructor for instructions that change control flow or have side effects, for loads under a mask, for other
+//! names of the same bits, for operands that are a symbol, and for what the hardware does not do at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -89,8 +91,9 @@ impl<'a> Constructors<'a> {
             list: Vec::new(),
             by_name: HashMap::new(),
         };
-        let mut found: Vec<_> = all.opcodes.iter().map(|record| constructor(*record)).collect();
-        for class in ["PseudoInst", "OutPatFrag"] {
+        let masks = records.defs_derived_from("MaskOperand");
+        let mut found: Vec<_> = all.opcodes.iter().map(|record| constructor(*record, &masks)).collect();
+        for class in ["PseudoInst", "OutPatFrag", "TargetNode"] {
             found.extend(
                 records
                     .defs_derived_from(class)
@@ -166,25 +169,28 @@ impl<'a> Constructors<'a> {
         for constructor in self.of_class("OutPatFrag") {
             let _ = writeln!(out, "{}", constructor.declaration());
         }
+        out.push_str("\n;;;; Nodes of the target: their patterns say which instructions they are ;;;;\n\n");
+        for constructor in self.of_class("TargetNode") {
+            let _ = writeln!(out, "{}", constructor.declaration());
+        }
         out.push('\n');
     }
 }
 
-fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Fault> {
-    for flag in [
-        "isBranch",
-        "isCall",
-        "isReturn",
-        "isTerminator",
-        "hasSideEffects",
-        "isAsmParserOnly",
-        "isCodeGenOnly",
-        "isMasked",
-    ] {
-        // A target without masks need not say so.
-        if record.field(flag).is_some() && record.bit(flag).map_err(access)? {
+fn constructor<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<Constructor<'a>>, Fault> {
+    let masked = flag(record, "isMasked")?;
+    for name in ["isBranch", "isCall", "isReturn", "isTerminator", "hasSideEffects"] {
+        if flag(record, name)? {
             return Ok(None);
         }
+    }
+    // Another name of the same bits, but not where it has another meaning under a mask.
+    if !masked && (flag(record, "isAsmParserOnly")? || flag(record, "isCodeGenOnly")?) {
+        return Ok(None);
+    }
+    // Nothing loads under a mask.
+    if masked && flag(record, "mayLoad")? {
+        return Ok(None);
     }
     if !works(record)? {
         return Ok(None);
@@ -198,6 +204,16 @@ fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Fault> {
         output = kind;
     }
     let mut inputs = Vec::new();
+    if masked {
+        let Some(kind) = mask_operand(record, masks)? else {
+            return Ok(None);
+        };
+        inputs.push(Input {
+            tied: false,
+            kind,
+            name: "mask".to_owned(),
+        });
+    }
     for (kind, name) in operands(record, "InOperandList")? {
         let Some(kind) = kind else {
             return Ok(None);
@@ -232,7 +248,24 @@ fn constructor(record: Record<'_>) -> Result<Option<Constructor<'_>>, Fault> {
     }))
 }
 
-/// A pseudo-instruction, or a fragment of results.
+/// Whether the flag is set; a target that does not know it need not say so.
+fn flag(record: Record<'_>, name: &str) -> Result<bool, Fault> {
+    Ok(record.field(name).is_some() && record.bit(name).map_err(access)?)
+}
+
+/// The operand that an instruction takes its mask from: it stands for the register that the instruction uses.
+fn mask_operand<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<OperandKind<'a>>, Fault> {
+    let uses = record.list_of_defs("Uses").map_err(access)?;
+    for mask in masks {
+        let register = mask.def_field("Mask").map_err(access)?;
+        if uses.iter().any(|used| used.name() == register.name()) {
+            return OperandKind::of(*mask);
+        }
+    }
+    Ok(None)
+}
+
+/// A pseudo-instruction, a fragment of results, or a node of the target.
 fn pseudo(record: Record<'_>) -> Result<Constructor<'_>, Fault> {
     let unknown = || {
         fault(
@@ -259,9 +292,14 @@ fn pseudo(record: Record<'_>) -> Result<Constructor<'_>, Fault> {
             tied: false,
         });
     }
+    // A node of the target goes by its own name.
+    let term = match record.field("IsleName") {
+        Some(_) => record.string("IsleName").map_err(access)?,
+        None => record.name(),
+    };
     Ok(Constructor {
         record,
-        term: record.string("IsleName").map_err(access)?,
+        term,
         output,
         inputs,
     })

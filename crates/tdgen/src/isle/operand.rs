@@ -36,9 +36,26 @@ impl<'a> OperandKind<'a> {
         }))
     }
 
-    /// Whether it is the same kind.
+    /// Whether it is the same kind, or ISLE converts that one into this.
     pub fn is(&self, other: Record<'_>) -> bool {
-        self.record.name() == other.name()
+        self.record.name() == other.name() || self.class().is_some_and(|class| class.name() == class_of(other))
+    }
+
+    /// The register class that it is in, or will be in once an instruction wants it there.
+    pub fn class(&self) -> Option<Record<'a>> {
+        if self.is_register {
+            return Some(self.record);
+        }
+        self.record.field("RegClass")?;
+        self.record.def_field("RegClass").ok()
+    }
+}
+
+/// The name of the register class of an operand; its own name if it has none.
+fn class_of(record: Record<'_>) -> &str {
+    match record.field("RegClass") {
+        Some(_) => record.def_field("RegClass").map_or(record.name(), |class| class.name()),
+        None => record.name(),
     }
 }
 

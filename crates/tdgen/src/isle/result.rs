@@ -124,6 +124,27 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok(self.with_bindings(text))
     }
 
+    /// For the result of a node's pattern, whose operands are the variables of these names.
+    pub fn of_node(
+        records: &'a RecordKeeper,
+        operands: &[(String, OperandKind<'a>)],
+        constructors: &'t Constructors<'a>,
+    ) -> Self {
+        let mut bound = HashMap::new();
+        for (name, kind) in operands {
+            let (variable, kind) = (name.clone(), *kind);
+            bound.insert(name.clone(), Bound { kind, variable });
+        }
+        ResultWriter {
+            records,
+            constructors,
+            tree: None,
+            bound,
+            bindings: Vec::new(),
+            depth: 0,
+        }
+    }
+
     fn with_bindings(&self, result: String) -> String {
         if self.bindings.is_empty() {
             return result;
@@ -156,7 +177,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
     fn bind_leaf(&mut self, node: &Node<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
         let Some(name) = node.name() else { return Ok(()) };
         let (kind, text) = match &node.kind {
-            NodeKind::Register { .. } | NodeKind::Known { .. } => (self.register_kind(node.ty, span)?, name.to_owned()),
+            NodeKind::Register { .. } | NodeKind::Known { .. } => (self.value_kind(node.ty, span)?, name.to_owned()),
             NodeKind::Selected { pattern, .. } => {
                 let select = pattern.string("SelectFunc").map_err(access)?;
                 (encoded(*pattern, span)?, format!("({select} {name})"))
@@ -447,12 +468,18 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                 (false, None) => Err(fault(span, format!("`${name}` is no `{}`", kind.record.name()))),
             };
         }
+        if kind.isle_type == "Type"
+            && let Some(tree) = self.tree
+            && tree.type_named(name).is_some()
+        {
+            return Ok(name.to_owned());
+        }
         let Some(node) = node else {
             return Err(no_operand(name, span));
         };
         match &node.kind {
             NodeKind::Register { .. } | NodeKind::Known { .. } => {
-                if !kind.is_register {
+                if kind.class().is_none() {
                     return Err(wrong_kind(name, kind, node, span));
                 }
                 self.check_type(node.ty, kind, span)?;
@@ -504,11 +531,24 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         ))
     }
 
-    fn check_type(&self, ty: TypeVar, kind: &OperandKind<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
-        let class = kind.record;
-        if !kind.is_register {
-            return Err(fault(span, format!("`{}` is no register class", class.name())));
+    /// The kind of operand that a value of this type is before an instruction wants it in a register.
+    fn value_kind(&self, ty: TypeVar, span: Span) -> Result<OperandKind<'a>, Box<Diagnostic>> {
+        let class = self.register_kind(ty, span)?;
+        for operand in self.records.defs_derived_from("RegOperand") {
+            if operand.bit("HoldsValues").map_err(access)?
+                && let Some(kind) = OperandKind::of(operand)?
+                && kind.is(class.record)
+            {
+                return Ok(kind);
+            }
         }
+        Ok(class)
+    }
+
+    fn check_type(&self, ty: TypeVar, kind: &OperandKind<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
+        let Some(class) = kind.class() else {
+            return Err(fault(span, format!("`{}` is no register class", kind.record.name())));
+        };
         let Some(tree) = self.tree else {
             return Ok(());
         };
@@ -602,7 +642,8 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
             format!("a number cannot be an operand of kind `{}` here", operand.name()),
         ));
     }
-    let (least, most) = if kind.is_register {
+    let whole = kind.class().is_some();
+    let (least, most) = if whole {
         (i32::MIN.into(), u32::MAX.into())
     } else {
         (
@@ -616,7 +657,7 @@ fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, B
             format!("{number} is not in the range {least} to {most} of `{}`", operand.name()),
         ));
     }
-    if kind.is_register {
+    if whole {
         return Ok(format!("({maker} {:#x})", number & i64::from(u32::MAX)));
     }
     Ok(format!("({maker} {number})"))

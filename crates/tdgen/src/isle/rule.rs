@@ -4,13 +4,14 @@ use tablegen::{Dag, Diagnostic, Record, RecordKeeper, Span, ValueKind};
 
 use super::constructors::{Constructor, Constructors, access};
 use super::fault;
+use super::node_pattern;
 use super::operand::OperandKind;
 use super::pattern::{Node, NodeId, NodeKind, Tree, has_property};
 use super::result::{ResultWriter, Wanted};
 use super::types::Check;
 
 /// Priorities of generated rules are below; hand-written rules may stand above.
-const PRIORITY_LIMIT: i64 = 100;
+pub(super) const PRIORITY_LIMIT: i64 = 100;
 /// One pattern has this many variants at most, so that they fit between two complexities.
 const MAX_VARIANTS: usize = 4;
 
@@ -61,6 +62,9 @@ pub(super) fn sources<'a>(
         keep(instruction_patterns(records, constructor));
     }
     for record in records.defs_derived_from("Pat") {
+        if node_pattern::is_one(record) {
+            continue;
+        }
         keep(pat(records, record).map(|source| vec![source]));
     }
     found
@@ -129,7 +133,7 @@ fn instruction_patterns<'a>(
     Ok(found)
 }
 
-fn field_span(record: Record<'_>, field: &str) -> Span {
+pub(super) fn field_span(record: Record<'_>, field: &str) -> Span {
     record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
@@ -160,10 +164,10 @@ fn rule(
 ) -> Result<String, Box<Diagnostic>> {
     let complexity = complexity(tree, tree.root)? + source.added_complexity;
     let priority = complexity * 4 - i64::try_from(variant).unwrap_or(0);
-    if !(0..PRIORITY_LIMIT).contains(&priority) {
+    if !(-PRIORITY_LIMIT..PRIORITY_LIMIT).contains(&priority) {
         return Err(fault(
             source.span,
-            format!("the pattern's complexity {complexity} gives the rule a priority outside 0 to 99"),
+            format!("the pattern's complexity {complexity} gives the rule a priority outside -100 to 99"),
         ));
     }
     let mut matcher = Matcher {
