@@ -15,11 +15,13 @@ use crate::mem_op::{
 };
 use crate::memory::{Memory, MemoryFull};
 use crate::operands::scalar_name;
+use crate::registers::{LANES, Lanes, PC, RA, RM};
+use crate::rest::HangReason;
 use crate::shared::{Console, Shared, control_id, is_io};
-use crate::thread::{LANES, Lanes, PC, RA, RM, Thread};
+use crate::thread::Thread;
 use npu_mc::machine::{self, TrapReason};
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
-use npu_mc::{Reg, SReg, VReg};
+use npu_mc::{SReg, VReg};
 
 /// Bytes of a cache line; no access leaves the line it starts in.
 const LINE: u32 = machine::CACHE_LINE;
@@ -98,53 +100,6 @@ pub enum Control {
         /// The address, aligned or not.
         address: u32,
     },
-}
-
-/// Why a thread can never go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HangReason {
-    /// The operation goes to a float unit that was not built; the thread waits at issue.
-    MissingUnit {
-        /// Opcode of the R format.
-        op: u8,
-    },
-    /// The register is the destination of an operation that never completes.
-    BusyRegister {
-        /// The register.
-        register: Reg,
-    },
-    /// A barrier that has not opened, of a thread that is run alone.
-    Barrier {
-        /// Barrier id, 9 bits.
-        id: u32,
-        /// Arrivals that are missing.
-        missing: u32,
-    },
-    /// A barrier with operations pending that never complete, so that the arrival is never sent.
-    PendingAtBarrier,
-    /// The I/O queue is blocked by an earlier write to an address that nobody answers.
-    BlockedIo,
-    /// A taken branch to itself, with the status neither ended nor trapped.
-    SelfJump,
-}
-
-impl std::fmt::Display for HangReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            HangReason::MissingUnit { op } => {
-                write!(f, "operation {op} goes to a float unit that does not exist")
-            }
-            HangReason::BusyRegister { register } => {
-                write!(f, "{} waits for an operation that never completes", register.name())
-            }
-            HangReason::Barrier { id, missing } => {
-                write!(f, "barrier {id} waits for {missing} more threads")
-            }
-            HangReason::PendingAtBarrier => f.write_str("a barrier waits for an operation that never completes"),
-            HangReason::BlockedIo => f.write_str("the I/O queue waits for a write that nobody takes"),
-            HangReason::SelfJump => f.write_str("endless jump to itself"),
-        }
-    }
 }
 
 /// How the thread goes on.

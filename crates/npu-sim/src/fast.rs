@@ -9,8 +9,9 @@ use crate::hazard::word_bit;
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::operands::is_slow;
 use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
+use crate::registers::{LANES, Lanes, RA};
 use crate::shared::Shared;
-use crate::thread::{LANES, Lanes, RA, Thread};
+use crate::thread::Thread;
 use npu_mc::raw::AluOp;
 
 /// Why the fast interpreter stopped. The PC of the thread is at the next operation.

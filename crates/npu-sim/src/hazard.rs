@@ -12,7 +12,7 @@
 use crate::alu;
 use crate::mem_op::{Extension, Load, Move, Store, access_size, is_store, is_vector_access, moves};
 use crate::operands::{Operands, arrives_late, has_long_latency, register_name};
-use crate::thread::{PC, RA, RM};
+use crate::registers::{PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
 use npu_mc::reg::{Reg, RegFile};
 use std::collections::HashMap;

@@ -89,6 +89,8 @@ mod mem_op;
 mod memory;
 mod operands;
 mod predecode;
+mod registers;
+mod rest;
 mod run;
 mod schedule;
 mod shared;
@@ -98,16 +100,18 @@ mod timing;
 mod trace;
 
 pub use barrier::Waiting;
-pub use exec::{Access, Control, Effect, HangReason, Space};
+pub use exec::{Access, Control, Effect, Space};
 pub use findings::{Finding, Hazard};
 pub use hazard::LOST_WINDOW;
 pub use machine::{CORE_LIMIT, Config, Machine, Stop, THREADS};
 pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use npu_mc::machine::TrapReason;
+pub use registers::{LANES, Lanes};
+pub use rest::{HangReason, Status};
 pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule};
 pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
-pub use thread::{LANES, Lanes, Status, Thread};
+pub use thread::Thread;
 pub use timing::{
     ChromeTrace, FunctionCounters, Issue, KanataTrace, NoSink, Report, STALLS, Sink, Stall, ThreadCounters, Timing,
     TimingConfig,

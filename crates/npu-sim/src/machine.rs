@@ -2,12 +2,12 @@
 
 use crate::barrier::Barriers;
 use crate::cache::Caches;
-use crate::exec::HangReason;
 use crate::findings::{Finding, Findings};
 use crate::memory::{Memory, MemoryFull};
 use crate::predecode::CodeCache;
+use crate::rest::{HangReason, Status};
 use crate::shared::{Console, Shared};
-use crate::thread::{Status, Thread};
+use crate::thread::Thread;
 use npu_mc::machine::ControlRegister;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use crate::alu;
 use crate::mem_op::{is_store, is_vector_access};
-use crate::thread::{PC, RA, RM};
+use crate::registers::{PC, RA, RM};
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MviOp, RawInst};
 use npu_mc::{SReg, VReg, machine};
 

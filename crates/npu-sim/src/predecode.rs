@@ -6,7 +6,7 @@
 use crate::alu::{self, Operation, operations};
 use crate::mem_op::{Extension, Load, Move, Store, access_size, is_double, moves};
 use crate::memory::{CodeWrites, Memory, MemoryFull, PAGE_SIZE};
-use crate::thread::{PC, RA, RM};
+use crate::registers::{PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@ use crate::exec::Effect;
 use crate::fast::{self, Cached, Exit, Watched};
 use crate::machine::{Machine, Stop, THREADS};
 use crate::memory::MemoryFull;
+use crate::rest::Status;
 use crate::step::{Progress, Step};
-use crate::thread::Status;
 use crate::trace::TraceEvent;
 
 impl Machine {

@@ -4,9 +4,8 @@
 //! that is split by its limit or by stop addresses gives what the whole one gives.
 
 use crate::barrier::Waiting;
-use crate::exec::HangReason;
 use crate::machine::{Machine, Stop, THREADS};
-use crate::thread::Status;
+use crate::rest::{HangReason, Rest};
 use crate::trace::TraceEvent;
 use std::fmt;
 
@@ -164,13 +163,6 @@ impl fmt::Display for Halt {
             Halt::Thread { thread, stop } => write!(f, "thread {thread}: {stop}"),
         }
     }
-}
-
-/// How a thread came to rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
-    Ended(Status),
-    Hung { pc: u32, reason: HangReason },
 }
 
 impl Machine {

@@ -1,7 +1,8 @@
 //! What the threads of a core share: scratchpad, control registers, and the I/O space with its console.
 
 use crate::cache::Mode;
-use crate::thread::{Status, Thread};
+use crate::rest::Status;
+use crate::thread::Thread;
 use npu_mc::machine::{self, ControlRegister};
 use std::collections::VecDeque;
 

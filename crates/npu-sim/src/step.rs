@@ -4,12 +4,13 @@
 //! nothing, and tells what happened as a value.
 
 use crate::barrier::Waiting;
-use crate::exec::{Effect, Env, Flow, HangReason};
+use crate::exec::{Effect, Env, Flow};
 use crate::findings::Hazard;
 use crate::machine::{Machine, Stop};
 use crate::operands::{Operands, scalar_name};
-use crate::schedule::Rest;
-use crate::thread::{Status, Thread};
+use crate::registers::PC;
+use crate::rest::{HangReason, Rest, Status};
+use crate::thread::Thread;
 use npu_mc::machine::{THREADS_PER_CORE, TrapReason};
 use npu_mc::raw::RawInst;
 
@@ -263,13 +264,12 @@ impl Env<'_> {
         }
         let pc = self.pc;
         let Thread { watch, scalars, .. } = &mut *self.thread;
-        let used = watch.follow_undriven(inst, |number| {
-            if number == crate::thread::PC {
-                pc
-            } else {
-                scalars[usize::from(number)]
-            }
-        });
+        let used = watch.follow_undriven(
+            inst,
+            |number| {
+                if number == PC { pc } else { scalars[usize::from(number)] }
+            },
+        );
         if let Some(register) = used {
             self.report(Hazard::UndrivenBits, || {
                 format!(

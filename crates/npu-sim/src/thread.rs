@@ -1,70 +1,11 @@
 //! The state of one hardware thread.
 
 use crate::hazard::Watch;
-use crate::schedule::Rest;
-use npu_mc::machine::{ThreadStatus, TrapReason};
+use crate::registers::{Lanes, RM};
+use crate::rest::{Rest, Status};
+use npu_mc::machine::TrapReason;
 use npu_mc::{SReg, VReg};
 use std::fmt;
-
-/// Lanes of a vector register.
-pub const LANES: usize = npu_mc::machine::LANES as usize;
-
-/// Number of the scalar register whose low half shadows the lane mask.
-pub(crate) const RM: u8 = SReg::RM.number();
-/// Number of the return-address register.
-pub(crate) const RA: u8 = SReg::RA.number();
-/// Number that reads as the address of the reading instruction.
-pub(crate) const PC: u8 = SReg::PC.number();
-
-/// A vector register: 16 lanes of 32 bits, lane 0 first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(64))]
-pub struct Lanes(pub [u32; LANES]);
-
-impl Lanes {
-    /// The same value in every lane.
-    pub const fn splat(value: u32) -> Lanes {
-        Lanes([value; LANES])
-    }
-}
-
-/// Control register 11, a software flag without effect on execution (`microarch.md` 7.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Status(u8);
-
-impl Status {
-    /// Nothing was written yet.
-    pub const IDLE: Status = Status::new(ThreadStatus::Idle.value());
-    /// The program runs.
-    pub const RUNNING: Status = Status::new(ThreadStatus::Running.value());
-    /// The program ended.
-    pub const ENDED: Status = Status::new(ThreadStatus::End.value());
-    /// The program gave up: the trap handler, or a compiled trap.
-    pub const TRAPPED: Status = Status::new(ThreadStatus::Trapped.value());
-    /// The thread waits at a barrier.
-    pub const BARRIER: Status = Status::new(ThreadStatus::Barrier.value());
-    /// The start-up code runs.
-    pub const BOOTING: Status = Status::new(ThreadStatus::Booting.value());
-
-    /// The status that a write of `value` sets: its low three bits.
-    pub const fn new(value: u32) -> Status {
-        Status((value & 7) as u8)
-    }
-
-    /// The number, 0 to 7.
-    pub const fn code(self) -> u32 {
-        self.0 as u32
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match ThreadStatus::from_value(self.code()) {
-            Some(status) => f.write_str(status.name()),
-            None => write!(f, "{}", self.0),
-        }
-    }
-}
 
 /// One hardware thread: registers, lane mask, PC, status.
 ///

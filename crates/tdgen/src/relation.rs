@@ -13,6 +13,8 @@ use tablegen::{Diagnostic, Record, RecordKeeper, Value, ValueKind, numeric_order
 /// What an `InstrMapping` record comes to.
 pub(crate) struct Relation<'a> {
     pub(crate) shape: Shape,
+    /// The class of the instructions.
+    pub(crate) filter: String,
     /// Each key with its target for every one of the value columns.
     pub(crate) rows: Vec<(Record<'a>, Vec<Option<Record<'a>>>)>,
     /// The column values that occur.
@@ -82,7 +84,12 @@ pub(crate) fn relation<'a>(records: &'a RecordKeeper, map: Record<'a>) -> Result
         return Err(faults);
     }
     let found = candidates.iter().map(|candidate| candidate.column.clone()).collect();
-    Ok(Relation { shape, rows, found })
+    Ok(Relation {
+        shape,
+        filter,
+        rows,
+        found,
+    })
 }
 
 /// The fields of an `InstrMapping` record.

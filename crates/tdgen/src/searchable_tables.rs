@@ -149,7 +149,12 @@ impl<'a> Tables<'a> {
         let Some(members) = self.members(record) else {
             return;
         };
-        let (name_field, value_field) = (text_or_empty(record, "NameField"), text_or_empty(record, "ValueField"));
+        let (Some(name_field), Some(value_field)) = (
+            self.note(text_or_empty(record, "NameField")),
+            self.note(text_or_empty(record, "ValueField")),
+        ) else {
+            return;
+        };
         let mut variants: Vec<Variant<'a>> = Vec::new();
         for (at, member) in members.into_iter().enumerate() {
             let text = if name_field.is_empty() {
@@ -210,8 +215,9 @@ impl<'a> Tables<'a> {
         let (mut all, mut texts, mut numbers) = (String::new(), String::new(), String::new());
         for one in variants {
             let (record, variant, number) = (one.record.name(), &one.name, one.number);
-            // What td says of the record in a sentence says it here too.
-            let summary = text_or_empty(one.record, "Summary").replace(['\n', '\r'], " ");
+            // What td says of the record in a sentence says it here too; a `Summary` that is no text is not meant.
+            let summary = text_or_empty(one.record, "Summary").unwrap_or_default();
+            let summary = summary.replace(['\n', '\r'], " ");
             let colon = if summary.is_empty() { "" } else { ": " };
             let _ = write!(
                 self.out,
@@ -240,10 +246,10 @@ impl<'a> Tables<'a> {
 
     /// The type of the column `field` of a table.
     fn column(&mut self, table: Record<'a>, rows: &[Record<'a>], field: &str) -> Option<Column> {
-        let declared = text_or_empty(table, &format!("TypeOf_{field}"));
+        // The enum itself, or its name.
         let declared = match table.opt_def(&format!("TypeOf_{field}")) {
             Ok(Some(record)) => record.name().to_owned(),
-            _ => declared,
+            _ => self.note(text_or_empty(table, &format!("TypeOf_{field}")))?,
         };
         if self.enums.contains_key(&declared) {
             return Some(Column::Enum(declared));
@@ -365,9 +371,10 @@ impl<'a> Tables<'a> {
             return;
         };
         let faults = self.faults.len();
-        let row_type = match text_or_empty(record, "CppTypeName") {
-            name if name.is_empty() => variant(record.name()),
-            name => variant(&name),
+        let row_type = match self.note(text_or_empty(record, "CppTypeName")) {
+            Some(name) if !name.is_empty() => variant(&name),
+            Some(_) => variant(record.name()),
+            None => return,
         };
         let mut fields = Vec::new();
         for name in names {
@@ -392,7 +399,13 @@ impl<'a> Tables<'a> {
         if self.faults.len() > faults {
             return;
         }
-        let key = record.list_of_strings("PrimaryKey").unwrap_or_default();
+        let key = match record.field("PrimaryKey") {
+            Some(_) => self.note(record.list_of_strings("PrimaryKey")),
+            None => Some(Vec::new()),
+        };
+        let Some(key) = key else {
+            return;
+        };
         let key: Vec<String> = key.into_iter().map(str::to_owned).collect();
         let Some(columns) = self.key_columns(&table, record, "PrimaryKey", &key) else {
             return;
@@ -400,7 +413,9 @@ impl<'a> Tables<'a> {
         table.rows.sort_by(|a, b| compare(&a.1, &b.1, &columns));
         self.write_rows(&table);
         if !key.is_empty() {
-            let name = text_or_empty(record, "PrimaryKeyName");
+            let Some(name) = self.note(text_or_empty(record, "PrimaryKeyName")) else {
+                return;
+            };
             let name = if name.is_empty() {
                 format!("lookup{}", table.row_type)
             } else {

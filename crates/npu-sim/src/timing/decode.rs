@@ -3,7 +3,7 @@
 use crate::alu::{self, Operation};
 use crate::mem_op::{is_store, is_vector_access};
 use crate::operands::Operands;
-use crate::thread::PC;
+use crate::registers::PC;
 use npu_mc::machine;
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 
@@ -124,12 +124,10 @@ impl Decoded {
                 let known = MemOp::from_code(op);
                 if shared {
                     d.route = Route::Scratchpad;
-                    // Stores take a turn at the write port like loads.
-                    let latency = known.map_or(0, |op| op.info().scratchpad_latency);
-                    d.latency = if latency == 0 {
-                        MemOp::Load32.info().scratchpad_latency
-                    } else {
-                        latency
+                    // Stores, and what is no operation, take a turn at the write port like loads.
+                    d.latency = match known {
+                        Some(op) if !d.store => op.info().scratchpad_latency,
+                        _ => MemOp::Load32.info().scratchpad_latency,
                     };
                 } else {
                     d.route = Route::Memory;

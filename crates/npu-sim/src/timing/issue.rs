@@ -9,8 +9,8 @@ use super::report::Stall;
 use super::sink::{Issue, Sink};
 use crate::exec::{Control, Space};
 use crate::machine::{Machine, Stop, THREADS};
+use crate::rest::Status;
 use crate::step::{Progress, Step};
-use crate::thread::Status;
 use npu_mc::machine;
 use npu_mc::raw::RawInst;
 

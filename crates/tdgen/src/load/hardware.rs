@@ -25,7 +25,7 @@ impl<'a> Loader<'a> {
             out.push(Named {
                 name,
                 record: record.name().to_owned(),
-                doc: text_or_empty(record, "Summary"),
+                doc: text_or_empty(record, "Summary")?,
                 span: record.span(),
             });
             Ok(())
@@ -44,7 +44,11 @@ impl<'a> Loader<'a> {
             let op_name = record.string("OpName")?;
             if !op_name.is_empty() {
                 identifier(op_name, field_span(record, "OpName"))?;
-                let width = layout.fields.iter().find(|f| f.name == "op").map_or(0, |f| f.width);
+                let Some(op) = layout.fields.iter().find(|f| f.name == "op") else {
+                    let message = format!("`{}` has operations, but no field `op`", record.name());
+                    return Err(fault(record.span(), message));
+                };
+                let width = op.width;
                 let largest = ((1u16 << width.min(8)) - 1) as u8;
                 table_of.insert(format.name().to_owned(), (loader.target.hw_ops.len(), largest));
                 loader.target.hw_ops.push(HwOpTable {
@@ -136,7 +140,7 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
     let mut format = HwFormat {
         record: record.name().to_owned(),
         variant: record.string("Name")?.to_owned(),
-        doc: text_or_empty(record, "Summary"),
+        doc: text_or_empty(record, "Summary")?,
         base: 0,
         fixed: 0,
         fields: Vec::new(),

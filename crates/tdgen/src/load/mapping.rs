@@ -80,7 +80,7 @@ impl<'a> Loader<'a> {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let function = match super::text_or_empty(map, "Relation") {
+        let function = match super::text_or_empty(map, "Relation").map_err(one)? {
             relation if relation.is_empty() => snake(name),
             relation => relation,
         };
@@ -106,7 +106,7 @@ fn unused(map: Record<'_>, relation: &Relation<'_>, faults: &mut Vec<Diagnostic>
                 format!(
                     "`{}`: no record of class `{}` has {:?} = {column:?}, which `{field}` asks for",
                     map.name(),
-                    super::text_or_empty(map, "FilterClass"),
+                    relation.filter,
                     shape.col_fields
                 ),
             ));

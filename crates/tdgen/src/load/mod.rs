@@ -191,15 +191,12 @@ fn constant_bits(record: Record<'_>, field: &str) -> Result<u32, Diagnostic> {
     Ok(value)
 }
 
-/// A string field that may be missing or unset.
-pub(crate) fn text_or_empty(record: Record<'_>, field: &str) -> String {
+/// A string field that may be missing or unset, which is the empty text then.
+pub(crate) fn text_or_empty(record: Record<'_>, field: &str) -> Result<String, Diagnostic> {
     if record.field(field).is_none() {
-        return String::new();
+        return Ok(String::new());
     }
-    match record.opt_string(field) {
-        Ok(Some(text)) => text.to_owned(),
-        _ => String::new(),
-    }
+    Ok(record.opt_string(field)?.map(str::to_owned).unwrap_or_default())
 }
 
 /// A name that becomes an identifier of Rust.

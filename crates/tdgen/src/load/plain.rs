@@ -169,7 +169,7 @@ fn relocation(record: Record<'_>) -> Result<Relocation, Diagnostic> {
 }
 
 fn constant(record: Record<'_>) -> Result<Constant, Diagnostic> {
-    let named = text_or_empty(record, "Name");
+    let named = text_or_empty(record, "Name")?;
     identifier(record.name(), record.span())?;
     if !named.is_empty() {
         identifier(&pascal(&named), field_span(record, "Name"))?;
@@ -181,7 +181,7 @@ fn constant(record: Record<'_>) -> Result<Constant, Diagnostic> {
             named
         },
         value: int_in(record, "Value", 0..=0xFFFF_FFFF)?,
-        doc: text_or_empty(record, "Summary"),
+        doc: text_or_empty(record, "Summary")?,
         span: record.span(),
     })
 }

@@ -1,0 +1,97 @@
+//! What a program says of its thread, and how a thread comes to rest.
+
+use npu_mc::Reg;
+use npu_mc::machine::ThreadStatus;
+use std::fmt;
+
+/// Control register 11, a software flag without effect on execution (`microarch.md` 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Status(u8);
+
+impl Status {
+    /// Nothing was written yet.
+    pub const IDLE: Status = Status::new(ThreadStatus::Idle.value());
+    /// The program runs.
+    pub const RUNNING: Status = Status::new(ThreadStatus::Running.value());
+    /// The program ended.
+    pub const ENDED: Status = Status::new(ThreadStatus::End.value());
+    /// The program gave up: the trap handler, or a compiled trap.
+    pub const TRAPPED: Status = Status::new(ThreadStatus::Trapped.value());
+    /// The thread waits at a barrier.
+    pub const BARRIER: Status = Status::new(ThreadStatus::Barrier.value());
+    /// The start-up code runs.
+    pub const BOOTING: Status = Status::new(ThreadStatus::Booting.value());
+
+    /// The status that a write of `value` sets: its low three bits.
+    pub const fn new(value: u32) -> Status {
+        Status((value & 7) as u8)
+    }
+
+    /// The number, 0 to 7.
+    pub const fn code(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match ThreadStatus::from_value(self.code()) {
+            Some(status) => f.write_str(status.name()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// Why a thread can never go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HangReason {
+    /// The operation goes to a float unit that was not built; the thread waits at issue.
+    MissingUnit {
+        /// Opcode of the R format.
+        op: u8,
+    },
+    /// The register is the destination of an operation that never completes.
+    BusyRegister {
+        /// The register.
+        register: Reg,
+    },
+    /// A barrier that has not opened, of a thread that is run alone.
+    Barrier {
+        /// Barrier id, 9 bits.
+        id: u32,
+        /// Arrivals that are missing.
+        missing: u32,
+    },
+    /// A barrier with operations pending that never complete, so that the arrival is never sent.
+    PendingAtBarrier,
+    /// The I/O queue is blocked by an earlier write to an address that nobody answers.
+    BlockedIo,
+    /// A taken branch to itself, with the status neither ended nor trapped.
+    SelfJump,
+}
+
+impl fmt::Display for HangReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HangReason::MissingUnit { op } => {
+                write!(f, "operation {op} goes to a float unit that does not exist")
+            }
+            HangReason::BusyRegister { register } => {
+                write!(f, "{} waits for an operation that never completes", register.name())
+            }
+            HangReason::Barrier { id, missing } => {
+                write!(f, "barrier {id} waits for {missing} more threads")
+            }
+            HangReason::PendingAtBarrier => f.write_str("a barrier waits for an operation that never completes"),
+            HangReason::BlockedIo => f.write_str("the I/O queue waits for a write that nobody takes"),
+            HangReason::SelfJump => f.write_str("endless jump to itself"),
+        }
+    }
+}
+
+/// How a thread came to rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Ended(Status),
+    Hung { pc: u32, reason: HangReason },
+}
