@@ -1,5 +1,6 @@
 //! The result of a compilation: bytes and everything a loader, a debugger or a test wants to know about them.
 
+use crate::passes::Stage;
 use cranelift_codegen::ir::{self, ExternalName, SourceLoc, TrapCode, ValueLabel};
 use std::collections::HashMap;
 
@@ -30,8 +31,8 @@ pub struct CompiledCode {
     pub frame: FrameLayout,
     /// Code offset of the start of each basic block, in layout order.
     pub block_starts: Vec<u32>,
-    /// Text of the requested intermediate stages.
-    pub stages: Stages,
+    /// Text of the requested stages (see [`crate::Isa::compile_with_stages`]), in the order of the pipeline.
+    pub stages: Vec<(Stage, String)>,
 }
 
 impl CompiledCode {
@@ -47,17 +48,6 @@ impl CompiledCode {
         let range = self.srclocs.get(behind.checked_sub(1)?)?;
         (offset < range.end).then_some(range.loc)
     }
-}
-
-/// Intermediate forms as text, filled in on request (see [`crate::Isa::compile_with_stages`]).
-#[derive(Clone, Debug, Default)]
-pub struct Stages {
-    /// CLIF after optimization.
-    pub optimized: Option<String>,
-    /// VCode before register allocation.
-    pub vcode: Option<String>,
-    /// VCode with the registers that regalloc2 chose.
-    pub regalloc: Option<String>,
 }
 
 /// A relocation: `kind` applied at `offset` to symbol + addend.

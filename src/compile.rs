@@ -1,67 +1,87 @@
-//! The pipeline on one page.
+//! The pipeline on one page. What stands here is all that happens to a function, in order.
 
-use crate::abi::sig::SigInfo;
+use crate::abi::registers;
 use crate::code::CompiledCode;
+use crate::encode;
 use crate::error::CompileError;
+use crate::finish::effects::Conventions;
+use crate::finish::{copyprop, expand, masks, relax, rename, sched};
 use crate::isa::Isa;
-use crate::{abi, emit, frame, intrinsics, lower, optimize, regalloc, validate};
+use crate::lower::{self, order::BlockOrder};
+use crate::passes::{Pass, Recorder, Stage, StageRequest};
+use crate::vcode::{dce, presched};
+use crate::{frame, intrinsics, optimize, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::settings::OptLevel;
 use npu_mc::errata::Erratum;
 
-/// Which intermediate forms to keep as text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StageRequest {
-    /// CLIF after optimization.
-    pub optimized: bool,
-    /// VCode before register allocation.
-    pub vcode: bool,
-    /// VCode with registers.
-    pub regalloc: bool,
-}
-
 /// Compiles the function in the context.
-pub(crate) fn run(
+fn run(
     isa: &Isa,
     ctx: &mut Context,
     ctrl: &mut ControlPlane,
     request: StageRequest,
 ) -> Result<CompiledCode, CompileError> {
+    let mut stages = Recorder::new(request);
+
+    // CLIF.
     optimize::verify(ctx, isa.flags())?;
-    validate::run(&ctx.func, isa)?;
+    let sig = validate::run(&ctx.func, isa)?;
     let expanded = intrinsics::expand(&mut ctx.func, isa);
-    optimize::run(ctx, isa.flags(), ctrl)?;
+    optimize::run(ctx, isa, ctrl)?;
     intrinsics::finish(&mut ctx.func, &expanded);
-    let optimized = request.optimized.then(|| ctx.func.display().to_string());
+    stages.keep(Stage::Opt, || ctx.func.display().to_string());
 
-    let sig = SigInfo::new(&ctx.func.signature, &ctx.func.name.to_string()).map_err(CompileError::Unsupported)?;
-    let registers = sig.registers;
-    let vcode = lower::lower(ctx, isa, sig)?;
-    let vcode_text = request.vcode.then(|| vcode.to_string());
+    // Machine instructions on virtual registers.
+    let conventions = Conventions::of(sig.registers, registers::pinned(isa.flags()));
+    let env = registers::env(sig.registers, registers::pinned(isa.flags()));
+    let register_set = sig.registers;
+    let order = BlockOrder::new(ctx);
+    let mut vcode = lower::lower(ctx, isa, sig, &order)?;
+    stages.keep(Stage::Vcode, || vcode.to_string());
+    if isa.runs(Pass::Dce) {
+        dce::run(&mut vcode);
+    }
+    stages.keep(Stage::Dce, || vcode.to_string());
+    if isa.runs(Pass::Presched) {
+        presched::run(&mut vcode);
+    }
+    stages.keep(Stage::Presched, || vcode.to_string());
+    vcode.finish()?;
 
-    let pinned = abi::registers::pinned(isa.flags());
-    let env = abi::registers::env(registers, pinned);
+    // Registers and the frame.
     let output = regalloc::run(&vcode, env, isa.flags())?;
-    let regalloc_text = request.regalloc.then(|| regalloc::display(&vcode, &output));
-
+    stages.keep(Stage::Regalloc, || regalloc::display(&vcode, &output));
     let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers();
-    let frame = frame::layout(&ctx.func, &vcode, &output, registers, frame_pointer)?;
-    let mut items = emit::expand::expand(&vcode, &output, &frame, isa);
-    if isa.flags().opt_level() != OptLevel::None {
-        emit::copies::run(&mut items, registers, pinned);
-        emit::masks::run(&mut items);
-        emit::spread::run(&mut items, registers, pinned);
-        emit::schedule::run(&mut items);
+    let frame = frame::layout(&ctx.func, &vcode, &output, register_set, frame_pointer)?;
+
+    // Instructions of the machine.
+    let mut func = expand::expand(vcode, &output, &frame, isa)?;
+    stages.keep(Stage::Expand, || func.to_string());
+    if isa.runs(Pass::Copyprop) {
+        copyprop::run(&mut func, conventions);
+    }
+    stages.keep(Stage::Copyprop, || func.to_string());
+    if isa.runs(Pass::Masks) {
+        masks::run(&mut func);
+    }
+    stages.keep(Stage::Masks, || func.to_string());
+    if isa.runs(Pass::Rename) {
+        rename::run(&mut func, register_set, conventions);
+    }
+    stages.keep(Stage::Rename, || func.to_string());
+    if isa.runs(Pass::Sched) {
+        sched::run(&mut func);
     }
     if isa.has_erratum(Erratum::LostResultBeforeTakenBranch) {
-        emit::hazard::run(&mut items);
+        sched::hazard::run(&mut func);
     }
-    emit::relax::run(&mut items);
-    let mut code = emit::encode::encode(&items, &frame, &ctx.func)?;
-    code.stages.optimized = optimized;
-    code.stages.vcode = vcode_text;
-    code.stages.regalloc = regalloc_text;
+    stages.keep(Stage::Sched, || func.to_string());
+    relax::run(&mut func)?;
+    stages.keep(Stage::Relax, || func.to_string());
+
+    let mut code = encode::encode(&func, &frame, &ctx.func)?;
+    code.stages = stages.texts;
     Ok(code)
 }
 

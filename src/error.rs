@@ -19,9 +19,27 @@ pub enum CompileError {
     Regalloc(String),
     /// An optimization pass of Cranelift failed.
     Optimizer(String),
+    /// The compiler broke a promise that it gave itself: a fault of this crate, whatever the input was.
+    Internal {
+        /// The stage that noticed, as `--emit` names it.
+        stage: &'static str,
+        /// The instruction or table at fault, as text.
+        instruction: String,
+        /// What should have been there.
+        expected: &'static str,
+    },
 }
 
 impl CompileError {
+    /// A broken invariant: in which stage, at which instruction, and what was expected.
+    pub(crate) fn internal(stage: &'static str, instruction: impl fmt::Display, expected: &'static str) -> Self {
+        Self::Internal {
+            stage,
+            instruction: instruction.to_string(),
+            expected,
+        }
+    }
+
     /// Whether this is a refusal of a construct, as opposed to invalid input or a failure.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Unsupported(_))
@@ -46,6 +64,11 @@ impl fmt::Display for CompileError {
             Self::TooLarge(what) => write!(f, "too large: {what}"),
             Self::Regalloc(what) => write!(f, "register allocation failed: {what}"),
             Self::Optimizer(what) => write!(f, "optimizer failed: {what}"),
+            Self::Internal {
+                stage,
+                instruction,
+                expected,
+            } => write!(f, "internal error in {stage} at `{instruction}`: expected {expected}"),
         }
     }
 }

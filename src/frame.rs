@@ -20,12 +20,13 @@ use crate::abi::registers::{RegisterSet, clobbered, spill_unit};
 use crate::abi::slots::slot_alignment;
 use crate::code::FrameLayout;
 use crate::error::CompileError;
-use crate::inst::reg::from_preg;
+use crate::inst::reg::{from_preg, machine, to_preg};
+use crate::inst::{MInst, MachInst};
 use crate::vcode::VCode;
 use cranelift_codegen::ir::Function;
+use npu_mc::Reg;
 use npu_mc::machine::STACK_ALIGN;
-use npu_mc::{Reg, SReg};
-use regalloc2::{Edit, Output};
+use regalloc2::{Edit, Output, PRegSet};
 
 /// The largest frame: offsets and addresses are signed 32-bit numbers.
 const MAX_FRAME: u64 = 1 << 30;
@@ -99,7 +100,8 @@ pub fn layout(
             "the stack frame has {size} bytes, at most {MAX_FRAME} are possible"
         )));
     }
-    let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    // Nothing in the frame is larger than the frame.
+    let narrow = |n: u64| (n & u64::from(u32::MAX)) as u32;
     Ok(Frame {
         layout: FrameLayout {
             size: narrow(size),
@@ -130,44 +132,52 @@ fn spill_shape(reg: Reg) -> (u64, u64) {
 
 /// The registers that the function changes and its callers count on, in save order.
 fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame_pointer: bool) -> Vec<Reg> {
-    let mut touched = std::collections::HashSet::new();
-    touched.extend(output.allocs.iter().filter_map(|a| a.as_reg()).filter_map(from_preg));
-    for (_, edit) in &output.edits {
-        let Edit::Move { to, .. } = edit;
-        touched.extend(to.as_reg().and_then(from_preg));
+    let mut touched = PRegSet::empty();
+    for reg in output.allocs.iter().filter_map(|allocation| allocation.as_reg()) {
+        touched.add(reg);
     }
-    for inst in &vcode.insts {
-        if let crate::inst::MInst::Call(info) = inst {
-            touched.extend(info.clobbers.into_iter().filter_map(from_preg));
+    for (_, Edit::Move { to, .. }) in &output.edits {
+        if let Some(reg) = to.as_reg() {
+            touched.add(reg);
         }
     }
     if vcode.has_calls {
-        touched.insert(Reg::S(SReg::RA));
+        for inst in &vcode.insts {
+            if let MachInst::Call(info) = inst {
+                touched.union_from(info.clobbers);
+            }
+        }
+        touched.add(to_preg(machine::RA));
     }
     if frame_pointer {
-        touched.insert(Reg::S(SReg::FP));
+        touched.add(to_preg(machine::FP));
     }
     let mut list: Vec<Reg> = Vec::new();
-    let results: Vec<Reg> = vcode.insts.iter().flat_map(results).collect();
     if registers == RegisterSet::PreserveAll {
-        let scratch = clobbered(RegisterSet::PreserveAll);
-        let mut extra: Vec<Reg> = touched
-            .iter()
-            .copied()
-            .filter(|r| !scratch.contains(crate::inst::reg::to_preg(*r)))
-            .filter(|r| !npu_mc::cc::CALLEE_SAVED.contains(r) && !results.contains(r))
-            .collect();
-        extra.sort();
-        list.extend(extra);
+        // What callers keep in registers that other conventions may change.
+        let mut extra = touched;
+        for reg in clobbered(RegisterSet::PreserveAll) {
+            extra.remove(reg);
+        }
+        for &reg in npu_mc::cc::CALLEE_SAVED {
+            extra.remove(to_preg(reg));
+        }
+        for reg in vcode.insts.iter().flat_map(results) {
+            extra.remove(to_preg(reg));
+        }
+        list.extend(extra.into_iter().filter_map(from_preg));
+        list.sort();
     }
-    list.extend(npu_mc::cc::CALLEE_SAVED.iter().copied().filter(|r| touched.contains(r)));
+    let saved = npu_mc::cc::CALLEE_SAVED.iter().copied();
+    list.extend(saved.filter(|&reg| touched.contains(to_preg(reg))));
     list
 }
 
 /// The registers that an instruction returns values in.
-fn results(inst: &crate::inst::MInst) -> Vec<Reg> {
-    match inst {
-        crate::inst::MInst::Return { uses } => uses.iter().map(|&(_, at)| at).collect(),
-        _ => Vec::new(),
-    }
+fn results(inst: &MInst) -> impl Iterator<Item = Reg> {
+    let uses = match inst {
+        MachInst::Return { uses } => uses.as_slice(),
+        _ => &[],
+    };
+    uses.iter().map(|&(_, at)| at)
 }

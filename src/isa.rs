@@ -1,8 +1,9 @@
 //! The target as an object: triple, flags, settings, and the door to the compiler.
 
+use crate::passes::{Pass, Passes};
 use crate::settings::{SetError, Setting, TargetSettings, with_flag};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_codegen::settings::Flags;
+use cranelift_codegen::settings::{Flags, OptLevel};
 use npu_mc::errata::Erratum;
 use npu_mc::machine::CACHE_LINE;
 use std::fmt;
@@ -91,19 +92,45 @@ impl Builder {
 
     /// The target with these settings and the shared flags.
     pub fn finish(self, flags: Flags) -> Arc<Isa> {
-        Arc::new(Isa {
-            triple: self.triple,
-            flags,
-            settings: self.settings,
-        })
+        Arc::new(Isa::new(self.triple, flags, self.settings, Mode::Program))
+    }
+}
+
+/// What is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Functions of a program.
+    Program,
+    /// Routines of the runtime. They stay as they are written: they compute ahead of a branch what both ways or the likely way
+    /// want, so that it is under way when the branch waits, and simplification would move it to where it is used. They are
+    /// scheduled before registers are allocated, as they have few; other functions have more registers, but also values that
+    /// live long, which this would make spill.
+    Runtime,
+}
+
+impl Mode {
+    /// The passes that this is worth.
+    fn passes(self, flags: &Flags) -> Passes {
+        let optimized = flags.opt_level() != OptLevel::None;
+        let worth = |pass: &Pass| match pass {
+            Pass::Dce => true,
+            Pass::Egraph => optimized && self == Self::Program,
+            Pass::Presched => optimized && self == Self::Runtime,
+            _ => optimized,
+        };
+        Pass::ALL.iter().copied().filter(worth).collect()
     }
 }
 
 /// The NaplesPU target.
+#[derive(Clone)]
 pub struct Isa {
     triple: Triple,
     flags: Flags,
+    /// The flags with the verifier off, for Cranelift's passes, which do not know what ours knows.
+    quiet: Flags,
     settings: TargetSettings,
+    passes: Passes,
 }
 
 impl fmt::Debug for Isa {
@@ -118,6 +145,16 @@ impl fmt::Debug for Isa {
 }
 
 impl Isa {
+    fn new(triple: Triple, flags: Flags, settings: TargetSettings, mode: Mode) -> Self {
+        Self {
+            triple,
+            quiet: with_flag(&flags, "enable_verifier", "false"),
+            passes: mode.passes(&flags),
+            flags,
+            settings,
+        }
+    }
+
     /// The target's name.
     pub fn name(&self) -> &'static str {
         "naplespu"
@@ -141,11 +178,25 @@ impl Isa {
     /// The target as the runtime is compiled for: its routines are worth optimizing whatever the program asks for.
     pub fn for_runtime(&self) -> Self {
         let flags = with_flag(&self.flags, "opt_level", "speed");
-        Self {
-            triple: self.triple,
-            flags,
-            settings: self.settings.clone(),
-        }
+        Self::new(self.triple, flags, self.settings.clone(), Mode::Runtime)
+    }
+
+    /// The target without a pass.
+    #[must_use]
+    pub fn without_pass(&self, pass: Pass) -> Self {
+        let mut isa = self.clone();
+        isa.passes = isa.passes.without(pass);
+        isa
+    }
+
+    /// Whether the pass is part of the pipeline.
+    pub fn runs(&self, pass: Pass) -> bool {
+        self.passes.contains(pass)
+    }
+
+    /// The shared flags with the verifier off.
+    pub(crate) fn quiet_flags(&self) -> &Flags {
+        &self.quiet
     }
 
     /// Whether the machine is taken to have the erratum, so that code works around it.
@@ -158,7 +209,7 @@ impl Isa {
         TargetFrontendConfig {
             default_call_conv: CallConv::SystemV,
             pointer_width: PointerWidth::U32,
-            page_size_align_log2: CACHE_LINE.trailing_zeros().try_into().unwrap_or(0),
+            page_size_align_log2: const { CACHE_LINE.trailing_zeros() as u8 },
         }
     }
 }

@@ -30,7 +30,8 @@
 //! | [`lower`] | CLIF to VCode by ISLE rules |
 //! | [`regalloc`] | regalloc2 over the VCode |
 //! | [`frame`] | the stack frame |
-//! | [`emit`] | machine instructions, errata, branch relaxation, bytes |
+//! | [`finish`] | machine instructions: copies, masks, order, branches |
+//! | [`encode`] | bytes, relocations, debug information |
 //!
 //! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), [`inst`] (machine instructions of the
 //! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`].
@@ -53,8 +54,9 @@ extern crate alloc;
 pub mod abi;
 pub mod code;
 pub mod compile;
-pub mod emit;
+pub mod encode;
 pub mod error;
+pub mod finish;
 pub mod frame;
 mod hide;
 pub mod inst;
@@ -63,6 +65,7 @@ pub mod isa;
 pub mod legalize;
 pub mod lower;
 pub mod optimize;
+pub mod passes;
 pub mod regalloc;
 pub mod runtime;
 pub mod settings;
@@ -72,6 +75,6 @@ pub mod validate;
 pub mod vcode;
 
 pub use code::CompiledCode;
-pub use compile::StageRequest;
 pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, Triple, TripleError, isa_builder};
+pub use passes::{Pass, Stage, StageRequest};

@@ -2,8 +2,8 @@
 
 use crate::error::CompileError;
 use crate::hide;
-use crate::runtime;
-use crate::settings::with_flag;
+use crate::isa::Isa;
+use crate::passes::Pass;
 use crate::spaces;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -64,38 +64,40 @@ pub fn verify(ctx: &Context, flags: &Flags) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// Brings the function into the form that is lowered: without unreachable code and constant block parameters, and
-/// simplified if `opt_level` is not `none`.
-///
-/// Routines of the runtime stay as they are written. They compute ahead of a branch what both ways or the likely way
-/// want, so that it is under way when the branch waits; simplification would move it to where it is used.
+/// Brings the function into the form that is lowered: without unreachable code and constant block parameters, simplified if
+/// the pipeline has that pass, with its loops known if anything is optimized.
 ///
 /// # Errors
 ///
-/// [`CompileError::Optimizer`] if a pass fails, [`CompileError::Verifier`] if its result is not valid.
-pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<(), CompileError> {
-    // Passes would otherwise verify on their own, without what `verify_function` knows.
-    let quiet = &with_flag(flags, "enable_verifier", "false");
+/// [`CompileError::Optimizer`] if a pass fails; in debug builds [`CompileError::Verifier`] if the result is not valid.
+pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane) -> Result<(), CompileError> {
+    let optimize = isa.flags().opt_level() != OptLevel::None;
+    let flags = isa.quiet_flags();
     let failed = |error: cranelift_codegen::CodegenError| CompileError::Optimizer(error.to_string());
     ctx.compute_cfg();
     ctx.compute_domtree();
-    ctx.eliminate_unreachable_code(quiet).map_err(failed)?;
-    if flags.opt_level() != OptLevel::None {
-        ctx.remove_constant_phis(quiet).map_err(failed)?;
+    ctx.eliminate_unreachable_code(flags).map_err(failed)?;
+    if optimize {
+        ctx.remove_constant_phis(flags).map_err(failed)?;
     }
     ctx.func.dfg.resolve_all_aliases();
-    if flags.opt_level() != OptLevel::None && !runtime::is_routine(&ctx.func) {
+    if isa.runs(Pass::Egraph) {
         floats_as_bits(&mut ctx.func);
         hide::hide_from_egraph(&mut ctx.func);
         let separated = spaces::separate(&mut ctx.func);
-        ctx.egraph_pass(quiet, ctrl).map_err(failed)?;
+        ctx.egraph_pass(flags, ctrl).map_err(failed)?;
         hide::restore(&mut ctx.func);
         spaces::join(&mut ctx.func, &separated);
-        verify(ctx, flags)?;
+        if cfg!(debug_assertions) {
+            verify(ctx, isa.flags())?;
+        }
     }
     // The passes may leave blocks that nothing reaches any more.
     ctx.compute_cfg();
     ctx.compute_domtree();
+    if optimize {
+        ctx.compute_loop_analysis();
+    }
     Ok(())
 }
 

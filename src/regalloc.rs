@@ -2,14 +2,15 @@
 
 pub use crate::abi::registers::{env, pinned};
 use crate::error::CompileError;
-use crate::inst::MInst;
 use crate::inst::operands::OperandVisitor;
 use crate::inst::reg::{Reg, from_preg};
+use crate::inst::{MInst, MachInst};
 use crate::vcode::VCode;
 use cranelift_codegen::settings::{Flags, RegallocAlgorithm};
 use regalloc2::{
-    Algorithm, Allocation, MachineEnv, OperandConstraint, OperandKind, OperandPos, Output, RegallocOptions,
+    Algorithm, Allocation, Ctx, MachineEnv, OperandConstraint, OperandKind, OperandPos, Output, RegallocOptions,
 };
+use std::cell::RefCell;
 use std::fmt::Write;
 
 /// Writes the chosen registers into the operands.
@@ -25,11 +26,17 @@ impl OperandVisitor for Assign<'_> {
     }
 }
 
-/// The instruction with the registers that were chosen.
-pub fn allocated(vcode: &VCode, output: &Output, number: regalloc2::Inst) -> MInst {
-    let mut inst = vcode.insts[number.index()].clone();
-    inst.visit_operands(&mut Assign(output.inst_allocs(number).iter()));
-    inst
+/// The instruction with the registers that were chosen, in the order in which it shows its operands.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if an operand was given no register.
+pub fn assign(mut inst: MInst, allocations: &[Allocation]) -> Result<MachInst<npu_mc::Reg>, CompileError> {
+    inst.visit_operands(&mut Assign(allocations.iter()));
+    inst.map(&mut |reg| {
+        reg.as_real()
+            .ok_or_else(|| CompileError::internal("regalloc", reg, "a machine register for every operand"))
+    })
 }
 
 /// The VCode with the registers that were chosen and the moves that were inserted.
@@ -42,13 +49,19 @@ pub fn display(vcode: &VCode, output: &Output) -> String {
             let _ = match step {
                 InstOrEdit::Edit(Edit::Move { from, to }) => writeln!(text, "    move {to}, {from}"),
                 InstOrEdit::Inst(inst) => {
-                    let allocated = allocated(vcode, output, inst);
+                    let mut allocated = vcode.insts[inst.index()].clone();
+                    allocated.visit_operands(&mut Assign(output.inst_allocs(inst).iter()));
                     writeln!(text, "    {allocated}")
                 }
             };
         }
     }
     text
+}
+
+thread_local! {
+    /// The allocator's tables, whose memory the next function on the thread uses again.
+    static CONTEXT: RefCell<Ctx> = RefCell::default();
 }
 
 /// Runs regalloc2 as the flags say.
@@ -65,7 +78,11 @@ pub fn run(vcode: &VCode, env: &MachineEnv, flags: &Flags) -> Result<Output, Com
             RegallocAlgorithm::SinglePass => Algorithm::Fastalloc,
         },
     };
-    let output = regalloc2::run(vcode, env, &options).map_err(|e| CompileError::Regalloc(e.to_string()))?;
+    let output = CONTEXT.with_borrow_mut(|context| {
+        regalloc2::run_with_ctx(vcode, env, &options, context)
+            .map_err(|error| CompileError::Regalloc(error.to_string()))?;
+        Ok::<_, CompileError>(std::mem::take(&mut context.output))
+    })?;
     if flags.regalloc_checker() {
         let mut checker = regalloc2::checker::Checker::new(vcode, env);
         checker.prepare(&output);

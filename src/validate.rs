@@ -15,12 +15,12 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
 
-/// Checks the whole function.
+/// Checks the whole function; gives the places of its arguments and results.
 ///
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with every construct that is refused.
-pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
+pub fn run(func: &Function, isa: &Isa) -> Result<SigInfo, CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
         function: name.clone(),
@@ -30,9 +30,10 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
         help: help.map(str::to_owned),
     };
     let mut refusals = Vec::new();
-    match SigInfo::new(&func.signature, &name) {
+    let sig = SigInfo::new(&func.signature, &name);
+    match &sig {
         Ok(sig) => {
-            if let Err(reason) = StackLimit::new(func, &sig) {
+            if let Err(reason) = StackLimit::new(func, sig) {
                 let what = format!("a stack limit that cannot be computed at entry ({reason})");
                 refusals.push(whole(
                     what,
@@ -40,7 +41,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
                 ));
             }
         }
-        Err(found) => refusals.extend(found),
+        Err(found) => refusals.extend(found.iter().cloned()),
     }
     if isa.flags().enable_probestack() && isa.flags().probestack_strategy() == ProbestackStrategy::Outline {
         let help = "there is no routine for it; set probestack_strategy=inline";
@@ -57,10 +58,9 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(), CompileError> {
         ));
     }
     Insts::new(func, isa).check(&mut refusals);
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(CompileError::Unsupported(refusals))
+    match sig {
+        Ok(sig) if refusals.is_empty() => Ok(sig),
+        _ => Err(CompileError::Unsupported(refusals)),
     }
 }
 

@@ -43,13 +43,15 @@ fn set(numbers: &[u8], class: fn(u8) -> Option<PReg>) -> PRegSet {
 
 /// Registers that a call to a function of the convention may change.
 pub fn clobbered(registers: RegisterSet) -> PRegSet {
+    static SETS: OnceLock<[PRegSet; 2]> = OnceLock::new();
+    let [all, few] = SETS.get_or_init(|| {
+        let mut all = set(GPR32.preferred, scalar);
+        all.union_from(set(VR512W.preferred, vector));
+        [all, preserve_all_scalars(&GPR32).into_iter().collect()]
+    });
     match registers {
-        RegisterSet::All => {
-            let mut all = set(GPR32.preferred, scalar);
-            all.union_from(set(VR512W.preferred, vector));
-            all
-        }
-        RegisterSet::PreserveAll => preserve_all_scalars(&GPR32).into_iter().collect(),
+        RegisterSet::All => *all,
+        RegisterSet::PreserveAll => *few,
     }
 }
 

@@ -4,6 +4,7 @@
 //! td record. The other variants are what has no such record: instructions with a frame address that is not known
 //! yet, branches to blocks, calls, and short sequences that register allocation must see as one.
 
+pub mod map;
 pub mod operands;
 pub mod ops;
 pub mod print;
@@ -16,17 +17,17 @@ use reg::Reg;
 use regalloc2::PRegSet;
 use smallvec::SmallVec;
 
-/// An instruction of the VCode.
+/// An instruction of the VCode on registers of type `R`: [`Reg`] up to register allocation, [`npu_mc::Reg`] after it.
 #[derive(Clone, Debug)]
-pub enum MInst {
+pub enum MachInst<R = Reg> {
     /// One machine instruction on registers and an immediate.
     Op {
         /// The instruction.
         op: Opcode,
         /// The register written, if it writes one.
-        dst: Option<Reg>,
+        dst: Option<R>,
         /// The registers read, in the order of the td record; a tied old value comes last.
-        srcs: Srcs,
+        srcs: Srcs<R>,
         /// The immediate operand; 0 if it has none.
         imm: i32,
     },
@@ -35,68 +36,68 @@ pub enum MInst {
         /// The instruction.
         op: Opcode,
         /// The register loaded.
-        dst: Reg,
+        dst: R,
         /// The address.
-        addr: AMode,
+        addr: AMode<R>,
     },
     /// A store of `src` to memory.
     Store {
         /// The instruction.
         op: Opcode,
         /// The register stored.
-        src: Reg,
+        src: R,
         /// The address.
-        addr: AMode,
+        addr: AMode<R>,
     },
     /// `dst` := `src`, of one class.
     Move {
         /// The register written.
-        dst: Reg,
+        dst: R,
         /// The register read.
-        src: Reg,
+        src: R,
     },
     /// `dst` := the constant, in one instruction where one is enough.
     Const {
         /// The register written.
-        dst: Reg,
+        dst: R,
         /// The value.
         value: u32,
     },
     /// `dst` := a vector of the function's pool.
     PoolLoad {
         /// The register written.
-        dst: Reg,
+        dst: R,
         /// Which vector.
         index: u32,
     },
     /// One operation on the lanes of a mask: sets `rm`, works, and sets `rm` to all ones again.
     Masked {
         /// The lanes.
-        mask: LaneMask,
+        mask: LaneMask<R>,
         /// The masked form of the instruction.
         op: Opcode,
         /// The register written.
-        dst: Reg,
+        dst: R,
         /// The registers read; the old value of the other lanes comes last.
-        srcs: Srcs,
+        srcs: Srcs<R>,
         /// The immediate operand; 0 if it has none.
         imm: i32,
     },
     /// A store of the lanes of a mask: sets `rm`, stores, and sets `rm` to all ones again.
     MaskedStore {
         /// The lanes. In a register, bits above the lanes are zero.
-        mask: LaneMask,
+        mask: LaneMask<R>,
         /// The masked form of the instruction.
         op: Opcode,
         /// The register stored.
-        src: Reg,
+        src: R,
         /// The address.
-        addr: AMode,
+        addr: AMode<R>,
     },
     /// `dst` := the address of a symbol.
     SymbolAddr {
         /// The register written.
-        dst: Reg,
+        dst: R,
         /// The symbol.
         target: RelocTarget,
         /// Constant added to its address.
@@ -105,21 +106,21 @@ pub enum MInst {
     /// `dst` := the address itself.
     Address {
         /// The register written.
-        dst: Reg,
+        dst: R,
         /// The address.
-        addr: AMode,
+        addr: AMode<R>,
     },
     /// Each `dst` := `cond` ? `if_true` : `if_false`, by one branch over moves. `dst` and `if_true` share a register.
     Select {
         /// The condition.
-        cond: Cond,
+        cond: Cond<R>,
         /// What is selected.
-        words: SmallVec<[SelectWord; 1]>,
+        words: SmallVec<[SelectWord<R>; 1]>,
     },
     /// Stops the thread with a trap code if the condition holds.
     TrapIf {
         /// The condition.
-        cond: Cond,
+        cond: Cond<R>,
         /// The reason.
         code: TrapCode,
     },
@@ -131,52 +132,52 @@ pub enum MInst {
     /// The values that the caller put into registers.
     Args {
         /// Virtual register and the argument register it arrives in.
-        defs: Vec<(Reg, npu_mc::Reg)>,
+        defs: Vec<(R, npu_mc::Reg)>,
     },
     /// Return with values in registers.
     Return {
         /// Virtual register and the result register it leaves in.
-        uses: Vec<(Reg, npu_mc::Reg)>,
+        uses: Vec<(R, npu_mc::Reg)>,
     },
     /// A call.
-    Call(Box<CallInfo>),
+    Call(Box<CallInfo<R>>),
     /// A call that takes the place of the function: nothing of it is left when the callee starts.
-    ReturnCall(Box<CallInfo>),
+    ReturnCall(Box<CallInfo<R>>),
     /// To the only successor of the block.
     Jump,
     /// To the first successor if the condition holds, else to the second.
     CondBr {
         /// The condition.
-        cond: Cond,
+        cond: Cond<R>,
     },
     /// To successor `index + 1`, or to successor 0 if there is none such.
     BrTable {
         /// The index: a full 32-bit unsigned number.
-        index: Reg,
+        index: R,
         /// Scratch.
-        tmp: Reg,
+        tmp: R,
         /// Scratch.
-        base: Reg,
+        base: R,
         /// For each entry of the table, the successor.
         entries: Vec<u32>,
     },
     /// `dst` := the return address.
     ReturnAddress {
         /// The register written.
-        dst: Reg,
+        dst: R,
     },
     /// Copies a structure to an area of the frame, by a loop.
     Copy {
         /// The area.
         area: u32,
         /// Where the structure is.
-        src: Reg,
+        src: R,
         /// Its size in bytes, at least a word.
         size: u32,
         /// Whether the structure is known to be aligned to a word.
         aligned: bool,
         /// Scratch.
-        tmps: [Reg; 4],
+        tmps: [R; 4],
     },
     /// Keeps loads and stores on their sides. Emits nothing: a thread's accesses happen in program order.
     Fence,
@@ -186,45 +187,48 @@ pub enum MInst {
     Nop,
 }
 
+/// An instruction before register allocation.
+pub type MInst = MachInst<Reg>;
+
 /// Lanes of a vector register.
 pub const LANES: usize = 16;
 
 /// All of them, as a mask.
 pub const ALL_LANES: u16 = u16::MAX;
 
-/// A bit a lane. Upper bits mean nothing.
+/// One bit per lane. Upper bits mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaneMask {
+pub enum LaneMask<R = Reg> {
     /// In a scalar register.
-    Reg(Reg),
+    Reg(R),
     /// These lanes.
     Lanes(u16),
 }
 
 /// One word of a select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SelectWord {
+pub struct SelectWord<R = Reg> {
     /// The register written.
-    pub dst: Reg,
+    pub dst: R,
     /// The value if the condition holds.
-    pub if_true: Reg,
+    pub if_true: R,
     /// The value otherwise.
-    pub if_false: Reg,
+    pub if_false: R,
 }
 
 /// Source registers of one instruction, at most three.
-pub type Srcs = SmallVec<[Reg; 3]>;
+pub type Srcs<R = Reg> = SmallVec<[R; 3]>;
 
 /// A condition: a 32-bit register compared with zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cond {
+pub struct Cond<R = Reg> {
     /// The register.
-    pub reg: Reg,
+    pub reg: R,
     /// Whether the condition holds when the register is not zero, or when it is.
     pub nonzero: bool,
 }
 
-impl Cond {
+impl<R> Cond<R> {
     /// The opposite condition.
     pub fn inverted(self) -> Self {
         Self {
@@ -241,11 +245,11 @@ impl Cond {
 
 /// An address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AMode {
+pub enum AMode<R = Reg> {
     /// Register plus offset in bytes; the offset fits the instruction.
     Reg {
         /// The base.
-        base: Reg,
+        base: R,
         /// The offset.
         offset: i32,
     },
@@ -277,13 +281,13 @@ pub enum AMode {
 
 /// Everything about a call.
 #[derive(Clone, Debug)]
-pub struct CallInfo {
+pub struct CallInfo<R = Reg> {
     /// Who is called.
-    pub dest: CallDest,
+    pub dest: CallDest<R>,
     /// Arguments in registers.
-    pub uses: Vec<(Reg, npu_mc::Reg)>,
+    pub uses: Vec<(R, npu_mc::Reg)>,
     /// Results in registers.
-    pub defs: Vec<(Reg, npu_mc::Reg)>,
+    pub defs: Vec<(R, npu_mc::Reg)>,
     /// Registers that hold garbage afterwards, results excluded.
     pub clobbers: PRegSet,
     /// Bytes of stack arguments that the callee removes.
@@ -292,16 +296,16 @@ pub struct CallInfo {
 
 /// Target of a call.
 #[derive(Clone, Debug)]
-pub enum CallDest {
+pub enum CallDest<R = Reg> {
     /// A symbol within reach of a direct call.
     Near(RelocTarget),
     /// A symbol that may be anywhere.
     Far(RelocTarget),
     /// An address in a register.
-    Reg(Reg),
+    Reg(R),
 }
 
-impl MInst {
+impl<R> MachInst<R> {
     /// Whether this ends a block by going to successors.
     pub fn is_branch(&self) -> bool {
         matches!(self, Self::Jump | Self::CondBr { .. } | Self::BrTable { .. })

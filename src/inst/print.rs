@@ -1,10 +1,10 @@
 //! VCode as text, before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
 
-use super::{AMode, CallDest, Cond, LaneMask, MInst, SelectWord};
+use super::{AMode, CallDest, Cond, LaneMask, MachInst, SelectWord};
 use crate::code::RelocTarget;
 use std::fmt;
 
-impl fmt::Display for AMode {
+impl<R: fmt::Display> fmt::Display for AMode<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reg { base, offset: 0 } => write!(f, "({base})"),
@@ -17,7 +17,7 @@ impl fmt::Display for AMode {
     }
 }
 
-impl fmt::Display for Cond {
+impl<R: fmt::Display> fmt::Display for Cond<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} 0", self.reg, if self.nonzero { "!=" } else { "==" })
     }
@@ -33,7 +33,7 @@ impl fmt::Display for RelocTarget {
     }
 }
 
-impl fmt::Display for CallDest {
+impl<R: fmt::Display> fmt::Display for CallDest<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Near(target) => write!(f, " {target}"),
@@ -43,7 +43,7 @@ impl fmt::Display for CallDest {
     }
 }
 
-impl fmt::Display for MInst {
+impl<R: fmt::Display> fmt::Display for MachInst<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Op { op, dst, srcs, imm } => {
@@ -142,7 +142,7 @@ impl fmt::Display for MInst {
     }
 }
 
-fn pairs(f: &mut fmt::Formatter<'_>, list: &[(super::reg::Reg, npu_mc::Reg)]) -> fmt::Result {
+fn pairs<R: fmt::Display>(f: &mut fmt::Formatter<'_>, list: &[(R, npu_mc::Reg)]) -> fmt::Result {
     for (i, (reg, at)) in list.iter().enumerate() {
         write!(f, "{} {reg}={}", if i > 0 { "," } else { "" }, at.name())?;
     }

@@ -82,6 +82,25 @@ impl fmt::Debug for Reg {
     }
 }
 
+/// The reserved registers as the machine has them.
+pub mod machine {
+    use npu_mc::{Reg, SReg};
+
+    /// The stack pointer.
+    pub const SP: Reg = Reg::S(SReg::SP);
+    /// The frame pointer.
+    pub const FP: Reg = Reg::S(SReg::FP);
+    /// The link register.
+    pub const RA: Reg = Reg::S(SReg::RA);
+    /// The emitter's scratch register. `tr` is never allocated, and the hardware neither reads nor writes it; it
+    /// carries the trap code only once a thread is about to stop.
+    pub const SCRATCH: Reg = Reg::S(SReg::TR);
+    /// The lane mask.
+    pub const MASK: Reg = Reg::S(SReg::RM);
+    /// The program counter, which reads as the address of the reading instruction.
+    pub const PC: Reg = Reg::S(SReg::PC);
+}
+
 /// A register that holds a scalar: a wrong class is a type error in ISLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gpr(pub Reg);

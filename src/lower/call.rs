@@ -20,7 +20,8 @@ use smallvec::SmallVec;
 const AREA_ALIGN: u32 = npu_mc::machine::STACK_ALIGN;
 
 pub(super) fn offset(bytes: u32) -> i32 {
-    i32::try_from(bytes).unwrap_or(i32::MAX)
+    // A signature that needs more than 31 bits is refused.
+    bytes.cast_signed()
 }
 
 impl Lower<'_> {
@@ -179,8 +180,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     }
     // Results in memory go to an area of this function's frame.
     let area = info.ret_area.map(|place| {
-        let area = u32::try_from(ctx.vcode.locals.len()).unwrap_or(u32::MAX);
-        ctx.vcode.locals.push((info.ret_area_size, AREA_ALIGN));
+        let area = ctx.new_local(info.ret_area_size, AREA_ALIGN);
         let pointer = ctx.new_vreg(RegClass::Int);
         let addr = AMode::Local { area, offset: 0 };
         ctx.emit(MInst::Address {
@@ -254,14 +254,20 @@ fn push_call(
     })));
 }
 
-/// Calls a routine that calls the one at the address, for scalars, on every lane; gives its result.
-pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, args: &[Reg]) -> Reg {
-    let info = routine.signature();
-    let in_reg = |places: &Places| match places.first() {
+fn in_reg(places: &Places) -> Option<npu_mc::Reg> {
+    match places.first() {
         Some(&Place::Reg(reg)) => Some(reg),
         _ => None,
-    };
+    }
+}
+
+/// Calls a routine that calls the one at the address, for scalars, on every lane; gives its result.
+pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, args: &[Reg]) -> Reg {
     let result = Reg::Virtual(ctx.new_vreg(RegClass::Vector));
+    let Some(info) = routine.signature() else {
+        ctx.set_internal(routine.name(), "a routine that the convention has places for");
+        return result;
+    };
     let at = info.args.iter().filter_map(in_reg);
     let uses = std::iter::once(address).chain(args.iter().copied()).zip(at).collect();
     let defs = info.rets.iter().filter_map(in_reg).map(|at| (result, at)).collect();
@@ -272,16 +278,18 @@ pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, arg
 
 /// Calls a routine of the runtime; gives its results. Both lists are as long as [`Routine::words`] says.
 pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: &[Reg]) -> SmallVec<[Reg; 4]> {
-    let info = routine.signature();
-    let in_reg = |places: &Places| match places.first() {
-        Some(&Place::Reg(reg)) => Some(reg),
-        _ => None,
+    let (given, made) = routine.words();
+    let results: SmallVec<[Reg; 4]> = (0..made).map(|_| Reg::Virtual(ctx.new_vreg(RegClass::Int))).collect();
+    let Some(info) = routine.signature() else {
+        ctx.set_internal(routine.name(), "a routine that the convention has places for");
+        return results;
     };
     let at: SmallVec<[npu_mc::Reg; 8]> = info.args.iter().filter_map(in_reg).collect();
     let from: SmallVec<[npu_mc::Reg; 8]> = info.rets.iter().filter_map(in_reg).collect();
-    debug_assert_eq!((at.len(), from.len()), routine.words());
-    debug_assert_eq!(at.len(), args.len());
-    let results: SmallVec<[Reg; 4]> = from.iter().map(|_| Reg::Virtual(ctx.new_vreg(RegClass::Int))).collect();
+    if (at.len(), from.len()) != (given, made) || args.len() != given {
+        ctx.set_internal(routine.name(), "as many registers as the routine has words");
+        return results;
+    }
     push_call(
         ctx,
         CallDest::Near(RelocTarget::Runtime(routine.name())),

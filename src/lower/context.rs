@@ -28,16 +28,13 @@ pub struct ValueRegs {
 impl ValueRegs {
     /// A value in one register.
     pub fn one(reg: VReg) -> Self {
-        Self {
-            regs: [reg, VReg::invalid(), VReg::invalid(), VReg::invalid()],
-            len: 1,
-        }
+        Self { regs: [reg; 4], len: 1 }
     }
 
     /// A value in one to four registers, low word first; `None` for any other number.
     pub fn from_slice(list: &[VReg]) -> Option<Self> {
         let len = u8::try_from(list.len()).ok().filter(|len| (1..=4).contains(len))?;
-        let mut regs = [VReg::invalid(); 4];
+        let mut regs = [*list.first()?; 4];
         regs[..list.len()].copy_from_slice(list);
         Some(Self { regs, len })
     }
@@ -131,11 +128,8 @@ impl<'a> Lower<'a> {
     pub(super) fn assign_regs(&mut self, value: Value) {
         let ty = self.func.dfg.value_type(value);
         if let Some((class, len)) = registers_of(ty) {
-            let mut regs = [VReg::invalid(); 4];
-            for reg in &mut regs[..usize::from(len)] {
-                *reg = self.new_vreg(class);
-            }
-            self.value_regs[value] = Some(ValueRegs { regs, len });
+            let regs: SmallVec<[VReg; 4]> = (0..len).map(|_| self.new_vreg(class)).collect();
+            self.value_regs[value] = ValueRegs::from_slice(&regs);
         }
     }
 
@@ -178,6 +172,31 @@ impl<'a> Lower<'a> {
             what,
             help: None,
         }])
+    }
+
+    /// Remembers a broken invariant, found by a constructor that cannot fail.
+    pub fn set_internal(&mut self, instruction: impl std::fmt::Display, expected: &'static str) {
+        self.set_fault(CompileError::internal("vcode", instruction, expected));
+    }
+
+    /// The registers of a result, low word first; a fault if they are not one to four virtual ones.
+    pub fn result_regs(&mut self, regs: impl IntoIterator<Item = Reg>) -> ValueRegs {
+        let given: SmallVec<[Reg; 4]> = regs.into_iter().collect();
+        let list: SmallVec<[VReg; 4]> = given.iter().filter_map(|reg| reg.as_virtual()).collect();
+        match ValueRegs::from_slice(&list).filter(|_| list.len() == given.len()) {
+            Some(regs) => regs,
+            None => {
+                self.set_internal(format_args!("{given:?}"), "one to four virtual registers for a result");
+                ValueRegs::one(self.new_vreg(RegClass::Int))
+            }
+        }
+    }
+
+    /// A new area of the frame; the size and alignment are in bytes.
+    pub fn new_local(&mut self, size: u32, align: u32) -> u32 {
+        let area = self.vcode.locals.len() as u32;
+        self.vcode.locals.push((size, align));
+        area
     }
 
     /// Remembers the first fault found by a constructor that cannot fail.

@@ -5,40 +5,33 @@
 
 use super::context::Lower;
 use super::hoist::Hoist;
+use super::isle;
 use super::order::{self, BlockOrder, LoweredBlock};
-use super::{ahead, dead, isle};
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::SigInfo;
 use crate::error::CompileError;
 use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
 use crate::isa::Isa;
-use crate::runtime;
 use crate::spaces::{self, Space};
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{self, Inst, Value, ValueLabelAssignments};
-use cranelift_codegen::settings::OptLevel;
 use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
 use smallvec::SmallVec;
 
-/// Lowers the function in the context, whose control flow graph and dominator tree must be up to date.
+/// Lowers the function in the context, whose control flow graph and dominator tree must be up to date, in this order.
 ///
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] for an instruction that no rule covers.
-pub fn lower(ctx: &mut Context, isa: &Isa, sig: SigInfo) -> Result<VCode, CompileError> {
-    let optimize = isa.flags().opt_level() != OptLevel::None;
-    if optimize {
-        ctx.compute_loop_analysis();
-    }
-    let order = BlockOrder::new(ctx);
-    let hoist = if optimize {
-        Hoist::new(ctx, &order)
+pub fn lower(ctx: &Context, isa: &Isa, sig: SigInfo, order: &BlockOrder) -> Result<VCode, CompileError> {
+    let hoist = if ctx.loop_analysis.is_valid() {
+        Hoist::new(ctx, order)
     } else {
         Hoist::default()
     };
     let mut lower = Lower::new(&ctx.func, isa, sig, hoist);
-    lower.run(&order)?;
+    lower.run(order)?;
     Ok(lower.vcode)
 }
 
@@ -77,7 +70,7 @@ impl Lower<'_> {
             blocks.push(vblock);
         }
         blocks.reverse();
-        self.assemble(blocks, &ends);
+        self.assemble(blocks, &ends)?;
         match self.fault.take() {
             Some(fault) => Err(fault),
             None => Ok(()),
@@ -299,7 +292,7 @@ impl Lower<'_> {
     }
 
     /// Turns the reversed list into the final one and resolves aliases.
-    fn assemble(&mut self, mut blocks: Vec<VBlock>, ends: &[usize]) {
+    fn assemble(&mut self, mut blocks: Vec<VBlock>, ends: &[usize]) -> Result<(), CompileError> {
         struct Resolve<'b>(&'b [VReg]);
         impl OperandVisitor for Resolve<'_> {
             fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: OperandKind, _: OperandPos) {
@@ -321,58 +314,35 @@ impl Lower<'_> {
                 *arg = self.aliases[arg.vreg()];
             }
         }
-        let passed = blocks.iter().flat_map(|block| &block.branch_args).flatten().copied();
-        let dead = dead::find(&mut insts, passed, self.aliases.len());
-
-        // Places move up by the instructions that are gone in front of them.
-        let to_u32 = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let mut place = Vec::with_capacity(total + 1);
-        let mut kept = 0;
-        for dead in &dead {
-            place.push(to_u32(kept));
-            kept += usize::from(!dead);
-        }
-        place.push(to_u32(kept));
         for (index, block) in blocks.iter_mut().enumerate() {
             let start = total - ends[index];
             let end = ends.get(index + 1).map_or(total, |&next| total - next);
-            block.insts = place[start]..place[end];
+            block.insts = self.place(start)?..self.place(end)?;
         }
-        let mut alive = dead.iter().map(|dead| !dead);
-        insts.retain(|_| alive.next().unwrap_or(true));
-        let mut origins: Vec<Origin> = origins
-            .into_iter()
-            .zip(&dead)
-            .filter(|(_, dead)| !**dead)
-            .map(|(origin, _)| origin)
-            .collect();
-        let mut labels: Vec<LabelledRange> = self
-            .labels
-            .iter()
-            .map(|&(reg, reversed, label)| LabelledRange {
+        let mut labels: Vec<LabelledRange> = Vec::with_capacity(self.labels.len());
+        for &(reg, reversed, label) in &self.labels {
+            labels.push(LabelledRange {
                 reg: self.resolve(reg),
-                start: place[total - reversed],
-                end: to_u32(kept),
+                start: self.place(total - reversed)?,
+                end: self.place(total)?,
                 label,
-            })
-            .filter(|l| l.start < l.end)
-            .collect();
+            });
+        }
+        labels.retain(|label| label.start < label.end);
         labels.dedup();
         self.vcode.labels = labels;
-        if self.isa.flags().opt_level() != OptLevel::None && runtime::is_routine(self.func) {
-            for block in &blocks {
-                let range = block.insts.start as usize..block.insts.end as usize;
-                ahead::run(&mut insts[range.clone()], &mut origins[range]);
-            }
-        }
         self.vcode.insts = insts;
         self.vcode.origins = origins;
         self.vcode.blocks = blocks;
         self.vcode.num_vregs = self.aliases.len();
         self.vcode.incoming_args = self.sig.stack_args;
         self.vcode.popped = self.sig.popped;
-        // One that cannot be computed has been refused.
-        self.vcode.stack_limit = StackLimit::new(self.func, &self.sig).ok().flatten();
-        self.vcode.finish();
+        self.vcode.stack_limit = StackLimit::new(self.func, &self.sig)
+            .map_err(|_| CompileError::internal("vcode", "stack_limit", "a stack limit that validation accepts"))?;
+        Ok(())
+    }
+
+    fn place(&self, index: usize) -> Result<u32, CompileError> {
+        u32::try_from(index).map_err(|_| CompileError::TooLarge("the function has too many instructions".to_owned()))
     }
 }

@@ -54,8 +54,11 @@ impl Lower<'_> {
     }
 
     /// A constant shift amount modulo the width of the type.
-    pub fn amount_of(&self, ty: Type, value: Value) -> u32 {
-        let constant = self.wide_constant(value).unwrap_or(0);
+    pub fn amount_of(&mut self, ty: Type, value: Value) -> u32 {
+        let constant = self.wide_constant(value).unwrap_or_else(|| {
+            self.set_internal(value, "a shift amount that is a constant");
+            0
+        });
         (constant & u128::from(ty.bits() - 1)) as u32
     }
 

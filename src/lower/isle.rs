@@ -96,7 +96,7 @@ fn simm9(number: i64) -> Option<Simm9> {
 
 /// An immediate from a number that fits by construction: a width, a bit position, a small mask.
 fn small(number: u32) -> Simm9 {
-    Simm9(i16::try_from(number & 0xff).unwrap_or(0))
+    Simm9((number & 0xff) as i16)
 }
 
 /// Constructors that a function elsewhere carries out.
@@ -391,7 +391,10 @@ impl generated::Context for Lower<'_> {
     }
 
     fn simm9_const(&mut self, number: i32) -> Simm9 {
-        simm9(i64::from(number)).unwrap_or(Simm9(0))
+        simm9(i64::from(number)).unwrap_or_else(|| {
+            self.set_internal(number, "a constant of nine bits in a rule");
+            Simm9(0)
+        })
     }
 
     fn const_gpr(&mut self, number: u32) -> Gpr {
@@ -504,7 +507,11 @@ impl generated::Context for Lower<'_> {
     fn constant_words(&mut self, inst: Inst) -> Words {
         let value = self.func.dfg.first_result(inst);
         let len = words::count(self.func.dfg.value_type(value));
-        Words::constant(self.wide_constant(value).unwrap_or(0), len)
+        let number = self.wide_constant(value).unwrap_or_else(|| {
+            self.set_internal(value, "a constant");
+            0
+        });
+        Words::constant(number, len)
     }
 
     fn words_and(&mut self, x: Words, y: Words) -> Words {
@@ -917,8 +924,8 @@ impl generated::Context for Lower<'_> {
 }
 
 impl Lower<'_> {
-    fn as_output(&self, reg: Reg) -> ValueRegs {
-        ValueRegs::one(reg.as_virtual().unwrap_or_else(regalloc2::VReg::invalid))
+    fn as_output(&mut self, reg: Reg) -> ValueRegs {
+        self.result_regs([reg])
     }
 
     fn read_special(&mut self, src: Reg) -> Gpr {

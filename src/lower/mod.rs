@@ -5,11 +5,9 @@
 //! one [`context`], which imports none of them.
 
 pub mod address;
-pub mod ahead;
 pub mod call;
 pub mod constants;
 pub mod context;
-pub mod dead;
 pub mod driver;
 pub mod facts;
 pub mod float;

@@ -13,9 +13,8 @@ const MAX_UNROLLED: u32 = 8;
 
 /// Copies `size` bytes from where the value points; gives the address of the copy.
 pub fn copy(ctx: &mut Lower<'_>, source: Value, size: u32) -> VReg {
-    let area = u32::try_from(ctx.vcode.locals.len()).unwrap_or(u32::MAX);
     let align = size.clamp(1, STACK_ALIGN).next_power_of_two().max(WORD_SLOT);
-    ctx.vcode.locals.push((size, align));
+    let area = ctx.new_local(size, align);
     let aligned = ctx.known_alignment(source) >= u64::from(WORD_SLOT);
     let src = Reg::Virtual(ctx.put_in_regs(source).as_slice()[0]);
     let unit = if aligned { WORD_SLOT } else { 1 };

@@ -9,7 +9,7 @@ use crate::inst::reg::Reg;
 use crate::inst::{Cond, MInst, SelectWord, Srcs};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, Value, ValueDef};
 use npu_mc::{Opcode as Op, OperandKind, relation};
-use regalloc2::{RegClass, VReg};
+use regalloc2::RegClass;
 use smallvec::SmallVec;
 
 /// Words that one operation handles at most: two operands of 128 bits.
@@ -218,12 +218,8 @@ impl Lower<'_> {
 
     /// The words as registers of a result.
     pub fn value_regs(&mut self, words: Words) -> ValueRegs {
-        let regs: SmallVec<[VReg; 4]> = words
-            .as_slice()
-            .iter()
-            .filter_map(|word| self.reg(*word).as_virtual())
-            .collect();
-        ValueRegs::from_slice(&regs).unwrap_or_else(|| ValueRegs::one(VReg::new(0, RegClass::Int)))
+        let regs: SmallVec<[Reg; 4]> = words.as_slice().iter().map(|word| self.reg(*word)).collect();
+        self.result_regs(regs)
     }
 
     /// The word in a register.

@@ -340,10 +340,10 @@ impl FileTest<'_> {
         for index in self.valid() {
             let func = self.file.functions[index].func.clone();
             let result = caught(|| {
-                let flags = config.flags().map_err(|e| e.to_string())?;
+                let isa = config.isa().map_err(|e| e.to_string())?;
                 let mut ctx = Context::for_function(func);
-                optimize::run(&mut ctx, &flags, &mut ControlPlane::default()).map_err(|e| e.to_string())?;
-                verify_function(&ctx.func, &flags)
+                optimize::run(&mut ctx, &isa, &mut ControlPlane::default()).map_err(|e| e.to_string())?;
+                verify_function(&ctx.func, isa.flags())
                     .map_err(|e| format!("the result is invalid:\n{e}\n{}", ctx.func.display()))?;
                 Ok::<_, String>(ctx.func.display().to_string())
             });

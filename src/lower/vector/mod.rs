@@ -254,7 +254,7 @@ impl Lower<'_> {
     /// The registers of a result.
     pub fn lanes_regs(&mut self, lanes: Lanes) -> ValueRegs {
         let reg = self.vector_reg(lanes);
-        ValueRegs::one(reg.as_virtual().unwrap_or_else(VReg::invalid))
+        self.result_regs([reg])
     }
 
     /// One of two vectors, by one branch.

@@ -21,7 +21,7 @@ fn places(big_endian: bool, addr: AMode, len: usize) -> SmallVec<[AMode; 4]> {
     (0..len)
         .map(|i| {
             let place = if big_endian { len - 1 - i } else { i };
-            address::plus(addr, i32::try_from(place * usize::from(WORD)).unwrap_or(0))
+            address::plus(addr, (place as i32) * i32::from(WORD))
         })
         .collect()
 }

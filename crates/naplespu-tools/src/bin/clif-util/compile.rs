@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use cranelift_naplespu::{CompileError, Isa, StageRequest};
+use cranelift_naplespu::{CompileError, Isa, Pass, Stage, StageRequest};
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
 use std::fmt::Write as _;
@@ -29,6 +29,10 @@ pub struct Args {
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
     emit: Vec<Form>,
 
+    /// A pass to leave out: egraph, dce, presched, copyprop, masks, rename or sched
+    #[arg(long, value_name = "PASS", value_delimiter = ',', value_parser = str::parse::<Pass>)]
+    disable_pass: Vec<Pass>,
+
     /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -43,8 +47,24 @@ enum Form {
     Opt,
     /// Machine instructions on virtual registers
     Vcode,
+    /// The same without dead code
+    Dce,
+    /// The same after scheduling
+    Presched,
     /// Machine instructions with the registers that were chosen
     Regalloc,
+    /// Instructions of the machine
+    Expand,
+    /// The same after copy propagation
+    Copyprop,
+    /// The same with mask regions merged
+    Masks,
+    /// The same with registers renamed
+    Rename,
+    /// The same, scheduled and free of hazards
+    Sched,
+    /// The same, every branch in reach of its target
+    Relax,
     /// Assembly
     Asm,
     /// Machine code: hexadecimal words, or raw bytes with -o
@@ -52,15 +72,14 @@ enum Form {
 }
 
 impl Form {
-    fn name(self) -> &'static str {
-        match self {
-            Form::Clif => "clif",
-            Form::Opt => "opt",
-            Form::Vcode => "vcode",
-            Form::Regalloc => "regalloc",
-            Form::Asm => "asm",
-            Form::Bytes => "bytes",
-        }
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The stage of the compiler that has this form.
+    fn stage(self) -> Option<Stage> {
+        self.name().parse().ok()
     }
 }
 
@@ -76,6 +95,10 @@ pub fn run(args: &Args) -> Outcome {
     let file = input::read_clif(&args.file)?;
     let config = input::config_of(&file, &args.target.settings)?;
     let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    let isa = args
+        .disable_pass
+        .iter()
+        .fold((*isa).clone(), |isa, &pass| isa.without_pass(pass));
     input::told(&file, &input::verify(&file, &config))?;
 
     let mut out = Vec::new();
@@ -111,11 +134,7 @@ fn compile(
     disassemble: bool,
     raw: bool,
 ) -> Result<(Vec<u8>, usize), CompileError> {
-    let request = StageRequest {
-        optimized: forms.contains(&Form::Opt),
-        vcode: forms.contains(&Form::Vcode),
-        regalloc: forms.contains(&Form::Regalloc),
-    };
+    let request: StageRequest = forms.iter().filter_map(|form| form.stage()).collect();
     let mut ctx = Context::for_function(func.clone());
     let code = isa.compile_with_stages(&mut ctx, &mut ControlPlane::default(), request)?;
     let unresolved = code.relocs.len();
@@ -126,16 +145,18 @@ fn compile(
     let mut text = String::new();
     let several = forms.len() + usize::from(disassemble) > 1;
     for &form in forms {
-        let stages = &code.stages;
-        let part = match form {
-            Form::Clif => func.display().to_string(),
-            Form::Opt => stages.optimized.clone().unwrap_or_default(),
-            Form::Vcode => stages.vcode.clone().unwrap_or_default(),
-            Form::Regalloc => stages.regalloc.clone().unwrap_or_default(),
-            Form::Asm => code.asm(params),
-            Form::Bytes => hex_words(&code.bytes),
+        let part = match (form, form.stage()) {
+            (Form::Clif, _) => func.display().to_string(),
+            (Form::Bytes, _) => hex_words(&code.bytes),
+            (_, Some(stage)) => code
+                .stages
+                .iter()
+                .filter(|(kept, _)| *kept == stage)
+                .map(|(_, text)| text.as_str())
+                .collect(),
+            (_, None) => code.asm(params),
         };
-        section(&mut text, several, form.name(), &part);
+        section(&mut text, several, &form.name(), &part);
     }
     if disassemble {
         section(&mut text, several, "disassembly", &code.disassemble(params));

@@ -1,8 +1,9 @@
-//! Machine instructions that nobody needs.
+//! Dead code elimination: machine instructions that nobody needs.
 //!
 //! A rule makes all words of its result, and often only some of them have users: a product of which the low word is kept,
 //! an address that was computed in 64 bits. What is left over goes here, before registers are allocated.
 
+use super::VCode;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, MInst, operands::OperandVisitor};
 use regalloc2::{OperandConstraint, OperandKind, OperandPos, VReg};
@@ -23,9 +24,44 @@ impl OperandVisitor for Count<'_> {
     }
 }
 
+/// Removes the instructions that nobody needs; blocks and labels move along.
+pub fn run(vcode: &mut VCode) {
+    let passed = vcode
+        .blocks
+        .iter()
+        .flat_map(|block| &block.branch_args)
+        .flatten()
+        .copied();
+    let dead = find(&mut vcode.insts, passed, vcode.num_vregs);
+    if !dead.contains(&true) {
+        return;
+    }
+    // Places move up by the instructions that are gone before them.
+    let mut place = Vec::with_capacity(dead.len() + 1);
+    let mut kept = 0;
+    for &dead in &dead {
+        place.push(kept);
+        kept += u32::from(!dead);
+    }
+    place.push(kept);
+    for block in &mut vcode.blocks {
+        block.insts = place[block.insts.start as usize]..place[block.insts.end as usize];
+    }
+    for label in &mut vcode.labels {
+        label.start = place[label.start as usize];
+        label.end = place[label.end as usize];
+    }
+    vcode.labels.retain(|label| label.start < label.end);
+    vcode.labels.dedup();
+    let mut marks = dead.iter();
+    vcode.insts.retain(|_| marks.next() == Some(&false));
+    let mut marks = dead.iter();
+    vcode.origins.retain(|_| marks.next() == Some(&false));
+}
+
 /// Finds the instructions, in forward order, without which everything that shows stays the same. Registers among
 /// `passed` are arguments of branches. Words of a select that nobody needs are dropped in place.
-pub fn find(insts: &mut [MInst], passed: impl Iterator<Item = VReg>, num_vregs: usize) -> Vec<bool> {
+fn find(insts: &mut [MInst], passed: impl Iterator<Item = VReg>, num_vregs: usize) -> Vec<bool> {
     let mut uses = vec![0u32; num_vregs];
     for vreg in passed {
         uses[vreg.vreg()] += 1;

@@ -1,4 +1,4 @@
-//! The order of the instructions in a block of a routine of the runtime, before registers are allocated.
+//! Scheduling before register allocation: the order of the instructions in a block of a routine of the runtime.
 //!
 //! Scheduling after allocation cannot move an instruction past another one that happens to have the same register, and
 //! with the few registers of a routine that is nearly every one. So routines are ordered here as well, where a register
@@ -6,9 +6,9 @@
 //! other. Other functions keep their order: they have more registers, but also values that live long, which this would
 //! make spill.
 
+use super::{Origin, VCode};
 use crate::inst::operands::OperandVisitor;
 use crate::inst::{MInst, reg::Reg};
-use crate::vcode::Origin;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos};
 use rustc_hash::FxHashMap;
 
@@ -65,8 +65,15 @@ fn latency(inst: &MInst) -> Option<u32> {
     }
 }
 
-/// Orders the instructions of one block.
-pub fn run(insts: &mut [MInst], origins: &mut [Origin]) {
+/// Orders the instructions of every block.
+pub fn run(vcode: &mut VCode) {
+    for block in &vcode.blocks {
+        let range = block.insts.start as usize..block.insts.end as usize;
+        order_block(&mut vcode.insts[range.clone()], &mut vcode.origins[range]);
+    }
+}
+
+fn order_block(insts: &mut [MInst], origins: &mut [Origin]) {
     let mut start = 0;
     while start < insts.len() {
         let length = insts[start..].iter().take_while(|inst| latency(inst).is_some()).count();
@@ -80,10 +87,10 @@ pub fn run(insts: &mut [MInst], origins: &mut [Origin]) {
     }
 }
 
-fn permute<T: Clone>(items: &mut [T], order: &[usize]) {
-    let old = items.to_vec();
-    for (item, &from) in items.iter_mut().zip(order) {
-        item.clone_from(&old[from]);
+fn permute<T: Clone>(list: &mut [T], order: &[usize]) {
+    let old = list.to_vec();
+    for (place, &from) in list.iter_mut().zip(order) {
+        place.clone_from(&old[from]);
     }
 }
 

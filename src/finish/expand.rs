@@ -1,27 +1,29 @@
 //! VCode with its register assignment to machine instructions: block order and branches, moves, frame accesses,
 //! constants, calls, prologue and epilogue.
 
-use super::labels::Positions;
-use super::{CallKind, Fixup, Item, Items, Label};
+use super::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use super::places::Positions;
 use crate::abi::registers::spill_unit;
 use crate::code::RelocTarget;
+use crate::error::CompileError;
 use crate::frame::Frame;
 use crate::inst::ops::{fits, immediate_range, load_op, store_op};
-use crate::inst::reg::{Reg, from_preg};
-use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst, SelectWord, Srcs};
+use crate::inst::reg::{from_preg, machine};
+use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst, MachInst, SelectWord};
 use crate::isa::Isa;
-use crate::regalloc::allocated;
+use crate::regalloc::assign;
 use crate::vcode::{Origin, VCode};
 use cranelift_codegen::ir::TrapCode;
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus, VECTOR_SLOT};
 use npu_mc::reloc::Reloc as RelocKind;
-use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, SReg};
+use npu_mc::{Inst, Opcode, Operand, OperandKind, Operands, Reg, SReg};
 use regalloc2::{Allocation, Block, Edit, InstOrEdit, Output, RegClass};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Registers that the trap sequence overwrites beside `tr`; the thread stops there.
-const TRAP_SCRATCH: [u8; 2] = [48, 49];
+const TRAP_SCRATCH: [SReg; 2] = [SReg::S48, SReg::S49];
 
 /// The two instructions that make an address, and what the linker does to them.
 const HALVES: [(Opcode, RelocKind); 2] = [
@@ -36,85 +38,88 @@ const MAX_EMPTY_CHAIN: usize = 64;
 const WORD: u32 = INSTRUCTION_SIZE;
 
 /// Expands the function.
-pub fn expand(vcode: &VCode, output: &Output, frame: &Frame, isa: &Isa) -> Items {
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if an operand has no register, or a slot no place.
+pub fn expand(mut vcode: VCode, output: &Output, frame: &Frame, isa: &Isa) -> Result<MachFunction, CompileError> {
+    let insts = std::mem::take(&mut vcode.insts);
+    let pool = std::mem::take(&mut vcode.pool);
     let mut e = Expander {
-        vcode,
+        vcode: &vcode,
         frame,
         isa,
-        items: Items::default(),
+        func: MachFunction::default(),
         block_labels: Vec::new(),
         traps: BTreeMap::new(),
         origin: Origin::default(),
         pool_base: None,
     };
-    e.run(output);
-    e.items.pool = vcode.pool.clone();
-    e.items
+    e.run(insts, output)?;
+    e.func.pool = pool;
+    Ok(e.func)
 }
 
+/// The state of expanding one function.
 pub(super) struct Expander<'a> {
     pub(super) vcode: &'a VCode,
     pub(super) frame: &'a Frame,
     pub(super) isa: &'a Isa,
-    pub(super) items: Items,
+    pub(super) func: MachFunction,
     block_labels: Vec<Label>,
     traps: BTreeMap<u8, (TrapCode, Label)>,
     origin: Origin,
-    /// The length of the list behind the last load of a constant vector, and the vector whose address it used.
+    /// The length of the list after the last load of a constant vector, and the vector whose address it used.
     pool_base: Option<(usize, u32)>,
 }
 
-/// The register of an operand after allocation.
-pub(super) fn real(reg: Reg) -> npu_mc::Reg {
-    // Every operand is constrained to a register, so allocation leaves no virtual one.
-    debug_assert!(reg.as_real().is_some(), "unallocated {reg}");
-    reg.as_real().unwrap_or(npu_mc::Reg::S(SReg::TR))
-}
+/// An instruction with machine registers.
+type Allocated = MachInst<Reg>;
 
 impl Expander<'_> {
-    fn run(&mut self, output: &Output) {
-        self.block_labels = (0..self.vcode.blocks.len()).map(|_| self.items.new_label()).collect();
-        let targets = self.forward_targets(output);
+    fn run(&mut self, mut insts: Vec<MInst>, output: &Output) -> Result<(), CompileError> {
+        self.block_labels = (0..self.vcode.blocks.len()).map(|_| self.func.new_label()).collect();
+        self.func.insts.reserve(insts.len() + insts.len() / 4);
+        let targets = self.forward_targets(&insts, output);
         let kept: Vec<usize> = (0..self.vcode.blocks.len()).filter(|&b| targets[b] == b).collect();
-        let mut positions = Positions::new(self.vcode);
+        let mut positions = Positions::new(self.vcode, insts.len());
 
         for (place, &index) in kept.iter().enumerate() {
             let label = self.block_labels[index];
-            self.items.bind(label);
+            self.func.bind(label);
             self.pool_base = None;
-            self.items.blocks.push(label);
+            self.func.blocks.push(label);
             let next = kept.get(place + 1).copied();
             let first = self.vcode.blocks[index].insts.start as usize;
-            positions.moves(first, self.items.list.len());
+            positions.moves(first, self.func.insts.len());
             for step in output.block_insts_and_edits(self.vcode, Block::new(index)) {
                 match step {
-                    InstOrEdit::Edit(Edit::Move { from, to }) => self.edit(*from, *to),
+                    InstOrEdit::Edit(Edit::Move { from, to }) => self.edit(*from, *to)?,
                     InstOrEdit::Inst(number) => {
-                        positions.inst(number.index(), self.items.list.len());
-                        let inst = allocated(self.vcode, output, number);
+                        positions.inst(number.index(), self.func.insts.len());
+                        let inst = std::mem::replace(&mut insts[number.index()], MInst::Nop);
+                        let inst = assign(inst, output.inst_allocs(number))?;
                         self.origin = self.vcode.origins[number.index()];
                         if inst.is_branch() {
-                            let succs: Vec<usize> = self.vcode.blocks[index]
-                                .succs
-                                .iter()
-                                .map(|s| targets[s.index()])
-                                .collect();
-                            self.branch(&inst, &succs, next);
+                            let succs = self.vcode.blocks[index].succs.iter();
+                            let succs: SmallVec<[usize; 2]> = succs.map(|succ| targets[succ.index()]).collect();
+                            self.branch(&inst, &succs, next)?;
                         } else {
-                            self.inst(&inst);
+                            self.inst(&inst)?;
                         }
-                        positions.moves(number.index() + 1, self.items.list.len());
+                        positions.moves(number.index() + 1, self.func.insts.len());
                     }
                 }
             }
         }
         let (spills, _) = self.frame.layout.spills;
-        self.items.places = positions.stretches(output, spills, self.items.list.len());
+        self.func.places = positions.live_ranges(output, spills, self.func.insts.len())?;
         self.trap_sequences();
+        Ok(())
     }
 
     /// For each block the block to go to instead: itself, or the next one if it holds nothing but a jump.
-    fn forward_targets(&self, output: &Output) -> Vec<usize> {
+    fn forward_targets(&self, insts: &[MInst], output: &Output) -> Vec<usize> {
         let count = self.vcode.blocks.len();
         let only_jump: Vec<bool> = (0..count)
             .map(|index| {
@@ -123,7 +128,7 @@ impl Expander<'_> {
                         .block_insts_and_edits(self.vcode, Block::new(index))
                         .all(|step| match step {
                             InstOrEdit::Edit(Edit::Move { from, to }) => from == to,
-                            InstOrEdit::Inst(number) => matches!(self.vcode.insts[number.index()], MInst::Jump),
+                            InstOrEdit::Inst(number) => matches!(insts[number.index()], MInst::Jump),
                         })
             })
             .collect();
@@ -150,14 +155,9 @@ impl Expander<'_> {
     }
 
     fn push(&mut self, inst: Inst, fixup: Fixup) {
-        self.items.list.push(Item {
-            inst,
-            fixup,
-            origin: self.origin,
-            trap: None,
-            glued: false,
-            call: CallKind::None,
-        });
+        let mut inst = McInst::plain(inst, self.origin);
+        inst.fixup = fixup;
+        self.func.insts.push(inst);
     }
 
     pub(super) fn op<const N: usize>(&mut self, op: Opcode, operands: [Operand; N]) {
@@ -165,56 +165,52 @@ impl Expander<'_> {
     }
 
     fn glue_last(&mut self) {
-        if let Some(last) = self.items.list.last_mut() {
+        if let Some(last) = self.func.insts.last_mut() {
             last.glued = true;
         }
     }
 
     // Moves.
 
-    fn edit(&mut self, from: Allocation, to: Allocation) {
+    fn edit(&mut self, from: Allocation, to: Allocation) -> Result<(), CompileError> {
         if from == to {
-            return;
+            return Ok(());
         }
         self.origin = Origin {
             inst: None,
             ..self.origin
         };
-        match (from.as_reg(), to.as_reg(), from.as_stack(), to.as_stack()) {
-            (Some(from), Some(to), _, _) => {
-                if let (Some(from), Some(to)) = (from_preg(from), from_preg(to)) {
-                    self.move_reg(to, from);
-                }
-            }
+        let reg = |allocation: Allocation| allocation.as_reg().and_then(from_preg);
+        match (reg(from), reg(to), from.as_stack(), to.as_stack()) {
+            (Some(from), Some(to), _, _) => self.move_reg(to, from),
             (Some(from), None, _, Some(slot)) => {
                 let addr = self.spill_offset(slot.index());
-                if let Some(reg) = from_preg(from) {
-                    self.access(store_op(from.class()), reg, Reg::SP, addr);
-                }
+                self.access(store_op(class_of(from)), from, machine::SP, addr);
             }
             (None, Some(to), Some(slot), _) => {
                 let addr = self.spill_offset(slot.index());
-                if let Some(reg) = from_preg(to) {
-                    self.access(load_op(to.class()), reg, Reg::SP, addr);
-                }
+                self.access(load_op(class_of(to)), to, machine::SP, addr);
             }
-            // regalloc2 never moves from memory to memory.
-            _ => {}
+            _ => {
+                let edit = format_args!("move {to}, {from}");
+                return Err(CompileError::internal("expand", edit, "a register on one side"));
+            }
         }
+        Ok(())
     }
 
     fn spill_offset(&self, slot: usize) -> i64 {
         i64::from(self.frame.layout.spills.0) + slot as i64 * i64::from(spill_unit())
     }
 
-    pub(super) fn move_reg(&mut self, dst: npu_mc::Reg, src: npu_mc::Reg) {
+    pub(super) fn move_reg(&mut self, dst: Reg, src: Reg) {
         if dst == src {
             return;
         }
         let op = match (dst, src) {
-            (npu_mc::Reg::S(_), _) => Opcode::MOVE_SS_32,
-            (npu_mc::Reg::V(_), npu_mc::Reg::S(_)) => Opcode::MOVE_VS_32,
-            (npu_mc::Reg::V(_), npu_mc::Reg::V(_)) => Opcode::MOVE_VV_32,
+            (Reg::S(_), _) => Opcode::MOVE_SS_32,
+            (Reg::V(_), Reg::S(_)) => Opcode::MOVE_VS_32,
+            (Reg::V(_), Reg::V(_)) => Opcode::MOVE_VV_32,
         };
         self.op(op, [dst.into(), src.into()]);
     }
@@ -222,58 +218,53 @@ impl Expander<'_> {
     // Memory.
 
     /// Base register and offset of an address; the offset may be out of an instruction's reach.
-    pub(super) fn resolve(&self, addr: AMode) -> (Reg, i64) {
+    pub(super) fn resolve(&self, addr: AMode<Reg>) -> Result<(Reg, i64), CompileError> {
         let layout = &self.frame.layout;
-        match addr {
-            AMode::Reg { base, offset } => (base, offset.into()),
-            AMode::Slot { slot, offset } => {
-                let start = layout.stack_slots.get(slot.as_u32() as usize).copied().unwrap_or(0);
-                (Reg::SP, i64::from(start) + i64::from(offset))
-            }
-            AMode::Incoming { offset } => (Reg::SP, i64::from(layout.size) + i64::from(offset)),
-            AMode::Outgoing { offset } => (Reg::SP, offset.into()),
-            AMode::Local { area, offset } => {
-                let start = self.frame.locals.get(area as usize).copied().unwrap_or(0);
-                (Reg::SP, i64::from(start) + i64::from(offset))
-            }
+        let (list, index, offset) = match addr {
+            AMode::Reg { base, offset } => return Ok((base, offset.into())),
+            AMode::Incoming { offset } => return Ok((machine::SP, i64::from(layout.size) + i64::from(offset))),
+            AMode::Outgoing { offset } => return Ok((machine::SP, offset.into())),
+            AMode::Slot { slot, offset } => (&layout.stack_slots, slot.as_u32(), offset),
+            AMode::Local { area, offset } => (&self.frame.locals, area, offset),
+        };
+        match list.get(index as usize) {
+            Some(&start) => Ok((machine::SP, i64::from(start) + i64::from(offset))),
+            None => Err(CompileError::internal("expand", addr, "a slot that the frame has")),
         }
     }
 
     /// A load or store of `reg` at `offset` from `base`.
-    pub(super) fn access(&mut self, op: Opcode, reg: npu_mc::Reg, base: Reg, offset: i64) {
+    pub(super) fn access(&mut self, op: Opcode, reg: Reg, base: Reg, offset: i64) {
         let narrow = i32::try_from(offset).ok().filter(|&o| fits(OperandKind::Offset9, o));
         let (base, offset) = match narrow {
             Some(offset) => (base, offset),
             None => {
-                self.add_far(Reg::SCRATCH, base, offset);
-                (Reg::SCRATCH, 0)
+                self.add_far(machine::SCRATCH, base, offset);
+                (machine::SCRATCH, 0)
             }
         };
-        self.op(op, [reg.into(), real(base).into(), offset.into()]);
+        self.op(op, [reg.into(), base.into(), offset.into()]);
     }
 
     /// `dst` := `base` + a number that is too large for an immediate. `base` is not `dst`.
     fn add_far(&mut self, dst: Reg, base: Reg, number: i64) {
-        self.constant(real(dst), (number & i64::from(u32::MAX)) as u32);
-        self.op(
-            Opcode::ADDSSS_32,
-            [real(dst).into(), real(base).into(), real(dst).into()],
-        );
+        self.constant(dst, (number & i64::from(u32::MAX)) as u32);
+        self.op(Opcode::ADDSSS_32, [dst.into(), base.into(), dst.into()]);
     }
 
     pub(super) fn add(&mut self, dst: Reg, base: Reg, number: i64) {
         let fitting = |n: i64| i32::try_from(n).ok().filter(|&n| fits(OperandKind::Simm9, n));
         match fitting(number) {
-            Some(0) => self.move_reg(real(dst), real(base)),
-            Some(n) => self.op(Opcode::ADDSSI, [real(dst).into(), real(base).into(), n.into()]),
+            Some(0) => self.move_reg(dst, base),
+            Some(n) => self.op(Opcode::ADDSSI, [dst.into(), base.into(), n.into()]),
             None if let Some(n) = fitting(-number) => {
                 // One more number is in reach of a subtraction.
-                self.op(Opcode::SUBSSI, [real(dst).into(), real(base).into(), n.into()]);
+                self.op(Opcode::SUBSSI, [dst.into(), base.into(), n.into()]);
             }
             None if dst != base => self.add_far(dst, base, number),
             None => {
-                self.constant(real(Reg::SCRATCH), (number & i64::from(u32::MAX)) as u32);
-                let operands = [real(dst).into(), real(base).into(), real(Reg::SCRATCH).into()];
+                self.constant(machine::SCRATCH, (number & i64::from(u32::MAX)) as u32);
+                let operands = [dst.into(), base.into(), machine::SCRATCH.into()];
                 self.op(Opcode::ADDSSS_32, operands);
             }
         }
@@ -281,12 +272,12 @@ impl Expander<'_> {
 
     // Constants.
 
-    pub(super) fn constant(&mut self, dst: npu_mc::Reg, value: u32) {
+    pub(super) fn constant(&mut self, dst: Reg, value: u32) {
         let dst = Operand::from(dst);
         let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
         if value == u32::MAX {
             // An `or` with all ones is all ones whatever the source.
-            self.op(Opcode::ORSSI, [dst, real(Reg::SP).into(), Operand::Imm(-1)]);
+            self.op(Opcode::ORSSI, [dst, machine::SP.into(), Operand::Imm(-1)]);
         } else if value >> 16 == 0 {
             self.op(Opcode::MOVEISI, [dst, half(value)]);
         } else {
@@ -296,33 +287,33 @@ impl Expander<'_> {
     }
 
     /// A vector from behind the code. The address is still in the scratch register if nothing was emitted since the last one.
-    fn pool_load(&mut self, dst: npu_mc::Reg, index: u32) {
+    fn pool_load(&mut self, dst: Reg, index: u32) {
         let distance = |from: u32| (i64::from(index) - i64::from(from)) * i64::from(VECTOR_SLOT);
         let near = |from: u32| i32::try_from(distance(from)).is_ok_and(|d| fits(OperandKind::Offset9, d));
         let base = match self.pool_base {
-            Some((end, base)) if end == self.items.list.len() && near(base) => base,
+            Some((end, base)) if end == self.func.insts.len() && near(base) => base,
             _ => {
                 for (op, kind) in HALVES {
                     let fixup = Fixup::Pool { kind, index };
-                    self.push(Inst::new(op, [real(Reg::SCRATCH).into(), Operand::Imm(0)]), fixup);
+                    self.push(Inst::new(op, [machine::SCRATCH.into(), Operand::Imm(0)]), fixup);
                 }
                 index
             }
         };
-        self.access(load_op(RegClass::Vector), dst, Reg::SCRATCH, distance(base));
-        self.pool_base = Some((self.items.list.len(), base));
+        self.access(load_op(RegClass::Vector), dst, machine::SCRATCH, distance(base));
+        self.pool_base = Some((self.func.insts.len(), base));
     }
 
-    fn set_mask(&mut self, mask: LaneMask) {
-        let rm = real(Reg::MASK).into();
+    fn set_mask(&mut self, mask: LaneMask<Reg>) {
+        let rm = machine::MASK.into();
         match mask {
-            LaneMask::Reg(reg) => self.op(Opcode::MOVE_SS_32, [rm, real(reg).into()]),
+            LaneMask::Reg(reg) => self.op(Opcode::MOVE_SS_32, [rm, reg.into()]),
             LaneMask::Lanes(lanes) => self.op(Opcode::MOVEISI, [rm, i32::from(lanes).into()]),
         }
     }
 
     /// The same word in every lane.
-    fn splat(&mut self, dst: npu_mc::Reg, value: u32) {
+    fn splat(&mut self, dst: Reg, value: u32) {
         let dst = Operand::from(dst);
         let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
         if value == u32::MAX {
@@ -335,7 +326,7 @@ impl Expander<'_> {
         }
     }
 
-    pub(super) fn symbol(&mut self, dst: npu_mc::Reg, target: &RelocTarget, addend: i64) {
+    pub(super) fn symbol(&mut self, dst: Reg, target: &RelocTarget, addend: i64) {
         for (op, kind) in HALVES {
             let fixup = Fixup::Reloc {
                 kind,
@@ -348,24 +339,24 @@ impl Expander<'_> {
 
     // Instructions.
 
-    fn inst(&mut self, inst: &MInst) {
+    fn inst(&mut self, inst: &Allocated) -> Result<(), CompileError> {
         match inst {
-            MInst::Op { op, dst, srcs, imm } => self.plain(*op, *dst, srcs, *imm),
-            MInst::Load { op, dst, addr } => {
-                let (base, offset) = self.resolve(*addr);
-                self.access(*op, real(*dst), base, offset);
+            MachInst::Op { op, dst, srcs, imm } => self.plain(*op, *dst, srcs, *imm)?,
+            MachInst::Load { op, dst, addr } => {
+                let (base, offset) = self.resolve(*addr)?;
+                self.access(*op, *dst, base, offset);
             }
-            MInst::Store { op, src, addr } => {
-                let (base, offset) = self.resolve(*addr);
-                self.access(*op, real(*src), base, offset);
+            MachInst::Store { op, src, addr } => {
+                let (base, offset) = self.resolve(*addr)?;
+                self.access(*op, *src, base, offset);
             }
-            MInst::Move { dst, src } => self.move_reg(real(*dst), real(*src)),
-            MInst::Const { dst, value } => match real(*dst) {
-                dst @ npu_mc::Reg::S(_) => self.constant(dst, *value),
-                dst @ npu_mc::Reg::V(_) => self.splat(dst, *value),
+            MachInst::Move { dst, src } => self.move_reg(*dst, *src),
+            MachInst::Const { dst, value } => match *dst {
+                dst @ Reg::S(_) => self.constant(dst, *value),
+                dst @ Reg::V(_) => self.splat(dst, *value),
             },
-            MInst::PoolLoad { dst, index } => self.pool_load(real(*dst), *index),
-            MInst::Masked {
+            MachInst::PoolLoad { dst, index } => self.pool_load(*dst, *index),
+            MachInst::Masked {
                 mask,
                 op,
                 dst,
@@ -373,17 +364,17 @@ impl Expander<'_> {
                 imm,
             } => {
                 self.set_mask(*mask);
-                self.plain(*op, Some(*dst), srcs, *imm);
+                self.plain(*op, Some(*dst), srcs, *imm)?;
                 self.set_mask(LaneMask::Lanes(ALL_LANES));
             }
-            MInst::MaskedStore { mask, op, src, addr } => {
-                let (base, offset) = self.resolve(*addr);
+            MachInst::MaskedStore { mask, op, src, addr } => {
+                let (base, offset) = self.resolve(*addr)?;
                 // Nothing comes back from the scratchpad for no lane.
                 let skip = match mask {
                     LaneMask::Reg(reg)
                         if op.desc().scratchpad && self.isa.has_erratum(Erratum::ScratchpadEmptyMask) =>
                     {
-                        let skip = self.items.new_label();
+                        let skip = self.func.new_label();
                         let empty = Cond {
                             reg: *reg,
                             nonzero: false,
@@ -394,94 +385,102 @@ impl Expander<'_> {
                     _ => None,
                 };
                 self.set_mask(*mask);
-                self.access(*op, real(*src), base, offset);
+                self.access(*op, *src, base, offset);
                 self.set_mask(LaneMask::Lanes(ALL_LANES));
                 if let Some(skip) = skip {
-                    self.items.bind(skip);
+                    self.func.bind(skip);
                 }
             }
-            MInst::SymbolAddr { dst, target, addend } => self.symbol(real(*dst), target, *addend),
-            MInst::Address { dst, addr } => {
-                let (base, offset) = self.resolve(*addr);
+            MachInst::SymbolAddr { dst, target, addend } => self.symbol(*dst, target, *addend),
+            MachInst::Address { dst, addr } => {
+                let (base, offset) = self.resolve(*addr)?;
                 self.add(*dst, base, offset);
             }
-            MInst::Select { cond, words } => {
-                let moved = |word: &&SelectWord| real(word.if_false) != real(word.dst);
+            MachInst::Select { cond, words } => {
+                let moved = |word: &&SelectWord<Reg>| word.if_false != word.dst;
                 if words.iter().any(|word| moved(&word)) {
-                    let skip = self.items.new_label();
+                    let skip = self.func.new_label();
                     self.branch_if(*cond, skip);
                     for word in words.iter().filter(moved) {
-                        self.move_reg(real(word.dst), real(word.if_false));
+                        self.move_reg(word.dst, word.if_false);
                     }
-                    self.items.bind(skip);
+                    self.func.bind(skip);
                 }
             }
-            MInst::TrapIf { cond, code } => {
+            MachInst::TrapIf { cond, code } => {
                 let label = self.trap_label(*code);
                 self.branch_if(*cond, label);
                 self.mark_trap(*code);
             }
-            MInst::Trap { code } => {
+            MachInst::Trap { code } => {
                 let label = self.trap_label(*code);
                 self.jump(label);
                 self.mark_trap(*code);
             }
-            MInst::Args { .. } => self.prologue(),
-            MInst::Return { .. } => {
+            MachInst::Args { .. } => self.prologue()?,
+            MachInst::Return { .. } => {
                 self.leave_frame(self.frame.layout.popped.into());
                 self.op(Opcode::JRET, []);
             }
-            MInst::Call(info) => {
+            MachInst::Call(info) => {
                 self.call(&info.dest);
                 self.mark_call(CallKind::Call);
                 self.add_to_sp(-i64::from(info.popped));
             }
-            MInst::ReturnCall(info) => {
+            MachInst::ReturnCall(info) => {
                 self.leave_frame(i64::from(self.frame.layout.popped) - i64::from(info.popped));
                 self.jump_to_callee(&info.dest);
             }
-            MInst::ReturnAddress { dst } => self.return_address(real(*dst)),
-            MInst::Copy {
+            MachInst::ReturnAddress { dst } => self.return_address(*dst),
+            MachInst::Copy {
                 area,
                 src,
                 size,
                 aligned,
                 tmps,
-            } => self.copy(*area, *src, *size, *aligned, *tmps),
-            MInst::Fence => {
+            } => self.copy(*area, *src, *size, *aligned, *tmps)?,
+            MachInst::Fence => {
                 // A label keeps the scheduler from moving accesses across.
-                let fence = self.items.new_label();
-                self.items.bind(fence);
+                let fence = self.func.new_label();
+                self.func.bind(fence);
             }
-            MInst::SequencePoint => {
+            MachInst::SequencePoint => {
                 // Nothing changes sides with it either.
-                let point = self.items.new_label();
-                self.items.bind(point);
-                self.items
+                let point = self.func.new_label();
+                self.func.bind(point);
+                self.func
                     .sequence_points
                     .extend(self.origin.inst.map(|inst| (point, inst)));
             }
-            MInst::Nop => {}
-            // Ends of blocks are expanded by `branch`.
-            MInst::Jump | MInst::CondBr { .. } | MInst::BrTable { .. } => {}
+            MachInst::Nop => {}
+            MachInst::Jump | MachInst::CondBr { .. } | MachInst::BrTable { .. } => {
+                return Err(CompileError::internal(
+                    "expand",
+                    inst,
+                    "an instruction that ends no block",
+                ));
+            }
         }
+        Ok(())
     }
 
-    fn plain(&mut self, op: Opcode, dst: Option<Reg>, srcs: &Srcs, imm: i32) {
+    fn plain(&mut self, op: Opcode, dst: Option<Reg>, srcs: &[Reg], imm: i32) -> Result<(), CompileError> {
         let desc = op.desc();
-        let mut regs = srcs[..srcs.len() - usize::from(desc.reads_dst)].iter();
+        let mut regs = srcs.iter().copied();
         let mut operands = Operands::new();
         for operand in desc.operands {
             let value = if operand.is_def {
-                dst.map_or(Operand::Imm(0), |d| real(d).into())
+                dst.map(Operand::from)
             } else if operand.kind.register_file().is_some() {
-                regs.next().map_or(Operand::Imm(0), |&r| real(r).into())
+                regs.next().map(Operand::from)
             } else {
-                Operand::Imm(imm)
+                Some(Operand::Imm(imm))
             };
+            let value = value.ok_or_else(|| CompileError::internal("expand", op, "a register for every operand"))?;
             operands.push(value);
         }
         self.push(Inst { opcode: op, operands }, Fixup::None);
+        Ok(())
     }
 
     // Control flow.
@@ -490,15 +489,15 @@ impl Expander<'_> {
         self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), Fixup::Branch(target));
     }
 
-    pub(super) fn branch_if(&mut self, cond: Cond, target: Label) {
-        let inst = Inst::new(cond.branch(), [real(cond.reg).into(), Operand::Imm(0)]);
+    pub(super) fn branch_if(&mut self, cond: Cond<Reg>, target: Label) {
+        let inst = Inst::new(cond.branch(), [cond.reg.into(), Operand::Imm(0)]);
         self.push(inst, Fixup::Branch(target));
     }
 
-    fn branch(&mut self, inst: &MInst, succs: &[usize], next: Option<usize>) {
+    fn branch(&mut self, inst: &Allocated, succs: &[usize], next: Option<usize>) -> Result<(), CompileError> {
         let label = |block: usize| self.block_labels[block];
         match inst {
-            MInst::CondBr { cond } if succs[0] != succs[1] => {
+            MachInst::CondBr { cond } if succs[0] != succs[1] => {
                 let (taken, other) = (label(succs[0]), label(succs[1]));
                 if next == Some(succs[0]) {
                     self.branch_if(cond.inverted(), other);
@@ -509,14 +508,14 @@ impl Expander<'_> {
                     }
                 }
             }
-            MInst::BrTable {
+            MachInst::BrTable {
                 index,
                 tmp,
                 base,
                 entries,
             } if !entries.is_empty() => {
                 let labels: Vec<Label> = succs.iter().map(|&s| label(s)).collect();
-                self.table(*index, *tmp, *base, entries, &labels);
+                self.table(*index, *tmp, *base, entries, &labels)?;
             }
             _ => {
                 if next != Some(succs[0]) {
@@ -524,13 +523,21 @@ impl Expander<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// A branch table is a row of jumps; the index picks one. That needs no data and no relocation.
-    fn table(&mut self, index: Reg, tmp: Reg, base: Reg, entries: &[u32], labels: &[Label]) {
+    fn table(
+        &mut self,
+        index: Reg,
+        tmp: Reg,
+        base: Reg,
+        entries: &[u32],
+        labels: &[Label],
+    ) -> Result<(), CompileError> {
         let default = labels[0];
-        let (index, scratch, base) = (real(index), real(tmp), real(base));
-        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        let scratch = tmp;
+        let count = u32::try_from(entries.len()).map_err(|_| too_large("a branch table has too many entries"))?;
         match i32::try_from(count).ok().filter(|&n| fits(OperandKind::Simm9, n)) {
             Some(n) => self.op(Opcode::SGEUISSI, [scratch.into(), index.into(), n.into()]),
             None => {
@@ -549,28 +556,32 @@ impl Expander<'_> {
         self.op(Opcode::SLLSSI, [scratch.into(), index.into(), shift.into()]);
         // Three instructions from here to the table, this one included.
         let distance = (3 * WORD).cast_signed();
-        self.op(Opcode::ADDSSI, [base.into(), real(Reg::PC).into(), distance.into()]);
+        self.op(Opcode::ADDSSI, [base.into(), machine::PC.into(), distance.into()]);
         self.glue_last();
         self.op(Opcode::ADDSSS_32, [scratch.into(), scratch.into(), base.into()]);
         self.glue_last();
         self.op(Opcode::JUMPREG, [scratch.into()]);
         self.glue_last();
-        let end = self.items.new_label();
+        let end = self.func.new_label();
         for &entry in entries {
-            let target = labels.get(entry as usize).copied().unwrap_or(default);
+            let Some(&target) = labels.get(entry as usize) else {
+                let entry = format_args!("entry {entry} of a branch table");
+                return Err(CompileError::internal("expand", entry, "a successor of the block"));
+            };
             self.push(
                 Inst::new(Opcode::JMP, [Operand::Imm(0)]),
                 Fixup::TableEntry { target, end },
             );
             self.glue_last();
         }
-        if let Some(last) = self.items.list.last_mut() {
+        if let Some(last) = self.func.insts.last_mut() {
             last.glued = false;
         }
-        self.items.bind(end);
+        self.func.bind(end);
+        Ok(())
     }
 
-    fn call(&mut self, dest: &CallDest) {
+    fn call(&mut self, dest: &CallDest<Reg>) {
         match dest {
             CallDest::Near(target) => {
                 let fixup = Fixup::Reloc {
@@ -581,14 +592,14 @@ impl Expander<'_> {
                 self.push(Inst::new(Opcode::JMPSR_OFF, [Operand::Imm(0)]), fixup);
             }
             CallDest::Far(target) => {
-                self.symbol(real(Reg::SCRATCH), target, 0);
-                self.call_reg(real(Reg::SCRATCH));
+                self.symbol(machine::SCRATCH, target, 0);
+                self.call_reg(machine::SCRATCH);
             }
-            CallDest::Reg(reg) => self.call_reg(real(*reg)),
+            CallDest::Reg(reg) => self.call_reg(*reg),
         }
     }
 
-    fn jump_to_callee(&mut self, dest: &CallDest) {
+    fn jump_to_callee(&mut self, dest: &CallDest<Reg>) {
         match dest {
             CallDest::Near(target) => {
                 let fixup = Fixup::Reloc {
@@ -599,27 +610,27 @@ impl Expander<'_> {
                 self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), fixup);
             }
             CallDest::Far(target) => {
-                self.symbol(real(Reg::SCRATCH), target, 0);
-                self.op(Opcode::JUMPREG, [real(Reg::SCRATCH).into()]);
+                self.symbol(machine::SCRATCH, target, 0);
+                self.op(Opcode::JUMPREG, [machine::SCRATCH.into()]);
             }
-            CallDest::Reg(reg) => self.op(Opcode::JUMPREG, [real(*reg).into()]),
+            CallDest::Reg(reg) => self.op(Opcode::JUMPREG, [(*reg).into()]),
         }
         self.mark_call(CallKind::TailCall);
     }
 
     fn mark_call(&mut self, kind: CallKind) {
-        if let Some(last) = self.items.list.last_mut() {
+        if let Some(last) = self.func.insts.last_mut() {
             last.call = kind;
         }
     }
 
-    fn call_reg(&mut self, reg: npu_mc::Reg) {
+    fn call_reg(&mut self, reg: Reg) {
         if self.isa.has_erratum(Erratum::IndirectCallLink) {
             // The hardware would link to the callee, so the link is made by hand: the address after the jump.
             let distance = (2 * WORD).cast_signed();
             self.op(
                 Opcode::ADDSSI,
-                [real(Reg::RA).into(), real(Reg::PC).into(), distance.into()],
+                [machine::RA.into(), machine::PC.into(), distance.into()],
             );
             self.glue_last();
             self.op(Opcode::JUMPREG, [reg.into()]);
@@ -628,10 +639,10 @@ impl Expander<'_> {
         }
     }
 
-    fn return_address(&mut self, dst: npu_mc::Reg) {
-        let ra = npu_mc::Reg::S(SReg::RA);
+    fn return_address(&mut self, dst: Reg) {
+        let ra = Reg::S(SReg::RA);
         match self.frame.layout.saved.iter().find(|(reg, _)| *reg == ra) {
-            Some(&(_, offset)) => self.access(load_op(RegClass::Int), dst, Reg::SP, offset.into()),
+            Some(&(_, offset)) => self.access(load_op(RegClass::Int), dst, machine::SP, offset.into()),
             None => self.move_reg(dst, ra),
         }
     }
@@ -642,53 +653,54 @@ impl Expander<'_> {
         if let Some(&(_, label)) = self.traps.get(&code.as_raw().get()) {
             return label;
         }
-        let label = self.items.new_label();
+        let label = self.func.new_label();
         self.traps.insert(code.as_raw().get(), (code, label));
         label
     }
 
     pub(super) fn mark_trap(&mut self, code: TrapCode) {
-        if let Some(last) = self.items.list.last_mut() {
+        if let Some(last) = self.func.insts.last_mut() {
             last.trap = Some(code);
         }
     }
 
     /// Once a function and trap code: the code goes to `tr`, the status to the control register, the thread stops.
     fn trap_sequences(&mut self) {
-        let [status, register] = TRAP_SCRATCH.map(|n| Operand::from(SReg::new(n).unwrap_or(SReg::RA)));
+        let [status, register] = TRAP_SCRATCH.map(Operand::from);
         self.origin = Origin::default();
         for (code, label) in std::mem::take(&mut self.traps).into_values() {
-            self.items.bind(label);
+            self.func.bind(label);
             let number = i32::from(code.as_raw().get());
-            self.op(Opcode::MOVEISI, [real(Reg::SCRATCH).into(), number.into()]);
+            self.op(Opcode::MOVEISI, [machine::SCRATCH.into(), number.into()]);
             self.op(
                 Opcode::MOVEISI,
                 [register, i32::from(ControlRegister::ThreadStatus.number()).into()],
             );
             self.op(Opcode::MOVEISI, [status, (ThreadStatus::Trapped as i32).into()]);
             self.op(Opcode::WRITECR, [status, register]);
-            let here = self.items.new_label();
-            self.items.bind(here);
+            let here = self.func.new_label();
+            self.func.bind(here);
             self.jump(here);
         }
     }
 
     // Frame.
 
-    fn prologue(&mut self) {
-        self.enter();
+    fn prologue(&mut self) -> Result<(), CompileError> {
+        self.enter()?;
         let layout = &self.frame.layout;
         let (size, saved, frame_pointer) = (i64::from(layout.size), layout.saved.clone(), layout.frame_pointer);
         let (first, rest) = self.adjustments();
         self.add_to_sp(-first);
         for &(reg, offset) in &saved {
             let class = class_of(reg);
-            self.access(store_op(class), reg, Reg::SP, i64::from(offset) - (size - first));
+            self.access(store_op(class), reg, machine::SP, i64::from(offset) - (size - first));
         }
         self.add_to_sp(-rest);
         if frame_pointer {
-            self.move_reg(real(Reg::FP), real(Reg::SP));
+            self.move_reg(machine::FP, machine::SP);
         }
+        Ok(())
     }
 
     /// Restores the registers and sets `sp` to where it was at entry, plus `above`. Whatever `above` is, `sp` does not
@@ -699,7 +711,12 @@ impl Expander<'_> {
         let (first, rest) = self.adjustments();
         self.add_to_sp(rest);
         for &(reg, offset) in saved.iter().rev() {
-            self.access(load_op(class_of(reg)), reg, Reg::SP, i64::from(offset) - (size - first));
+            self.access(
+                load_op(class_of(reg)),
+                reg,
+                machine::SP,
+                i64::from(offset) - (size - first),
+            );
         }
         self.add_to_sp(first + above);
     }
@@ -718,14 +735,18 @@ impl Expander<'_> {
 
     fn add_to_sp(&mut self, number: i64) {
         if number != 0 {
-            self.add(Reg::SP, Reg::SP, number);
+            self.add(machine::SP, machine::SP, number);
         }
     }
 }
 
-fn class_of(reg: npu_mc::Reg) -> RegClass {
+fn class_of(reg: Reg) -> RegClass {
     match reg {
-        npu_mc::Reg::S(_) => RegClass::Int,
-        npu_mc::Reg::V(_) => RegClass::Vector,
+        Reg::S(_) => RegClass::Int,
+        Reg::V(_) => RegClass::Vector,
     }
+}
+
+fn too_large(what: &str) -> CompileError {
+    CompileError::TooLarge(what.to_owned())
 }

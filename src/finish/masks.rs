@@ -2,24 +2,15 @@
 //!
 //! A masked operation sets `rm`, works and sets `rm` to all ones again, since every vector instruction obeys `rm`, whether it
 //! says so or not (erratum `mask_always_applied`): moves, spills and reloads that register allocation puts between two
-//! operations act on all lanes. Behind allocation it is known what stands between. If that is nothing that `rm` has an effect
-//! on, or can move in front of the first operation, `rm` keeps its value; and if both have the same mask, it is set once.
+//! operations act on all lanes. After allocation it is known what stands between. If that is nothing that `rm` has an effect
+//! on, or can move before the first operation, `rm` keeps its value; and if both have the same mask, it is set once.
 
-use super::labels::{self, Reordered};
-use super::schedule::is_fixed;
-use super::{Item, Items};
+use super::effects::{Effects, RegSet, is_fixed};
+use super::func::{MachFunction, McInst};
+use super::places::{self, Reordered};
 use crate::inst::ALL_LANES;
-use crate::inst::reg::Reg as Place;
-use npu_mc::{Inst, Opcode, Operand, Reg, RegFile};
-
-/// Whether what the instruction does depends on `rm`: it writes a vector register, or a vector to the scratchpad.
-pub fn obeys_mask(inst: &Inst) -> bool {
-    let desc = inst.desc();
-    desc.operands.iter().any(|operand| {
-        let vector = operand.kind.register_file() == Some(RegFile::Vector);
-        vector && (operand.is_def || desc.scratchpad && desc.flags.may_store())
-    })
-}
+use crate::inst::reg::machine;
+use npu_mc::{Inst, Opcode, Operand, Reg};
 
 /// What an instruction sets `rm` to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +24,7 @@ fn setting(inst: &Inst) -> Option<Setting> {
     let (Some(Operand::S(dst)), Some(source)) = (inst.operands.first(), inst.operands.get(1)) else {
         return None;
     };
-    if Some(Reg::S(*dst)) != Place::MASK.as_real() {
+    if Reg::S(*dst) != machine::MASK {
         return None;
     }
     match (inst.opcode, *source) {
@@ -45,48 +36,40 @@ fn setting(inst: &Inst) -> Option<Setting> {
 }
 
 /// Merges what it can.
-pub fn run(items: &mut Items) {
-    if !items.list.iter().any(|item| setting(&item.inst).is_some()) {
+pub fn run(func: &mut MachFunction) {
+    if !func.insts.iter().any(|inst| setting(&inst.inst).is_some()) {
         return;
     }
-    let mut is_boundary = vec![false; items.list.len() + 1];
-    for &position in &items.labels {
-        if let Some(flag) = is_boundary.get_mut(position) {
-            *flag = true;
-        }
-    }
-    let mut dead = vec![false; items.list.len()];
+    let is_boundary = func.label_positions();
+    let effects = Effects::of_all(&func.insts);
+    let mut dead = vec![false; func.insts.len()];
     let mut reordered = Vec::new();
     let mut start = 0;
-    while start < items.list.len() {
+    while start < func.insts.len() {
         let mut end = start;
-        while end < items.list.len() && (end == start || !is_boundary[end]) && !is_fixed(&items.list, end) {
+        while end < func.insts.len() && (end == start || !is_boundary[end]) && !is_fixed(&func.insts, &effects, end) {
             end += 1;
         }
         if end - start > 1 {
-            let (order, gone) = merge(&items.list[start..end]);
-            let old = items.list[start..end].to_vec();
+            let (order, gone) = merge(&func.insts[start..end], &effects[start..end]);
+            let old = func.insts[start..end].to_vec();
             for (place, &from) in order.iter().enumerate() {
-                items.list[start + place].clone_from(&old[from]);
+                func.insts[start + place].clone_from(&old[from]);
                 dead[start + place] = gone[from];
             }
-            if !items.places.is_empty() {
+            if !func.places.is_empty() {
                 reordered.push(Reordered { start, order });
             }
         }
         start = end.max(start + 1);
     }
-    labels::reorder(items, &reordered);
-    items.rewrite(|list, index, item| {
-        if !dead[index] {
-            list.push(item);
-        }
-    });
+    places::reorder(func, &reordered);
+    func.remove(&dead);
 }
 
 /// The order of the instructions of a straight stretch, in terms of the old one, and for each in the old order whether it is
 /// not needed.
-fn merge(list: &[Item]) -> (Vec<usize>, Vec<bool>) {
+fn merge(list: &[McInst], effects: &[Effects]) -> (Vec<usize>, Vec<bool>) {
     let mut order: Vec<usize> = (0..list.len()).collect();
     let mut gone = vec![false; list.len()];
     let at = |index: usize, gone: &[bool]| setting(&list[index].inst).filter(|_| !gone[index]);
@@ -107,7 +90,7 @@ fn merge(list: &[Item]) -> (Vec<usize>, Vec<bool>) {
             continue;
         };
         let start = order.iter().position(|&index| index == first).unwrap_or(place);
-        let Some(moved) = clear_way(list, &order, start, place, next) else {
+        let Some(moved) = clear_way(effects, &order, start, place, next) else {
             continue;
         };
         order[start..next].copy_from_slice(&moved);
@@ -116,7 +99,7 @@ fn merge(list: &[Item]) -> (Vec<usize>, Vec<bool>) {
         let kept = match setting(&list[last].inst) {
             Some(Setting::Register(reg)) => {
                 let behind = moved.iter().skip_while(|&&index| index != last);
-                !behind.into_iter().any(|&i| list[i].inst.defs().any(|def| def == reg))
+                !behind.into_iter().any(|&index| effects[index].writes.contains(reg))
             }
             _ => true,
         };
@@ -129,14 +112,13 @@ fn merge(list: &[Item]) -> (Vec<usize>, Vec<bool>) {
 
 /// The instructions from the first setting up to the next one, with those that obey `rm` behind the restoring one moved to the
 /// front, where `rm` is all ones. None if one cannot move.
-fn clear_way(list: &[Item], order: &[usize], set: usize, restore: usize, next: usize) -> Option<Vec<usize>> {
+fn clear_way(effects: &[Effects], order: &[usize], set: usize, restore: usize, next: usize) -> Option<Vec<usize>> {
     let mut front: Vec<usize> = Vec::new();
     let mut rest: Vec<usize> = order[set..=restore].to_vec();
     for &index in &order[restore + 1..next] {
-        let inst = &list[index].inst;
-        if !obeys_mask(inst) {
+        if !effects[index].obeys_mask {
             rest.push(index);
-        } else if rest.iter().all(|&other| may_pass(inst, &list[other].inst)) {
+        } else if rest.iter().all(|&other| may_pass(&effects[index], &effects[other])) {
             front.push(index);
         } else {
             return None;
@@ -146,16 +128,13 @@ fn clear_way(list: &[Item], order: &[usize], set: usize, restore: usize, next: u
     Some(front)
 }
 
-/// Whether the instruction can move in front of another one. `rm` is no obstacle: it is all ones in front.
-fn may_pass(inst: &Inst, other: &Inst) -> bool {
-    let mask = Place::MASK.as_real();
-    let touches = |a: &Inst, b: &Inst| {
-        a.defs()
-            .filter(|def| Some(*def) != mask)
-            .any(|def| b.uses().chain(b.defs()).any(|used| used == def))
+/// Whether the instruction can move before another one. `rm` is no obstacle: it is all ones there.
+fn may_pass(effects: &Effects, other: &Effects) -> bool {
+    let touches = |a: &Effects, b: &Effects| {
+        let written = a.writes.without(RegSet::one(machine::MASK));
+        written.meets(b.reads.or(b.writes))
     };
-    let memory = |inst: &Inst| inst.desc().flags.may_load() || inst.desc().flags.may_store();
-    let stores = |inst: &Inst| inst.desc().flags.may_store();
-    let in_order = memory(inst) && memory(other) && (stores(inst) || stores(other));
-    !touches(inst, other) && !touches(other, inst) && !in_order
+    let stores = |effects: &Effects| effects.access.is_some_and(|access| access.is_store);
+    let in_order = effects.access.is_some() && other.access.is_some() && (stores(effects) || stores(other));
+    !touches(effects, other) && !touches(other, effects) && !in_order
 }

@@ -3,7 +3,12 @@
 //! Invariants: blocks are numbered in layout order, the entry first; instructions of a block are contiguous; every
 //! block ends in exactly one branch or exit; no edge is critical; every virtual register is defined once.
 
+pub mod dce;
+pub mod presched;
+
 use crate::abi::limit::StackLimit;
+use crate::abi::registers::{RegisterSet, clobbered};
+use crate::error::CompileError;
 use crate::inst::LANES;
 use crate::inst::{
     MInst,
@@ -92,6 +97,8 @@ pub struct VCode {
     operands: Vec<Operand>,
     operand_ends: Vec<u32>,
     debug_labels: Vec<(VReg, Inst, Inst, u32)>,
+    /// What calls can be said to change: a function without vectors need not hear of those.
+    clobber_mask: PRegSet,
 }
 
 struct Collect<'a>(&'a mut Vec<Operand>);
@@ -106,7 +113,11 @@ impl OperandVisitor for Collect<'_> {
 
 impl VCode {
     /// Computes predecessors and operand lists. To be called once, when the instructions are complete.
-    pub fn finish(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::TooLarge`] if there are more operands than 32 bits can count.
+    pub fn finish(&mut self) -> Result<(), CompileError> {
         for index in 0..self.blocks.len() {
             for succ in self.blocks[index].succs.clone() {
                 self.blocks[succ.index()].preds.push(Block::new(index));
@@ -116,9 +127,21 @@ impl VCode {
         self.operand_ends.reserve(self.insts.len());
         for inst in &mut self.insts {
             inst.visit_operands(&mut Collect(&mut self.operands));
+            let end = u32::try_from(self.operands.len());
             self.operand_ends
-                .push(u32::try_from(self.operands.len()).unwrap_or(u32::MAX));
+                .push(end.map_err(|_| CompileError::TooLarge("the function has too many operands".to_owned()))?);
         }
+        let has_vectors = self.operands.iter().any(|operand| operand.class() == RegClass::Vector);
+        let has_vectors = has_vectors
+            || self
+                .blocks
+                .iter()
+                .flat_map(|b| &b.params)
+                .any(|p| p.class() == RegClass::Vector);
+        let clobbered = clobbered(RegisterSet::All).into_iter();
+        self.clobber_mask = clobbered
+            .filter(|reg| has_vectors || reg.class() == RegClass::Int)
+            .collect();
         self.labels.sort_by_key(|l| (l.reg.vreg(), l.start));
         self.debug_labels = self
             .labels
@@ -132,6 +155,7 @@ impl VCode {
                 )
             })
             .collect();
+        Ok(())
     }
 }
 
@@ -185,7 +209,7 @@ impl regalloc2::Function for VCode {
 
     fn inst_clobbers(&self, insn: Inst) -> PRegSet {
         match &self.insts[insn.index()] {
-            MInst::Call(info) => info.clobbers,
+            MInst::Call(info) => info.clobbers & self.clobber_mask,
             MInst::Op { op, .. } => {
                 let mut set = PRegSet::empty();
                 for &reg in op.desc().implicit_defs {

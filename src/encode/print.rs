@@ -49,9 +49,7 @@ impl CompiledCode {
         let is_pool = |offset: u32| offset as usize >= code;
         for (index, chunk) in self.bytes.chunks_exact(INSTRUCTION_SIZE as usize).enumerate() {
             let bytes = [chunk[0], chunk[1], chunk[2], chunk[3]];
-            let offset = u32::try_from(index)
-                .unwrap_or(u32::MAX)
-                .saturating_mul(INSTRUCTION_SIZE);
+            let offset = index as u32 * INSTRUCTION_SIZE;
             let word = u32::from_le_bytes(bytes);
             let text = match npu_mc::decode(word) {
                 Ok(inst) if !is_pool(offset) => inst.to_string(),

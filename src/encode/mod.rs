@@ -1,0 +1,215 @@
+//! The last step: words, relocations, traps, source locations, stack maps, debug tags and places of labelled values.
+
+pub mod print;
+
+use crate::code::{
+    CompiledCode, DebugTags, LabelRange, Reloc, RelocTarget, SrcLocRange, StackMap, StackMapEntry, TagPosition, Trap,
+};
+use crate::error::CompileError;
+use crate::finish::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use crate::frame::Frame;
+use cranelift_codegen::ir::{self, Function};
+use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
+use npu_mc::{Inst, Operand};
+
+/// Byte offset of an instruction.
+fn offset(index: usize) -> u32 {
+    // `encode` refuses code that has more.
+    index as u32 * INSTRUCTION_SIZE
+}
+
+/// The most instructions that offsets of 31 bits can count.
+const MAX_INSTS: usize = (i32::MAX as u32 / INSTRUCTION_SIZE) as usize;
+
+/// Writes the function.
+///
+/// # Errors
+///
+/// [`CompileError::TooLarge`] if there are too many instructions or an operand does not fit its field,
+/// [`CompileError::Internal`] if a label or a slot is missing.
+pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result<CompiledCode, CompileError> {
+    if function.insts.len() > MAX_INSTS {
+        return Err(CompileError::TooLarge(format!(
+            "the code has more than {MAX_INSTS} instructions"
+        )));
+    }
+    let starts = function
+        .blocks
+        .iter()
+        .map(|&block| Ok(offset(function.position(block)?)));
+    let mut code = CompiledCode {
+        bytes: Vec::with_capacity(function.insts.len() * INSTRUCTION_SIZE as usize),
+        frame: frame.layout.clone(),
+        block_starts: starts.collect::<Result<_, CompileError>>()?,
+        ..CompiledCode::default()
+    };
+    code.pool_start = offset(function.insts.len()).next_multiple_of(VECTOR_SLOT);
+    for (index, mc) in function.insts.iter().enumerate() {
+        let inst = resolve(function, index, mc)?;
+        let word = npu_mc::encode(&inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))?;
+        code.bytes.extend_from_slice(&word.to_le_bytes());
+        if let Fixup::Reloc { kind, target, addend } = &mc.fixup {
+            code.relocs.push(Reloc {
+                offset: offset(index),
+                kind: *kind,
+                target: target.clone(),
+                addend: *addend,
+            });
+        }
+        if let Fixup::Pool { kind, index: vector } = mc.fixup {
+            code.relocs.push(Reloc {
+                offset: offset(index),
+                kind,
+                target: RelocTarget::Function,
+                addend: i64::from(code.pool_start) + i64::from(vector) * i64::from(VECTOR_SLOT),
+            });
+        }
+        if let Some(trap) = mc.trap {
+            code.traps.push(Trap {
+                offset: offset(index),
+                code: trap,
+                inst: mc.origin.inst,
+                srcloc: mc.origin.srcloc,
+            });
+        }
+        record_srcloc(&mut code.srclocs, offset(index), mc);
+        if let (Some(inst), true) = (mc.origin.inst, mc.call != CallKind::None) {
+            record_call(&mut code, func, inst, mc.call, offset(index + 1))?;
+        }
+        if code.insts.last().is_none_or(|&(_, last)| last != mc.origin.inst) {
+            code.insts.push((offset(index), mc.origin.inst));
+        }
+    }
+    if function.pool.is_empty() {
+        code.pool_start = offset(function.insts.len());
+    } else {
+        let nop = npu_mc::encode(&Inst::new(npu_mc::Opcode::NOP, []));
+        let nop = nop
+            .map_err(|error| CompileError::TooLarge(error.to_string()))?
+            .to_le_bytes();
+        while code.bytes.len() < code.pool_start as usize {
+            code.bytes.extend_from_slice(&nop);
+        }
+        code.bytes
+            .extend(function.pool.iter().flatten().flat_map(|lane| lane.to_le_bytes()));
+    }
+    record_sequence_points(&mut code, function, func)?;
+    record_labels(&mut code, function);
+    Ok(code)
+}
+
+/// The instruction with its immediate filled in.
+fn resolve(function: &MachFunction, index: usize, mc: &McInst) -> Result<Inst, CompileError> {
+    let distance = |target: Label, after: u32| -> Result<i64, CompileError> {
+        let to = i64::from(offset(function.position(target)?));
+        Ok(to - i64::from(offset(index)) - i64::from(after))
+    };
+    let immediate = match mc.fixup {
+        Fixup::None | Fixup::Reloc { .. } | Fixup::Pool { .. } => return Ok(mc.inst),
+        Fixup::Branch(target) | Fixup::TableEntry { target, .. } => distance(target, 0)?,
+        Fixup::FarHigh { target, after } => distance(target, after)? >> 16 & 0xffff,
+        Fixup::FarLow { target, after } => distance(target, after)? & 0xffff,
+    };
+    let mut inst = mc.inst;
+    let immediate = i32::try_from(immediate).ok();
+    match (inst.operands.len().checked_sub(1), immediate) {
+        (Some(last), Some(immediate)) => inst.operands.set(last, Operand::Imm(immediate)),
+        _ => {
+            return Err(CompileError::internal(
+                "encode",
+                inst,
+                "an immediate for the distance to a label",
+            ));
+        }
+    }
+    Ok(inst)
+}
+
+fn record_srcloc(list: &mut Vec<SrcLocRange>, start: u32, mc: &McInst) {
+    let loc = mc.origin.srcloc;
+    if loc.is_default() {
+        return;
+    }
+    let end = start + INSTRUCTION_SIZE;
+    match list.last_mut() {
+        Some(last) if last.loc == loc && last.end == start => last.end = end,
+        _ => list.push(SrcLocRange { start, end, loc }),
+    }
+}
+
+/// Stack maps and debug tags of calls; `next` is the offset behind the jump.
+fn record_call(
+    code: &mut CompiledCode,
+    func: &Function,
+    inst: ir::Inst,
+    kind: CallKind,
+    next: u32,
+) -> Result<(), CompileError> {
+    let tags = func.debug_tags.get(inst);
+    if !tags.is_empty() {
+        let (offset, position) = match kind {
+            CallKind::Call => (next, TagPosition::Behind),
+            // There is nothing to return to.
+            CallKind::TailCall | CallKind::None => (next - INSTRUCTION_SIZE, TagPosition::InFront),
+        };
+        code.debug_tags.push(DebugTags {
+            offset,
+            position,
+            tags: tags.to_vec(),
+        });
+    }
+    if kind != CallKind::Call {
+        return Ok(());
+    }
+    let Some(entries) = func.dfg.user_stack_map_entries(inst) else {
+        return Ok(());
+    };
+    let slots = &code.frame.stack_slots;
+    let entries = entries.iter().map(|entry| {
+        let slot = slots.get(entry.slot.as_u32() as usize);
+        let slot = slot.ok_or_else(|| CompileError::internal("encode", entry.slot, "a slot that the frame has"))?;
+        Ok(StackMapEntry {
+            ty: entry.ty,
+            offset: slot + entry.offset,
+        })
+    });
+    let entries = entries.collect::<Result<_, CompileError>>()?;
+    code.stack_maps.push(StackMap {
+        return_offset: next,
+        entries,
+    });
+    Ok(())
+}
+
+fn record_sequence_points(
+    code: &mut CompiledCode,
+    function: &MachFunction,
+    func: &Function,
+) -> Result<(), CompileError> {
+    for &(label, inst) in &function.sequence_points {
+        let tags = func.debug_tags.get(inst);
+        if !tags.is_empty() {
+            code.debug_tags.push(DebugTags {
+                offset: offset(function.position(label)?),
+                position: TagPosition::InFront,
+                tags: tags.to_vec(),
+            });
+        }
+    }
+    code.debug_tags.sort_by_key(|tags| (tags.offset, tags.position));
+    Ok(())
+}
+
+fn record_labels(code: &mut CompiledCode, function: &MachFunction) {
+    for place in &function.places {
+        let range = LabelRange {
+            start: offset(place.start),
+            end: offset(place.end),
+            loc: place.loc,
+        };
+        code.value_labels.entry(place.label).or_default().push(range);
+    }
+    for ranges in code.value_labels.values_mut() {
+        ranges.sort_by_key(|range| (range.start, range.end));
+    }
+}

@@ -1,0 +1,283 @@
+//! What an instruction reads and writes and when its result is there: the one place that says it to all passes.
+
+use super::func::{CallKind, McInst};
+use crate::abi::registers::{RegisterSet, clobbered};
+use crate::abi::sig::argument_registers;
+use crate::inst::reg::{from_preg, machine};
+use npu_mc::machine::{LOST_RESULT, VECTOR_SLOT, WORD_SLOT};
+use npu_mc::{Inst, Opcode, Reg, RegFile, SReg, VReg, cc};
+use std::sync::OnceLock;
+
+/// A set of machine registers, one bit per register.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegSet(u128);
+
+/// How many registers there are in both files.
+pub const REGISTERS: usize = 128;
+
+/// The position of a register in a table of all.
+pub fn index_of(reg: Reg) -> usize {
+    match reg {
+        Reg::S(reg) => usize::from(reg.number() & 63),
+        Reg::V(reg) => 64 | usize::from(reg.number() & 63),
+    }
+}
+
+impl RegSet {
+    /// No register.
+    pub const EMPTY: Self = Self(0);
+
+    /// This register alone.
+    pub fn one(reg: Reg) -> Self {
+        Self(1 << index_of(reg))
+    }
+
+    /// Those in both.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those in one of them.
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those that are not in the other one.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a register is in both.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether the register is one of them.
+    pub fn contains(self, reg: Reg) -> bool {
+        self.meets(Self::one(reg))
+    }
+
+    /// How many there are.
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// The scalar registers of the set.
+    pub const fn scalars(self) -> Self {
+        Self(self.0 & u64::MAX as u128)
+    }
+
+    /// The positions of the registers in a table of all, in rising order.
+    pub fn indices(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let index = left.trailing_zeros() as usize;
+            let found = left != 0;
+            left &= left.wrapping_sub(1);
+            found.then_some(index)
+        })
+    }
+
+    /// The registers, scalars first.
+    pub fn iter(self) -> impl Iterator<Item = Reg> {
+        self.indices().filter_map(|index| {
+            let number = u8::try_from(index & 63).ok()?;
+            if index < 64 {
+                SReg::new(number).map(Reg::S)
+            } else {
+                VReg::new(number).map(Reg::V)
+            }
+        })
+    }
+}
+
+impl FromIterator<Reg> for RegSet {
+    fn from_iter<T: IntoIterator<Item = Reg>>(regs: T) -> Self {
+        regs.into_iter().fold(Self::EMPTY, |set, reg| set.or(Self::one(reg)))
+    }
+}
+
+/// An access to memory: base register, offset and size in bytes. Without a base it may be anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whether it writes.
+    pub is_store: bool,
+    /// The base register.
+    pub base: Option<Reg>,
+    /// Bytes from there.
+    pub offset: i32,
+    /// How many bytes it touches at most.
+    pub bytes: i32,
+}
+
+/// What an instruction does, apart from what it computes.
+#[derive(Clone, Copy, Debug)]
+pub struct Effects {
+    /// The registers that it reads, `rm` not counted.
+    pub reads: RegSet,
+    /// The registers that it writes.
+    pub writes: RegSet,
+    /// What it does depends on `rm`: it writes a vector register, or a vector to the scratchpad.
+    pub obeys_mask: bool,
+    /// Where it accesses memory.
+    pub access: Option<Access>,
+    /// It may change the program counter.
+    pub is_branch: bool,
+    /// It has an effect that nothing else here tells.
+    pub is_barrier: bool,
+    /// Cycles from its issue to that of an instruction that needs the result, at least 1.
+    pub latency: u32,
+    /// The result may come later than a branch resolves: long operations, and loads, which may miss.
+    pub is_late: bool,
+}
+
+impl Effects {
+    /// The effects of an instruction.
+    pub fn of(inst: &Inst) -> Self {
+        let desc = inst.desc();
+        let mut reads = RegSet::EMPTY;
+        let mut writes = RegSet::EMPTY;
+        let mut obeys_mask = false;
+        let mut is_vector = false;
+        for (number, (described, operand)) in desc.operands.iter().zip(inst.operands.iter()).enumerate() {
+            let Some(reg) = operand.reg() else { continue };
+            let one = RegSet::one(reg);
+            if described.is_def {
+                writes = writes.or(one);
+                if desc.reads_dst {
+                    reads = reads.or(one);
+                }
+            } else {
+                reads = reads.or(one);
+            }
+            if described.kind.register_file() == Some(RegFile::Vector) {
+                obeys_mask |= described.is_def || desc.scratchpad && desc.flags.may_store();
+                is_vector |= number == 0;
+            }
+        }
+        reads = reads.or(desc.implicit_uses.iter().copied().collect());
+        writes = writes.or(desc.implicit_defs.iter().copied().collect());
+        let flags = desc.flags;
+        let access = (flags.may_load() || flags.may_store()).then(|| {
+            // Memory operands stand last: base, then offset.
+            let (base, offset) = match inst.operands.as_ref() {
+                [.., base, offset] => (base.reg().zip(offset.imm())).unzip(),
+                _ => (None, None),
+            };
+            let bytes = if is_vector { VECTOR_SLOT } else { WORD_SLOT };
+            Access {
+                is_store: flags.may_store(),
+                base,
+                offset: offset.unwrap_or_default(),
+                bytes: bytes.cast_signed(),
+            }
+        });
+        let misses = flags.may_load() && !desc.scratchpad;
+        Self {
+            reads,
+            writes,
+            obeys_mask,
+            access,
+            is_branch: flags.is_branch(),
+            is_barrier: flags.has_side_effects(),
+            latency: u32::from(desc.latency).max(1),
+            is_late: !writes.is_empty() && (misses || u32::from(desc.latency) > LOST_RESULT),
+        }
+    }
+
+    /// The effects of every instruction.
+    pub fn of_all(insts: &[McInst]) -> Vec<Self> {
+        insts.iter().map(|inst| Self::of(&inst.inst)).collect()
+    }
+
+    /// The registers that it depends on, the mask included.
+    pub fn depends_on(&self) -> RegSet {
+        if self.obeys_mask {
+            self.reads.or(RegSet::one(machine::MASK))
+        } else {
+            self.reads
+        }
+    }
+
+    /// Whether it accesses memory or has an effect that nothing else tells.
+    pub fn touches_memory(&self) -> bool {
+        self.access.is_some() || self.is_barrier
+    }
+}
+
+/// Whether the instruction keeps its place, and so does everything on its two sides.
+pub fn is_fixed(insts: &[McInst], effects: &[Effects], index: usize) -> bool {
+    let inst = &insts[index];
+    let effects = &effects[index];
+    effects.is_branch
+        || effects.is_barrier
+        || inst.glued
+        || index > 0 && insts[index - 1].glued
+        || inst.trap.is_some()
+        // Nothing lives below the stack pointer, so no access may change sides with it.
+        || effects.writes.contains(machine::SP)
+}
+
+/// What calls and returns read, which no operand says.
+#[derive(Clone, Copy, Debug)]
+pub struct Conventions {
+    arguments: RegSet,
+    at_return: RegSet,
+    /// Registers with a meaning of their own, which a move is there to set: everybody may read them.
+    special: RegSet,
+}
+
+impl Conventions {
+    /// The conventions of a function that may change these registers, made once for each kind.
+    pub fn of(registers: RegisterSet, pinned: Option<SReg>) -> &'static Self {
+        static ALL: [OnceLock<Conventions>; 4] = [const { OnceLock::new() }; 4];
+        let kind = usize::from(registers == RegisterSet::PreserveAll) * 2 + usize::from(pinned.is_some());
+        ALL[kind].get_or_init(|| Self::new(registers, pinned))
+    }
+
+    fn new(registers: RegisterSet, pinned: Option<SReg>) -> Self {
+        let changed: RegSet = clobbered(registers).into_iter().filter_map(from_preg).collect();
+        let mut results = cc::State::new();
+        let mut places = Vec::new();
+        while results.assign(&cc::RETURNS, cc::ValueType::I32, &mut places).is_ok() {}
+        let returned: RegSet = places
+            .iter()
+            .filter_map(|place| match place.loc {
+                cc::Loc::Reg(reg) => Some(reg),
+                cc::Loc::Stack { .. } => None,
+            })
+            .collect();
+        let reserved = npu_mc::env::GPR32.reserved.iter();
+        let reserved = reserved.filter_map(|&number| SReg::new(number));
+        Self {
+            arguments: argument_registers().iter().copied().collect(),
+            // Whatever the caller may count on, and the results.
+            at_return: RegSet(u128::MAX).without(changed).or(returned).scalars(),
+            special: reserved.chain(pinned).map(Reg::S).collect(),
+        }
+    }
+
+    /// Whether the register has a meaning of its own.
+    pub fn is_special(&self, reg: SReg) -> bool {
+        self.special.contains(Reg::S(reg))
+    }
+
+    /// The scalars that an instruction needs, arguments of calls and results of the function included.
+    pub fn needs(&self, inst: &McInst, effects: &Effects) -> RegSet {
+        let named = effects.reads.scalars();
+        if !effects.is_branch {
+            return named;
+        }
+        match inst.inst.opcode {
+            Opcode::JRET => named.or(self.at_return),
+            _ if inst.call == CallKind::TailCall => named.or(self.arguments).or(self.at_return),
+            Opcode::JMPSR_OFF | Opcode::JMPSR_REG | Opcode::JUMPREG => named.or(self.arguments),
+            _ => named,
+        }
+    }
+}

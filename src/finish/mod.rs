@@ -1,0 +1,47 @@
+//! From allocated VCode to the final list of machine instructions.
+//!
+//! [`expand`](mod@expand) turns every VCode instruction into machine instructions with symbolic targets ([`func`]). Then come
+//! passes over that list, each of which may be left out but the last: [`copyprop`] drops moves, [`masks`] merges regions under
+//! one lane mask, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
+//! order free of what the hardware gets wrong, [`relax`] replaces branches that do not reach. They share what an instruction
+//! does ([`effects`]) and the control flow ([`cfg`](mod@cfg)); [`places`] follows labelled values
+//! through all this, and [`text`] prints and reads it.
+
+pub mod cfg;
+pub mod copy_loop;
+pub mod copyprop;
+pub mod effects;
+pub mod expand;
+pub mod func;
+pub mod masks;
+pub mod places;
+pub mod prologue;
+pub mod relax;
+pub mod rename;
+pub mod sched;
+pub mod text;
+
+use crate::abi::registers::RegisterSet;
+use crate::error::CompileError;
+use effects::Conventions;
+use func::MachFunction;
+
+/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `masks`, `rename`, `sched`, `hazard` or `relax`.
+/// `registers` are those that the function may change.
+///
+/// # Errors
+///
+/// As the pass; [`CompileError::Internal`] for another name.
+pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> Result<(), CompileError> {
+    let conventions = Conventions::of(registers, None);
+    match name {
+        "copyprop" => copyprop::run(func, conventions),
+        "masks" => masks::run(func),
+        "rename" => rename::run(func, registers, conventions),
+        "sched" => sched::run(func),
+        "hazard" => sched::hazard::run(func),
+        "relax" => relax::run(func)?,
+        _ => return Err(CompileError::internal("finish", name, "the name of a pass")),
+    }
+    Ok(())
+}

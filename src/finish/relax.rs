@@ -1,0 +1,147 @@
+//! Branch relaxation: branches that do not reach.
+//!
+//! A branch reaches 128 KiB in either direction. One that has to go further becomes a sequence that adds the distance
+//! to its own address. A sequence is longer than the branch it replaces and may push others out of reach, so this
+//! repeats until nothing changes; it ends because branches only ever grow.
+
+use super::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use crate::error::CompileError;
+use crate::inst::ops::fits;
+use crate::inst::reg::machine;
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::{Inst, Opcode, Operand, OperandKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Bytes of one instruction.
+const WORD: u32 = INSTRUCTION_SIZE;
+
+fn reaches(from: usize, to: usize) -> bool {
+    let distance = (to as i64 - from as i64) * i64::from(WORD);
+    i32::try_from(distance).is_ok_and(|distance| fits(OperandKind::Brtarget18, distance))
+}
+
+/// Replaces every branch that does not reach.
+///
+/// # Errors
+///
+/// [`CompileError::TooLarge`] for a branch table that cannot reach its own veneers.
+pub fn run(func: &mut MachFunction) -> Result<(), CompileError> {
+    let mut veneers: FxHashSet<Label> = FxHashSet::default();
+    // The distance from one end to the other decides at once for all but huge functions.
+    while !reaches(0, func.insts.len()) {
+        let mut far = vec![false; func.insts.len()];
+        for (index, inst) in func.insts.iter().enumerate() {
+            let (Fixup::Branch(target) | Fixup::TableEntry { target, .. }) = inst.fixup else {
+                continue;
+            };
+            far[index] = !reaches(index, func.position(target)?);
+            if far[index] && veneers.contains(&target) {
+                return Err(CompileError::TooLarge(
+                    "a branch table is too long for its entries to reach the code after it".to_owned(),
+                ));
+            }
+        }
+        if !far.contains(&true) {
+            break;
+        }
+        replace(func, &far, &mut veneers)?;
+    }
+    Ok(())
+}
+
+fn replace(func: &mut MachFunction, far: &[bool], veneers: &mut FxHashSet<Label>) -> Result<(), CompileError> {
+    // Entries of branch tables stay one instruction and go to a veneer after their table, one for each target.
+    let mut islands: FxHashMap<usize, Vec<(Label, Label)>> = FxHashMap::default();
+    for (index, _) in far.iter().enumerate().filter(|(_, far)| **far) {
+        if let Fixup::TableEntry { target, end } = func.insts[index].fixup {
+            let place = func.position(end)?;
+            let island = islands.entry(place).or_default();
+            let known = island.iter().find(|(_, known)| *known == target);
+            let veneer = match known {
+                Some(&(veneer, _)) => veneer,
+                None => {
+                    let veneer = func.new_label();
+                    veneers.insert(veneer);
+                    island.push((veneer, target));
+                    veneer
+                }
+            };
+            func.insts[index].fixup = Fixup::TableEntry { target: veneer, end };
+        }
+    }
+    // A conditional branch that is too far becomes its opposite, which skips the sequence.
+    let conditional = |inst: &McInst| matches!(inst.fixup, Fixup::Branch(_)) && invert(inst.inst.opcode).is_some();
+    let count = func
+        .insts
+        .iter()
+        .zip(far)
+        .filter(|(inst, far)| **far && conditional(inst))
+        .count();
+    let skips: Vec<Label> = (0..count).map(|_| func.new_label()).collect();
+    let mut skips = skips.into_iter();
+    let mut bound: Vec<(Label, usize)> = Vec::new();
+    func.rewrite(|list, index, inst| {
+        match (far[index], &inst.fixup) {
+            (true, Fixup::Branch(target)) => {
+                let target = *target;
+                if let Some(inverse) = invert(inst.inst.opcode)
+                    && let Some(skip) = skips.next()
+                {
+                    let mut branch = inst.clone();
+                    branch.inst.opcode = inverse;
+                    branch.fixup = Fixup::Branch(skip);
+                    branch.trap = None;
+                    list.push(branch);
+                    push_far_jump(list, target, &inst);
+                    bound.push((skip, list.len()));
+                } else {
+                    push_far_jump(list, target, &inst);
+                }
+            }
+            _ => list.push(inst.clone()),
+        }
+        // After the last entry of a table, so that labels at its end stay after the island.
+        for &(veneer, target) in islands.get(&(index + 1)).into_iter().flatten() {
+            bound.push((veneer, list.len()));
+            push_far_jump(list, target, &inst);
+        }
+    });
+    for (label, position) in bound {
+        func.bind_at(label, position);
+    }
+    Ok(())
+}
+
+/// The opposite of a conditional branch; none for an unconditional one.
+fn invert(op: Opcode) -> Option<Opcode> {
+    match op {
+        Opcode::BEQZ => Some(Opcode::BNEZ),
+        Opcode::BNEZ => Some(Opcode::BEQZ),
+        _ => None,
+    }
+}
+
+/// A jump to anywhere in the function: the distance is added to the address of the adding instruction.
+fn push_far_jump(list: &mut Vec<McInst>, target: Label, like: &McInst) {
+    let scratch = Operand::from(machine::SCRATCH);
+    let mut push = |inst, fixup, trap| {
+        list.push(McInst {
+            inst,
+            fixup,
+            origin: like.origin,
+            trap,
+            glued: false,
+            call: CallKind::None,
+        });
+    };
+    let high = Fixup::FarHigh {
+        target,
+        after: 2 * WORD,
+    };
+    push(Inst::new(Opcode::MOVEIHSI, [scratch, Operand::Imm(0)]), high, None);
+    let low = Fixup::FarLow { target, after: WORD };
+    push(Inst::new(Opcode::MOVEILSI, [scratch, Operand::Imm(0)]), low, None);
+    let sum = Inst::new(Opcode::ADDSSS_32, [scratch, machine::PC.into(), scratch]);
+    push(sum, Fixup::None, None);
+    push(Inst::new(Opcode::JUMPREG, [scratch]), Fixup::None, like.trap);
+}

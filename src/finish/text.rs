@@ -1,0 +1,174 @@
+//! A machine function as text, and back: `--emit` prints it, tests of single passes write it.
+//!
+//! One instruction a line, as the assembler has it, with the name of a label where a distance waits for one. What else belongs
+//! to an instruction stands after a semicolon: `glued`, `call`, `tail_call`, `trap`, `far_high`, `far_low`, `entry`, how many
+//! `times` it stands there if that is often and, in what is printed, relocations.
+
+use super::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use crate::vcode::Origin;
+use cranelift_codegen::ir::TrapCode;
+use npu_mc::Operand;
+use rustc_hash::FxHashMap;
+use std::fmt;
+
+/// How many equal instructions in a row are printed as one.
+const MANY: usize = 16;
+
+impl fmt::Display for MachFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut labels: Vec<(usize, Label)> = self.bound_labels().map(|(label, at)| (at, label)).collect();
+        labels.sort();
+        let mut labels = labels.into_iter().peekable();
+        let mut index = 0;
+        loop {
+            while let Some((_, label)) = labels.next_if(|&(at, _)| at == index) {
+                writeln!(f, "{label}:")?;
+            }
+            let Some(inst) = self.insts.get(index) else {
+                return Ok(());
+            };
+            let end = labels.peek().map_or(self.insts.len(), |&(at, _)| at);
+            let text = inst.to_string();
+            let same = self.insts[index..end]
+                .iter()
+                .take_while(|other| other.inst == inst.inst);
+            let times = same.take_while(|other| other.to_string() == text).count();
+            if times >= MANY {
+                writeln!(f, "    {text} ; times {times}")?;
+                index += times;
+            } else {
+                writeln!(f, "    {text}")?;
+                index += 1;
+            }
+        }
+    }
+}
+
+impl fmt::Display for McInst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.inst.to_string();
+        let (target, note) = match &self.fixup {
+            Fixup::None => (None, String::new()),
+            Fixup::Branch(target) => (Some(target), String::new()),
+            Fixup::TableEntry { target, end } => (Some(target), format!("entry {end}")),
+            Fixup::FarHigh { target, after } => (Some(target), format!("far_high {after}")),
+            Fixup::FarLow { target, after } => (Some(target), format!("far_low {after}")),
+            Fixup::Pool { kind, index } => (None, format!("{} pool {index}", kind.name())),
+            Fixup::Reloc { kind, target, addend } => (None, format!("{} {target}{addend:+}", kind.name())),
+        };
+        match target {
+            Some(label) => write!(f, "{}{label}", text.strip_suffix('0').unwrap_or(&text))?,
+            None => f.write_str(&text)?,
+        }
+        let call = match self.call {
+            CallKind::None => "",
+            CallKind::Call => "call",
+            CallKind::TailCall => "tail_call",
+        };
+        let glued = if self.glued { "glued" } else { "" };
+        let trap = self.trap.map_or_else(String::new, |code| format!("trap {code}"));
+        for note in [note.as_str(), call, glued, &trap] {
+            if !note.is_empty() {
+                write!(f, " ; {note}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what is printed, relocations excepted. Comments that say nothing about an instruction, after `//`, are skipped.
+///
+/// # Errors
+///
+/// The first line that is not understood, with its number.
+pub fn parse(text: &str) -> Result<MachFunction, String> {
+    let mut func = MachFunction::default();
+    let mut labels: FxHashMap<String, Label> = FxHashMap::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split("//").next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(name) = line.strip_suffix(':') {
+            let label = label(&mut func, &mut labels, name);
+            if func.bound(label).is_some() {
+                return Err(format!("line {number}: `{name}` stands twice"));
+            }
+            func.bind(label);
+            continue;
+        }
+        let wrong = |error: String| format!("line {number}: {error}");
+        let (line, times) = match line.rsplit_once("; times ") {
+            Some((line, times)) => (line, times.parse::<usize>().map_err(|error| wrong(error.to_string()))?),
+            None => (line, 1),
+        };
+        let inst = instruction(&mut func, &mut labels, line).map_err(wrong)?;
+        func.insts.extend(std::iter::repeat_n(inst, times));
+    }
+    match labels.iter().find(|(_, label)| func.bound(**label).is_none()) {
+        Some((name, _)) => Err(format!("`{name}` stands nowhere")),
+        None => Ok(func),
+    }
+}
+
+fn label(func: &mut MachFunction, labels: &mut FxHashMap<String, Label>, name: &str) -> Label {
+    *labels.entry(name.to_owned()).or_insert_with(|| func.new_label())
+}
+
+fn instruction(func: &mut MachFunction, labels: &mut FxHashMap<String, Label>, line: &str) -> Result<McInst, String> {
+    let mut parts = line.split(';').map(str::trim);
+    let code = parts.next().unwrap_or_default();
+    // A label is the last word of a branch.
+    let (text, target) = match code.rsplit_once([' ', ',']) {
+        Some((_, last)) if last.starts_with('L') => {
+            let target = label(func, labels, last);
+            (format!("{}0", &code[..code.len() - last.len()]), Some(target))
+        }
+        _ => (code.to_owned(), None),
+    };
+    let inst = npu_mc::asm::instruction(&text).map_err(|faults| match faults.first() {
+        Some(fault) => format!("{code}: {}", fault.message),
+        None => code.to_owned(),
+    })?;
+    let mut mc = McInst::plain(inst, Origin::default());
+    if let Some(target) = target {
+        if !matches!(inst.operands.last(), Some(Operand::Imm(0))) {
+            return Err(format!("{code}: no place for a label"));
+        }
+        mc.fixup = Fixup::Branch(target);
+    }
+    for note in parts {
+        let (word, rest) = note.split_once(' ').unwrap_or((note, ""));
+        match word {
+            "glued" => mc.glued = true,
+            "call" => mc.call = CallKind::Call,
+            "tail_call" => mc.call = CallKind::TailCall,
+            "trap" => {
+                mc.trap = Some(
+                    rest.parse::<TrapCode>()
+                        .map_err(|()| format!("`{rest}` is not a trap"))?,
+                )
+            }
+            "entry" | "far_high" | "far_low" => {
+                let target = target.ok_or_else(|| format!("{code}: `{word}` wants a label"))?;
+                let after = || rest.parse::<u32>().map_err(|error| format!("{rest}: {error}"));
+                mc.fixup = match word {
+                    "entry" => Fixup::TableEntry {
+                        target,
+                        end: label(func, labels, rest),
+                    },
+                    "far_high" => Fixup::FarHigh {
+                        target,
+                        after: after()?,
+                    },
+                    _ => Fixup::FarLow {
+                        target,
+                        after: after()?,
+                    },
+                };
+            }
+            _ => return Err(format!("`{note}` says nothing about an instruction")),
+        }
+    }
+    Ok(mc)
+}

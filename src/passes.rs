@@ -1,0 +1,157 @@
+//! The passes that may be left out, and the stages between which a function can be looked at.
+
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! named {
+    ($(#[$doc:meta])* $type:ident: $what:literal { $($(#[$entry:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum $type {
+            $($(#[$entry])* $variant,)*
+        }
+
+        impl $type {
+            /// All of them, in the order of the pipeline.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Its name on command lines.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let found = Self::ALL.iter().find(|known| known.name() == text);
+                found.copied().ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|known| known.name()).collect();
+                    format!("`{text}` is not a {}; there are {}", $what, known.join(", "))
+                })
+            }
+        }
+    };
+}
+
+named! {
+    /// A pass without which code is still right.
+    Pass: "pass that can be left out" {
+        /// Cranelift's simplification.
+        Egraph = "egraph",
+        /// Dead code elimination on VCode.
+        Dce = "dce",
+        /// Scheduling before register allocation.
+        Presched = "presched",
+        /// Copy propagation.
+        Copyprop = "copyprop",
+        /// Merging of regions under one lane mask.
+        Masks = "masks",
+        /// Register renaming.
+        Rename = "rename",
+        /// List scheduling.
+        Sched = "sched",
+    }
+}
+
+named! {
+    /// A form of a function on its way through the compiler.
+    Stage: "stage" {
+        /// CLIF after Cranelift's passes.
+        Opt = "opt",
+        /// Machine instructions on virtual registers, as the rules give them.
+        Vcode = "vcode",
+        /// The same without dead code.
+        Dce = "dce",
+        /// The same, scheduled.
+        Presched = "presched",
+        /// The same with the registers that were chosen.
+        Regalloc = "regalloc",
+        /// Instructions of the machine.
+        Expand = "expand",
+        /// The same after copy propagation.
+        Copyprop = "copyprop",
+        /// The same with mask regions merged.
+        Masks = "masks",
+        /// The same with registers renamed.
+        Rename = "rename",
+        /// The same, scheduled and free of hazards.
+        Sched = "sched",
+        /// The same, every branch in reach of its target.
+        Relax = "relax",
+    }
+}
+
+/// A set of passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passes(u32);
+
+impl Passes {
+    /// Whether the pass is one of them.
+    pub fn contains(self, pass: Pass) -> bool {
+        self.0 & 1 << pass as u32 != 0
+    }
+
+    /// These without one.
+    #[must_use]
+    pub fn without(self, pass: Pass) -> Self {
+        Self(self.0 & !(1 << pass as u32))
+    }
+}
+
+impl FromIterator<Pass> for Passes {
+    fn from_iter<T: IntoIterator<Item = Pass>>(passes: T) -> Self {
+        Self(passes.into_iter().fold(0, |set, pass| set | 1 << pass as u32))
+    }
+}
+
+/// Which stages to keep as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageRequest(u32);
+
+impl StageRequest {
+    /// Whether the stage is wanted.
+    pub fn contains(self, stage: Stage) -> bool {
+        self.0 & 1 << stage as u32 != 0
+    }
+}
+
+impl FromIterator<Stage> for StageRequest {
+    fn from_iter<T: IntoIterator<Item = Stage>>(stages: T) -> Self {
+        Self(stages.into_iter().fold(0, |set, stage| set | 1 << stage as u32))
+    }
+}
+
+/// Collects the stages that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    request: StageRequest,
+    /// What was asked for, in the order of the pipeline.
+    pub(crate) texts: Vec<(Stage, String)>,
+}
+
+impl Recorder {
+    pub(crate) fn new(request: StageRequest) -> Self {
+        Self {
+            request,
+            texts: Vec::new(),
+        }
+    }
+
+    /// The function is in this form now.
+    pub(crate) fn keep(&mut self, stage: Stage, text: impl FnOnce() -> String) {
+        if self.request.contains(stage) {
+            self.texts.push((stage, text()));
+        }
+    }
+}
