@@ -196,6 +196,21 @@ impl Lower<'_> {
                     let high = self.words_within(args[1], depth - 1);
                     return low.then(high);
                 }
+                // Words that only move, such as the upper half in `(high << 32) | low`.
+                InstructionData::Binary {
+                    opcode: opcode @ (Opcode::Ishl | Opcode::Ushr),
+                    args,
+                } if ty.bits() > 32 => {
+                    let amount = self.wide_constant(args[1]).map(|n| n as u32 & (ty.bits() - 1));
+                    if let Some(amount) = amount.filter(|n| n.is_multiple_of(32)) {
+                        let (len, moved) = (count(ty), (amount / 32) as usize);
+                        let from = self.words_within(args[0], depth - 1);
+                        return Words::new((0..len).map(|i| match opcode {
+                            Opcode::Ishl => i.checked_sub(moved).map_or(Word::ZERO, |i| from.get(i)),
+                            _ => from.get(i + moved),
+                        }));
+                    }
+                }
                 _ => {}
             }
         }
@@ -245,11 +260,19 @@ impl Lower<'_> {
         if let Some(word) = simplify(op, a, b) {
             return word;
         }
-        let a = match (op, a) {
+        match (op, a, b) {
             // 0 < x holds if x is not zero.
-            (Op::SLTUISSS_32, Word::ZERO) => return self.binary(Op::SNESISSS_32, b, a),
-            _ => self.reg(a),
-        };
+            (Op::SLTUISSS_32, Word::ZERO, _) => return self.binary(Op::SNESISSS_32, b, a),
+            // A shift needs no register for its amount.
+            (Op::MULLSSS_32, _, Word::Const(number)) if number.is_power_of_two() => {
+                return self.binary(Op::SLLSSS_32, a, Word::Const(number.ilog2()));
+            }
+            (Op::MULHUSSS_32, _, Word::Const(number)) if number.is_power_of_two() => {
+                return self.binary(Op::SRLSSS_32, a, Word::Const(u32::BITS - number.ilog2()));
+            }
+            _ => {}
+        }
+        let a = self.reg(a);
         if let (Word::Const(number), Some(short)) = (b, relation::to_immediate(op)) {
             let (lowest, highest) = immediate_range(OperandKind::Simm9);
             let number = number.cast_signed();
