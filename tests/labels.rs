@@ -108,7 +108,7 @@ fn compile(function: Function, opt_level: &str, algorithm: &str) -> CompiledCode
 
 /// Runs the function and looks at every place before each instruction; gives the number of looks.
 fn observe(code: &CompiledCode, args: [u32; 4]) -> usize {
-    let mut machine = Machine::new(Config::default());
+    let mut machine = Machine::new(Config::testing(1));
     machine.memory_mut().write(CODE, &code.bytes).expect("memory");
     machine.add_breakpoint(RETURN_TO);
     let thread = machine.thread_mut(0);

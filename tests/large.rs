@@ -25,7 +25,10 @@ fn program((opt_level, algorithm): (&str, &str)) -> Program {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
     flags.set("regalloc_algorithm", algorithm).unwrap();
-    Program::new(isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags)))
+    Program::with_config(
+        isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags)),
+        npu_sim::Config::testing(1),
+    )
 }
 
 /// Builds a function of `params` words that gives one word.

@@ -120,7 +120,7 @@ fn source_locations_cover_the_code_they_made() {
 #[test]
 fn a_trap_tells_which_of_two_places_with_one_code_it_came_from() {
     for (args, loc) in [([0, 5], 0x20), ([1, 1], 0x40)] {
-        let mut program = Program::new(isa(&[]));
+        let mut program = Program::with_config(isa(&[]), npu_sim::Config::testing(1));
         program.define(&parse(LOCATED)).expect("code");
         let args = args.map(DataValue::I32);
         match program.call("located", &args) {

@@ -9,7 +9,7 @@ fn program(opt_level: &str, clif: &str) -> Program {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
     let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags));
-    let mut program = Program::new(isa);
+    let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
     for function in cranelift_reader::parse_functions(clif).unwrap() {
         program.define(&function).unwrap();
     }

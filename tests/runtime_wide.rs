@@ -213,7 +213,7 @@ fn program(ops: &[&str], width: u32) -> Program {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").unwrap();
     let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags));
-    let mut program = Program::new(isa);
+    let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
     let per = (width / 32) as usize;
     for op in ops {
         let args = if is_shift(op) { per + 1 } else { 2 * per };

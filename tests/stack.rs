@@ -19,7 +19,12 @@ fn program(text: &str, (opt_level, algorithm): (&str, &str), more: &[(&str, &str
         flags.set(name, value).expect("a flag");
     }
     let isa = isa_builder("naplespu".parse().expect("the target")).finish(Flags::new(flags));
-    let mut program = Program::new(isa);
+    // Zeros, since the tests look for what was written.
+    let config = npu_sim::Config {
+        strict: true,
+        ..npu_sim::Config::default()
+    };
+    let mut program = Program::with_config(isa, config);
     for function in cranelift_reader::parse_functions(text).expect("CLIF") {
         program.define(&function).expect("code");
     }

@@ -35,7 +35,7 @@ impl Driver {
             flags.set("opt_level", "speed").unwrap();
             flags
         }));
-        let mut program = Program::new(isa);
+        let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
         for function in cranelift_reader::parse_functions(&loop_around(name, words)).unwrap() {
             program.define(&function).unwrap();
         }

@@ -34,6 +34,8 @@ pub struct Options {
     pub bless: bool,
     /// Instructions that one run line may execute, simulated or interpreted.
     pub max_steps: u64,
+    /// Seed of what memory, scratchpad and registers hold in `test run` that nobody wrote.
+    pub fill_seed: u64,
 }
 
 impl Default for Options {
@@ -43,6 +45,7 @@ impl Default for Options {
             settings: Vec::new(),
             bless: false,
             max_steps: 200_000_000,
+            fill_seed: 1,
         }
     }
 }
@@ -409,7 +412,7 @@ impl FileTest<'_> {
             Ok(isa) => isa,
             Err(why) => return self.fail_all(&why.to_string(), &setting),
         };
-        let mut program = Program::new(isa);
+        let mut program = Program::with_config(isa, npu_sim::Config::testing(self.options.fill_seed));
         program.set_step_limit(self.options.max_steps);
         let mut unusable: HashMap<String, Unusable> = HashMap::new();
         for (index, case) in self.file.functions.iter().enumerate() {

@@ -1,5 +1,7 @@
 //! Every `.clif` file under `filetests/` is a test of its own. `CRANELIFT_TEST_BLESS=1` rewrites `precise-output` expectations.
 //!
+//! What memory and registers hold that nobody wrote is random; `NAPLESPU_FILL_SEED=n` is another seed.
+//!
 //! What is refused fails, unless the header of the file announces it; kernels of the corpus may not even announce it.
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -28,6 +30,7 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
     Trial::test(name, move || {
         let options = Options {
             bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
+            fill_seed: std::env::var("NAPLESPU_FILL_SEED").map_or(Ok(1), |seed| seed.parse())?,
             ..Options::default()
         };
         let outcome = runner::with_large_stack(|| runner::test_path(&path, &options))?;
@@ -35,7 +38,11 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
         let lines = outcome.lines.iter().map(|l| (&l.text, l.verdict));
         let partial = functions.chain(lines).find(|(_, verdict)| *verdict != Verdict::Passed);
         match (outcome.verdict, partial) {
-            (Verdict::Failed, _) => Err(Failed::from(outcome.render())),
+            (Verdict::Failed, _) => Err(Failed::from(format!(
+                "{}\nNAPLESPU_FILL_SEED={}",
+                outcome.render(),
+                options.fill_seed
+            ))),
             (Verdict::Skipped, _) => Err(Failed::from("the file is for other machines")),
             (_, Some((what, verdict))) if whole => Err(Failed::from(format!("{what}: {verdict}"))),
             _ => Ok(()),

@@ -4,7 +4,7 @@
 //! the number of the lane as one more argument, for the interpreter, which runs it once a lane. The control flow is that of
 //! scalars in both.
 
-use super::{FUEL, Failure, Programs, STEPS, argument, parse};
+use super::{FILL_SEED, FUEL, Failure, Programs, STEPS, argument, parse};
 use arbitrary::{Result, Unstructured};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Type, types};
@@ -352,7 +352,7 @@ pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failur
             config: config.clone(),
             message,
         };
-        let mut program = Program::new(isa.clone());
+        let mut program = Program::with_config(isa.clone(), npu_sim::Config::testing(FILL_SEED));
         program.set_step_limit(STEPS);
         for function in &functions {
             let defined = program.define(function);

@@ -42,6 +42,9 @@ const FUEL: u64 = 100_000;
 /// Machine instructions for the same call, more than [`FUEL`] can need.
 const STEPS: u64 = 50_000_000;
 
+/// Seed of what memory and registers hold that nobody wrote.
+const FILL_SEED: u64 = 1;
+
 /// What a call comes to.
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -235,7 +238,7 @@ pub fn check(case: &Case, programs: &Programs) -> Result<(), Failure> {
     let expected = expected(case)?;
     let functions = parse(&case.text(false))?;
     for (config, isa) in &programs.0 {
-        let mut program = Program::new(isa.clone());
+        let mut program = Program::with_config(isa.clone(), npu_sim::Config::testing(FILL_SEED));
         program.set_step_limit(STEPS);
         let mismatch = |message: String| Failure::Mismatch {
             config: config.clone(),

@@ -316,6 +316,7 @@ impl<'a> Call<'a> {
         args: &[DataValue],
         entry: u32,
     ) -> Result<(), RunError> {
+        self.machine.refill_registers(self.thread);
         let thread = self.machine.thread_mut(self.thread);
         thread.set_mask(u16::MAX);
         thread.set_status(npu_sim::Status::new(ThreadStatus::Running as u32));

@@ -230,10 +230,13 @@ impl NpuModule {
     ///
     /// [`LinkError`] if `align` is not a power of two or the memory is used up.
     pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
-        Ok(self.linker.allocate("allocate", size.into(), align.into())?)
+        let address = self.linker.allocate("allocate", size.into(), align.into())?;
+        let cleared = self.machine.memory_mut().clear_unwritten(address, size);
+        cleared.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
+        Ok(address)
     }
 
-    /// Copies memory of the device, which is zero where nothing was written.
+    /// Copies memory of the device; where nothing was written it is as [`npu_sim::Config::fill`] says.
     pub fn read_memory(&self, address: u32, bytes: &mut [u8]) {
         self.machine.memory().read(address, bytes);
     }

@@ -102,6 +102,14 @@ impl Memory for Device<'_> {
         Ok(())
     }
 
+    fn clear(&mut self, purpose: Purpose, address: u32, size: u32) -> Result<(), String> {
+        if purpose == Purpose::Scratchpad {
+            return self.write(purpose, address, &vec![0; size as usize]);
+        }
+        let cleared = self.0.memory_mut().clear_unwritten(address, size);
+        cleared.map_err(|full| full.to_string())
+    }
+
     fn read_word(&self, purpose: Purpose, address: u32) -> [u8; 4] {
         if purpose != Purpose::Scratchpad {
             return self.0.memory().read_u32(address).to_le_bytes();

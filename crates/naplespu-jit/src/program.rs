@@ -101,7 +101,7 @@ impl Program {
         Ok(self.module()?.write_memory(address, bytes)?)
     }
 
-    /// Reads a word of the device's memory: 0 where nothing was written.
+    /// Reads a word of the device's memory: as the device is configured where nothing was written.
     pub fn read_word(&self, address: u32) -> u32 {
         self.module.as_ref().map_or(0, |module| module.read_word(address))
     }

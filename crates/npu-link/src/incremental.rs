@@ -67,6 +67,13 @@ pub trait Memory {
     /// Why there is no room for them.
     fn write(&mut self, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), String>;
 
+    /// Makes `size` bytes zero that nobody has written yet.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no room for them.
+    fn clear(&mut self, purpose: Purpose, address: u32, size: u32) -> Result<(), String>;
+
     /// The bytes of a word there.
     fn read_word(&self, purpose: Purpose, address: u32) -> [u8; 4];
 }
@@ -207,6 +214,11 @@ impl<T: Clone + Eq + Hash> Linker<T> {
             return Err(LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")));
         };
         let full = |error: String| LinkError::MemoryFull(format!("%{name}: {error}"));
+        if bytes.is_empty() {
+            // What fits into the layout fits into 32 bits.
+            let size = u32::try_from(size).unwrap_or(u32::MAX);
+            memory.clear(purpose, address, size).map_err(&full)?;
+        }
         memory.write(purpose, address, bytes).map_err(full)?;
         let index = self.objects.len();
         self.waiting

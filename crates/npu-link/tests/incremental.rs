@@ -15,6 +15,11 @@ impl Memory for Sparse {
         Ok(())
     }
 
+    fn clear(&mut self, _: Purpose, address: u32, size: u32) -> Result<(), String> {
+        self.0.extend((address..address + size).map(|at| (at, 0)));
+        Ok(())
+    }
+
     fn read_word(&self, _: Purpose, address: u32) -> [u8; 4] {
         [0, 1, 2, 3].map(|i| self.0.get(&(address + i)).copied().unwrap_or_default())
     }

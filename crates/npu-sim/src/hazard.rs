@@ -178,6 +178,11 @@ impl Watch {
             return;
         }
         let operands = Operands::of(&inst);
+        // A branch that reads the result has waited for it.
+        let reads = Operands::of(&word(pc));
+        if reads.scalar_reads & operands.scalar_writes | reads.vector_reads & operands.vector_writes != 0 {
+            return;
+        }
         self.lost.push(Lost {
             scalar: operands.scalar_writes,
             vector: operands.vector_writes,

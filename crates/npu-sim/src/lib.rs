@@ -64,7 +64,7 @@
 //!   memory, and the last unit of a non-coherent region is taken to be inside it. Each core is a tile of its own.
 //! - A scratchpad access directly behind a misaligned one is not dropped (`microarch.md` 13).
 //! - Undriven bits are followed through memory for each thread by itself.
-//! - Memory is zero until written, and bounded by [`Config::memory_limit`].
+//! - Memory is bounded by [`Config::memory_limit`]; what nobody wrote is zero, or what [`Config::fill`] says.
 //!
 //! # Invariants
 //!
@@ -81,6 +81,7 @@ mod barrier;
 mod cache;
 mod exec;
 mod fast;
+mod fill;
 mod findings;
 pub mod fp;
 mod hazard;
@@ -101,6 +102,7 @@ mod trace;
 
 pub use barrier::Waiting;
 pub use exec::{Access, Control, Effect, Space};
+pub use fill::Fill;
 pub use findings::{Finding, Hazard};
 pub use hazard::LOST_WINDOW;
 pub use machine::{CORE_LIMIT, Config, Machine, Stop, THREADS};

@@ -2,6 +2,7 @@
 
 use crate::barrier::Barriers;
 use crate::cache::Caches;
+use crate::fill::Fill;
 use crate::findings::{Finding, Findings};
 use crate::memory::{Memory, MemoryFull};
 use crate::predecode::CodeCache;
@@ -34,10 +35,24 @@ pub struct Config {
     pub tile: u32,
     /// Core id, control register 1, the same in every tile.
     pub core: u32,
+    /// What memory, scratchpads and registers hold that nobody wrote. Addresses of the I/O space and control registers are as
+    /// the hardware resets them.
+    pub fill: Fill,
+}
+
+impl Config {
+    /// For tests of programs that have to work on the hardware: an erratum stops them, and nothing is zero by chance.
+    pub fn testing(seed: u64) -> Config {
+        Config {
+            strict: true,
+            fill: Fill::Random(seed),
+            ..Config::default()
+        }
+    }
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0.
+    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros.
     fn default() -> Config {
         Config {
             strict: false,
@@ -46,6 +61,7 @@ impl Default for Config {
             coherent: true,
             tile: 0,
             core: 0,
+            fill: Fill::Zero,
         }
     }
 }
@@ -119,6 +135,9 @@ pub struct Machine {
     pub(crate) caches: Option<Caches>,
     pub(crate) code: CodeCache,
     pub(crate) findings: Findings,
+    fill: Fill,
+    /// Times that registers were filled.
+    fills: u64,
     /// Where each thread last stopped at a stop address, with its instruction count then: the next run steps over it.
     pub(crate) stopped_at: Vec<Option<(u32, u64)>>,
 }
@@ -133,21 +152,28 @@ impl std::fmt::Debug for Machine {
 }
 
 impl Machine {
-    /// A machine with empty memory; all registers 0, all masks 0 (as after reset), all PCs 0.
+    /// A machine with empty memory; all registers 0 or as [`Config::fill`] says, all masks 0 (as after reset), all PCs 0.
     pub fn new(config: Config) -> Machine {
         let cores = config.cores.clamp(1, CORE_LIMIT);
         let tiles = (0..cores as u32).map(|k| config.tile.wrapping_add(k));
-        Machine {
+        let shared = |tile: u32| Shared::new(tile, config.core, config.fill.source(1 + u64::from(tile)));
+        let mut machine = Machine {
             threads: vec![Thread::new(); cores * THREADS],
-            cores: tiles.map(|tile| Shared::new(tile, config.core)).collect(),
+            cores: tiles.map(shared).collect(),
             barriers: Barriers::new(cores > 1),
             console: Console::default(),
-            memory: Memory::new(config.memory_limit),
+            memory: Memory::with_fill(config.memory_limit, config.fill),
             caches: (!config.coherent).then(|| Caches::new(cores)),
             code: CodeCache::new(),
             findings: Findings::new(config.strict),
+            fill: config.fill,
+            fills: 0,
             stopped_at: vec![None; cores * THREADS],
+        };
+        for number in 0..machine.threads() {
+            machine.refill_registers(number);
         }
+        machine
     }
 
     /// Main memory. Without [`Config::coherent`] it lacks what the data caches hold back.
@@ -220,6 +246,15 @@ impl Machine {
     pub fn thread_mut(&mut self, number: usize) -> &mut Thread {
         let count = self.threads.len();
         &mut self.threads[number % count]
+    }
+
+    /// Gives all registers of a thread values that nobody wrote, other ones each time, but for `rm`, which a write would make the
+    /// lane mask; numbers wrap. Nothing happens with [`Fill::Zero`].
+    pub fn refill_registers(&mut self, number: usize) {
+        self.fills += 1;
+        if let Some(source) = self.fill.source(self.fills << 32) {
+            self.thread_mut(number).fill(source);
+        }
     }
 
     /// The core of a thread; numbers of threads wrap.

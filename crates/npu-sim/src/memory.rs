@@ -1,11 +1,13 @@
 //! Main memory: the whole 32-bit space, sparse, in pages of 4 KiB.
 //!
 //! Invariants:
-//! - Page 0 of the store is all zero and never written; every page that was never written maps to it, so reads need no test.
+//! - Page 0 of the store has the contents of what nobody wrote and is never written; every page that was never written maps to
+//!   it, so reads need no test, and starts as a copy of it.
 //! - A page marked as code ([`Memory::mark_code`]) reports every write to it in a list that the interpreter drains before it
 //!   runs the next instruction; the interpreter keeps predecoded words of such pages only.
 //! - The number of pages is bounded by the limit given at creation; a write beyond it fails with [`MemoryFull`].
 
+use crate::fill::Fill;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,8 +21,8 @@ const OFFSET_MASK: u32 = PAGE_SIZE - 1;
 /// Set in a page-table entry when predecoded words of the page exist.
 const CODE: u32 = 1 << 31;
 
-/// Index of the shared zero page.
-const ZERO: u32 = 0;
+/// Index of the page that all those share that were never written.
+const UNWRITTEN: u32 = 0;
 
 /// Written words of code pages remembered one by one; beyond this many the whole code cache is dropped.
 const DIRTY_LIMIT: usize = 4096;
@@ -67,6 +69,7 @@ pub struct Memory {
     table: Box<[u32]>,
     pages: Vec<Page>,
     page_limit: usize,
+    fill: Fill,
     /// Places in the table that are marked as code.
     code_slots: Vec<u32>,
     code_writes: CodeWrites,
@@ -83,6 +86,15 @@ impl fmt::Debug for Memory {
 impl Memory {
     /// Empty memory (all zero) that may grow to `limit` bytes, rounded down to whole pages, at least one.
     pub fn new(limit: u64) -> Memory {
+        Memory::with_fill(limit, Fill::Zero)
+    }
+
+    /// The same with other contents of what nobody wrote.
+    pub fn with_fill(limit: u64, fill: Fill) -> Memory {
+        let mut unwritten = Page([0; PAGE_SIZE as usize]);
+        if let Some(mut source) = fill.source(0) {
+            source.bytes(&mut unwritten.0);
+        }
         let page_limit = usize::try_from(limit >> PAGE_SHIFT)
             .unwrap_or(PAGE_COUNT)
             .clamp(1, PAGE_COUNT);
@@ -90,8 +102,9 @@ impl Memory {
         Memory {
             identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
             table: vec![0; PAGE_COUNT].into_boxed_slice(),
-            pages: vec![Page([0; PAGE_SIZE as usize])],
+            pages: vec![unwritten],
             page_limit,
+            fill,
             code_slots: Vec::new(),
             code_writes: CodeWrites::None,
         }
@@ -106,7 +119,7 @@ impl Memory {
         self.identity
     }
 
-    /// Fills `bytes` from `address` on. Memory never written reads as zero.
+    /// Fills `bytes` from `address` on. Memory never written reads as it was filled: as zero unless asked otherwise.
     pub fn read(&self, address: u32, bytes: &mut [u8]) {
         let mut at = address;
         let mut rest = bytes;
@@ -135,6 +148,24 @@ impl Memory {
             self.page_mut(at, length as u32)?[offset..offset + length].copy_from_slice(now);
             at = at.wrapping_add(length as u32);
             rest = later;
+        }
+        Ok(())
+    }
+
+    /// Makes `length` bytes from `address` on zero that nobody wrote so far, as a loader does with what has no contents in its
+    /// file. Costs nothing where they are anyway.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit is reached.
+    pub fn clear_unwritten(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
+        if self.fill == Fill::Zero {
+            return Ok(());
+        }
+        let zeros = [0; PAGE_SIZE as usize];
+        for done in (0..length).step_by(PAGE_SIZE as usize) {
+            let now = (length - done).min(PAGE_SIZE) as usize;
+            self.write(address.wrapping_add(done), &zeros[..now])?;
         }
         Ok(())
     }
@@ -204,12 +235,12 @@ impl Memory {
     /// Index of the page of `address`, which gets one of its own first if it was never written.
     fn own_page(&mut self, address: u32) -> Result<usize, MemoryFull> {
         let entry = &mut self.table[(address >> PAGE_SHIFT) as usize];
-        if *entry == ZERO {
+        if *entry == UNWRITTEN {
             if self.pages.len() > self.page_limit {
                 return Err(MemoryFull { address });
             }
             *entry = self.pages.len() as u32;
-            self.pages.push(Page([0; PAGE_SIZE as usize]));
+            self.pages.push(Page(self.pages[UNWRITTEN as usize].0));
         }
         Ok((*entry & !CODE) as usize)
     }
@@ -286,7 +317,7 @@ impl Memory {
     #[must_use]
     pub(crate) fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
         let entry = self.entry(address);
-        // One comparison for both exceptions: the zero page is entry 0, code pages have the top bit set.
+        // One comparison for both exceptions: a page never written is entry 0, code pages have the top bit set.
         if entry.wrapping_sub(1) >= CODE - 1 {
             return false;
         }
@@ -307,6 +338,19 @@ mod tests {
         let memory = Memory::new(1 << 20);
         assert_eq!(memory.read_u32(0xffff_fffe), 0);
         assert_eq!(memory.resident_bytes(), 0);
+    }
+
+    #[test]
+    fn unwritten_memory_holds_what_it_was_filled_with() {
+        let [mut memory, same, other] = [1, 1, 2].map(|seed| Memory::with_fill(1 << 20, Fill::Random(seed)));
+        let before = memory.read_u32(0x1008);
+        assert_eq!(before, same.read_u32(0x1008));
+        assert_ne!(before, other.read_u32(0x1008));
+        memory.write_u32(0x1004, 7).unwrap();
+        assert_eq!([memory.read_u32(0x1004), memory.read_u32(0x1008)], [7, before]);
+        memory.clear_unwritten(0x1ffe, 4).unwrap();
+        assert_eq!(memory.read_u32(0x1ffe), 0);
+        assert_ne!(memory.read_u32(0x2002), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that is split by its limit or by stop addresses gives what the whole one gives.
 
 use crate::barrier::Waiting;
+use crate::fill::split_mix;
 use crate::machine::{Machine, Stop, THREADS};
 use crate::rest::{HangReason, Rest};
 use crate::trace::TraceEvent;
@@ -50,15 +51,10 @@ impl Schedule {
         }
     }
 
-    /// The next number of the generator (SplitMix64), below `bound`.
+    /// The next number of the generator, below `bound`.
     fn draw(&mut self, bound: u64) -> Option<u64> {
-        let state = self.random.as_mut()?;
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        Some(((u128::from(z) * u128::from(bound)) >> 64) as u64)
+        let number = split_mix(self.random.as_mut()?);
+        Some(((u128::from(number) * u128::from(bound)) >> 64) as u64)
     }
 
     /// The thread whose turn it is among `count`, of which those can go on that `ready` says; `None` if none can.

@@ -1,6 +1,7 @@
 //! What the threads of a core share: scratchpad, control registers, and the I/O space with its console.
 
 use crate::cache::Mode;
+use crate::fill::Source;
 use crate::rest::Status;
 use crate::thread::Thread;
 use npu_mc::machine::{self, ControlRegister};
@@ -74,9 +75,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn new(tile: u32, core: u32) -> Shared {
+    /// Of core `core` in tile `tile`, with a scratchpad of zeros unless there is a source of its contents.
+    pub fn new(tile: u32, core: u32, source: Option<Source>) -> Shared {
+        let mut scratchpad = vec![0; SCRATCHPAD_SIZE].into_boxed_slice();
+        if let Some(mut source) = source {
+            source.bytes(&mut scratchpad);
+        }
         Shared {
-            scratchpad: vec![0; SCRATCHPAD_SIZE].into_boxed_slice(),
+            scratchpad,
             io_blocked: false,
             tile,
             core,

@@ -1,5 +1,6 @@
 //! The state of one hardware thread.
 
+use crate::fill::Source;
 use crate::hazard::Watch;
 use crate::registers::{Lanes, RM};
 use crate::rest::{Rest, Status};
@@ -159,6 +160,19 @@ impl Thread {
         let number = register.number();
         self.vectors[usize::from(number & 63)] = value;
         self.watch.vector_set(number);
+    }
+
+    /// Values for all registers but `rm`, as if nobody had written them.
+    pub(crate) fn fill(&mut self, mut source: Source) {
+        for number in 0..64 {
+            if number != RM {
+                self.scalars[usize::from(number)] = source.word();
+                self.watch.scalar_set(number);
+            }
+            let lanes = std::array::from_fn(|_| source.word());
+            self.vectors[usize::from(number)] = Lanes(lanes);
+            self.watch.vector_set(number);
+        }
     }
 
     /// Scalar register by number.

@@ -45,9 +45,9 @@ fn data_objects_hold_addresses() {
     let mut rest = [0; 2];
     module.read_memory(at + 21, &mut rest);
     assert_eq!(rest, [0xee; 2]);
-    let mut bytes = [0; 4];
+    let mut bytes = [0; 3];
     module.read_memory(numbers_at, &mut bytes);
-    assert_eq!(bytes, [1, 2, 3, 0]);
+    assert_eq!(bytes, [1, 2, 3]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn calls_through_a_table_of_functions() {
 
 #[test]
 fn data_that_cannot_be_placed_is_refused() {
-    let mut module = module();
+    let mut module = lenient_module();
     let error = link_error(module.declare_data("per_thread", Linkage::Local, true, true));
     assert_eq!(error, LinkError::ThreadLocal("per_thread".to_owned()));
     assert!(

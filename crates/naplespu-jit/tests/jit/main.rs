@@ -21,12 +21,26 @@ fn module() -> NpuModule {
     with_flags(&[("opt_level", "speed"), ("regalloc_checker", "true")])
 }
 
+/// On a device that goes on after an erratum, and with zeros where nobody wrote.
+fn lenient_module() -> NpuModule {
+    on_device(&[("opt_level", "speed")], npu_sim::Config::default())
+}
+
+/// On a device that stops at an erratum, and with random values where nobody wrote.
 fn with_flags(list: &[(&str, &str)]) -> NpuModule {
+    on_device(list, npu_sim::Config::testing(1))
+}
+
+fn on_device(list: &[(&str, &str)], config: npu_sim::Config) -> NpuModule {
     let mut flags = settings::builder();
     for (name, value) in list {
         flags.set(name, value).unwrap();
     }
-    NpuModule::new(isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags))).unwrap()
+    NpuModule::with_config(
+        isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags)),
+        config,
+    )
+    .unwrap()
 }
 
 fn parse(clif: &str) -> Function {

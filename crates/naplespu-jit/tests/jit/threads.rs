@@ -30,7 +30,7 @@ fn device(cores: usize, coherent: bool) -> NpuModule {
     let config = Config {
         cores,
         coherent,
-        ..Config::default()
+        ..Config::testing(1)
     };
     let mut module = NpuModule::with_config(isa, config).unwrap();
     for (name, words) in ROUTINES {

@@ -525,6 +525,8 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     assert!(!lost(&[load, other, jump, NOP, use_scalar]));
     assert!(!lost(&[load, jba(6, 9, 8), use_scalar, use_scalar]));
     assert!(!lost(&[fadd, jump, NOP, mvi(2, 1, 0, 0), use_scalar]));
+    // A branch that reads the result has waited for it.
+    assert!(!lost(&[load, jba(5, 1, 8), NOP, use_scalar]));
     // Short latencies and scratchpad loads are safe.
     assert!(!lost(&[rr(35, 1, 2, 3, SSS), jump, NOP, use_scalar]));
     assert!(!lost(&[spm(2, 1, 2, 0), jump, NOP, use_scalar]));

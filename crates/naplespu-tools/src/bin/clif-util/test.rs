@@ -45,6 +45,10 @@ pub struct Args {
     /// Instructions that a run line may execute
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
+
+    /// Seed of what memory, scratchpad and registers hold in `test run` that nobody wrote
+    #[arg(long, value_name = "SEED", default_value_t = Options::default().fill_seed)]
+    fill_seed: u64,
 }
 
 fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
@@ -60,6 +64,7 @@ pub fn run(args: &Args) -> Outcome {
         settings: args.settings.clone(),
         bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
         max_steps: args.max_steps,
+        fill_seed: args.fill_seed,
     };
     let threads = args
         .jobs

@@ -1,0 +1,276 @@
+//! Looks at finished machine code for what the hardware gets wrong: every function of the filetests and the corpus is
+//! compiled, and its words are decoded and checked, independently of the passes that avoid the errata.
+
+mod undriven;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::{CompiledCode, Isa, isa_builder};
+use naplespu_filetests::runner;
+use naplespu_reader::ClifFile;
+use npu_mc::{Inst, Opcode, Reg, SReg};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+fn isa(opt_level: &str, target: &[(&str, &str)]) -> Arc<Isa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", opt_level).expect("a level");
+    let mut builder = isa_builder("naplespu".parse().expect("the target"));
+    for (name, value) in target {
+        builder.set(name, value).expect("a setting");
+    }
+    builder.finish(Flags::new(flags))
+}
+
+/// Every function under `filetests/`, and those of the runtime.
+fn functions() -> Vec<Function> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
+    let mut functions = naplespu_runtime::functions().expect("the runtime");
+    for path in runner::find(&[root]).expect("the folder") {
+        let file = ClifFile::parse(&path.display().to_string(), &std::fs::read(&path).expect("a file"));
+        assert!(file.faults.is_empty(), "{}", file.source.render(&file.faults));
+        // Those of `test verifier` are there to be wrong.
+        if !file.header.has_test("verifier") {
+            functions.extend(file.functions.into_iter().map(|case| case.func));
+        }
+    }
+    functions
+}
+
+/// Compiles every function that the target does not refuse; gives their number.
+fn for_each_function(isa: &Isa, mut check: impl FnMut(&str, &CompiledCode)) -> usize {
+    static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(functions);
+    let mut count = 0;
+    for function in &*FUNCTIONS {
+        let mut ctx = Context::for_function(function.clone());
+        match isa.compile(&mut ctx, &mut ControlPlane::default()) {
+            Ok(code) => {
+                count += 1;
+                check(&ctx.func.name.to_string(), &code);
+            }
+            Err(error) if error.is_refusal() => {}
+            Err(error) => panic!("{}: {error}", ctx.func.name),
+        }
+    }
+    // Few are there to be refused.
+    assert!(count > FUNCTIONS.len() * 9 / 10, "{count} of {}", FUNCTIONS.len());
+    count
+}
+
+fn decode(code: &CompiledCode) -> Vec<Inst> {
+    // Constants stand behind the code.
+    let words = code.bytes[..code.pool_start as usize]
+        .chunks_exact(4)
+        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    words
+        .map(|word| npu_mc::decode(word).expect("an instruction"))
+        .collect()
+}
+
+/// Cycles from issue to issue within which a result can be missed when the wait for it is forgotten: what a taken branch takes, and
+/// three that its target needs to read registers.
+const SAFE_DISTANCE: u32 = 11;
+
+/// A distance that has no bound.
+const MISS: u32 = u32::MAX;
+
+/// Cycles from the issue of an instruction to that of one that needs its result, as measured on the hardware (`microarch.md` 9.2);
+/// 0 without a result. Not td's numbers, which the compiler goes by.
+fn distance(mnemonic: &str) -> u32 {
+    match mnemonic.trim_end_matches(".m") {
+        "fadd_f32" | "fsub_f32" => 12,
+        "itof_i32" => 13,
+        "fdiv_f32" => 24,
+        "fmul_f32" | "ftoi_i32" => 11,
+        "crp" | "jmp" | "jret" | "beqz" | "bnez" | "nop" | "flush" | "dcache_inv" | "barrier" | "write_cr" => 0,
+        name if name.starts_with("cmpf") => 8,
+        name if name.starts_with("store") => 0,
+        name if name.starts_with("load") && name.ends_with("_scratchpad") => 11,
+        name if name.starts_with("load") => MISS,
+        _ => 7,
+    }
+}
+
+fn is_branch(mnemonic: &str) -> bool {
+    matches!(mnemonic, "jmp" | "jmpsr" | "jret" | "beqz" | "bnez")
+}
+
+/// What stands in front of the branches of a function.
+#[derive(Default)]
+struct BeforeBranches {
+    /// Pairs of instructions of which the second is a branch that can make the result of the first get lost.
+    lost: Vec<String>,
+    /// How often a store stands between such a pair. It takes an issue slot, which is enough on the hardware.
+    stores: usize,
+}
+
+fn before_branches(insts: &[Inst]) -> BeforeBranches {
+    let mut found = BeforeBranches::default();
+    let waits = |before: &Inst, branch: &Inst| before.defs().any(|def| branch.uses().any(|used| used == def));
+    // A `nop` is fetched but takes no issue slot.
+    let issued: Vec<&Inst> = insts.iter().filter(|inst| inst.desc().mnemonic != "nop").collect();
+    for (at, branch) in issued.iter().enumerate() {
+        let before = |steps: usize| Some(issued[at.checked_sub(steps)?]);
+        let late = |inst: &&Inst| distance(inst.desc().mnemonic) > SAFE_DISTANCE && !waits(inst, branch);
+        if !is_branch(branch.desc().mnemonic) {
+            continue;
+        }
+        if let Some(late) = before(1).filter(late) {
+            found.lost.push(format!("{late} / {branch}"));
+        }
+        let store = before(1).is_some_and(|inst| inst.desc().mnemonic.starts_with("store"));
+        found.stores += usize::from(store && before(2).filter(late).is_some());
+    }
+    found
+}
+
+#[test]
+fn no_result_is_lost_before_a_taken_branch() {
+    for opt_level in ["none", "speed"] {
+        let mut stores = 0;
+        let count = for_each_function(&isa(opt_level, &[]), |name, code| {
+            let found = before_branches(&decode(code));
+            stores += found.stores;
+            assert!(
+                found.lost.is_empty(),
+                "{name} at opt_level={opt_level}: {:?}",
+                found.lost
+            );
+        });
+        assert!(count > 2000, "only {count} functions compiled");
+        assert!(stores > 0, "the files exercise nothing");
+    }
+}
+
+#[test]
+fn without_the_work_around_results_would_be_lost() {
+    let mut found = 0;
+    let isa = isa("none", &[("erratum_lost_result_before_taken_branch", "false")]);
+    for_each_function(&isa, |_, code| found += before_branches(&decode(code)).lost.len());
+    assert!(found > 0, "the files exercise nothing");
+}
+
+/// The distances that td has, on which the compiler and the simulator rely.
+#[test]
+fn distances_are_those_measured() {
+    for op in Opcode::ALL.iter().filter(|op| op.desc().decodable) {
+        let expected = match distance(op.desc().mnemonic) {
+            // With a hit.
+            MISS => 9,
+            cycles => cycles,
+        };
+        assert_eq!(u32::from(op.desc().latency), expected, "{op}");
+    }
+}
+
+/// What is wrong with the upper halves of vector compares at both optimization levels, and how many compares there are.
+fn undriven_halves(target: &[(&str, &str)]) -> (Vec<String>, usize) {
+    let (mut found, mut compares) = (Vec::new(), 0);
+    for opt_level in ["none", "speed"] {
+        for_each_function(&isa(opt_level, target), |name, code| {
+            let labels: Vec<usize> = code.block_starts.iter().map(|&offset| offset as usize / 4).collect();
+            match undriven::check(&decode(code), &labels) {
+                Ok(count) => compares += count,
+                Err(what) => found.push(format!("{name} at opt_level={opt_level}: {what}")),
+            }
+        });
+    }
+    (found, compares)
+}
+
+#[test]
+fn upper_halves_of_vector_compares_are_never_looked_at() {
+    let (found, compares) = undriven_halves(&[]);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(compares > 500, "only {compares} compares");
+}
+
+#[test]
+fn without_the_work_around_upper_halves_would_be_looked_at() {
+    let (found, _) = undriven_halves(&[("erratum_vector_compare_upper_half", "false")]);
+    assert!(!found.is_empty(), "the files exercise nothing");
+}
+
+#[test]
+fn the_link_of_indirect_calls_is_made_by_hand() {
+    let mut calls = 0;
+    for_each_function(&isa("speed", &[]), |name, code| {
+        let insts = decode(code);
+        assert!(
+            insts.iter().all(|i| i.opcode != Opcode::JMPSR_REG),
+            "{name} links through a register"
+        );
+        let links = |i: &Inst| i.opcode == Opcode::ADDSSI && i.operands[1].reg() == Some(Reg::S(SReg::PC));
+        for pair in insts.windows(2) {
+            if links(&pair[0]) && pair[0].operands[0].reg() == Some(Reg::S(SReg::RA)) {
+                assert_eq!(pair[0].operands[2].imm(), Some(8), "{name}");
+                assert_eq!(pair[1].opcode, Opcode::JUMPREG, "{name}");
+                calls += 1;
+            }
+        }
+    });
+    assert!(calls > 0, "the files exercise nothing");
+    let mut hardware_calls = 0;
+    for_each_function(&isa("speed", &[("erratum_indirect_call_link", "false")]), |_, code| {
+        hardware_calls += decode(code).iter().filter(|i| i.opcode == Opcode::JMPSR_REG).count();
+    });
+    assert_eq!(calls, hardware_calls);
+}
+
+#[test]
+fn registers_that_the_hardware_mistakes_are_never_written() {
+    for_each_function(&isa("speed", &[]), |name, code| {
+        for inst in decode(code) {
+            for def in inst.defs() {
+                let whole = matches!(inst.opcode, Opcode::MOVEISI | Opcode::MOVE_SS_32);
+                let reserved = match def {
+                    Reg::S(reg) => reg == SReg::PC || reg == SReg::RM && !whole,
+                    Reg::V(reg) => matches!(reg.number(), 59 | 63),
+                };
+                assert!(!reserved, "{name} writes {def}: {inst}");
+            }
+        }
+    });
+}
+
+/// What sets `rm`, and whether to all ones.
+fn sets_mask(inst: &Inst) -> Option<bool> {
+    let sets = inst.defs().any(|def| def == Reg::S(SReg::RM));
+    sets.then(|| inst.opcode == Opcode::MOVEISI && inst.operands[1].imm().is_some_and(|n| n & 0xffff == 0xffff))
+}
+
+#[test]
+fn the_mask_is_all_ones_wherever_control_goes() {
+    for opt_level in ["none", "speed"] {
+        let mut regions = 0;
+        for_each_function(&isa(opt_level, &[]), |name, code| {
+            let mut all = true;
+            for (inst, offset) in decode(code).iter().zip((0..).step_by(4)) {
+                let entered = code.block_starts.binary_search(&offset).is_ok();
+                assert!(
+                    all || !entered && !inst.desc().flags.is_branch(),
+                    "{name} at {offset:#x}: {inst}"
+                );
+                if let Some(to_all) = sets_mask(inst) {
+                    regions += usize::from(!to_all);
+                    all = to_all;
+                }
+            }
+        });
+        assert!(regions > 50, "the files exercise nothing");
+    }
+}
+
+#[test]
+fn neighbouring_regions_under_one_mask_are_one() {
+    let count = |opt_level: &str| {
+        let mut sets = 0;
+        for_each_function(&isa(opt_level, &[]), |_, code| {
+            sets += decode(code).iter().filter(|inst| sets_mask(inst).is_some()).count();
+        });
+        sets
+    };
+    assert!(count("speed") < count("none"));
+}
