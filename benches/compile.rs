@@ -7,7 +7,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_reader::ClifFile;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut flags = settings::builder();
         flags.set("opt_level", level)?;
         flags.set("enable_verifier", "false")?;
-        let isa = isa_builder("naplespu".parse()?).finish(Flags::new(flags));
+        let isa = isa::lookup_by_name("naplespu")?.finish(Flags::new(flags))?;
         let per_round: usize = functions.iter().map(|f| f.dfg.num_insts()).sum();
         let (mut spent, mut rounds, mut bytes) = (Duration::ZERO, 0, 0);
         while spent < TIME {

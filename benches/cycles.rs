@@ -2,7 +2,8 @@
 //! NaplesPU on the hardware (`benches/data/llvm-cycles.tsv`).
 //!
 //! `cargo bench --bench cycles` prints a line for each kernel and number of threads, and the geometric means. Every result is
-//! compared with that of the kernel's run line, on every thread. A kernel that is refused, ends otherwise than by returning, or
+//! compared with that of the kernel's run line, on every thread. The run lines of kernels on floats are those of IEEE 754: these kernels
+//! are also run so, and what is measured, on the machine's own floats, has to give what unoptimized code gives. A kernel that is refused, ends otherwise than by returning, or
 //! gives another result is named, and the bench fails.
 //!
 //! # What the two figures contain
@@ -19,11 +20,12 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use cranelift_reader::{Comparison, RunCommand, parse_run_command};
 use naplespu_jit::Program;
 use naplespu_reader::ClifFile;
-use npu_sim::TimingConfig;
+use naplespu_reader::header::ConfigLine;
+use npu_sim::{Report, TimingConfig};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -77,19 +79,54 @@ impl Kernel {
 
     /// Cycles of a call on `threads` threads.
     fn cycles(&self, threads: usize) -> Result<u64, Error> {
+        let mut expected = self.expected.clone();
+        if self.is_strict() {
+            let (results, _) = self.run("speed", true, threads, None)?;
+            check(&results, &expected)?;
+            let (results, _) = self.run("none", false, 1, None)?;
+            expected = results.into_iter().next().ok_or("no result")?;
+        }
+        let (results, report) = self.run("speed", false, threads, Some(TimingConfig::default()))?;
+        check(&results, &expected)?;
+        Ok(report.ok_or("no report")?.cycles)
+    }
+
+    /// Whether the run lines are for floats of IEEE 754.
+    fn is_strict(&self) -> bool {
+        let mut options = self.file.header.config.iter().flat_map(|line| match line {
+            ConfigLine::Set(words) => words,
+            ConfigLine::Target { options, .. } => options,
+        });
+        options.any(|word| word.text == "strict_float=true")
+    }
+
+    /// The results of each thread, and what they took if they were timed.
+    fn run(
+        &self,
+        opt_level: &str,
+        strict_float: bool,
+        threads: usize,
+        timing: Option<TimingConfig>,
+    ) -> Result<(Vec<Vec<DataValue>>, Option<Report>), Error> {
         let mut flags = settings::builder();
-        flags.set("opt_level", "speed")?;
-        let mut program = Program::new(isa_builder("naplespu".parse()?).finish(Flags::new(flags)));
+        flags.set("opt_level", opt_level)?;
+        let mut builder = isa::lookup_by_name("naplespu")?;
+        builder.set("strict_float", if strict_float { "true" } else { "false" })?;
+        let mut program = Program::new(builder.finish(Flags::new(flags))?);
         for case in &self.file.functions {
             program.define(&case.func)?;
         }
-        program.set_timing(Some(TimingConfig::default()));
+        program.set_timing(timing);
         let results = program.call_threads(&self.name, &[DataValue::I32(self.argument)], threads)?;
-        if let Some(wrong) = results.iter().find(|values| **values != self.expected) {
-            return Err(format!("gives {wrong:?}, not {:?}", self.expected).into());
-        }
-        let report = program.timing_report().ok_or("no report")?;
-        Ok(report.cycles)
+        Ok((results, program.timing_report()))
+    }
+}
+
+/// Whether all threads have the same results.
+fn check(results: &[Vec<DataValue>], expected: &[DataValue]) -> Result<(), Error> {
+    match results.iter().find(|values| *values != expected) {
+        Some(wrong) => Err(format!("gives {wrong:?}, not {expected:?}").into()),
+        None => Ok(()),
     }
 }
 
@@ -99,8 +136,11 @@ fn kernel_name(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
+/// Argument and cycles, by kernel and number of threads.
+type Figures = HashMap<(String, usize), (i32, u64)>;
+
 /// LLVM's cycles and the argument that they are for, by kernel and number of threads.
-fn llvm() -> Result<HashMap<(String, usize), (i32, u64)>, Error> {
+fn llvm() -> Result<Figures, Error> {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/data/llvm-cycles.tsv");
     let table = std::fs::read_to_string(table)?;
     let mut all = HashMap::new();

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{AbiParam, BlockArg, Function, InstBuilder, Signature
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_naplespu::{Isa, isa_builder};
+use cranelift_naplespu::{Isa, isa};
 use naplespu_jit::Program;
 use std::error::Error;
 
@@ -44,7 +44,7 @@ fn triangle(isa: &Isa) -> Function {
 pub fn main() -> Result<(), Box<dyn Error>> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;
-    let isa = isa_builder("naplespu".parse()?).finish(settings::Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")?.finish(settings::Flags::new(flags))?;
     let mut program = Program::new(isa.clone());
     program.define(&triangle(&isa)).map_err(|error| error.to_string())?;
     println!("{}", program.code("triangle").ok_or("no code")?.disassemble(None));

@@ -5,13 +5,13 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, types::I32};
 use cranelift_codegen::settings;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{Linkage, Module};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::NpuModule;
 use std::error::Error;
 
 /// Euclid's algorithm.
 pub fn run() -> Result<String, Box<dyn Error>> {
-    let isa = isa_builder("naplespu".parse()?).finish(settings::Flags::new(settings::builder()));
+    let isa = isa::lookup_by_name("naplespu")?.finish(settings::Flags::new(settings::builder()))?;
     let mut module = NpuModule::new(isa)?;
     let mut ctx = module.make_context();
     ctx.func.signature.params = vec![AbiParam::new(I32); 2];

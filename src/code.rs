@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 /// Machine code of one function.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CompiledCode {
     /// Instruction words, little-endian, and constants behind them; a multiple of four bytes. If there are constants, the code
     /// has to be aligned to 64 bytes.
@@ -22,7 +23,7 @@ pub struct CompiledCode {
     /// belongs to no instruction.
     pub insts: Vec<(u32, Option<ir::Inst>)>,
     /// Where the labelled values of the function live, and for which code offsets.
-    pub value_labels: HashMap<ValueLabel, Vec<LabelRange>>,
+    pub value_labels_ranges: HashMap<ValueLabel, Vec<LabelRange>>,
     /// For each call with a user stack map where the live references are, by rising offset.
     pub stack_maps: Vec<StackMap>,
     /// Debug tags of calls and sequence points, by rising offset.
@@ -36,6 +37,11 @@ pub struct CompiledCode {
 }
 
 impl CompiledCode {
+    /// The code and the constants after it: what has to be in memory, once the relocations are applied.
+    pub fn code_buffer(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The CLIF instruction that the code at an offset comes from.
     pub fn inst_at(&self, offset: u32) -> Option<ir::Inst> {
         let behind = self.insts.partition_point(|&(start, _)| start <= offset);
@@ -122,7 +128,7 @@ pub struct DebugTags {
     /// The place they are attached to.
     pub offset: u32,
     /// Which side of the place.
-    pub position: TagPosition,
+    pub pos: DebugTagPos,
     /// The tags. Where a stack slot is, [`FrameLayout::stack_slots`] tells.
     pub tags: Vec<ir::DebugTag>,
 }
@@ -130,11 +136,11 @@ pub struct DebugTags {
 /// To which side of a place debug tags belong. At the same offset, a return address and the instruction that follows the
 /// call may each have their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TagPosition {
+pub enum DebugTagPos {
     /// The instruction that ends here: a call, by its return address.
-    Behind,
+    Post,
     /// The instruction that starts here: a sequence point, or the jump of a tail call.
-    InFront,
+    Pre,
 }
 
 /// Where a labelled value is during a stretch of code.

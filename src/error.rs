@@ -2,12 +2,13 @@
 //!
 //! Nothing here prints or knows about files: the command line and the filetest runner turn these values into text.
 
-use cranelift_codegen::ir;
 use cranelift_codegen::verifier::VerifierErrors;
+use cranelift_codegen::{CodegenError, ir};
 use std::fmt;
 
 /// Why a function was not compiled.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum CompileError {
     /// The function is not valid CLIF. Every fault the verifier found is listed.
     Verifier(VerifierErrors),
@@ -73,6 +74,20 @@ impl fmt::Display for CompileError {
     }
 }
 
+/// For those who hold errors of Cranelift. What it has no variant for is [`CodegenError::Unsupported`] with the whole text.
+impl From<CompileError> for CodegenError {
+    fn from(error: CompileError) -> Self {
+        match error {
+            CompileError::Verifier(errors) => Self::Verifier(errors),
+            CompileError::TooLarge(_) => Self::CodeTooLarge,
+            CompileError::Unsupported(_)
+            | CompileError::Regalloc(_)
+            | CompileError::Optimizer(_)
+            | CompileError::Internal { .. } => Self::Unsupported(error.to_string()),
+        }
+    }
+}
+
 impl From<VerifierErrors> for CompileError {
     fn from(errors: VerifierErrors) -> Self {
         Self::Verifier(errors)
@@ -81,6 +96,7 @@ impl From<VerifierErrors> for CompileError {
 
 /// One construct that the target refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// Name of the function, as CLIF prints it (`%name`).
     pub function: String,

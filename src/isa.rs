@@ -2,6 +2,7 @@
 
 use crate::passes::{Pass, Passes};
 use crate::settings::{SetError, Setting, TargetSettings, with_flag};
+use cranelift_codegen::CodegenResult;
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_codegen::settings::{Flags, OptLevel};
 use npu_mc::errata::Erratum;
@@ -25,36 +26,50 @@ impl fmt::Display for Triple {
 
 /// A target that is not this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TripleError(String);
+#[non_exhaustive]
+pub enum LookupError {
+    /// The name or triple is another target's.
+    Unsupported(String),
+}
 
-impl std::error::Error for TripleError {}
+impl std::error::Error for LookupError {}
 
-impl fmt::Display for TripleError {
+impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown target `{}`: this compiler is for `naplespu`", self.0)
+        let Self::Unsupported(name) = self;
+        write!(f, "unknown target `{name}`: this compiler is for `naplespu`")
     }
 }
 
 impl std::str::FromStr for Triple {
-    type Err = TripleError;
+    type Err = LookupError;
 
-    /// Accepts `naplespu` alone, or with a vendor, system and format behind it.
-    fn from_str(text: &str) -> Result<Self, TripleError> {
+    /// Accepts `naplespu` alone, or followed by a vendor, system and format.
+    fn from_str(text: &str) -> Result<Self, LookupError> {
         let arch = text.split('-').next().unwrap_or_default();
         if arch == "naplespu" && text.split('-').count() <= 4 {
             Ok(Self(()))
         } else {
-            Err(TripleError(text.to_owned()))
+            Err(LookupError::Unsupported(text.to_owned()))
         }
     }
 }
 
-/// A builder for the target, as `cranelift_codegen::isa::lookup` would give one.
-pub fn isa_builder(triple: Triple) -> Builder {
+/// A builder for the target, as `cranelift_codegen::isa::lookup` gives one. It cannot fail: every [`Triple`] is this target's.
+pub fn lookup(triple: Triple) -> Builder {
     Builder {
         triple,
         settings: TargetSettings::default(),
     }
+}
+
+/// A builder for the target with this name or triple, as `cranelift_codegen::isa::lookup_by_name` gives one.
+///
+/// # Errors
+///
+/// [`LookupError`] if it is another target's.
+pub fn lookup_by_name(name: &str) -> Result<Builder, LookupError> {
+    name.parse().map(lookup)
 }
 
 /// Collects settings of the target.
@@ -91,8 +106,17 @@ impl Builder {
     }
 
     /// The target with these settings and the shared flags.
-    pub fn finish(self, flags: Flags) -> Arc<Isa> {
-        Arc::new(Isa::new(self.triple, flags, self.settings, Mode::Program))
+    ///
+    /// # Errors
+    ///
+    /// None today. The result is Cranelift's, and leaves room for settings that contradict one another.
+    pub fn finish(&self, flags: Flags) -> CodegenResult<Arc<Isa>> {
+        Ok(Arc::new(Isa::new(
+            self.triple,
+            flags,
+            self.settings.clone(),
+            Mode::Program,
+        )))
     }
 }
 

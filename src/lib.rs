@@ -12,7 +12,7 @@
 //!     "function %add(i32, i32) -> i32 { block0(v0: i32, v1: i32): v2 = iadd v0, v1  return v2 }",
 //! )?;
 //! let flags = settings::Flags::new(settings::builder());
-//! let isa = cranelift_naplespu::isa_builder("naplespu".parse()?).finish(flags);
+//! let isa = cranelift_naplespu::isa::lookup_by_name("naplespu")?.finish(flags)?;
 //! let mut ctx = Context::for_function(functions[0].clone());
 //! let code = isa.compile(&mut ctx, &mut ControlPlane::default())?;
 //! assert_eq!(code.asm(None), "block0: ; offset 0x0\n  add_i32 s0, s0, s1\n  jret\n");
@@ -23,18 +23,18 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`compile`](mod@compile) | the pipeline on one page |
+//! | `compile` | the pipeline on one page |
 //! | [`legalize`] | what becomes of each CLIF instruction on each type |
-//! | [`validate`] | what this target refuses |
-//! | [`optimize`] | Cranelift's own passes |
-//! | [`lower`] | CLIF to VCode by ISLE rules |
-//! | [`regalloc`] | regalloc2 over the VCode |
-//! | [`frame`] | the stack frame |
-//! | [`finish`] | machine instructions: copies, masks, order, branches |
-//! | [`encode`] | bytes, relocations, debug information |
+//! | `validate` | what this target refuses |
+//! | `optimize` | Cranelift's own passes |
+//! | `lower` | CLIF to VCode by ISLE rules |
+//! | `regalloc` | regalloc2 over the VCode |
+//! | `frame` | the stack frame |
+//! | `finish` | machine instructions: copies, masks, order, branches |
+//! | `encode` | bytes, relocations, debug information |
 //!
-//! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), [`inst`] (machine instructions of the
-//! VCode), [`vcode`], [`runtime`] (routines the machine lacks), [`intrinsics`].
+//! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
+//! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`intrinsics`].
 //!
 //! # Other crates
 //!
@@ -53,28 +53,38 @@ extern crate alloc;
 
 pub mod abi;
 pub mod code;
-pub mod compile;
-pub mod encode;
+mod compile;
+mod encode;
 pub mod error;
-pub mod finish;
-pub mod frame;
+mod finish;
+mod frame;
 mod hide;
-pub mod inst;
+mod inst;
 pub mod intrinsics;
 pub mod isa;
 pub mod legalize;
-pub mod lower;
-pub mod optimize;
+mod lower;
+mod optimize;
 pub mod passes;
-pub mod regalloc;
+mod regalloc;
 pub mod runtime;
 pub mod settings;
 mod spaces;
 mod types;
-pub mod validate;
-pub mod vcode;
+mod validate;
+mod vcode;
 
 pub use code::CompiledCode;
 pub use error::{CompileError, Refusal};
-pub use isa::{Builder, Isa, Triple, TripleError, isa_builder};
+pub use isa::{Builder, Isa, LookupError, Triple};
+pub use optimize::verify_function;
 pub use passes::{Pass, Stage, StageRequest};
+
+/// What the project's own tests look at. Not part of the interface: it changes without notice.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::finish::run_pass;
+    pub use crate::finish::text::parse as parse_function;
+    pub use crate::optimize::run as optimize;
+    pub use crate::validate::refuses;
+}

@@ -1,6 +1,5 @@
 //! Register allocation: the machine environment from td/, regalloc2 over the VCode, its checker when asked for.
 
-pub use crate::abi::registers::{env, pinned};
 use crate::error::CompileError;
 use crate::inst::operands::OperandVisitor;
 use crate::inst::reg::{Reg, from_preg};

@@ -8,7 +8,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Value, ValueLabel, ValueLabelAssignments, ValueLabelStart};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_naplespu::code::LabelLoc;
-use cranelift_naplespu::{CompiledCode, isa_builder};
+use cranelift_naplespu::{CompiledCode, isa};
 use npu_mc::{Reg, SReg};
 use npu_sim::{Config, Machine, Stop};
 use std::collections::HashMap;
@@ -101,7 +101,10 @@ fn compile(function: Function, opt_level: &str, algorithm: &str) -> CompiledCode
     for (name, value) in [("opt_level", opt_level), ("regalloc_algorithm", algorithm)] {
         flags.set(name, value).expect("a flag");
     }
-    let isa = isa_builder("naplespu".parse().expect("the target")).finish(Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")
+        .expect("the target")
+        .finish(Flags::new(flags))
+        .expect("the target");
     isa.compile(&mut Context::for_function(function), &mut ControlPlane::default())
         .expect("code")
 }
@@ -126,7 +129,7 @@ fn observe(code: &CompiledCode, args: [u32; 4]) -> usize {
             return looks;
         }
         let offset = machine.thread(0).pc() - CODE;
-        for (label, ranges) in &code.value_labels {
+        for (label, ranges) in &code.value_labels_ranges {
             for range in ranges.iter().filter(|r| (r.start..r.end).contains(&offset)) {
                 let number = match range.loc {
                     LabelLoc::Reg(Reg::S(reg)) => machine.thread(0).scalar(reg),
@@ -169,7 +172,7 @@ fn labels_change_nothing_and_tell_the_truth() {
             let plain = compile(function.clone(), opt_level, algorithm);
             let code = compile(labelled(function.clone()), opt_level, algorithm);
             assert_eq!(plain.bytes, code.bytes, "{opt_level} {algorithm}, seed {seed}");
-            assert!(plain.value_labels.is_empty());
+            assert!(plain.value_labels_ranges.is_empty());
             let args = [0x1234_5678, 3, 0xffff_fff0, u32::try_from(seed).expect("small")];
             let looks = observe(&code, args) + observe(&code, [0; 4]);
             if algorithm == "backtracking" {

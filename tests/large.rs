@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::{Program, RunError};
 
 /// How far a branch reaches, in bytes.
@@ -26,7 +26,10 @@ fn program((opt_level, algorithm): (&str, &str)) -> Program {
     flags.set("opt_level", opt_level).unwrap();
     flags.set("regalloc_algorithm", algorithm).unwrap();
     Program::with_config(
-        isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags)),
+        isa::lookup_by_name("naplespu")
+            .unwrap()
+            .finish(settings::Flags::new(flags))
+            .unwrap(),
         npu_sim::Config::testing(1),
     )
 }
@@ -45,7 +48,10 @@ fn function(name: &str, params: usize, build: impl FnOnce(&mut FunctionBuilder<'
     let params = builder.block_params(entry).to_vec();
     build(&mut builder, &params);
     builder.seal_all_blocks();
-    let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(settings::builder()));
+    let isa = isa::lookup_by_name("naplespu")
+        .unwrap()
+        .finish(settings::Flags::new(settings::builder()))
+        .unwrap();
     builder.finalize(isa.frontend_config());
     function
 }

@@ -7,7 +7,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, SourceLoc, TrapCode, ValueLabel, ValueLabelAssignments, ValueLabelStart};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_naplespu::code::{LabelLoc, RelocTarget};
-use cranelift_naplespu::{CompileError, CompiledCode, Isa, isa_builder};
+use cranelift_naplespu::{CompileError, CompiledCode, Isa, isa};
 use naplespu_jit::{Program, RunError};
 use npu_mc::reloc::Reloc;
 use npu_mc::{Opcode, Reg, SReg};
@@ -18,7 +18,10 @@ fn isa(set: &[(&str, &str)]) -> Arc<Isa> {
     for (name, value) in set {
         flags.set(name, value).expect("a flag");
     }
-    isa_builder("naplespu".parse().expect("the target")).finish(Flags::new(flags))
+    isa::lookup_by_name("naplespu")
+        .expect("the target")
+        .finish(Flags::new(flags))
+        .expect("the target")
 }
 
 fn parse(text: &str) -> Function {
@@ -162,7 +165,7 @@ fn labelled_values_are_where_the_table_says() {
     };
     label(&mut function, 2, 77);
     let code = compile(&isa(&[]), function);
-    let ranges = &code.value_labels[&ValueLabel::from_u32(77)];
+    let ranges = &code.value_labels_ranges[&ValueLabel::from_u32(77)];
     assert!(!ranges.is_empty());
     for range in ranges {
         assert!(range.start < range.end && range.end as usize <= code.bytes.len());

@@ -2,13 +2,16 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::Program;
 
 fn program(opt_level: &str, clif: &str) -> Program {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
-    let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")
+        .unwrap()
+        .finish(settings::Flags::new(flags))
+        .unwrap();
     let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
     for function in cranelift_reader::parse_functions(clif).unwrap() {
         program.define(&function).unwrap();

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::Program;
 
 /// Where the drivers find operands and leave results.
@@ -212,7 +212,10 @@ fn allowed(op: &str, width: u32, a: u128, b: u128) -> bool {
 fn program(ops: &[&str], width: u32) -> Program {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").unwrap();
-    let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")
+        .unwrap()
+        .finish(settings::Flags::new(flags))
+        .unwrap();
     let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
     let per = (width / 32) as usize;
     for op in ops {

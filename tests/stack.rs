@@ -3,7 +3,7 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::TrapCode;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::{Program, RunError};
 
 /// The settings that every function here is tried with: `opt_level` and `regalloc_algorithm`.
@@ -18,7 +18,10 @@ fn program(text: &str, (opt_level, algorithm): (&str, &str), more: &[(&str, &str
     for (name, value) in common.iter().chain(more) {
         flags.set(name, value).expect("a flag");
     }
-    let isa = isa_builder("naplespu".parse().expect("the target")).finish(Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")
+        .expect("the target")
+        .finish(Flags::new(flags))
+        .expect("the target");
     // Zeros, since the tests look for what was written.
     let config = npu_sim::Config {
         strict: true,

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::Program;
 use npu_sim::TimingConfig;
 use std::error::Error;
@@ -36,7 +36,7 @@ pub struct Run {
 pub fn run(numbers: &[usize]) -> Result<Vec<Run>, Box<dyn Error>> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;
-    let isa = isa_builder("naplespu".parse()?).finish(settings::Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")?.finish(settings::Flags::new(flags))?;
     let mut program = Program::new(isa);
     for func in cranelift_reader::parse_functions(include_str!("matmul.clif"))? {
         program.define(&func)?;

@@ -1,5 +1,7 @@
 //! The calling convention: where arguments and results live, and the code around calls (`isa-abi.md` section 5).
 
+pub use crate::types::is_vector;
+
 pub mod limit;
 pub mod registers;
 pub mod sig;

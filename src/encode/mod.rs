@@ -3,7 +3,7 @@
 pub mod print;
 
 use crate::code::{
-    CompiledCode, DebugTags, LabelRange, Reloc, RelocTarget, SrcLocRange, StackMap, StackMapEntry, TagPosition, Trap,
+    CompiledCode, DebugTagPos, DebugTags, LabelRange, Reloc, RelocTarget, SrcLocRange, StackMap, StackMapEntry, Trap,
 };
 use crate::error::CompileError;
 use crate::finish::func::{CallKind, Fixup, Label, MachFunction, McInst};
@@ -147,14 +147,14 @@ fn record_call(
 ) -> Result<(), CompileError> {
     let tags = func.debug_tags.get(inst);
     if !tags.is_empty() {
-        let (offset, position) = match kind {
-            CallKind::Call => (next, TagPosition::Behind),
+        let (offset, pos) = match kind {
+            CallKind::Call => (next, DebugTagPos::Post),
             // There is nothing to return to.
-            CallKind::TailCall | CallKind::None => (next - INSTRUCTION_SIZE, TagPosition::InFront),
+            CallKind::TailCall | CallKind::None => (next - INSTRUCTION_SIZE, DebugTagPos::Pre),
         };
         code.debug_tags.push(DebugTags {
             offset,
-            position,
+            pos,
             tags: tags.to_vec(),
         });
     }
@@ -191,12 +191,12 @@ fn record_sequence_points(
         if !tags.is_empty() {
             code.debug_tags.push(DebugTags {
                 offset: offset(function.position(label)?),
-                position: TagPosition::InFront,
+                pos: DebugTagPos::Pre,
                 tags: tags.to_vec(),
             });
         }
     }
-    code.debug_tags.sort_by_key(|tags| (tags.offset, tags.position));
+    code.debug_tags.sort_by_key(|tags| (tags.offset, tags.pos));
     Ok(())
 }
 
@@ -207,9 +207,9 @@ fn record_labels(code: &mut CompiledCode, function: &MachFunction) {
             end: offset(place.end),
             loc: place.loc,
         };
-        code.value_labels.entry(place.label).or_default().push(range);
+        code.value_labels_ranges.entry(place.label).or_default().push(range);
     }
-    for ranges in code.value_labels.values_mut() {
+    for ranges in code.value_labels_ranges.values_mut() {
         ranges.sort_by_key(|range| (range.start, range.end));
     }
 }

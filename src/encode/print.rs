@@ -1,6 +1,6 @@
 //! Compiled code as text: plain assembly, and the disassembly with offsets, bytes, relocations and traps.
 
-use crate::code::{CompiledCode, RelocTarget, TagPosition};
+use crate::code::{CompiledCode, DebugTagPos, RelocTarget};
 use cranelift_codegen::ir::function::FunctionParameters;
 use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use std::fmt::Write;
@@ -91,14 +91,14 @@ impl CompiledCode {
             let _ = write!(text, " ; stack_map: {}", entries.join(", "));
         }
         for tags in &self.debug_tags {
-            let here = match tags.position {
-                TagPosition::Behind => tags.offset == next,
-                TagPosition::InFront => tags.offset == offset,
+            let here = match tags.pos {
+                DebugTagPos::Post => tags.offset == next,
+                DebugTagPos::Pre => tags.offset == offset,
             };
             if here {
-                let side = match tags.position {
-                    TagPosition::Behind => "behind",
-                    TagPosition::InFront => "in front",
+                let side = match tags.pos {
+                    DebugTagPos::Post => "post",
+                    DebugTagPos::Pre => "pre",
                 };
                 let list: Vec<String> = tags.tags.iter().map(ToString::to_string).collect();
                 let _ = write!(text, " ; tags {side}: {}", list.join(", "));

@@ -191,7 +191,7 @@ pub enum MachInst<R = Reg> {
 pub type MInst = MachInst<Reg>;
 
 /// Lanes of a vector register.
-pub const LANES: usize = 16;
+pub const LANES: usize = npu_mc::machine::LANES as usize;
 
 /// All of them, as a mask.
 pub const ALL_LANES: u16 = u16::MAX;

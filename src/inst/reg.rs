@@ -27,27 +27,9 @@ impl Reg {
     /// The frame pointer.
     pub const FP: Self = Self::scalar(SReg::FP);
 
-    /// The link register.
-    pub const RA: Self = Self::scalar(SReg::RA);
-
     /// The emitter's scratch register. `tr` is never allocated, and the hardware neither reads nor writes it; it
     /// carries the trap code only once a thread is about to stop.
     pub const SCRATCH: Self = Self::scalar(SReg::TR);
-
-    /// The lane mask.
-    pub const MASK: Self = Self::scalar(SReg::RM);
-
-    /// The program counter, which reads as the address of the reading instruction.
-    pub const PC: Self = Self::scalar(SReg::PC);
-
-    /// Class for regalloc2.
-    pub fn class(self) -> RegClass {
-        match self {
-            Self::Virtual(v) => v.class(),
-            Self::Real(npu_mc::Reg::S(_)) => RegClass::Int,
-            Self::Real(npu_mc::Reg::V(_)) => RegClass::Vector,
-        }
-    }
 
     /// The virtual register, if it is one.
     pub fn as_virtual(self) -> Option<VReg> {

@@ -47,7 +47,7 @@ impl Lower<'_> {
             self.block = index;
             let vblock = match block {
                 LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
-                LoweredBlock::Edge { call, target, from } => {
+                LoweredBlock::Edge { call, target, .. } => {
                     self.origin = Origin::default();
                     self.emit(MInst::Jump);
                     self.flush_current();
@@ -60,9 +60,6 @@ impl Lower<'_> {
                         params: Vec::new(),
                         branch_args: vec![args],
                         clif: None,
-                        cold: [*from, call.block(&self.func.dfg.value_lists)]
-                            .iter()
-                            .any(|&end| self.func.layout.is_cold(end)),
                     }
                 }
             };
@@ -152,7 +149,6 @@ impl Lower<'_> {
             params,
             branch_args,
             clif: Some(block),
-            cold: self.func.layout.is_cold(block),
         })
     }
 

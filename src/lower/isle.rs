@@ -903,12 +903,12 @@ impl generated::Context for Lower<'_> {
     }
 
     fn pinned_register(&mut self) -> Option<Gpr> {
-        let reg = crate::regalloc::pinned(self.isa.flags())?;
+        let reg = crate::abi::registers::pinned(self.isa.flags())?;
         Some(self.read_special(Reg::scalar(reg)))
     }
 
     fn set_pinned_register(&mut self, value: Gpr) -> Option<Unit> {
-        let reg = crate::regalloc::pinned(self.isa.flags())?;
+        let reg = crate::abi::registers::pinned(self.isa.flags())?;
         self.emit(MInst::Move {
             dst: Reg::scalar(reg),
             src: value.0,

@@ -68,11 +68,6 @@ impl Words {
         &self.list[..self.len()]
     }
 
-    /// Whether there are no words, which is so for no value.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// How many words there are.
     pub fn len(&self) -> usize {
         usize::from(self.len)

@@ -44,8 +44,6 @@ pub struct VBlock {
     pub branch_args: Vec<Vec<VReg>>,
     /// The CLIF block it was made from; none for the blocks that split critical edges.
     pub clif: Option<ir::Block>,
-    /// Whether the profile says that it is rarely executed.
-    pub cold: bool,
 }
 
 /// A value label bound to a virtual register for a range of instructions.

@@ -3,7 +3,7 @@
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use cranelift_naplespu::runtime::Routine;
 use naplespu_jit::Program;
 use rustc_apfloat::ieee::{Double, Half, Single};
@@ -30,11 +30,10 @@ impl Driver {
     fn new(name: &str) -> Self {
         let routine = Routine::ALL.iter().find(|routine| routine.name() == name);
         let words = routine.unwrap_or_else(|| panic!("{name} is not in the table")).words();
-        let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new({
-            let mut flags = settings::builder();
-            flags.set("opt_level", "speed").unwrap();
-            flags
-        }));
+        let mut flags = settings::builder();
+        flags.set("opt_level", "speed").unwrap();
+        let isa = isa::lookup_by_name("naplespu").unwrap();
+        let isa = isa.finish(settings::Flags::new(flags)).unwrap();
         let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
         for function in cranelift_reader::parse_functions(&loop_around(name, words)).unwrap() {
             program.define(&function).unwrap();

@@ -13,8 +13,9 @@ use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_interpreter::environment::FunctionStore;
-use cranelift_naplespu::optimize::verify_function;
-use cranelift_naplespu::{CompileError, CompiledCode, Isa, optimize};
+use cranelift_naplespu::internals::optimize;
+use cranelift_naplespu::verify_function;
+use cranelift_naplespu::{CompileError, CompiledCode, Isa};
 use naplespu_jit::{DefineError, Program, RunError, function_name};
 use naplespu_reader::config::{Config, FileConfigs, ForcedTarget};
 use naplespu_reader::diagnostic::Diagnostic;
@@ -345,7 +346,7 @@ impl FileTest<'_> {
             let result = caught(|| {
                 let isa = config.isa().map_err(|e| e.to_string())?;
                 let mut ctx = Context::for_function(func);
-                optimize::run(&mut ctx, &isa, &mut ControlPlane::default()).map_err(|e| e.to_string())?;
+                optimize(&mut ctx, &isa, &mut ControlPlane::default()).map_err(|e| e.to_string())?;
                 verify_function(&ctx.func, isa.flags())
                     .map_err(|e| format!("the result is invalid:\n{e}\n{}", ctx.func.display()))?;
                 Ok::<_, String>(ctx.func.display().to_string())

@@ -7,7 +7,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::{CompiledCode, Isa, isa_builder};
+use cranelift_naplespu::{CompiledCode, Isa, isa};
 use naplespu_filetests::runner;
 use naplespu_reader::ClifFile;
 use std::collections::BTreeMap;
@@ -48,7 +48,10 @@ fn isas() -> Vec<Arc<Isa>> {
         let mut flags = settings::builder();
         flags.set("opt_level", level).unwrap();
         flags.set("regalloc_algorithm", algorithm).unwrap();
-        isa_builder("naplespu".parse().unwrap()).finish(Flags::new(flags))
+        isa::lookup_by_name("naplespu")
+            .unwrap()
+            .finish(Flags::new(flags))
+            .unwrap()
     };
     vec![isa("speed", "backtracking"), isa("none", "single_pass")]
 }
@@ -56,7 +59,7 @@ fn isas() -> Vec<Arc<Isa>> {
 /// All that a loader or a debugger sees of the code, as text.
 fn text(code: &CompiledCode) -> String {
     let labels: BTreeMap<u32, String> = code
-        .value_labels
+        .value_labels_ranges
         .iter()
         .map(|(label, ranges)| (label.as_u32(), format!("{ranges:?}")))
         .collect();

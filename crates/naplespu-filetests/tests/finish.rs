@@ -4,7 +4,7 @@
 //! the function; what becomes of it stands after `// becomes`. `CRANELIFT_TEST_BLESS=1` rewrites that.
 
 use cranelift_naplespu::abi::registers::RegisterSet;
-use cranelift_naplespu::finish::{run_pass, text};
+use cranelift_naplespu::internals::{parse_function, run_pass};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ fn check(path: &Path, bless: bool) -> Result<(), String> {
         _ => return Err(format!("what is {header:?}?")),
     };
     let (given, expected) = source.split_once("// becomes\n").ok_or("no line `// becomes`")?;
-    let mut func = text::parse(given)?;
+    let mut func = parse_function(given)?;
     run_pass(header[0], &mut func, registers).map_err(|error| error.to_string())?;
     let found: String = func.to_string().lines().map(|line| format!("// {line}\n")).collect();
     if bless {

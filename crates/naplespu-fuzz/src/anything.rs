@@ -20,7 +20,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;
 use cranelift_naplespu::Isa;
-use cranelift_naplespu::{optimize, validate};
+use cranelift_naplespu::internals::refuses;
+use cranelift_naplespu::verify_function;
 
 /// Rounds of repair before a function is given up.
 const REPAIRS: usize = 8;
@@ -275,7 +276,7 @@ fn extras(maker: &mut Maker<'_, '_>) -> Result<()> {
 fn repair(mut func: Function) -> Option<Function> {
     let flags = settings::Flags::new(settings::builder());
     for _ in 0..REPAIRS {
-        let Err(errors) = optimize::verify_function(&func, &flags) else {
+        let Err(errors) = verify_function(&func, &flags) else {
             return Some(func);
         };
         let mut bad: Vec<Inst> = errors
@@ -332,7 +333,7 @@ pub(super) fn straight_opcodes() -> impl Iterator<Item = Opcode> {
 
 /// Whether the instruction is one that this target refuses.
 pub(super) fn refused(func: &Function, inst: Inst, isa: &Isa) -> bool {
-    validate::refuses(func, inst, isa)
+    refuses(func, inst, isa)
 }
 
 /// Builds an instruction at the end of a block, or says that Cranelift has no such form.

@@ -124,10 +124,7 @@ fn config(flags: &[(&str, &str)], target: &[(&str, &str)]) -> Result<Config, Str
     for (name, value) in flags.iter().chain(&[("regalloc_checker", "true")]) {
         shared.set(name, value).map_err(|error| error.to_string())?;
     }
-    let triple = "naplespu"
-        .parse()
-        .map_err(|error: cranelift_naplespu::TripleError| error.to_string())?;
-    let mut builder = cranelift_naplespu::isa_builder(triple);
+    let mut builder = cranelift_naplespu::isa::lookup_by_name("naplespu").map_err(|error| error.to_string())?;
     for (name, value) in target {
         builder.set(name, value).map_err(|error| error.to_string())?;
     }
@@ -136,7 +133,8 @@ fn config(flags: &[(&str, &str)], target: &[(&str, &str)]) -> Result<Config, Str
         .chain(target)
         .map(|(name, value)| format!("{name}={value}"));
     let name = named.collect::<Vec<_>>().join(" ");
-    Ok((name, builder.finish(settings::Flags::new(shared))))
+    let isa = builder.finish(settings::Flags::new(shared));
+    Ok((name, isa.map_err(|error| error.to_string())?))
 }
 
 /// Both optimization levels with both register allocators, strict floats, verifier and checker on.

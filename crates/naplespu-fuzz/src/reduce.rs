@@ -3,7 +3,7 @@
 use super::anything::remove;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::settings;
-use cranelift_naplespu::optimize;
+use cranelift_naplespu::verify_function;
 
 /// Functions tried at most.
 const TRIES: usize = 2000;
@@ -23,7 +23,7 @@ pub fn reduce(func: Function, mut fails: impl FnMut(&Function) -> bool) -> Funct
                     return best;
                 }
                 let smaller = size(&candidate) < size(&best);
-                if smaller && optimize::verify_function(&candidate, &flags).is_ok() && fails(&candidate) {
+                if smaller && verify_function(&candidate, &flags).is_ok() && fails(&candidate) {
                     best = candidate;
                     progress = true;
                 } else {

@@ -9,13 +9,17 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
 use cranelift_naplespu::CompileError;
+use cranelift_naplespu::abi::is_vector;
 use cranelift_naplespu::abi::sig::{Place, SigInfo};
-use cranelift_naplespu::inst::LANES;
-use cranelift_naplespu::lower::vector::is_vector;
-use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD};
+use npu_mc::machine::{
+    self, ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD,
+};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
+
+/// Lanes of a vector register.
+const LANES: usize = machine::LANES as usize;
 
 /// The hardware thread that calls of one thread run on.
 const THREAD: usize = 0;
@@ -175,7 +179,7 @@ impl NpuModule {
         args: &[DataValue],
     ) -> Result<Vec<DataValue>, RunError> {
         let info = call_info(name, signature, args)?;
-        let pinned = cranelift_naplespu::regalloc::pinned(self.isa.flags());
+        let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
         self.start_over()?;
         self.start_timing();
         let mut call = Call::new(&mut self.machine, THREAD, &info);

@@ -1,6 +1,5 @@
 //! What can go wrong between a module and the results of a call.
 
-use cranelift_codegen::CodegenError;
 use cranelift_codegen::ir::{self, SourceLoc, TrapCode};
 use cranelift_module::ModuleError;
 use cranelift_naplespu::CompileError;
@@ -59,10 +58,8 @@ impl From<DefineError> for ModuleError {
     fn from(error: DefineError) -> Self {
         match error {
             DefineError::Module(error) => *error,
-            DefineError::Compile(CompileError::Verifier(errors)) => Self::Compilation(CodegenError::Verifier(errors)),
-            DefineError::Compile(error) if error.is_refusal() => {
-                Self::Compilation(CodegenError::Unsupported(error.to_string()))
-            }
+            DefineError::Compile(error @ CompileError::Verifier(_)) => Self::Compilation(error.into()),
+            DefineError::Compile(error) if error.is_refusal() => Self::Compilation(error.into()),
             DefineError::Compile(error) => Self::Backend(error.into()),
         }
     }

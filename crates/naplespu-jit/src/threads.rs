@@ -43,7 +43,7 @@ impl NpuModule {
         }
         let (name, address, signature) = self.linked(func)?;
         let info = call_info(&name, &signature, args)?;
-        let pinned = cranelift_naplespu::regalloc::pinned(self.isa.flags());
+        let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
         self.start_over()?;
         for number in 0..threads {
             Call::new(&mut self.machine, number, &info).set_up(&info, &signature, args, address)?;

@@ -4,7 +4,7 @@ use super::diagnostic::Diagnostic;
 use super::header::{ConfigLine, Header, Word};
 use cranelift_codegen::settings::{self, Configurable, Flags, SetError};
 use cranelift_naplespu::settings::Setting;
-use cranelift_naplespu::{Builder, Isa, Triple, isa_builder};
+use cranelift_naplespu::{Builder, Isa, Triple, isa};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -116,7 +116,9 @@ impl Config {
                 .set(name, value)
                 .map_err(|e| SettingError::Value(format!("{name}={value}: {e}")))?;
         }
-        Ok(builder.finish(self.flags()?))
+        builder
+            .finish(self.flags()?)
+            .map_err(|e| SettingError::Value(e.to_string()))
     }
 }
 
@@ -137,8 +139,7 @@ impl fmt::Display for Config {
 }
 
 fn builder() -> Result<Builder, SettingError> {
-    let triple = Triple::from_str(TARGET).map_err(|e| SettingError::Value(e.to_string()))?;
-    Ok(isa_builder(triple))
+    isa::lookup_by_name(TARGET).map_err(|e| SettingError::Value(e.to_string()))
 }
 
 fn put(list: &mut Vec<(String, String)>, name: &str, value: &str) {

@@ -3,7 +3,7 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::{CompileError, isa_builder};
+use cranelift_naplespu::{CompileError, isa};
 use naplespu_filetests::runner;
 use naplespu_reader::ClifFile;
 use naplespu_tools::assembly::add_function;
@@ -17,7 +17,10 @@ use std::path::Path;
 fn compiled(file: &ClifFile, opt_level: &str) -> Input {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
-    let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")
+        .unwrap()
+        .finish(settings::Flags::new(flags))
+        .unwrap();
     let mut input = Input::default();
     let mut address = 0;
     for case in &file.functions {

@@ -18,7 +18,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::code::RelocTarget;
 use cranelift_naplespu::legalize::{self, Legality, LegalizeAction, LegalizeCondition};
 use cranelift_naplespu::settings::Setting;
-use cranelift_naplespu::{CompileError, Isa, isa_builder};
+use cranelift_naplespu::{CompileError, Isa, isa};
 use forms::{Access, Form};
 use naplespu_reader::panics::{self, caught};
 use npu_mc::errata::Erratum;
@@ -75,11 +75,11 @@ fn code(isa: &Isa, func: &ir::Function) -> Option<Vec<u8>> {
 fn every_setting_of_an_erratum_changes_code() {
     let functions = test_functions(&["codegen", "intrinsics", "vector", "scratchpad"]);
     let target = |setting: Option<&str>| {
-        let mut builder = isa_builder("naplespu".parse().unwrap());
+        let mut builder = isa::lookup_by_name("naplespu").unwrap();
         if let Some(name) = setting {
             builder.set(name, "false").unwrap();
         }
-        builder.finish(settings::Flags::new(settings::builder()))
+        builder.finish(settings::Flags::new(settings::builder())).unwrap()
     };
     let faulty = target(None);
     for erratum in Erratum::ALL {
@@ -87,7 +87,7 @@ fn every_setting_of_an_erratum_changes_code() {
         let info = erratum.info();
         if !info.is_setting {
             assert!(
-                isa_builder("naplespu".parse().unwrap()).set(&name, "false").is_err(),
+                isa::lookup_by_name("naplespu").unwrap().set(&name, "false").is_err(),
                 "{name}"
             );
             assert!(faulty.has_erratum(*erratum), "{name}");
@@ -206,12 +206,12 @@ fn isa(opt_level: &str, separators: bool, strict: bool) -> Arc<Isa> {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
     flags.set("enable_verifier", "false").unwrap();
-    let mut builder = isa_builder("naplespu".parse().unwrap());
+    let mut builder = isa::lookup_by_name("naplespu").unwrap();
     builder
         .set("erratum_lost_result_before_taken_branch", &separators.to_string())
         .unwrap();
     builder.set("strict_float", &strict.to_string()).unwrap();
-    builder.finish(settings::Flags::new(flags))
+    builder.finish(settings::Flags::new(flags)).unwrap()
 }
 
 /// Compiles a form. The error is a panic, or anything else that must not happen to valid CLIF.

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::{NpuModule, RunError};
 use std::collections::HashMap;
 use std::error::Error;
@@ -30,7 +30,7 @@ const STEPS: u64 = 100_000_000;
 pub fn run(definitions: &[Definition]) -> Result<String, Box<dyn Error>> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;
-    let isa = isa_builder("naplespu".parse()?).finish(settings::Flags::new(flags));
+    let isa = isa::lookup_by_name("naplespu")?.finish(settings::Flags::new(flags))?;
     let mut program = Program {
         module: NpuModule::new(isa)?,
         funcs: HashMap::new(),

@@ -73,10 +73,11 @@ fn can_exchange(insts: &[McInst], is_target: &[bool], branch: usize) -> bool {
     if first.is_branch || first.is_late {
         return false;
     }
-    let touches =
-        |a: &Effects, b: &Effects| a.writes.meets(b.depends_on().or(b.writes)) || a.depends_on().meets(b.writes);
+    let share_registers =
+        first.writes.meets(second.depends_on().or(second.writes)) || first.depends_on().meets(second.writes);
+    let share_memory = first.touches_memory() && second.touches_memory();
     let reads_pc = first.reads.or(second.reads).contains(machine::PC);
-    !touches(&first, &second) && !(first.touches_memory() && second.touches_memory()) && !reads_pc
+    !(share_registers || share_memory || reads_pc)
 }
 
 /// An instruction that takes an issue slot, waits for nothing and changes nothing that anybody reads.

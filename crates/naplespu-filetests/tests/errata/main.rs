@@ -7,7 +7,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::{CompiledCode, Isa, isa_builder};
+use cranelift_naplespu::{CompiledCode, Isa, isa};
 use naplespu_filetests::runner;
 use naplespu_reader::ClifFile;
 use npu_mc::{Inst, Opcode, Reg, SReg};
@@ -17,11 +17,11 @@ use std::sync::{Arc, LazyLock};
 fn isa(opt_level: &str, target: &[(&str, &str)]) -> Arc<Isa> {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).expect("a level");
-    let mut builder = isa_builder("naplespu".parse().expect("the target"));
+    let mut builder = isa::lookup_by_name("naplespu").expect("the target");
     for (name, value) in target {
         builder.set(name, value).expect("a setting");
     }
-    builder.finish(Flags::new(flags))
+    builder.finish(Flags::new(flags)).expect("settings that go together")
 }
 
 /// Every function under `filetests/`, and those of the runtime.

@@ -178,17 +178,16 @@ pub fn check(insts: &[Inst], labels: &[usize]) -> Result<usize, String> {
             next.push(at + 1);
         }
         for to in next {
-            match states.get_mut(to) {
-                Some(Some(known)) => {
-                    if known.join(&state) {
-                        todo.push(to);
-                    }
-                }
+            let changed = match states.get_mut(to) {
+                Some(Some(known)) => known.join(&state),
                 Some(unknown) => {
                     *unknown = Some(state.clone());
-                    todo.push(to);
+                    true
                 }
-                None => {}
+                None => false,
+            };
+            if changed {
+                todo.push(to);
             }
         }
     }

@@ -176,8 +176,8 @@ fn binary(op: &str, a: u32, b: u32) -> u32 {
         "smax" => x.max(y).cast_unsigned(),
         "umin" => a.min(b),
         "umax" => a.max(b),
-        "smulhi" => (i64::from(x) * i64::from(y) >> 32) as u32,
-        _ => (u64::from(a) * u64::from(b) >> 32) as u32,
+        "smulhi" => ((i64::from(x) * i64::from(y)) >> 32) as u32,
+        _ => ((u64::from(a) * u64::from(b)) >> 32) as u32,
     }
 }
 

@@ -6,7 +6,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::Configurable;
 use cranelift_codegen::{Context, settings};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleError};
-use cranelift_naplespu::isa_builder;
+use cranelift_naplespu::isa;
 use naplespu_jit::NpuModule;
 use naplespu_jit::{LinkError, RunError};
 
@@ -37,7 +37,10 @@ fn on_device(list: &[(&str, &str)], config: npu_sim::Config) -> NpuModule {
         flags.set(name, value).unwrap();
     }
     NpuModule::with_config(
-        isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(flags)),
+        isa::lookup_by_name("naplespu")
+            .unwrap()
+            .finish(settings::Flags::new(flags))
+            .unwrap(),
         config,
     )
     .unwrap()

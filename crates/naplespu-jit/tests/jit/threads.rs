@@ -26,7 +26,10 @@ const ROUTINES: [(&str, &[u32]); 3] = [
 
 /// A device of `cores` cores with the routines.
 fn device(cores: usize, coherent: bool) -> NpuModule {
-    let isa = isa_builder("naplespu".parse().unwrap()).finish(settings::Flags::new(settings::builder()));
+    let isa = isa::lookup_by_name("naplespu")
+        .unwrap()
+        .finish(settings::Flags::new(settings::builder()))
+        .unwrap();
     let config = Config {
         cores,
         coherent,

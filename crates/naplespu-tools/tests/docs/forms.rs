@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;
-use cranelift_naplespu::optimize;
+use cranelift_naplespu::verify_function;
 use naplespu_reader::panics::caught;
 
 /// A function around one instruction.
@@ -135,7 +135,7 @@ fn accepted(form: &Form) -> bool {
         return true;
     }
     let flags = settings::Flags::new(settings::builder());
-    optimize::verify_function(&form.func, &flags).is_ok()
+    verify_function(&form.func, &flags).is_ok()
 }
 
 fn build(opcode: Opcode, ctrl: Type, operands: Vec<Type>, access: Access, convention: CallConv) -> Option<Form> {

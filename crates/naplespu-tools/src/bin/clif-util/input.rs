@@ -26,7 +26,7 @@ pub struct TargetArgs {
 
 fn parse_triple(text: &str) -> Result<Triple, String> {
     text.parse()
-        .map_err(|e: cranelift_naplespu::isa::TripleError| e.to_string())
+        .map_err(|e: cranelift_naplespu::isa::LookupError| e.to_string())
 }
 
 /// Checks a setting, so that a wrong one is a fault of the command line.
@@ -94,7 +94,7 @@ pub fn verify(file: &ClifFile, config: &Config) -> Vec<Diagnostic> {
     for case in &file.functions {
         let result = caught(|| {
             let flags = config.flags().map_err(|e| e.to_string())?;
-            Ok::<_, String>(cranelift_naplespu::optimize::verify_function(&case.func, &flags).err())
+            Ok::<_, String>(cranelift_naplespu::verify_function(&case.func, &flags).err())
         });
         match result {
             Ok(Ok(None)) => {}
