@@ -76,7 +76,7 @@ def : IntrinsicOp<"clzv16i32", CLZVV_U_32, "i32x16", "i32x16", "Leading zeros of
 def : IntrinsicOp<"ctzv16i32", CTZVV_U_32, "i32x16", "i32x16", "Trailing zeros of each lane.">;
 foreach t = ["i32", "f32"] in
   def : IntrinsicOp<"shuffle"#t, SHUFFLEI_32, t#"x16", t#"x16 i32x16",
-           "In each lane the lane of the first vector whose number is in the second, modulo 16.">;
+           "In each lane the lane of the first vector whose number, 0 to 15, is in the second; the hardware leaves larger numbers undefined.">;
 
 // The float unit as it is, and shifts by the whole amount: what the runtime builds on.
 foreach op = ["add", "mul", "div"] in
