@@ -43,12 +43,6 @@ class SwapRel<string row, string side> {
   string SwapSide = side;
 }
 
-// An operation on two vectors, on a vector and a scalar, and on two scalars.
-class LaneRel<string row, string operands> {
-  string LaneRow = row;
-  string LaneOperands = operands; // "vv", "vs", "ss"
-}
-
 //===----------------------------------------------------------------------===//
 // Why an instruction has no pattern, where several have the same reason
 //===----------------------------------------------------------------------===//
@@ -63,14 +57,13 @@ defvar FloatOrder = "orders bit patterns, not numbers (erratum float_compare_ord
 multiclass RRArith<HwOp op, string asm, bit commutable = false> {
   def SSS_32 : InstRR2<op, 0, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0, GPR32:$src1),
                        asm#" $dst, $src0, $src1">,
-               RegImmRel<op.Name#"_SS", "reg">, LaneRel<op.Name, "ss"> { let isCommutable = commutable; }
+               RegImmRel<op.Name#"_SS", "reg"> { let isCommutable = commutable; }
   def VVV_U_32 : InstRR2<op, 1, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0, VR512W:$src1),
                          asm#" $dst, $src0, $src1">,
-                 MaskRel<op.Name#"_VVV", "unmasked">, LaneRel<op.Name, "vv"> { let isCommutable = commutable; }
+                 MaskRel<op.Name#"_VVV", "unmasked"> { let isCommutable = commutable; }
   def VVS_U_32 : InstRR2<op, 1, 1, 0, 0, (outs VR512W:$dst), (ins VR512W:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
-                 MaskRel<op.Name#"_VVS", "unmasked">, RegImmRel<op.Name#"_VV_U", "reg">,
-                 LaneRel<op.Name, "vs">;
+                 MaskRel<op.Name#"_VVS", "unmasked">, RegImmRel<op.Name#"_VV_U", "reg">;
   let Uses = [MR_REG], Constraints = "$dst = $oldvalue" in {
     def VVV_M_32 : InstRR2<op, 1, 1, 1, 1, (outs VR512W:$dst),
                            (ins VR512W:$src0, VR512W:$src1, VR512W:$oldvalue),
@@ -105,17 +98,15 @@ multiclass RRCompare<HwOp op, string asm, string inverse, string inverseSide, st
     def SSS_32 : InstRR2<op, 0, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
                  RegImmRel<op.Name#"_SS", "reg">, InverseRel<inverse#"_SS", inverseSide>,
-                 SwapRel<swap#"_SS", swapSide>, LaneRel<op.Name, "ss">;
+                 SwapRel<swap#"_SS", swapSide>;
     def SVV_U_32 : InstRR2<op, 0, 1, 1, 0, (outs GPR32:$dst), (ins VR512W:$src0, VR512W:$src1),
                            asm#" $dst, $src0, $src1">,
-                   InverseRel<inverse#"_VV", inverseSide>, SwapRel<swap#"_VV", swapSide>,
-                   LaneRel<op.Name, "vv">;
+                   InverseRel<inverse#"_VV", inverseSide>, SwapRel<swap#"_VV", swapSide>;
   }
   let isCompare = true in
   def SVS_U_32 : InstRR2<op, 0, 1, 0, 0, (outs GPR32:$dst), (ins VR512W:$src0, GPR32:$src1),
                          asm#" $dst, $src0, $src1">,
-                 RegImmRel<op.Name#"_SV", "reg">, InverseRel<inverse#"_VS", inverseSide>,
-                 LaneRel<op.Name, "vs">;
+                 RegImmRel<op.Name#"_SV", "reg">, InverseRel<inverse#"_VS", inverseSide>;
 }
 
 defm OR    : RRArith<RR_OR, "or_i32", true>;

@@ -25,6 +25,3 @@ def getInverseCompareB : OneWay<"inverse_compare", "InverseRel", "InverseRow", "
 def getSwappedCompareA    : OneWay<"swapped_compare", "SwapRel", "SwapRow", "SwapSide", "a", "b">;
 def getSwappedCompareB    : OneWay<"swapped_compare", "SwapRel", "SwapRow", "SwapSide", "b", "a">;
 def getSwappedCompareSelf : OneWay<"swapped_compare", "SwapRel", "SwapRow", "SwapSide", "self", "self">;
-
-def getScalarOperandForm : OneWay<"to_scalar_operand", "LaneRel", "LaneRow", "LaneOperands", "vv", "vs">;
-def getScalarForm        : OneWay<"to_scalar", "LaneRel", "LaneRow", "LaneOperands", "vv", "ss">;
