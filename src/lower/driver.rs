@@ -38,6 +38,7 @@ pub fn lower(ctx: &Context, isa: &Isa, sig: SigInfo, order: &BlockOrder) -> Resu
 impl Lower<'_> {
     fn run(&mut self, order: &BlockOrder) -> Result<(), CompileError> {
         self.count_uses(order);
+        self.check()?;
         if self.sig.ret_area.is_some() {
             self.ret_area = Some(self.new_vreg(RegClass::Int));
         }
@@ -63,11 +64,17 @@ impl Lower<'_> {
                     }
                 }
             };
+            self.check()?;
             ends[index] = self.reversed.len();
             blocks.push(vblock);
         }
         blocks.reverse();
         self.assemble(blocks, &ends)?;
+        self.check()
+    }
+
+    /// Ends lowering at the first fault: what follows would build on a register that is not there.
+    fn check(&mut self) -> Result<(), CompileError> {
         match self.fault.take() {
             Some(fault) => Err(fault),
             None => Ok(()),
@@ -185,6 +192,7 @@ impl Lower<'_> {
         self.space = spaces::of_inst(self.func, inst);
         let output = isle::lower(self, inst);
         self.space = Space::Main;
+        self.check()?;
         let Some(output) = output else {
             return Err(self.refusal(inst));
         };
