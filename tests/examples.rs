@@ -53,7 +53,7 @@ fn fault(source: &str) -> String {
 fn faults_of_programs_have_lines() {
     for (source, expected) in [
         ("func main()\n  print x\nend", "line 2: `x` is not known"),
-        ("func main()\n  x = 1\nend", "line 2: this is no variable"),
+        ("func main()\n  x = 1\nend", "line 2: this is neither a variable"),
         ("func main()\n  main(1)\nend", "line 2: `main` takes 0 arguments, not 1"),
         (
             "func main()\n  let x = \nend",

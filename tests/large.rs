@@ -224,7 +224,7 @@ fn branches_across_a_large_function() {
     }
 }
 
-/// A table some of whose entries are out of reach, one of which stands directly behind it.
+/// A table some of whose entries are out of reach, one of which stands directly after it.
 #[test]
 fn table_with_far_targets() {
     const TARGETS: u32 = 24;

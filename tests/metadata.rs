@@ -302,7 +302,7 @@ fn stack_maps_of_the_frontend_name_the_places_of_live_values() {
     let [entry] = map.entries[..] else { panic!("{map:?}") };
     assert_eq!(entry.ty, types::I32);
     assert_eq!(entry.offset, code.frame.stack_slots[0]);
-    // Its register is stored there in front of the call, and loaded from there behind it.
+    // Its register is stored there before the call, and loaded from there after it.
     let text = code.asm(None);
     assert!(text.contains(&format!("stack_map: i32 at {}", entry.offset)), "{text}");
 }

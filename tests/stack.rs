@@ -91,7 +91,7 @@ fn limited(size: u32, limit: &str) -> String {
     )
 }
 
-/// Ways to the word at 4 behind the context pointer.
+/// Ways to the word at 4 after the context pointer.
 const LIMITS: [&str; 2] = [
     "gv0 = vmctx gv1 = load.i32 notrap aligned gv0+4 stack_limit = gv1",
     "gv0 = vmctx

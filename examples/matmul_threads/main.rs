@@ -32,7 +32,7 @@ pub struct Run {
 ///
 /// # Errors
 ///
-/// A wrong product, or what a call complains about.
+/// A wrong product, or the error of a call.
 pub fn run(numbers: &[usize]) -> Result<Vec<Run>, Box<dyn Error>> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;

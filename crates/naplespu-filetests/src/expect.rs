@@ -1,6 +1,6 @@
 //! Text against the expectations of a file: filecheck directives, and `precise-output` with its rewriting.
 //!
-//! The expectation of `precise-output` stands in comments behind the function, one `; ` line a line of output. Comments with
+//! The expectation of `precise-output` stands in comments after the function, one `; ` line for each line of output. Comments with
 //! `;;` and run lines may stand there too; they are no part of it and are kept.
 
 use filecheck::{Checker, CheckerBuilder, NO_VARIABLES};

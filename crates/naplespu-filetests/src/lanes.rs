@@ -82,7 +82,7 @@ fn flatten(list: &str, params: &[AbiParam]) -> Result<Vec<String>, String> {
         let lanes: Vec<&str> = lanes.unwrap_or_default().split_whitespace().collect();
         if lanes.len() != host_types(ty).count() {
             return Err(format!(
-                "`{item}` is no list of {} lanes in brackets",
+                "`{item}` is not a list of {} lanes in brackets",
                 host_types(ty).count()
             ));
         }

@@ -20,14 +20,14 @@ pub enum CallError {
     Trap {
         /// The code as CLIF writes it.
         code: String,
-        /// What to tell if no trap was expected.
+        /// What to report if no trap was expected.
         message: String,
     },
     /// A limit, a fault of the compiler or the interpreter, a trap without a code.
     Failed(String),
     /// Somebody's code panicked.
     Panicked(PanicIn, Panic),
-    /// A fault that has been told elsewhere.
+    /// A fault that has been reported elsewhere.
     Told(String),
 }
 
@@ -59,7 +59,7 @@ pub struct RunLines {
 
 impl RunLines {
     /// Finds the run lines. A line calls the function that it names; one without a name calls the function that it stands
-    /// behind. With `in_place` every line calls the function that it stands behind, whatever name it gives: so Cranelift
+    /// after. With `in_place` every line calls the function that it stands after, whatever name it gives: so Cranelift
     /// reads files of its own.
     ///
     /// Lines that name a function that the file does not have are faults.
@@ -75,7 +75,7 @@ impl RunLines {
                             comment.offset..comment.offset + comment.text.len(),
                             "",
                         )
-                        .note("in front of the first function, the name has to be that of one below"),
+                        .note("before the first function, the name has to be that of one below"),
                     ),
                 }
             }
@@ -234,7 +234,7 @@ fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallEr
 fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
     match caught(|| parse_run_command(text, signature)) {
         Ok(Ok(Some(command))) => Ok(command),
-        Ok(Ok(None)) => Err(CallError::Failed("this is no run line".to_owned())),
+        Ok(Ok(None)) => Err(CallError::Failed("this is not a run line".to_owned())),
         Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
             Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
         }
@@ -262,7 +262,7 @@ fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
     };
     let code = code.trim();
     if code.parse::<TrapCode>().is_err() {
-        return Err(CallError::Failed(format!("`{code}` is no trap code")));
+        return Err(CallError::Failed(format!("`{code}` is not a trap code")));
     }
     match parse_command(&format!("print{call}"), signature)? {
         RunCommand::Print(invocation) | RunCommand::Run(invocation, ..) => {
@@ -271,7 +271,7 @@ fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
     }
 }
 
-/// The text behind the `;`.
+/// The text after the `;`.
 fn bare(comment: &str) -> &str {
     comment.trim_start_matches([';', ' ', '\t'])
 }

@@ -14,7 +14,7 @@ pub enum Subtest {
     Verifier,
     /// CLIF after the optimizations that need no machine.
     Optimize {
-        /// Compare with the whole expectation behind the function.
+        /// Compare with the whole expectation after the function.
         precise: bool,
     },
     /// Assembly text of the compiled function.

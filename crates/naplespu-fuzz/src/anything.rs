@@ -7,7 +7,7 @@
 //! Half of the functions are tame: they keep to what this target does not refuse by opcode or type. The others do not
 //! care, and nearly all of them are refused.
 
-use super::instruction::Maker;
+use super::instruction::Generator;
 use arbitrary::{Result, Unstructured};
 use cranelift_codegen::cursor::{Cursor, CursorPosition, FuncCursor};
 use cranelift_codegen::ir::entities::AnyEntity;
@@ -60,18 +60,18 @@ struct Skeleton {
 ///
 /// # Errors
 ///
-/// When the bytes cannot give what is asked; running out of them is no error.
+/// When the bytes cannot give what is asked; running out of them is not an error.
 pub fn generate(u: &mut Unstructured<'_>, isa: &Isa) -> Result<Option<Function>> {
     let tame = u.ratio(3, 5)?;
     let convention = convention(u, tame)?;
-    let mut maker = Maker::new(u, isa, tame, convention);
-    maker.func.name = UserFuncName::testcase("f");
-    maker.func.signature = maker.signature(convention)?;
-    declarations(&mut maker)?;
-    let skeleton = skeleton(&mut maker)?;
-    body(&mut maker, &skeleton)?;
-    extras(&mut maker)?;
-    let func = maker.func;
+    let mut generator = Generator::new(u, isa, tame, convention);
+    generator.func.name = UserFuncName::testcase("f");
+    generator.func.signature = generator.signature(convention)?;
+    declarations(&mut generator)?;
+    let skeleton = skeleton(&mut generator)?;
+    body(&mut generator, &skeleton)?;
+    extras(&mut generator)?;
+    let func = generator.func;
     Ok(repair(func))
 }
 
@@ -91,76 +91,78 @@ fn convention(u: &mut Unstructured<'_>, tame: bool) -> Result<CallConv> {
 }
 
 /// Stack slots and global values.
-fn declarations(maker: &mut Maker<'_, '_>) -> Result<()> {
-    for _ in 0..maker.u.int_in_range(0..=3)? {
-        let kind = if maker.tame || maker.u.ratio(4, 5)? {
+fn declarations(generator: &mut Generator<'_, '_>) -> Result<()> {
+    for _ in 0..generator.u.int_in_range(0..=3)? {
+        let kind = if generator.tame || generator.u.ratio(4, 5)? {
             StackSlotKind::ExplicitSlot
         } else {
             StackSlotKind::ExplicitDynamicSlot
         };
-        let size = maker.u.int_in_range(0..=300)?;
-        let data = StackSlotData::new(kind, size, maker.u.int_in_range(0..=8)?);
-        maker.func.create_sized_stack_slot(data);
+        let size = generator.u.int_in_range(0..=300)?;
+        let data = StackSlotData::new(kind, size, generator.u.int_in_range(0..=8)?);
+        generator.func.create_sized_stack_slot(data);
     }
-    maker.symbol(false)?;
-    if !maker.tame {
-        maker.symbol(true)?;
-        maker.func.create_global_value(GlobalValueData::VMContext);
-        maker.derived_globals()?;
-        if maker.u.ratio(1, 8)? {
-            let all: Vec<_> = maker.func.global_values.keys().collect();
-            maker.func.stack_limit = Some(*maker.u.choose(&all)?);
+    generator.symbol(false)?;
+    if !generator.tame {
+        generator.symbol(true)?;
+        generator.func.create_global_value(GlobalValueData::VMContext);
+        generator.derived_globals()?;
+        if generator.u.ratio(1, 8)? {
+            let all: Vec<_> = generator.func.global_values.keys().collect();
+            generator.func.stack_limit = Some(*generator.u.choose(&all)?);
         }
-    } else if maker.u.ratio(1, 10)? {
-        maker.func.stack_limit = maker.func.global_values.keys().next();
+    } else if generator.u.ratio(1, 10)? {
+        generator.func.stack_limit = generator.func.global_values.keys().next();
     }
     Ok(())
 }
 
 /// Decides the ends of blocks, and makes the blocks with their parameters.
-fn skeleton(maker: &mut Maker<'_, '_>) -> Result<Vec<Skeleton>> {
-    let count = maker.u.int_in_range(1..=7usize)?;
+fn skeleton(generator: &mut Generator<'_, '_>) -> Result<Vec<Skeleton>> {
+    let count = generator.u.int_in_range(1..=7usize)?;
     let mut all = Vec::new();
     for index in 0..count {
-        let inner = count > 1 && (index + 1 < count || maker.u.ratio(1, 4)?);
+        let inner = count > 1 && (index + 1 < count || generator.u.ratio(1, 4)?);
         let end = match inner {
-            true if !maker.tame && maker.u.ratio(1, 10)? => *maker.u.choose(&[End::Try, End::TryIndirect])?,
-            true => *maker.u.choose(INNER)?,
-            false => *maker.u.choose(EXITS)?,
+            true if !generator.tame && generator.u.ratio(1, 10)? => {
+                *generator.u.choose(&[End::Try, End::TryIndirect])?
+            }
+            true => *generator.u.choose(INNER)?,
+            false => *generator.u.choose(EXITS)?,
         };
         let targets = match end {
             End::Jump => 1,
             End::Brif => 2,
-            End::Table => maker.u.int_in_range(1..=5)?,
-            End::Try | End::TryIndirect => maker.u.int_in_range(1..=3)?,
+            End::Table => generator.u.int_in_range(1..=5)?,
+            End::Try | End::TryIndirect => generator.u.int_in_range(1..=3)?,
             _ => 0,
         };
         let targets: Result<Vec<usize>> = (0..targets)
             // Forward more often, so that most blocks are reached; nothing goes to the entry.
-            .map(|_| match maker.u.ratio(3, 4)? && index + 1 < count {
-                true => maker.u.int_in_range(index + 1..=count - 1),
-                false => maker.u.int_in_range(1..=count - 1),
+            .map(|_| match generator.u.ratio(3, 4)? && index + 1 < count {
+                true => generator.u.int_in_range(index + 1..=count - 1),
+                false => generator.u.int_in_range(1..=count - 1),
             })
             .collect();
         all.push(Skeleton { end, targets: targets? });
     }
     for index in 0..count {
-        let block = maker.func.dfg.make_block();
-        maker.blocks.push(block);
+        let block = generator.func.dfg.make_block();
+        generator.blocks.push(block);
         if index == 0 {
-            let params: Vec<Type> = maker.func.signature.params.iter().map(|p| p.value_type).collect();
+            let params: Vec<Type> = generator.func.signature.params.iter().map(|p| p.value_type).collect();
             for ty in params {
-                maker.func.dfg.append_block_param(block, ty);
+                generator.func.dfg.append_block_param(block, ty);
             }
         } else {
-            for _ in 0..maker.u.int_in_range(0..=3)? {
-                let ty = maker.ty()?;
-                maker.func.dfg.append_block_param(block, ty);
+            for _ in 0..generator.u.int_in_range(0..=3)? {
+                let ty = generator.ty()?;
+                generator.func.dfg.append_block_param(block, ty);
             }
         }
-        maker.func.layout.append_block(block);
-        if index > 0 && maker.u.ratio(1, 12)? {
-            maker.func.layout.set_cold(block);
+        generator.func.layout.append_block(block);
+        if index > 0 && generator.u.ratio(1, 12)? {
+            generator.func.layout.set_cold(block);
         }
     }
     Ok(all)
@@ -198,27 +200,27 @@ fn dominators(skeleton: &[Skeleton]) -> Vec<u32> {
 }
 
 /// Fills the blocks, dominating ones first.
-fn body(maker: &mut Maker<'_, '_>, skeleton: &[Skeleton]) -> Result<()> {
+fn body(generator: &mut Generator<'_, '_>, skeleton: &[Skeleton]) -> Result<()> {
     let dominators = dominators(skeleton);
     let mut order: Vec<usize> = (0..skeleton.len()).collect();
     order.sort_by_key(|&index| dominators[index].count_ones());
     let mut defined = vec![Vec::new(); skeleton.len()];
     for index in order {
-        maker.scope = (0..skeleton.len())
+        generator.scope = (0..skeleton.len())
             .filter(|&other| dominators[index] & 1 << other != 0)
             .flat_map(|other| defined[other].clone())
             .collect();
-        let outer = maker.scope.len();
-        let block = maker.blocks[index];
-        maker.current = block;
-        let params = maker.func.dfg.block_params(block).to_vec();
-        maker.scope.extend(params);
-        for _ in 0..maker.u.int_in_range(0..=10)? {
-            maker.instruction()?;
+        let outer = generator.scope.len();
+        let block = generator.blocks[index];
+        generator.current = block;
+        let params = generator.func.dfg.block_params(block).to_vec();
+        generator.scope.extend(params);
+        for _ in 0..generator.u.int_in_range(0..=10)? {
+            generator.instruction()?;
         }
-        let targets: Vec<Block> = skeleton[index].targets.iter().map(|&to| maker.blocks[to]).collect();
-        maker.terminator(skeleton[index].end, &targets)?;
-        defined[index] = maker.scope.split_off(outer);
+        let targets: Vec<Block> = skeleton[index].targets.iter().map(|&to| generator.blocks[to]).collect();
+        generator.terminator(skeleton[index].end, &targets)?;
+        defined[index] = generator.scope.split_off(outer);
     }
     Ok(())
 }
@@ -229,41 +231,41 @@ fn insts(func: &Function) -> Vec<Inst> {
 }
 
 /// What hangs on instructions and values without changing what they do.
-fn extras(maker: &mut Maker<'_, '_>) -> Result<()> {
-    let slots: Vec<_> = maker.func.sized_stack_slots.keys().collect();
-    let labels = maker.u.ratio(1, 4)?;
+fn extras(generator: &mut Generator<'_, '_>) -> Result<()> {
+    let slots: Vec<_> = generator.func.sized_stack_slots.keys().collect();
+    let labels = generator.u.ratio(1, 4)?;
     if labels {
-        maker.func.dfg.collect_debug_info();
+        generator.func.dfg.collect_debug_info();
     }
-    for inst in insts(&maker.func) {
-        let opcode = maker.func.dfg.insts[inst].opcode();
-        if maker.u.ratio(1, 3)? {
-            let loc = maker.u.int_in_range(0..=40)?;
-            maker.func.set_srcloc(inst, SourceLoc::new(loc));
+    for inst in insts(&generator.func) {
+        let opcode = generator.func.dfg.insts[inst].opcode();
+        if generator.u.ratio(1, 3)? {
+            let loc = generator.u.int_in_range(0..=40)?;
+            generator.func.set_srcloc(inst, SourceLoc::new(loc));
         }
         if opcode.is_call() || opcode == Opcode::SequencePoint {
-            if maker.u.ratio(1, 4)? {
-                let mut tags = vec![DebugTag::User(maker.u.arbitrary()?)];
+            if generator.u.ratio(1, 4)? {
+                let mut tags = vec![DebugTag::User(generator.u.arbitrary()?)];
                 tags.extend(slots.first().map(|&slot| DebugTag::StackSlot(slot)));
-                maker.func.debug_tags.set(inst, tags);
+                generator.func.debug_tags.set(inst, tags);
             }
-            if opcode.is_safepoint() && !slots.is_empty() && maker.u.ratio(1, 4)? {
+            if opcode.is_safepoint() && !slots.is_empty() && generator.u.ratio(1, 4)? {
                 let entry = UserStackMapEntry {
-                    ty: *maker.u.choose(&[types::I32, types::I64, types::I8])?,
-                    slot: *maker.u.choose(&slots)?,
-                    offset: 4 * maker.u.int_in_range(0..=3)?,
+                    ty: *generator.u.choose(&[types::I32, types::I64, types::I8])?,
+                    slot: *generator.u.choose(&slots)?,
+                    offset: 4 * generator.u.int_in_range(0..=3)?,
                 };
-                maker.func.dfg.append_user_stack_map_entry(inst, entry);
+                generator.func.dfg.append_user_stack_map_entry(inst, entry);
             }
         }
         if labels {
-            let results = maker.func.dfg.inst_results(inst).to_vec();
+            let results = generator.func.dfg.inst_results(inst).to_vec();
             for value in results {
                 let start = ValueLabelStart {
-                    from: RelSourceLoc::new(maker.u.int_in_range(0..=40)?),
-                    label: ValueLabel::from_u32(maker.u.int_in_range(0..=5)?),
+                    from: RelSourceLoc::new(generator.u.int_in_range(0..=40)?),
+                    label: ValueLabel::from_u32(generator.u.int_in_range(0..=5)?),
                 };
-                if let Some(all) = maker.func.dfg.values_labels.as_mut() {
+                if let Some(all) = generator.func.dfg.values_labels.as_mut() {
                     all.insert(value, ValueLabelAssignments::Starts(vec![start]));
                 }
             }

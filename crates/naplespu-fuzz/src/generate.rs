@@ -74,7 +74,7 @@ pub type Def = (u32, Ty);
 pub struct Line {
     /// The values it defines.
     pub defs: Vec<Def>,
-    /// What stands behind the `=`.
+    /// What stands after the `=`.
     pub text: String,
     /// The same for the interpreter, where that needs another form.
     pub interpreted: Option<String>,
@@ -176,7 +176,7 @@ impl Case {
 ///
 /// # Errors
 ///
-/// When the bytes cannot give what is asked; running out of them is no error.
+/// When the bytes cannot give what is asked; running out of them is not an error.
 pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let count = u.int_in_range(1..=3usize)?;
     let mut funcs = Vec::new();

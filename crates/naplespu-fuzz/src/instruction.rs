@@ -35,7 +35,7 @@ const SCALARS: &[Type] = &[
 ];
 
 /// A function on its way, and the bytes that decide.
-pub(super) struct Maker<'a, 'u> {
+pub(super) struct Generator<'a, 'u> {
     pub u: &'a mut Unstructured<'u>,
     isa: &'a Isa,
     /// Whether to keep to what is compiled.
@@ -92,7 +92,7 @@ fn is_address(opcode: Opcode, index: usize) -> bool {
     }
 }
 
-impl<'a, 'u> Maker<'a, 'u> {
+impl<'a, 'u> Generator<'a, 'u> {
     pub fn new(u: &'a mut Unstructured<'u>, isa: &'a Isa, tame: bool, convention: CallConv) -> Self {
         Self {
             u,

@@ -161,7 +161,7 @@ const INTRINSICS: &[(&str, &[Kind], Option<Kind>)] = &[
     ("block_storev16i32_masked", &[Int, Ints], None),
 ];
 
-struct Maker<'a, 'b> {
+struct Generator<'a, 'b> {
     u: &'a mut Unstructured<'b>,
     funcs: &'a [Func],
     index: usize,
@@ -169,7 +169,7 @@ struct Maker<'a, 'b> {
     scope: Vec<Kind>,
 }
 
-impl Maker<'_, '_> {
+impl Generator<'_, '_> {
     /// A value of the type, if there is one; late ones more often.
     fn pick(&mut self, kind: Kind) -> Result<Option<usize>> {
         let fitting: Vec<usize> = (0..self.scope.len()).filter(|&v| self.scope[v] == kind).collect();
@@ -368,19 +368,19 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         });
     }
     for index in (0..count).rev() {
-        let mut maker = Maker {
+        let mut generator = Generator {
             u,
             funcs: &funcs,
             index,
             scope: funcs[index].params.clone(),
         };
         let mut lines = Vec::new();
-        for _ in 0..maker.u.int_in_range(4..=24)? {
-            maker.line(&mut lines, 0)?;
+        for _ in 0..generator.u.int_in_range(4..=24)? {
+            generator.line(&mut lines, 0)?;
         }
         // The last value of the type: there is a parameter of each.
         let result = funcs[index].result;
-        let last = maker.scope.iter().rposition(|&kind| kind == result).unwrap_or(0);
+        let last = generator.scope.iter().rposition(|&kind| kind == result).unwrap_or(0);
         funcs[index].lines = lines;
         funcs[index].last = last;
     }

@@ -162,7 +162,7 @@ impl NpuModule {
     ) -> Result<Vec<DataValue>, RunError> {
         if !address.is_multiple_of(INSTRUCTION_SIZE) {
             return Err(RunError::NoSuchFunction(format!(
-                "at {address:#010x}, which is no address of an instruction"
+                "at {address:#010x}, which is not an address of an instruction"
             )));
         }
         self.link()?;

@@ -74,7 +74,7 @@ pub enum LinkError {
     ThreadLocal(String),
     /// A data object without contents.
     NoContents(String),
-    /// An alignment that is no power of two, or larger than the module can give.
+    /// An alignment that is not a power of two, or larger than the module can give.
     Alignment {
         /// The function or data object.
         name: String,

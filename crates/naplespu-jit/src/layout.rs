@@ -6,7 +6,7 @@ use npu_link::Layout;
 use npu_mc::machine::BOOT_PC;
 use npu_sim::{CORE_LIMIT, THREADS};
 
-/// Where functions are placed, behind the trap vector and the boot address.
+/// Where functions are placed, after the trap vector and the boot address.
 const CODE: (u32, u32) = (0x1000, 0x4000_0000);
 
 /// Where data objects and buffers are placed.

@@ -53,7 +53,7 @@ impl Target {
         }
     }
 
-    /// What a relocation of a module names, and how far behind it.
+    /// What a relocation of a module names, and how far after it.
     pub(super) fn of_module(target: &ModuleRelocTarget) -> (Self, u32) {
         match target {
             ModuleRelocTarget::User { namespace, index } => (Self::of_ids(*namespace, *index), 0),
@@ -65,7 +65,7 @@ impl Target {
 
     fn of_ids(namespace: u32, index: u32) -> Self {
         match namespace {
-            // The largest index is no id.
+            // The largest index is not an id.
             0 if index < u32::MAX => Self::Func(FuncId::from_u32(index)),
             1 if index < u32::MAX => Self::Data(DataId::from_u32(index)),
             _ => Self::Name(format!("u{namespace}:{index}")),

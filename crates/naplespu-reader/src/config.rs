@@ -220,7 +220,7 @@ impl FileConfigs {
                         }
                         list.push(config);
                     } else if forced.is_some() {
-                        // Options behind another target's name are features of that machine.
+                        // Options after another target's name are features of that machine.
                         list.push(sets.clone());
                     } else if !is_of_cranelift(&triple.text) {
                         faults.push(

@@ -79,7 +79,7 @@ impl Source {
         }
     }
 
-    /// Line and column of a byte offset, both from 1; the column counts characters. Offsets behind the end give the end.
+    /// Line and column of a byte offset, both from 1; the column counts characters. Offsets past the end give the end.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let before = &self.text[..floor_char_boundary(&self.text, offset)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -87,7 +87,7 @@ impl Source {
         (line, before[line_start..].chars().count() + 1)
     }
 
-    /// The bytes of a line (from 1) without its line end. Lines behind the last one give the empty end of the text.
+    /// The bytes of a line (from 1) without its line end. Lines after the last one give the empty end of the text.
     pub fn line_span(&self, line: usize) -> Range<usize> {
         let mut start = 0;
         for _ in 1..line {
@@ -175,7 +175,7 @@ fn is_unprintable(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\r')
 }
 
-/// The largest character boundary that is not behind `offset`.
+/// The largest character boundary that is not after `offset`.
 fn floor_char_boundary(text: &str, offset: usize) -> usize {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {

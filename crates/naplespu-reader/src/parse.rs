@@ -21,7 +21,7 @@ const MAX_ENTITY: u64 = 1_000_000;
 /// A comment of the file.
 #[derive(Clone, Debug)]
 pub struct Comment {
-    /// What it stands behind; the function itself for comments in front of its preamble and behind its end.
+    /// What it stands after; the function itself for comments before its preamble and after its end.
     pub entity: AnyEntity,
     /// The text with its `;`.
     pub text: String,
@@ -80,7 +80,7 @@ pub struct ClifFile {
     pub source: Source,
     /// The header lines.
     pub header: Header,
-    /// Comments in front of the first function.
+    /// Comments before the first function.
     pub preamble: Vec<Comment>,
     /// The functions that parsed.
     pub functions: Vec<FunctionCase>,
@@ -242,7 +242,7 @@ fn read(text: &str, conv: CallConv) -> Result<TestFile<'_>, Result<ParseError, P
     }
 }
 
-/// Cuts a text in front of each line that starts with `function`. What stands before the first of them is a piece only if it
+/// Cuts a text before each line that starts with `function`. What stands before the first of them is a piece only if it
 /// holds more than comments.
 fn pieces(text: &str) -> Vec<Range<usize>> {
     let mut starts = Vec::new();

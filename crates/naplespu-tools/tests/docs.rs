@@ -70,7 +70,7 @@ fn code(isa: &Isa, func: &ir::Function) -> Option<Vec<u8>> {
     Some(code.bytes)
 }
 
-/// What changes no code is no setting, but documentation.
+/// What changes no code is not a setting, but documentation.
 #[test]
 fn every_setting_of_an_erratum_changes_code() {
     let functions = test_functions(&["codegen", "intrinsics", "vector", "scratchpad"]);
@@ -105,7 +105,7 @@ fn intrinsics() {
     let mut text = String::from(
         "# Intrinsics\n\n\
          Made from `td/NaplesPUIntrinsics.td` by `cargo test --test docs`; do not edit.\n\n\
-         A call to one of these names is no call: the compiler answers it, mostly with one instruction. Names, types and meaning are\n\
+         A call to one of these names is not a call: the compiler answers it, mostly with one instruction. Names, types and meaning are\n\
          those of the C compiler's builtins: `i32x16` stands for `<16 x i32>`, `f32x16` for `<16 x float>`, `i32` for pointers. In CLIF:\n\n\
          ```\n\
          function %identity() -> i32 {\n    fn0 = %__builtin_npu_thread_id() -> i32\nblock0:\n    v0 = call fn0()\n    return v0\n}\n\
@@ -225,7 +225,7 @@ fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
             }
             let [jret, nop] = [npu_mc::Opcode::JRET, npu_mc::Opcode::NOP]
                 .map(|op| npu_mc::encode(&npu_mc::Inst::new(op, [])).unwrap().to_le_bytes());
-            // Constants stand behind the code, and what fills it up to a line is never executed.
+            // Constants stand after the code, and what fills it up to a line is never executed.
             let words = code.bytes[..code.pool_start as usize].chunks(4);
             let others = words.filter(|&word| *word != jret && *word != nop).count();
             let own = usize::from(form.func.dfg.insts[form.inst].opcode() == Opcode::Return);
@@ -288,17 +288,17 @@ fn cell(
     let mut compiled = Vec::new();
     let mut refused = Vec::new();
     for form in forms::forms(opcode, ty, access) {
-        let mut told = |what: String| faults.push(format!("{opcode}.{ty:?}: {what}\n{}", form.func.display()));
+        let mut report = |what: String| faults.push(format!("{opcode}.{ty:?}: {what}\n{}", form.func.display()));
         let mut first = None;
         for (index, isa) in isas.iter().enumerate() {
             match outcome(isa, &form) {
                 Ok(result) => {
                     contradiction(isa, &form, &result, index == 0)
                         .into_iter()
-                        .for_each(&mut told);
+                        .for_each(&mut report);
                     first.get_or_insert(result);
                 }
-                Err(what) => told(what),
+                Err(what) => report(what),
             }
         }
         let types = form.func.dfg.values().map(|value| form.func.dfg.value_type(value));
@@ -523,7 +523,7 @@ the nearest form that works, where there is one.
 - `load` and `store` without the flag `aligned` work at any address: they access single bytes unless the address is known to
   be aligned, and copy vectors by a routine. With the flag, an address that is not aligned stops the thread, a little later than the
   access. Vectors are aligned to 16, 32 or 64 bytes, their size in memory; those of words in the scratchpad to 4. In big-endian order they are refused.
-- A compare of vectors is a bit a lane in a scalar register. The tables count it with the lanes of all ones that CLIF says it
+- A compare of vectors is one bit per lane in a scalar register. The tables count it with the lanes of all ones that CLIF says it
   makes; `bitselect`, `vany_true`, `vall_true`, `vhigh_bits`, logic on compares and sums with them take the bits.
 - Other things that do not compile:
 ";

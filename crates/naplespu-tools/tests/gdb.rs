@@ -304,7 +304,7 @@ fn monitor_commands_reach_the_scratchpad() {
 #[test]
 fn a_running_program_is_interrupted() {
     let mut session = Session::new(&["--pc", "0x448"]);
-    // The last instruction, a jump to itself, with the status not set: it hangs, which is told.
+    // The last instruction, a jump to itself, with the status not set: it hangs, which is reported.
     let end = address("end");
     assert_eq!(end, 0x448);
     let stop = session.ask("vCont;c");

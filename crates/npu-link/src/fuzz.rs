@@ -211,6 +211,8 @@ pub fn exercise(source: &str) -> Result<(), String> {
 
 fn check(source: &str, fault: &Fault) -> Result<(), String> {
     let inside = source.get(fault.span.clone()).is_some();
-    let told = !fault.message.is_empty();
-    (inside && told).then_some(()).ok_or_else(|| format!("{fault:?}"))
+    let has_message = !fault.message.is_empty();
+    (inside && has_message)
+        .then_some(())
+        .ok_or_else(|| format!("{fault:?}"))
 }

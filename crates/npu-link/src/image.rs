@@ -234,7 +234,7 @@ impl Reader {
             };
             let column = address.len() + 1;
             let Some(data) = data.strip_prefix("0x") else {
-                self.error(number, column, "expected `0x` in front of the data");
+                self.error(number, column, "expected `0x` before the data");
                 continue;
             };
             match block(data) {

@@ -16,8 +16,8 @@ const COLUMN: usize = 40;
 
 /// The bytes of a segment from an address on.
 fn bytes_at(linked: &Linked, address: u32, len: usize) -> &[u8] {
-    let behind = linked.image.segments.partition_point(|s| s.address <= address);
-    let Some(segment) = behind.checked_sub(1).map(|i| &linked.image.segments[i]) else {
+    let next = linked.image.segments.partition_point(|s| s.address <= address);
+    let Some(segment) = next.checked_sub(1).map(|i| &linked.image.segments[i]) else {
         return &[];
     };
     let rest = segment

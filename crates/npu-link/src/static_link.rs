@@ -144,7 +144,7 @@ impl Placing<'_> {
             if section.size > 0 && !start.is_multiple_of(align) {
                 let name = &section.name;
                 faults.push(general(format!(
-                    "{start:#010x} is no multiple of {align}, as the section `{name}` wants"
+                    "{start:#010x} is not a multiple of {align}, as the section `{name}` wants"
                 )));
             }
             let end = start + section.size;
@@ -174,7 +174,7 @@ impl Placing<'_> {
 
     fn apply(&self, sections: &mut [Section], addresses: &[Option<u32>], faults: &mut Vec<Fault>) {
         let start = |id: SectionId| addresses.get(id.index()).copied().flatten();
-        let mut told: Vec<SymbolId> = Vec::new();
+        let mut reported: Vec<SymbolId> = Vec::new();
         for relocation in &self.0.relocations {
             // Sections that are in no memory are not in the image.
             let Some(section_start) = start(relocation.section) else {
@@ -187,8 +187,8 @@ impl Placing<'_> {
             let Some(symbol) = symbol else {
                 if let Target::Symbol(id) = relocation.target {
                     let id = self.undefined(id);
-                    if !told.contains(&id) {
-                        told.push(id);
+                    if !reported.contains(&id) {
+                        reported.push(id);
                         faults.push(self.missing(id, &relocation.span));
                     }
                 } else {

@@ -93,7 +93,7 @@ fn blocks(image: &Image, size: usize) -> Vec<(u32, Vec<u8>)> {
         while !rest.is_empty() {
             let within = address as usize % size;
             let start = address - within as u32;
-            let (here, behind) = rest.split_at(rest.len().min(size - within));
+            let (here, after) = rest.split_at(rest.len().min(size - within));
             if blocks.last().is_none_or(|(last, _)| *last != start) {
                 blocks.push((start, vec![0; size]));
             }
@@ -101,7 +101,7 @@ fn blocks(image: &Image, size: usize) -> Vec<(u32, Vec<u8>)> {
                 bytes[within..within + here.len()].copy_from_slice(here);
             }
             address = address.wrapping_add(here.len() as u32);
-            rest = behind;
+            rest = after;
         }
     }
     blocks

@@ -4,7 +4,7 @@
 //!
 //! [`disassemble`] gives rows; [`source`] makes of them a source for [`asm`](crate::asm) that assembles to the same bytes at the
 //! same addresses, and with the same relocations. Places that branches and pc-relative accesses refer to get labels: the names
-//! of symbols, else `.L` and the address. What is no instruction, what stands behind a symbol for data and what loads and
+//! of symbols, else `.L` and the address. What is not an instruction, what stands after a symbol for data and what loads and
 //! stores refer to is shown as data.
 //!
 //! # Limits
@@ -282,7 +282,7 @@ impl Work<'_> {
         }
     }
 
-    /// What stands behind a symbol for data is data, up to the next symbol.
+    /// What stands after a symbol for data is data, up to the next symbol.
     fn find_data(&mut self, symbols: &[Symbol]) {
         let mut sorted: Vec<&Symbol> = symbols.iter().collect();
         sorted.sort_by_key(|s| (s.address, s.data));

@@ -125,7 +125,7 @@ fn main() {
         rr(32, 11, 10, 0, 0),
     ];
     measure("integer mix with a data-dependent branch", &mixed);
-    // A leaf behind the loop is called directly, then through a register.
+    // A leaf after the loop is called directly, then through a register.
     let leaf = LEAF - BASE;
     let calls = [
         0x79 << 24 | leaf,

@@ -488,7 +488,7 @@ impl Env<'_> {
         };
         if !cannot_slip {
             self.report(Hazard::ImpreciseTrap, || {
-                "misaligned access: the instruction behind it may or may not execute before the trap".to_owned()
+                "misaligned access: the instruction after it may or may not execute before the trap".to_owned()
             });
         }
         Flow::Trap
@@ -563,7 +563,7 @@ impl Env<'_> {
         self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
-    /// A number that is no operation: a load gives 0, and never arrives from the scratchpad.
+    /// A number that is not an operation: a load gives 0, and never arrives from the scratchpad.
     fn undefined_access(&mut self, op: u8, reg: u8, shared: bool) -> Flow {
         self.report(Hazard::UndefinedOperation, || {
             format!("memory operation {op} does not exist")

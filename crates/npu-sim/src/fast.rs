@@ -200,7 +200,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 thread.scalars[usize::from(op.d)] = value;
             }};
         }
-        // The result can be lost to a taken branch directly behind it.
+        // The result can be lost to a taken branch directly after it.
         macro_rules! long {
             () => {
                 thread.watch.last_long = pc!()
@@ -303,7 +303,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 }
             }};
         }
-        // A taken branch directly behind a long operation needs the definition to look at it.
+        // A taken branch directly after a long operation needs the definition to look at it.
         macro_rules! check_lost {
             () => {
                 if thread.watch.last_long.wrapping_add(4) == pc!() {

@@ -51,7 +51,7 @@ pub(crate) fn word_bit(address: u32) -> u64 {
 /// What is followed for one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Address of the last instruction if that was one of long latency, or undecoded words directly behind one.
+    /// Address of the last instruction if that was one of long latency, or undecoded words directly after one.
     pub last_long: u32,
     stuck_scalars: u64,
     stuck_vectors: u64,
@@ -144,7 +144,7 @@ impl Watch {
         self.stuck_vectors &= !(1 << number);
     }
 
-    /// Notes a taken branch that is not directly behind a long operation.
+    /// Notes a taken branch that is not directly after a long operation.
     #[inline(always)]
     pub fn forget_long(&mut self) {
         self.last_long = NOWHERE;
@@ -162,7 +162,7 @@ impl Watch {
         }
     }
 
-    /// Notes a taken branch at `pc`; `word` reads the program to find the producer in front of it.
+    /// Notes a taken branch at `pc`; `word` reads the program to find the producer before it.
     pub fn note_taken(&mut self, pc: u32, word: impl Fn(u32) -> RawInst) {
         let adjacent = self.last_long.wrapping_add(4) == pc;
         self.last_long = NOWHERE;

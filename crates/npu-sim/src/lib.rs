@@ -62,7 +62,7 @@
 //! - Instruction fetch reads main memory, as if no instruction were ever cached.
 //! - With several cores the caches have the round-robin victims of the one-core system, the second-level cache counts as main
 //!   memory, and the last unit of a non-coherent region is taken to be inside it. Each core is a tile of its own.
-//! - A scratchpad access directly behind a misaligned one is not dropped (`microarch.md` 13).
+//! - A scratchpad access directly after a misaligned one is not dropped (`microarch.md` 13).
 //! - Undriven bits are followed through memory for each thread by itself.
 //! - Memory is bounded by [`Config::memory_limit`]; what nobody wrote is zero, or what [`Config::fill`] says.
 //!

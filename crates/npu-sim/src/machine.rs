@@ -288,7 +288,7 @@ impl Machine {
         &self.console.output
     }
 
-    /// Bytes for the console input, behind those not yet read.
+    /// Bytes for the console input, after those not yet read.
     pub fn push_console_input(&mut self, bytes: &[u8]) {
         self.console.input.extend(bytes);
     }
@@ -313,7 +313,7 @@ impl Machine {
         self.thread_mut(number).set_pc(pc);
     }
 
-    /// Sets the threads that a core may run, a bit each, as the host's ENABLE message does: the mask replaces the one
+    /// Sets the threads that a core may run, one bit each, as the host's ENABLE message does: the mask replaces the one
     /// before. Numbers of cores wrap.
     pub fn enable(&mut self, core: usize, mask: u32) {
         let count = self.cores.len();

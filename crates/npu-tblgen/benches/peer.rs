@@ -50,7 +50,7 @@ fn peak(pid: u32) -> Option<u64> {
 /// The processor time of all child processes that have ended.
 fn processor() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program stands in parentheses and may hold anything; behind it are the fields from the third on.
+    // The name of the program stands in parentheses and may hold anything; after it are the fields from the third on.
     let fields = stat.get(stat.rfind(')')? + 1..)?;
     let ticks: Option<Vec<u64>> = fields
         .split_whitespace()

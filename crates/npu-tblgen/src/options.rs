@@ -47,9 +47,9 @@ pub enum Parsed {
 /// Shown by `--help`.
 pub const HELP: &str = "\
 npu-tblgen [OPTIONS] FILE              reads a TableGen program and prints what is asked for
-npu-tblgen why RECORD[.FIELD] FILE     tells what gave a record its fields, or a field its value
+npu-tblgen why RECORD[.FIELD] FILE     prints what gave a record its fields, or a field its value
 
-Outputs; several may be asked for, each with an -o of its own behind it:
+Outputs; several may be asked for, each with an -o of its own after it:
   --print-records            all classes and records as text (the default)
   --print-detailed-records   the same with places, and with global variables
   --print-enums -class=C     the names of the records that derive from C
@@ -82,7 +82,7 @@ fn action(name: &str) -> Option<Action> {
     })
 }
 
-/// Reads the arguments behind the name of the program.
+/// Reads the arguments after the name of the program.
 pub fn parse(args: impl Iterator<Item = String>) -> Parsed {
     let mut args = args.peekable();
     let mut request = Request {
@@ -95,7 +95,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Parsed {
         if_changed: false,
     };
     let mut file = None;
-    // An `-o` in front of all outputs belongs to the first.
+    // An `-o` before all outputs belongs to the first.
     let mut early_output = None;
     if args.peek().is_some_and(|first| first == "why") {
         args.next();

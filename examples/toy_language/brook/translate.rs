@@ -1,7 +1,7 @@
 //! Brook's syntax tree to CLIF, and the run.
 //!
-//! Every value is a word: a number, or the address of an array or a function. An array is a data object with its length in
-//! front of its elements. The lines of the program are the source locations, so that traps can be told by line.
+//! Every value is a word: a number, or the address of an array or a function. An array is a data object with its length before
+//! its elements. The lines of the program are the source locations, so that traps can be reported by line.
 
 use super::parser::{Definition, DefinitionKind, Element, Expr, ExprKind, Fault, Operator, Stmt, StmtKind};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -237,7 +237,7 @@ impl Translator<'_> {
                     self.b.ins().store(MemFlagsData::trusted(), value, address, WORD_SIZE);
                 }
                 _ => {
-                    let what = "this is no variable of the function and no element of an array".to_owned();
+                    let what = "this is neither a variable of the function nor an element of an array".to_owned();
                     return Err(Fault { line: place.line, what }.into());
                 }
             },
@@ -260,26 +260,26 @@ impl Translator<'_> {
                 self.put(newline);
             }
             StmtKind::While(condition, body) => {
-                let [head, inside, behind] = [(); 3].map(|()| self.b.create_block());
+                let [head, inside, after] = [(); 3].map(|()| self.b.create_block());
                 self.b.ins().jump(head, &[]);
                 self.b.switch_to_block(head);
                 let condition = self.expr(condition)?;
-                self.b.ins().brif(condition, inside, &[], behind, &[]);
+                self.b.ins().brif(condition, inside, &[], after, &[]);
                 self.b.switch_to_block(inside);
                 self.block(body)?;
                 self.b.ins().jump(head, &[]);
-                self.b.switch_to_block(behind);
+                self.b.switch_to_block(after);
             }
             StmtKind::If(condition, yes, no) => {
-                let [then, other, behind] = [(); 3].map(|()| self.b.create_block());
+                let [then, other, after] = [(); 3].map(|()| self.b.create_block());
                 let condition = self.expr(condition)?;
                 self.b.ins().brif(condition, then, &[], other, &[]);
                 for (block, body) in [(then, yes), (other, no)] {
                     self.b.switch_to_block(block);
                     self.block(body)?;
-                    self.b.ins().jump(behind, &[]);
+                    self.b.ins().jump(after, &[]);
                 }
-                self.b.switch_to_block(behind);
+                self.b.switch_to_block(after);
             }
         }
         Ok(())

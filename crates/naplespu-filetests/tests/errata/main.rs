@@ -60,7 +60,7 @@ fn for_each_function(isa: &Isa, mut check: impl FnMut(&str, &CompiledCode)) -> u
 }
 
 fn decode(code: &CompiledCode) -> Vec<Inst> {
-    // Constants stand behind the code.
+    // Constants stand after the code.
     let words = code.bytes[..code.pool_start as usize]
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
@@ -97,7 +97,7 @@ fn is_branch(mnemonic: &str) -> bool {
     matches!(mnemonic, "jmp" | "jmpsr" | "jret" | "beqz" | "bnez")
 }
 
-/// What stands in front of the branches of a function.
+/// What stands before the branches of a function.
 #[derive(Default)]
 struct BeforeBranches {
     /// Pairs of instructions of which the second is a branch that can make the result of the first get lost.

@@ -60,7 +60,7 @@ fn stack_word(inst: &Inst) -> Option<u128> {
     (base == SReg::SP && offset < 512).then(|| 1 << (offset / 4))
 }
 
-/// The state behind an instruction, or that it looks at a half that is undriven.
+/// The state after an instruction, or that it looks at a half that is undriven.
 fn step(inst: &Inst, state: &mut State) -> Result<(), String> {
     let mnemonic = inst.desc().mnemonic;
     let operands = &inst.operands;

@@ -145,7 +145,7 @@ fn timeouts_and_hangs_say_where() {
 
 #[test]
 fn misaligned_accesses_say_where() {
-    // Whether the instruction behind the access is executed depends on timing, which is an erratum.
+    // Whether the instruction after the access is executed depends on timing, which is an erratum.
     let mut module = lenient_module();
     let load = define(
         &mut module,

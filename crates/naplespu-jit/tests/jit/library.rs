@@ -126,7 +126,7 @@ fn library_calls_for_memory() {
 
     for size in [0usize, 1, 3, 4, 5, 8, 15, 16, 17, 30] {
         for (left, right) in [0usize, 1, 2, 3, 4].map(|l| [64, 65, 66, 67].map(|r| (l, r))).concat() {
-            // The same up to a difference, which may lie behind the end, and always different in front of and behind them.
+            // The same up to a difference, which may lie past the end, and always different before and after them.
             for different in 0..=size {
                 let mut bytes = vec![1u8; SIZE];
                 bytes[64..].fill(2);

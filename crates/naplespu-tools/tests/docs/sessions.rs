@@ -26,7 +26,7 @@ const LIMITS: &[(&str, &str)] = &[
         "function %f() system_v {\n sig0 = () system_v\n fn0 = %__builtin_npu_nonsense sig0\nblock0:\n call fn0()\n return\n}",
     ),
     (
-        "a global value that is no symbol",
+        "a global value that is not a symbol",
         "function %f(i32) -> i32 system_v {\n gv0 = symbol %data\n gv1 = iadd_imm.i32 gv0, 4\nblock0(v0: i32):\n v1 = symbol_value.i32 gv1\n return v1\n}",
     ),
     (
@@ -87,7 +87,7 @@ fn command_lines_do_what_the_documents_show() {
                 while let Some(line) = lines.next_if(|line| *line != "```") {
                     let command = line
                         .strip_prefix("$ ")
-                        .unwrap_or_else(|| panic!("{document}: `{line}` is no command"));
+                        .unwrap_or_else(|| panic!("{document}: `{line}` is not a command"));
                     let mut shown = String::new();
                     while let Some(line) = lines.next_if(|line| *line != "```" && !line.starts_with("$ ")) {
                         shown += &format!("{line}\n");
@@ -110,7 +110,7 @@ fn command_lines_do_what_the_documents_show() {
     assert!(ran > 8, "only {ran} command lines found");
 }
 
-/// What the command prints: standard error behind standard output.
+/// What the command prints: standard error after standard output.
 fn run(folder: &Path, command: &str) -> String {
     let mut words = command.split_whitespace();
     assert_eq!(words.next(), Some("clif-util"), "cannot run `{command}`");

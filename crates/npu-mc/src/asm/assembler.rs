@@ -185,7 +185,7 @@ impl<'s> Assembler<'s> {
         Ok(())
     }
 
-    /// Goes on at an offset that is not behind; what is between is not stored.
+    /// Goes on at the same offset or a later one; what is between is not stored.
     pub(super) fn skip_to(&mut self, offset: u32) {
         self.current().size = u64::from(offset);
     }
@@ -263,7 +263,7 @@ impl<'s> Assembler<'s> {
             })
         };
         if is_instruction && self.here().offset == here.offset && (unreadable || result.is_err()) {
-            // Keeps the distances that later faults are about. A fault has been told already.
+            // Keeps the distances that later faults are about. A fault has been reported already.
             let _ = self.reserve(u64::from(INSTRUCTION_SIZE), &(start..start));
         }
         match result {
@@ -413,7 +413,7 @@ impl<'s> Assembler<'s> {
     fn encode(&mut self, opcode: Opcode, bound: Vec<Bound>, span: &Span) -> Result<Inst, Fault> {
         let here = self.here();
         if !here.offset.is_multiple_of(INSTRUCTION_SIZE) {
-            let message = format!("an instruction stands at an address that is no multiple of {INSTRUCTION_SIZE}");
+            let message = format!("an instruction stands at an address that is not a multiple of {INSTRUCTION_SIZE}");
             let fault = Fault::new(
                 span.clone(),
                 message,

@@ -83,7 +83,7 @@ impl<'t, 's> Cursor<'t, 's> {
         }
     }
 
-    /// Whether a fault about something in the rest of the statement has been told already.
+    /// Whether a fault about something in the rest of the statement has been reported already.
     pub(super) fn bad_ahead(&self) -> bool {
         let rest = self.tokens.get(self.at..).unwrap_or_default();
         rest.iter()

@@ -189,11 +189,11 @@ pub(super) fn run<'s>(
                 }
                 Ok(_) => {
                     let message = format!("`.org` cannot go back from {here:#x} to {offset:#x}");
-                    Err(Fault::new(at, message, "behind this place only"))
+                    Err(Fault::new(at, message, "after this place only"))
                 }
                 Err(_) => Err(Fault::new(
                     at,
-                    format!("{offset} is no offset in a section"),
+                    format!("{offset} is not an offset in a section"),
                     "0 to 4294967295",
                 )),
             }
@@ -296,7 +296,7 @@ fn length(count: i128, span: &Span) -> Result<u64, Fault> {
     u32::try_from(count).map(u64::from).map_err(|_| {
         Fault::new(
             span.clone(),
-            format!("{count} is no number of bytes"),
+            format!("{count} is not a number of bytes"),
             "0 to 4294967295",
         )
     })
@@ -317,7 +317,13 @@ fn fill<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>, span: &Span) -
         let (value, at) = asm.number(cursor, "the size of an item")?;
         size = match u8::try_from(value) {
             Ok(size @ 0..=8) => size,
-            _ => return Err(Fault::new(at, format!("{value} is no size of an item"), "0 to 8 bytes")),
+            _ => {
+                return Err(Fault::new(
+                    at,
+                    format!("{value} is not a size of an item"),
+                    "0 to 8 bytes",
+                ));
+            }
         };
         if cursor.take(",") {
             let (value, at) = asm.number(cursor, "the filling")?;
@@ -335,7 +341,7 @@ fn power_of_two(value: i128, span: &Span) -> Result<u32, Fault> {
         Ok(value) if value.is_power_of_two() && value <= MOST_ALIGN => Ok(value),
         _ => Err(Fault::new(
             span.clone(),
-            format!("{value} is no alignment"),
+            format!("{value} is not an alignment"),
             format!("a power of two up to {MOST_ALIGN}"),
         )),
     }
@@ -346,7 +352,13 @@ fn align<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>, power: bool, 
     let (value, at) = asm.number(cursor, "the alignment")?;
     let align = match value {
         0..=20 if power => 1 << value,
-        _ if power => return Err(Fault::new(at, format!("2 to the {value} is no alignment"), "0 to 20")),
+        _ if power => {
+            return Err(Fault::new(
+                at,
+                format!("2 to the {value} is not an alignment"),
+                "0 to 20",
+            ));
+        }
         _ => power_of_two(value, &at)?,
     };
     let mut filling = None;
@@ -536,7 +548,7 @@ fn named_section<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Re
                 // Strings to merge: nobody merges them, and that is right as well.
                 b'M' | b'S' => {}
                 _ => {
-                    let message = format!("`{}` is no flag of a section", letter.escape_ascii());
+                    let message = format!("`{}` is not a flag of a section", letter.escape_ascii());
                     return Err(Fault::new(at, message, "`a` memory, `w` writable, `x` code"));
                 }
             }

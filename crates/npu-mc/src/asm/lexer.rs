@@ -13,7 +13,7 @@ pub(super) enum Kind<'s> {
     Word(&'s str),
     /// A number.
     Number(i128),
-    /// `1b` (the nearest `1:` behind) or `1f` (the next one).
+    /// `1b` (the nearest `1:` before it) or `1f` (the next one).
     Local { number: u32, backward: bool },
     /// A quoted string.
     String(Vec<u8>),
@@ -21,7 +21,7 @@ pub(super) enum Kind<'s> {
     Mark(&'static str),
     /// End of a line, or `;`.
     End,
-    /// Something that a fault has been told about.
+    /// Something that a fault has been reported for.
     Bad,
 }
 
@@ -112,7 +112,7 @@ impl<'s> Lexer<'s, '_> {
                 Some(end) => self.at += end + 4,
                 None => {
                     self.at = start + 2;
-                    self.bad(start, "this comment does not end", "there is no `*/` behind it");
+                    self.bad(start, "this comment does not end", "there is no `*/` after it");
                     self.at = self.source.len();
                 }
             },
@@ -159,7 +159,7 @@ impl<'s> Lexer<'s, '_> {
             _ => (10, text, "decimal"),
         };
         if digits.is_empty() || !digits.bytes().all(|b| (b as char).is_digit(radix)) {
-            self.bad(start, format!("`{text}` is no number"), format!("not {what} digits"));
+            self.bad(start, format!("`{text}` is not a number"), format!("not {what} digits"));
             return;
         }
         match u64::from_str_radix(digits, radix) {
@@ -168,7 +168,7 @@ impl<'s> Lexer<'s, '_> {
         }
     }
 
-    /// The quoted text that starts here, up to the closing quote on the same line. `None` has been told.
+    /// The quoted text that starts here, up to the closing quote on the same line. `None` has been reported.
     fn quoted(&mut self, quote: u8, what: &str) -> Option<&'s str> {
         let start = self.at;
         let bytes = self.source.as_bytes();

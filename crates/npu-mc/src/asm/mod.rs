@@ -86,7 +86,7 @@ pub fn instruction(text: &str) -> Result<Inst, Vec<Fault>> {
     let whole = 0..text.len();
     match object.lines.as_slice() {
         [line] if object.relocations.is_empty() => {
-            let fault = || vec![Fault::new(whole, "this is no instruction", "a directive")];
+            let fault = || vec![Fault::new(whole, "this is not an instruction", "a directive")];
             line.inst.ok_or_else(fault)
         }
         [_] => Err(vec![Fault::new(

@@ -70,8 +70,8 @@ impl Section {
 
     /// The piece that holds the byte.
     fn piece(&self, offset: u32) -> Option<usize> {
-        let behind = self.pieces.partition_point(|p| p.offset <= offset);
-        let index = behind.checked_sub(1)?;
+        let next = self.pieces.partition_point(|p| p.offset <= offset);
+        let index = next.checked_sub(1)?;
         let piece = &self.pieces[index];
         ((offset - piece.offset) as usize <= piece.bytes.len()).then_some(index)
     }
@@ -107,14 +107,14 @@ pub enum SymbolValue {
     Place {
         /// In this section,
         section: SectionId,
-        /// so many bytes behind its start.
+        /// so many bytes after its start.
         offset: u32,
     },
     /// A place near a symbol that is defined elsewhere.
     Near {
         /// The symbol.
         symbol: SymbolId,
-        /// Bytes behind it.
+        /// Bytes after it.
         addend: i64,
     },
 }

@@ -2,7 +2,7 @@
 //!
 //! What an instruction looks like comes from the same td `AsmString` that the printer uses: [`Table`] reads each
 //! instruction's pieces into [`Slot`]s. A source's operands are read without regard to the instruction, then compared with
-//! the slots of all opcodes of its mnemonic, so that what is wrong can be told in words.
+//! the slots of all opcodes of its mnemonic, so that what is wrong can be reported in words.
 
 use super::cursor::Cursor;
 use super::expr::{self, Expr, Here};

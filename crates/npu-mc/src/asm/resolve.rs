@@ -148,7 +148,7 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
         ) => *kind,
     };
     let Value::Address { base, addend } = value else {
-        return Err(Fault::new(span.clone(), "this is no address", "here"));
+        return Err(Fault::new(span.clone(), "this is not an address", "here"));
     };
     let place = evaluator
         .place(base)
@@ -162,7 +162,7 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
             && matches!(base, Base::Symbol(_))
             && target.rem_euclid(i128::from(INSTRUCTION_SIZE)) != 0
         {
-            let message = format!("{} is no address of an instruction", evaluator.describe(base));
+            let message = format!("{} is not an address of an instruction", evaluator.describe(base));
             let label = format!("offset {target} in its section, no multiple of {INSTRUCTION_SIZE}");
             return Err(Fault::new(span.clone(), message, label));
         }
@@ -218,7 +218,7 @@ fn symbol(evaluator: &mut Evaluator<'_>, id: SymbolId, entry: &Entry) -> Result<
             let number = entry.name.trim_end_matches('f');
             return Err(Fault::new(
                 entry.span.clone(),
-                format!("there is no label `{number}:` behind this"),
+                format!("there is no label `{number}:` after this"),
                 "refers to nothing",
             ));
         }
@@ -252,7 +252,7 @@ fn symbol(evaluator: &mut Evaluator<'_>, id: SymbolId, entry: &Entry) -> Result<
         Some(expr) => match evaluator.value(expr, &entry.span)? {
             Value::Number(size) => {
                 let size = u32::try_from(size);
-                Some(size.map_err(|_| fault(format!("the size of `{}` is no number of bytes", entry.name)))?)
+                Some(size.map_err(|_| fault(format!("the size of `{}` is not a number of bytes", entry.name)))?)
             }
             Value::Address { .. } => return Err(fault(format!("the size of `{}` is an address", entry.name))),
         },

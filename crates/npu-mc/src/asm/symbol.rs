@@ -141,7 +141,7 @@ impl Symbols {
             Some(id) => Ok(id),
             None if backward => Err(Fault::new(
                 span.clone(),
-                format!("there is no label `{number}:` in front of this"),
+                format!("there is no label `{number}:` before this"),
                 "refers to nothing",
             )),
             None => {

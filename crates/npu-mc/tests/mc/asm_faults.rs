@@ -1,4 +1,4 @@
-//! The assembler on sources that are wrong: what is told, and where.
+//! The assembler on sources that are wrong: what is reported, and where.
 
 use npu_mc::asm::{Fault, Options, assemble};
 
@@ -70,7 +70,7 @@ fn what_the_old_assembler_cuts_off_or_misreads_is_refused() {
             "sym - .",
             "the distance from this place to `sym` is not known",
         ),
-        ("jmp f\n.byte 0\nf: .byte 0", "f", "is no address of an instruction"),
+        ("jmp f\n.byte 0\nf: .byte 0", "f", "is not an address of an instruction"),
         (".byte 1\nnop", "nop", "no multiple of 4"),
         (".byte 256", "256", "256 does not fit in 1 byte"),
         (".short -32769", "-32769", "does not fit"),
@@ -162,22 +162,22 @@ fn statements_that_are_none_are_told() {
             "more than 64 bits",
         ),
         (".ascii 5", "5", "expected a string, found a number"),
-        (".align 3", "3", "3 is no alignment"),
+        (".align 3", "3", "3 is not an alignment"),
         (".p2align 40", "40", "2 to the 40"),
-        (".zero -1", "-1", "-1 is no number of bytes"),
+        (".zero -1", "-1", "-1 is not a number of bytes"),
         (".zero x", "x", "has to be known here"),
         (".org 8\n.org 4", "4", "cannot go back"),
-        (".fill 1, 9", "9", "9 is no size"),
+        (".fill 1, 9", "9", "9 is not a size"),
         (".text 1", "1", "expected the end of the statement"),
         (".section", "", "expected the name of a section"),
-        (".section a,\"q\"", "\"q\"", "`q` is no flag"),
+        (".section a,\"q\"", "\"q\"", "`q` is not a flag"),
         (".section a,\"a\"\n.section a,\"aw\"", "\"aw\"", "other flags"),
         (".bss\n.long 1", "1", "holds nothing but zeros"),
         (".bss\n.long x", "x", "holds nothing but zeros"),
         (".type f, @thing", "thing", "expected `@function`"),
         (".globl f\n.local f", "f", "is global and local"),
-        ("jmp 1b", "1b", "there is no label `1:` in front"),
-        ("1: jmp 1f", "1f", "there is no label `1:` behind"),
+        ("jmp 1b", "1b", "there is no label `1:` before"),
+        ("1: jmp 1f", "1f", "there is no label `1:` after"),
         (". = 4", ".", "`.` is the present address"),
         (".: nop", ".", "`.` is the present address"),
         ("\"\": nop", "\"\"", "a symbol has no name"),

@@ -638,7 +638,7 @@ fn stop_addresses() {
 
 #[test]
 fn stores_to_code_take_effect() {
-    // The store replaces the instruction behind it, twice round the loop.
+    // The store replaces the instruction after it, twice round the loop.
     let words = [mem(34, 1, 2, 0), ri(4, 3, 3, 1), ri(5, 5, 5, 1), jba(6, 5, -12)];
     let machine = {
         let mut machine = program(&words);

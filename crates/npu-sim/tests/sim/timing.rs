@@ -119,7 +119,7 @@ fn functions_share_the_cycles() {
 
 #[test]
 fn a_stop_address_stops_and_the_run_goes_on() {
-    // Undecoded words in front of the stop address, and one at it.
+    // Undecoded words before the stop address, and one at it.
     let mut words = vec![0x4404_1008, u32::MAX, u32::MAX, 0x4404_1008, u32::MAX];
     words.extend(END);
     for stop in [BASE, BASE + 8, BASE + 12] {

@@ -47,7 +47,7 @@ pub struct Args {
 /// Formats of images that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// Hexadecimal words, `@` and an address in front of each piece
+    /// Hexadecimal words, `@` and an address before each piece
     Hex,
     /// Little-endian words as they stand in memory, from the first to the last byte, zeros in gaps
     Flat,
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Outcome {
         sections: args.section.clone(),
     };
     let (object, linked) = assemble(&source, &placement).map_err(|faults| {
-        output::complain(&source.render(&faults));
+        output::report(&source.render(&faults));
         Stop::Told
     })?;
     if let Some(path) = &args.symbols {
@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The text of a source. That it is not UTF-8 is told.
+/// The text of a source. That it is not UTF-8 is reported.
 fn text(name: String, bytes: Vec<u8>) -> Result<Source, Stop> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name, text)),
@@ -114,16 +114,16 @@ fn text(name: String, bytes: Vec<u8>) -> Result<Source, Stop> {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             let source = Source::new(name, text);
             let fault = Diagnostic::new("the file is not UTF-8 text", at..at, "here");
-            output::complain(&source.render(&[fault]));
+            output::report(&source.render(&[fault]));
             Err(Stop::Told)
         }
     }
 }
 
 fn assemble(source: &Source, placement: &Placement) -> Result<(Object, Linked), Vec<Diagnostic>> {
-    let told = |faults: Vec<Fault>| faults.into_iter().map(diagnostic).collect::<Vec<_>>();
-    let object = asm::assemble(&source.text, &asm::Options::default()).map_err(told)?;
-    let linked = link(&object, placement).map_err(told)?;
+    let diagnostics = |faults: Vec<Fault>| faults.into_iter().map(diagnostic).collect::<Vec<_>>();
+    let object = asm::assemble(&source.text, &asm::Options::default()).map_err(diagnostics)?;
+    let linked = link(&object, placement).map_err(diagnostics)?;
     Ok((object, linked))
 }
 

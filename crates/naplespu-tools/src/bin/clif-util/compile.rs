@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Outcome {
         .disable_pass
         .iter()
         .fold((*isa).clone(), |isa, &pass| isa.without_pass(pass));
-    input::told(&file, &input::verify(&file, &config))?;
+    input::report(&file, &input::verify(&file, &config))?;
 
     let mut out = Vec::new();
     let mut faults = Vec::new();
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Outcome {
         match caught(|| compile(&isa, &case.func, &forms, args.disassemble, raw)) {
             Ok(Ok((bytes, unresolved))) => {
                 if unresolved > 0 && forms.contains(&Form::Bytes) {
-                    output::complain(&format!(
+                    output::report(&format!(
                         "warning: the bytes of {} have {unresolved} references that are not resolved; -D shows them\n",
                         case.name
                     ));
@@ -122,7 +122,7 @@ pub fn run(args: &Args) -> Outcome {
             Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
         }
     }
-    input::told(&file, &faults)?;
+    input::report(&file, &faults)?;
     output::write(args.output.as_deref(), &out)
 }
 

@@ -73,10 +73,10 @@ pub fn parse_address(text: &str) -> Result<u32, String> {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => digits.parse().ok(),
     };
-    parsed.ok_or_else(|| format!("`{text}` is no address from 0 to 0xffffffff"))
+    parsed.ok_or_else(|| format!("`{text}` is not an address from 0 to 0xffffffff"))
 }
 
-/// Reads an image. Its faults are told.
+/// Reads an image. Its faults are reported.
 pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<(Format, Image), Stop> {
     let (name, bytes) = input::read(path)?;
     let format = format.of(&bytes);
@@ -94,7 +94,7 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
                 naplespu_reader::Diagnostic::new(error.message, start..end, "here")
             })
             .collect();
-        output::complain(&source.render(&faults));
+        output::report(&source.render(&faults));
         Stop::Told
     })?;
     Ok((format, image))
@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Outcome {
     if odd != 0 {
         let name = args.file.display();
         return Err(Stop::Fault(format!(
-            "{name}: {odd} bytes behind the last whole word: instructions are 4 bytes long"
+            "{name}: {odd} bytes after the last whole word: instructions are 4 bytes long"
         )));
     }
     Ok(())
@@ -153,7 +153,7 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
     let file = input::read_clif(&args.file)?;
     let config = input::config_of(&file, &[])?;
     let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
-    input::told(&file, &input::verify(&file, &config))?;
+    input::report(&file, &input::verify(&file, &config))?;
     let mut input = Input::default();
     let mut faults = Vec::new();
     let mut address = args.base;
@@ -173,11 +173,11 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
         add_function(&mut input, &case.func, &code, address);
         address = address.wrapping_add(code.bytes.len() as u32);
     }
-    input::told(&file, &faults)?;
+    input::report(&file, &faults)?;
     Ok(input)
 }
 
-/// Reads the names of addresses. Faults are told.
+/// Reads the names of addresses. Faults are reported.
 fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
     let (name, bytes) = input::read(path)?;
     let source = Source::new(name, String::from_utf8_lossy(&bytes).into_owned());
@@ -201,11 +201,11 @@ fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
     if faults.is_empty() {
         return Ok(symbols);
     }
-    output::complain(&source.render(&faults));
+    output::report(&source.render(&faults));
     Err(Stop::Told)
 }
 
-/// A line of a file of symbols; nothing for a number that is no address.
+/// A line of a file of symbols; nothing for a number that is not an address.
 fn symbol_line(text: &str) -> Result<Option<Symbol>, String> {
     let (address, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let digits = address.strip_prefix("0x").unwrap_or(address);
@@ -213,7 +213,7 @@ fn symbol_line(text: &str) -> Result<Option<Symbol>, String> {
         true => u32::from_str_radix(digits, 16).ok(),
         false => None,
     };
-    let address = parsed.ok_or_else(|| format!("`{address}` is no hexadecimal address of 32 bits"))?;
+    let address = parsed.ok_or_else(|| format!("`{address}` is not a hexadecimal address of 32 bits"))?;
     let rest = rest.trim_start();
     let (letter, name) = match rest.split_once(char::is_whitespace) {
         Some((letter, name)) if letter.len() == 1 => (letter, name.trim_start()),

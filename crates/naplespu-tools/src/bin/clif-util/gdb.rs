@@ -41,11 +41,11 @@ const PACKET: usize = 1 << 15;
 const SLICE: u32 = 10_000;
 
 /// Waits for a debugger on the loopback interface and does what it says until it leaves. Port 0 is any free port; which one
-/// is told on standard error.
+/// is reported on standard error.
 pub fn serve(machine: Machine, port: u16) -> Outcome {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|e| Stop::Fault(format!("port {port} cannot be listened on: {e}")))?;
-    output::complain(&format!("waiting for gdb on {}\n", listener.local_addr()?));
+    output::report(&format!("waiting for gdb on {}\n", listener.local_addr()?));
     let (stream, _) = listener.accept()?;
     let mut control = Control::new(machine);
     let stub = GdbStubBuilder::new(stream).packet_buffer_size(PACKET).build();
@@ -61,7 +61,7 @@ pub fn serve(machine: Machine, port: u16) -> Outcome {
         Err(error) if error.is_connection_error() => "the debugger is gone".to_owned(),
         Err(error) => return Err(Stop::Fault(format!("gdb: {error}"))),
     };
-    output::complain(&format!("{left}\n"));
+    output::report(&format!("{left}\n"));
     Ok(())
 }
 

@@ -51,11 +51,11 @@ pub fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
     Ok((name, bytes))
 }
 
-/// A CLIF file without faults. Faults are told.
+/// A CLIF file without faults. Faults are reported.
 pub fn read_clif(path: &Path) -> Result<ClifFile, Stop> {
     let (name, bytes) = read(path)?;
     let file = ClifFile::parse(&name, &bytes);
-    told(&file, &file.faults)?;
+    report(&file, &file.faults)?;
     Ok(file)
 }
 
@@ -69,19 +69,19 @@ pub fn config_of(file: &ClifFile, settings: &[String]) -> Result<Config, Stop> {
         faults.clear();
         let forced = ForcedTarget::default();
         let configs = FileConfigs::read(&file.header, Some(&forced), settings, &mut faults);
-        told(file, &faults)?;
+        report(file, &faults)?;
         return Ok(configs.list.into_iter().next().unwrap_or_default());
     }
-    told(file, &faults)?;
+    report(file, &faults)?;
     Ok(configs.list.into_iter().next().unwrap_or_default())
 }
 
 /// Faults of a file on standard error; an error if there are any.
-pub fn told(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
+pub fn report(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
     if faults.is_empty() {
         return Ok(());
     }
-    crate::output::complain(&file.source.render(faults));
+    crate::output::report(&file.source.render(faults));
     Err(match faults.iter().any(|fault| fault.panic.is_some()) {
         true => Stop::Panicked,
         false => Stop::Told,

@@ -32,10 +32,10 @@ pub fn run(args: &Args) -> Outcome {
 fn run_file(args: &Args, path: &Path, summary: &mut Summary) -> Outcome {
     let file = input::read_clif(path)?;
     let config = input::config_of(&file, &[])?;
-    input::told(&file, &input::verify(&file, &config))?;
+    input::report(&file, &input::verify(&file, &config))?;
     let mut faults = Vec::new();
     let mut lines = RunLines::collect(&file, false, &mut faults);
-    input::told(&file, &faults)?;
+    input::report(&file, &faults)?;
     let mut store = FunctionStore::default();
     for case in &file.functions {
         store.add(case.name.clone(), &case.func);
@@ -60,5 +60,5 @@ fn run_file(args: &Args, path: &Path, summary: &mut Summary) -> Outcome {
         }
     }
     output::print(text.as_bytes())?;
-    input::told(&file, &failures)
+    input::report(&file, &failures)
 }

@@ -53,11 +53,11 @@ enum Command {
 
 /// Why a subcommand ended early. Everything has been said already, except for what stands here.
 enum Stop {
-    /// The input is bad or a test failed; told.
+    /// The input is bad or a test failed; reported.
     Told,
-    /// Something panicked; told.
+    /// Something panicked; reported.
     Panicked,
-    /// A fault to tell.
+    /// A fault to report.
     Fault(String),
     /// Nobody reads the output any more.
     Closed,
@@ -102,11 +102,11 @@ fn main() -> ExitCode {
         Ok(Err(Stop::Told | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
         Ok(Err(Stop::Fault(text))) => {
-            output::complain(&format!("error: {text}\n"));
+            output::report(&format!("error: {text}\n"));
             ExitCode::FAILURE
         }
         Err(error) => {
-            output::complain(&format!("error: {error}\n"));
+            output::report(&format!("error: {error}\n"));
             ExitCode::from(PANICKED)
         }
     }
@@ -128,7 +128,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         if let Some(subcommand) = command.find_subcommand_mut(&name) {
             usage = subcommand.render_usage();
         }
-        output::complain(&format!("\n{usage}\n"));
+        output::report(&format!("\n{usage}\n"));
     }
     ExitCode::from(2)
 }

@@ -24,6 +24,6 @@ pub fn print(bytes: &[u8]) -> Result<(), Stop> {
 }
 
 /// Writes to standard error. If nobody reads it any more there is nobody to tell, and the exit status says the rest.
-pub fn complain(text: &str) {
+pub fn report(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }

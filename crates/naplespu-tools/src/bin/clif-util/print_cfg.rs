@@ -18,7 +18,7 @@ pub fn run(args: &Args) -> Outcome {
     for path in &args.files {
         let file = input::read_clif(path)?;
         let config = input::config_of(&file, &[])?;
-        input::told(&file, &input::verify(&file, &config))?;
+        input::report(&file, &input::verify(&file, &config))?;
         for case in &file.functions {
             text += &CFGPrinter::new(&case.func).to_string();
         }

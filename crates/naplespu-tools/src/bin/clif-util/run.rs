@@ -63,10 +63,10 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let file = input::read_clif(path)?;
     let config = input::config_of(&file, &args.target.settings)?;
     let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
-    input::told(&file, &input::verify(&file, &config))?;
+    input::report(&file, &input::verify(&file, &config))?;
     let mut faults = Vec::new();
     let mut lines = RunLines::collect(&file, false, &mut faults);
-    input::told(&file, &faults)?;
+    input::report(&file, &faults)?;
 
     let threads = usize::from(args.threads);
     let mut program = Program::with_config(
@@ -100,7 +100,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
             Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
         }
     }
-    let loaded = input::told(&file, &faults);
+    let loaded = input::report(&file, &faults);
     let mut findings = vec![Finding::default(); file.functions.len()];
     let mut failures = Vec::new();
     let mut steps = Vec::new();
@@ -147,5 +147,5 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         }
     }
     output::print(text.as_bytes())?;
-    worse(loaded, input::told(&file, &failures))
+    worse(loaded, input::report(&file, &failures))
 }

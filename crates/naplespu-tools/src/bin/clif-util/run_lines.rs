@@ -4,7 +4,7 @@ use crate::{Outcome, Stop, output};
 use naplespu_filetests::Summary;
 use std::path::{Path, PathBuf};
 
-/// Runs every file and tells how many run lines passed. A bad file does not keep the others from running.
+/// Runs every file and reports how many run lines passed. A bad file does not keep the others from running.
 pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary) -> Outcome) -> Outcome {
     let mut summary = Summary::default();
     let mut sum = Ok(());
@@ -20,7 +20,7 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
         lines.passed, lines.failed, lines.refused
     );
     if sum.is_ok() && lines.passed + lines.failed + lines.refused == 0 {
-        output::complain("note: nothing was checked: there are no run lines\n");
+        output::report("note: nothing was checked: there are no run lines\n");
     }
     output::print(text.as_bytes())?;
     if lines.failed == 0 && lines.refused == 0 {

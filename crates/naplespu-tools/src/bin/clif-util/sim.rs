@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     base: Option<u32>,
 
-    /// Run with the timing model, and tell what the run took in cycles, and why
+    /// Run with the timing model, and report what the run took in cycles, and why
     #[arg(long, conflicts_with_all = ["quantum", "random_turns"])]
     timing: bool,
 
@@ -143,7 +143,9 @@ pub fn run(args: &Args) -> Outcome {
     let boot = npu_mc::machine::BOOT_PC;
     let start = args.pc.unwrap_or(if holds(&image, boot) { boot } else { first });
     if !start.is_multiple_of(npu_mc::machine::INSTRUCTION_SIZE) {
-        return Err(Stop::Fault(format!("{start:#010x} is no address of an instruction")));
+        return Err(Stop::Fault(format!(
+            "{start:#010x} is not an address of an instruction"
+        )));
     }
     let mut machine = Machine::new(Config {
         strict: args.strict,
@@ -219,13 +221,13 @@ pub fn run(args: &Args) -> Outcome {
     for &(address, length) in &args.dump {
         dump(&machine, address, length, &mut text);
     }
-    tell(&machine, &numbers, &halt, &mut text);
+    report_execution(&machine, &numbers, &halt, &mut text);
     if let Some(report) = report {
         let _ = write!(text, "{report}");
     }
     output::print(text.as_bytes())?;
     for finding in machine.findings() {
-        output::complain(&format!(
+        output::report(&format!(
             "warning: erratum {} at {:#010x}: {}\n",
             finding.hazard, finding.pc, finding.detail
         ));
@@ -319,7 +321,7 @@ impl Sink for IssueLines {
 }
 
 /// The last lines: how it ended, and how many instructions that took.
-fn tell(machine: &Machine, numbers: &[usize], halt: &Execution, text: &mut String) {
+fn report_execution(machine: &Machine, numbers: &[usize], halt: &Execution, text: &mut String) {
     // Writing to a string does not fail.
     let _ = match halt {
         Execution::One(stop) => {

@@ -1,6 +1,6 @@
 //! The image of `sim`, and where a trace of its run goes: `--trace`, `--trace=kanata FILE`, `--trace=chrome FILE`.
 //!
-//! The file name of a trace stands behind its option like a value, so it is the operand that follows the option.
+//! The file name of a trace stands after its option like a value, so it is the operand that follows the option.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error};

@@ -57,7 +57,7 @@ pub struct Control {
     threads: Vec<usize>,
     actions: Vec<Action>,
     /// Which threads have an action of their own.
-    told: Vec<bool>,
+    set: Vec<bool>,
     /// Threads that have ended or hang, until somebody changes something.
     resting: Vec<bool>,
     breakpoints: BTreeSet<u32>,
@@ -92,7 +92,7 @@ impl Control {
             machine,
             threads,
             actions: vec![Action::Continue; count],
-            told: vec![false; count],
+            set: vec![false; count],
             resting: vec![false; count],
             breakpoints: BTreeSet::new(),
             watches: Vec::new(),
@@ -111,21 +111,21 @@ impl Control {
     /// What all threads do next, until told otherwise.
     pub fn set_all(&mut self, action: Action) {
         self.actions.fill(action);
-        self.told.fill(false);
+        self.set.fill(false);
     }
 
     /// What a thread does next.
     pub fn set_action(&mut self, thread: usize, action: Action) {
         if let Some(slot) = self.actions.get_mut(thread) {
             *slot = action;
-            self.told[thread] = true;
+            self.set[thread] = true;
         }
     }
 
     /// Of the threads, only those that have been told to go on do.
     pub fn lock_others(&mut self) {
-        for (action, told) in self.actions.iter_mut().zip(&self.told) {
-            if !told {
+        for (action, set) in self.actions.iter_mut().zip(&self.set) {
+            if !set {
                 *action = Action::Stay;
             }
         }
