@@ -8,7 +8,7 @@
 //!
 //! * [`rules`] has all that td says about an opcode and type.
 //! * [`Legality`] knows the settings: [`Legality::action`] is about any such instruction, [`Legality::rule`] about one at hand.
-//! * [`validate`](crate::validate) refuses functions by it, and `docs/clif-support.md` is made from it.
+//! * `validate` refuses functions by it, and `docs/clif-support.md` is made from it.
 //!
 //! # Limits
 //!
