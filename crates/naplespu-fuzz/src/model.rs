@@ -1,7 +1,7 @@
 //! Random CLIF on words, floats and vectors of sixteen lanes, with calls, intrinsics and the lane mask, against a model that computes
 //! lane by lane. Its floats are those of the machine ([`npu_sim::fp`]) where the compiler uses the machine's, else IEEE 754.
 //!
-//! A function is a list of lines in a form of its own, from which both its text and its results are made; [`eval`] has what the
+//! A function is a list of lines in a form of its own, from which both its text and its results are made; `eval` has what the
 //! operations mean. Constants are arguments: the optimizer would compute with others by IEEE 754, whatever the machine does.
 
 mod eval;
