@@ -1,7 +1,7 @@
 //===- NaplesPUPseudoInsts.td - what the compiler makes as one ---------------===//
 //
 // Pseudo-instructions: what depends on registers, the frame or the places of blocks becomes machine
-// instructions after these are known (src/emit/expand.rs).
+// instructions after these are known (src/finish/expand.rs).
 //
 //===----------------------------------------------------------------------===//
 
