@@ -4,55 +4,20 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::Diagnostic;
-use crate::eval::Evaluator;
-use crate::history::StepKind;
-use crate::resolve::Resolver;
-use crate::shape::Place;
+use crate::args::{ArgValue, Args, Bound, Change, Owner};
+use crate::ast::LetMode;
+use crate::diagnostic::{Diagnostic, Severity, closest};
+use crate::evaluator::Evaluator;
+use crate::resolver::Resolver;
 use crate::source::Span;
+use crate::step::StepKind;
 use crate::strings::Symbol;
-use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
+use crate::token::Bang;
+use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId};
 use crate::world::{Assertion, Cell, FieldData, Fields, ParamData, Proto, RecordData};
 
 /// Class values within class values, before recursion is taken to be endless.
 const MAX_INSTANCES: u32 = 1000;
-
-/// A template argument with its place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ArgValue {
-    /// Named arguments only.
-    pub(crate) name: Symbol,
-    pub(crate) value: ValueId,
-    pub(crate) span: Span,
-}
-
-/// A few template arguments.
-pub(crate) type Args = SmallVec<[ArgValue; 6]>;
-
-/// Template arguments by the names of their variables, with their places.
-pub(crate) type Bound = SmallVec<[(Symbol, ValueId, Span); 8]>;
-
-/// What has template parameters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Owner {
-    Class(ClassId),
-    Multiclass(usize),
-}
-
-/// A change of a field by `let`.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) name: Symbol,
-    pub(crate) name_span: Span,
-    /// In the order written, the most significant first.
-    pub(crate) bits: Option<Vec<u32>>,
-    pub(crate) value: ValueId,
-    pub(crate) span: Span,
-    pub(crate) place: Place,
-    /// It is the declaration of the field.
-    pub(crate) declares: bool,
-    pub(crate) mode: crate::ast::LetMode,
-}
 
 impl Evaluator {
     /// Adds a field, or sets the one of that name.
@@ -100,7 +65,7 @@ impl Evaluator {
             }
             let name = self.w.text(change.name).to_owned();
             let names = proto.layout.fields.iter().map(|field| self.w.text(field.name));
-            let near = crate::diagnostic::closest(&name, names).map(str::to_owned);
+            let near = closest(&name, names).map(str::to_owned);
             let mut diagnostic = Diagnostic::error(
                 format!("no field `{name}` to set"),
                 change.name_span,
@@ -137,7 +102,7 @@ impl Evaluator {
                     None => return self.type_mismatch(&field, change.value, change.span),
                 };
                 match change.mode {
-                    crate::ast::LetMode::Replace => Some(value),
+                    LetMode::Replace => Some(value),
                     mode => self.concatenated(&field, value, mode, change.span),
                 }
             }
@@ -173,7 +138,7 @@ impl Evaluator {
             return None;
         };
         let mut new = self.w.values.kids(kids).to_vec();
-        let ty = self.w.values.ty(crate::value::Type::Bits(bits.len() as u32));
+        let ty = self.w.values.ty(Type::Bits(bits.len() as u32));
         let Some(value) = self.w.convert(change.value, ty) else {
             let range = FieldData {
                 ty,
@@ -210,18 +175,11 @@ impl Evaluator {
         Some(self.w.values.bits(&new))
     }
 
-    fn concatenated(
-        &mut self,
-        field: &FieldData,
-        value: ValueId,
-        mode: crate::ast::LetMode,
-        span: Span,
-    ) -> Option<ValueId> {
-        use crate::token::Bang;
+    fn concatenated(&mut self, field: &FieldData, value: ValueId, mode: LetMode, span: Span) -> Option<ValueId> {
         let op = match self.w.values.get_type(field.ty) {
-            crate::value::Type::List(_) => Bang::ListConcat,
-            crate::value::Type::Str => Bang::StrConcat,
-            crate::value::Type::Dag => Bang::Con,
+            Type::List(_) => Bang::ListConcat,
+            Type::Str => Bang::StrConcat,
+            Type::Dag => Bang::Con,
             _ => {
                 let ty = self.w.type_text(field.ty);
                 self.report(Diagnostic::error(
@@ -236,7 +194,7 @@ impl Evaluator {
             return Some(value);
         }
         let args = match mode {
-            crate::ast::LetMode::Prepend => [value, field.value],
+            LetMode::Prepend => [value, field.value],
             _ => [field.value, value],
         };
         Some(self.fold(op, &args, field.ty, &Resolver::new()))
@@ -260,7 +218,7 @@ impl Evaluator {
                     None => {
                         let text = self.w.text(name).to_owned();
                         let names = params.iter().map(|param| self.w.text(param.name));
-                        let near = crate::diagnostic::closest(&text, names).map(str::to_owned);
+                        let near = closest(&text, names).map(str::to_owned);
                         let what = self.owner_text(what);
                         let mut diagnostic = Diagnostic::error(
                             format!("{what} has no template argument `{text}`"),
@@ -663,7 +621,7 @@ impl Evaluator {
     /// Prints a `dump` as a note.
     pub(crate) fn dump(&mut self, value: ValueId, span: Span) {
         let text = self.w.unquoted(value);
-        self.report(Diagnostic::new(crate::Severity::Note, text).primary(span, "dumped here"));
+        self.report(Diagnostic::new(Severity::Note, text).primary(span, "dumped here"));
     }
 
     fn add_to_sets(&mut self, value: ValueId, ty: TypeId, record: Span) {
@@ -730,7 +688,7 @@ impl Evaluator {
     fn why_open(&self, id: ValueId) -> String {
         match self.w.values.node(id) {
             Node::Var(name) => format!("`{}` has no value", self.w.text(name)),
-            Node::Op(crate::token::Bang::Cast, kids) => {
+            Node::Op(Bang::Cast, kids) => {
                 let arg = self.w.values.kids(kids)[0];
                 if self.w.values.is_open(arg) {
                     return self.why_open(arg);

@@ -2,8 +2,8 @@
 
 use crate::ast::{Expr, TypeExpr};
 use crate::diagnostic::Diagnostic;
-use crate::eval::{Evaluator, Scope};
-use crate::resolve::Resolver;
+use crate::evaluator::{Evaluator, Scope};
+use crate::resolver::Resolver;
 use crate::source::Span;
 use crate::token::Bang;
 use crate::value::{TypeId, ValueId};

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::args::Owner;
 use crate::ast::{DagArg, Expr, ExprKind, Ident, Range, Suffix, TypeExpr};
-use crate::build::Owner;
 use crate::diagnostic::{Diagnostic, closest};
-use crate::eval::{Evaluator, MAX_BITS, Scope};
+use crate::eval::MAX_BITS;
+use crate::evaluator::{Evaluator, Scope};
 use crate::fold_list::MAX_LIST;
-use crate::resolve::Resolver;
+use crate::resolver::Resolver;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;

@@ -4,11 +4,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::args::{Args, Owner};
 use crate::ast::{ClassRef, Expr, Ident, Param, Stmt};
-use crate::build::{Args, Owner};
 use crate::diagnostic::{Diagnostic, closest};
-use crate::eval::{Entry, Evaluator, Loop, MulticlassData, Scope};
-use crate::resolve::Resolver;
+use crate::evaluator::{Entry, Evaluator, Loop, MulticlassData, Scope};
+use crate::resolver::Resolver;
 use crate::shape::Link;
 use crate::source::Span;
 use crate::strings::Symbol;

@@ -4,9 +4,12 @@
 
 use smallvec::SmallVec;
 
-use crate::eval::Evaluator;
-use crate::resolve::Resolver;
+use crate::diagnostic::closest;
+use crate::evaluator::Evaluator;
+use crate::print::record_text;
+use crate::resolver::Resolver;
 use crate::strings::Symbol;
+use crate::text::numeric_order;
 use crate::token::Bang;
 use crate::value::{Node, Type, TypeId, ValueId};
 
@@ -86,7 +89,7 @@ impl Evaluator {
                     return None;
                 }
                 let text = match self.w.values.node(args[0]) {
-                    Node::Def(id) => crate::print::record_text(&self.w, id),
+                    Node::Def(id) => record_text(&self.w, id),
                     _ => self.w.value_text(args[0]),
                 };
                 Some(self.string(&text))
@@ -305,7 +308,7 @@ impl Evaluator {
                 _ => {
                     let text = self.w.text(name).to_owned();
                     let names = self.w.record_names.keys().map(|name| self.w.text(name));
-                    let near = crate::diagnostic::closest(&text, names).map(str::to_owned);
+                    let near = closest(&text, names).map(str::to_owned);
                     let note = near.map(|near| format!("did you mean `{near}`?"));
                     self.fault_with(&format!("no record is called `{text}`"), "looked up by name here", note);
                     return Some(ValueId::UNSET);
@@ -393,7 +396,7 @@ impl Evaluator {
             .collect();
         found.sort_by(|a, b| {
             let text = |id| self.w.text(self.w.record(id).name);
-            crate::text::numeric_order(text(*a), text(*b))
+            numeric_order(text(*a), text(*b))
         });
         self.spend(self.w.order.len() as u64);
         let items: Vec<ValueId> = found

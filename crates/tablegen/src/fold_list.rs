@@ -1,7 +1,7 @@
 //! The operators on lists and dags, and those that run a value for every element.
 
-use crate::eval::Evaluator;
-use crate::resolve::Resolver;
+use crate::evaluator::Evaluator;
+use crate::resolver::Resolver;
 use crate::strings::Symbol;
 use crate::token::Bang;
 use crate::value::{Ids, Node, Pairs, TypeId, ValueId};

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 
 use crate::records::RecordKeeper;
+use crate::source::SourceMap;
 use crate::value::{ClassId, Node, RecordId, ValueId};
 use crate::world::World;
 
@@ -21,7 +22,7 @@ struct Json<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn dump_json(records: &RecordKeeper, sources: &crate::SourceMap, out: &mut dyn Write) -> io::Result<()> {
+pub fn dump_json(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Write) -> io::Result<()> {
     let world = &records.world;
     let mut json = Json {
         world,
@@ -94,7 +95,7 @@ impl Json<'_> {
         self.text.push(']');
     }
 
-    fn record(&mut self, id: RecordId, sources: &crate::SourceMap) {
+    fn record(&mut self, id: RecordId, sources: &SourceMap) {
         let world = self.world;
         let record = world.record(id);
         let name = world.text(record.name);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::Options;
 use crate::diagnostic::{Diagnostic, closest};
+use crate::options::Options;
 use crate::source::{FileId, SourceMap, Span};
 use crate::strings::Strings;
 use crate::token::{Bang, Kw, Tok, Token};

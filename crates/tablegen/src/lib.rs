@@ -52,6 +52,7 @@
 //! ```
 #![deny(missing_docs)]
 
+mod args;
 mod ast;
 mod build;
 mod detailed;
@@ -59,6 +60,7 @@ mod diagnostic;
 mod eval;
 mod eval_bang;
 mod eval_value;
+mod evaluator;
 mod expand;
 mod fold;
 mod fold_list;
@@ -66,58 +68,34 @@ pub mod fuzz;
 mod history;
 mod json;
 mod lexer;
+mod options;
 mod parse_value;
 mod parser;
 mod print;
 mod records;
 mod resolve;
+mod resolver;
 mod shape;
 mod source;
+mod step;
 mod strings;
 mod text;
 mod token;
 mod value;
 mod world;
 
-use std::path::{Path, PathBuf};
-
-use rustc_hash::FxHashMap;
+use std::path::Path;
 
 pub use detailed::print_detailed_records;
 pub use diagnostic::{Diagnostic, Label, Severity, closest, render};
-pub use history::{Step, StepKind};
+pub use history::Step;
 pub use json::dump_json;
+pub use options::Options;
 pub use print::{print_enums, print_records};
 pub use records::{AccessError, BitValue, Class, Dag, Field, Record, RecordKeeper, TypeKind, Value, ValueKind};
 pub use source::{FileId, Location, SourceFile, SourceMap, Span};
+pub use step::StepKind;
 pub use text::numeric_order;
-
-/// How to read a program.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Folders in which `include` looks for files, after the working directory.
-    pub include_dirs: Vec<PathBuf>,
-    /// Macros that are defined for `#ifdef`.
-    pub defines: Vec<String>,
-    /// Files that need not exist on disk, by the path under which they are opened; looked at first.
-    pub files: FxHashMap<PathBuf, String>,
-    /// Keep the steps that give fields their values, for [`Record::history`]. Takes time and memory.
-    pub trace: bool,
-    /// Steps of evaluation after which a program is stopped. One step is about 50 ns.
-    pub step_limit: u64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            include_dirs: Vec::new(),
-            defines: Vec::new(),
-            files: FxHashMap::default(),
-            trace: false,
-            step_limit: 1_000_000_000,
-        }
-    }
-}
 
 /// What a program means, and what is wrong with it.
 #[derive(Debug, Default)]
@@ -175,7 +153,7 @@ const STACK: usize = 256 << 20;
 fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
     let run = |mut sources: SourceMap| {
         let mut parser = parser::Parser::new(lexer::Lexer::new(file, options, &mut sources));
-        let mut evaluator = eval::Evaluator::new(options.step_limit);
+        let mut evaluator = evaluator::Evaluator::new(options.step_limit);
         evaluator.tracing = options.trace;
         // Each statement is done before the next is read: its tree is small, and near.
         while let Some(statement) = parser.next_statement() {

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use crate::records::RecordKeeper;
+use crate::records::{Record, RecordKeeper};
 use crate::shape::ClassList;
 use crate::strings::Symbol;
-use crate::value::{ClassId, RecordId, TypeId, ValueId};
+use crate::text::numeric_order;
+use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
 use crate::world::{ClassData, FieldData, Fields, World};
 
 impl World {
@@ -20,7 +21,7 @@ impl World {
 
     /// `type name = value`. A code fragment shows its own type word.
     pub(crate) fn declaration(&self, name: Symbol, ty: TypeId, value: ValueId, out: &mut String) {
-        if matches!(self.values.node(value), crate::value::Node::Code(_)) {
+        if matches!(self.values.node(value), Node::Code(_)) {
             out.push_str("code");
         } else {
             out.push_str(&self.type_text(ty));
@@ -114,12 +115,8 @@ pub fn print_enums(records: &RecordKeeper, class: &str, out: &mut dyn Write) -> 
         let message = format!("the class `{class}` is not defined");
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    let mut names: Vec<&str> = records
-        .defs_derived_from(class)
-        .iter()
-        .map(crate::Record::name)
-        .collect();
-    names.sort_by(|a, b| crate::text::numeric_order(a, b));
+    let mut names: Vec<&str> = records.defs_derived_from(class).iter().map(Record::name).collect();
+    names.sort_by(|a, b| numeric_order(a, b));
     for name in names {
         write!(out, "{name}, ")?;
     }

@@ -2,9 +2,10 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::step::StepData;
 use crate::strings::Symbol;
 use crate::value::{ClassId, Node, Pairs, RecordId, Type, TypeId, ValueId};
-use crate::world::{FieldData, World};
+use crate::world::{FieldData, Fields, RecordData, World};
 
 /// All classes and records a program defines.
 #[derive(Debug, Default)]
@@ -175,14 +176,14 @@ impl<'a> Record<'a> {
         &self.keeper.world
     }
     /// The steps of its fields.
-    pub(crate) fn steps(&self) -> &'a [crate::history::StepData] {
+    pub(crate) fn steps(&self) -> &'a [StepData] {
         let known = self.keeper.world.histories.get(&self.id);
         known.map_or(&[], Vec::as_slice)
     }
-    fn all_fields(&self) -> crate::world::Fields<'a> {
+    fn all_fields(&self) -> Fields<'a> {
         self.keeper.world.fields(self.data())
     }
-    fn data(&self) -> &'a crate::world::RecordData {
+    fn data(&self) -> &'a RecordData {
         self.keeper.world.record(self.id)
     }
     /// Its name; `anonymous_N` for one without.

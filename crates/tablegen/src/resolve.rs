@@ -1,124 +1,18 @@
 //! Replacing variables in values by what they stand for, and doing what can be done then.
 
-use std::sync::Arc;
-
 use smallvec::{SmallVec, smallvec};
 
-use crate::eval::Evaluator;
-use crate::shape::Layout;
+use crate::diagnostic::Diagnostic;
+use crate::evaluator::Evaluator;
+use crate::resolver::Resolver;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Ids, Kids, Node, RecordId, TypeId, ValueId, name_bit};
+use crate::value::{Ids, Kids, Node, TypeId, ValueId};
 use crate::world::{FieldData, Proto};
 
 /// Resolution may go this deep: through fields that refer to fields, class values in class values, operators.
 const MAX_RESOLVE_DEPTH: u32 = 12_000;
-
-/// What variables stand for.
-#[derive(Default)]
-pub(crate) struct Resolver {
-    /// Template arguments, loop variables, `NAME`: few enough to look through.
-    map: SmallVec<[(Symbol, ValueId); 6]>,
-    /// The variables that resolution may replace, see [`name_bit`]; all of them if it does more than that.
-    reach: u64,
-    /// The fields of the record being finished, and what they are by now.
-    layout: Option<Arc<Layout>>,
-    pub(crate) fields: Vec<ValueId>,
-    /// The name of that record, which it may mention itself.
-    pub(crate) self_name: Option<(Symbol, RecordId)>,
-    /// No later resolution will follow: unknown names are errors now.
-    pub(crate) is_final: bool,
-    /// Bits that would become `?` stay references (resolution against a record's own fields).
-    keep_unset: bool,
-    shadow: SmallVec<[Symbol; 4]>,
-    /// Tells the entries of the cache apart; 0 before the first use.
-    stamp: u32,
-    /// Fields being resolved, to find cycles.
-    stack: SmallVec<[Symbol; 8]>,
-    /// Counts cycles that were cut; results computed meanwhile hold only there and are not cached.
-    cuts: u32,
-}
-
-/// Values resolved lately. A value that is found was resolved by the resolver of the same stamp; one that was pushed out is resolved
-/// again.
-pub(crate) struct Cache {
-    slots: Vec<(ValueId, u32, ValueId)>,
-    stamp: u32,
-}
-
-const CACHE_SIZE: usize = 1 << 11;
-
-impl Default for Cache {
-    fn default() -> Cache {
-        Cache {
-            slots: vec![(ValueId::UNSET, 0, ValueId::UNSET); CACHE_SIZE],
-            stamp: 0,
-        }
-    }
-}
-
-impl Cache {
-    fn next_stamp(&mut self) -> u32 {
-        self.stamp = self.stamp.wrapping_add(1).max(1);
-        self.stamp
-    }
-    fn slot(id: ValueId, stamp: u32) -> usize {
-        let mixed = (u64::from(id.0) | u64::from(stamp) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (mixed >> 40) as usize & (CACHE_SIZE - 1)
-    }
-    fn get(&self, id: ValueId, stamp: u32) -> Option<ValueId> {
-        let slot = &self.slots[Self::slot(id, stamp)];
-        (slot.0 == id && slot.1 == stamp).then_some(slot.2)
-    }
-    fn put(&mut self, id: ValueId, stamp: u32, value: ValueId) {
-        self.slots[Self::slot(id, stamp)] = (id, stamp, value);
-    }
-}
-
-impl Resolver {
-    pub(crate) fn new() -> Resolver {
-        Resolver::default()
-    }
-    /// Resolution of a record against its own fields; `fields` is a buffer.
-    pub(crate) fn of_record(proto: &Proto, is_final: bool, mut fields: Vec<ValueId>) -> Resolver {
-        fields.clear();
-        fields.extend(proto.cells.iter().map(|cell| cell.value));
-        Resolver {
-            layout: Some(Arc::clone(&proto.layout)),
-            fields,
-            reach: u64::MAX,
-            is_final,
-            keep_unset: true,
-            ..Resolver::default()
-        }
-    }
-    /// What was resolved before does not count any more.
-    pub(crate) fn set(&mut self, name: Symbol, value: ValueId) {
-        match self.map.iter_mut().find(|one| one.0 == name) {
-            Some(one) => one.1 = value,
-            None => self.map.push((name, value)),
-        }
-        self.reach |= name_bit(name);
-        self.stamp = 0;
-    }
-    pub(crate) fn extend(&mut self, all: impl IntoIterator<Item = (Symbol, ValueId)>) {
-        for (name, value) in all {
-            self.set(name, value);
-        }
-    }
-    /// Resolution for the last time, or as part of such a one.
-    pub(crate) fn last(is_final: bool) -> Resolver {
-        Resolver {
-            reach: if is_final { u64::MAX } else { 0 },
-            is_final,
-            ..Resolver::default()
-        }
-    }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.map.is_empty() && self.fields.is_empty() && !self.is_final
-    }
-}
 
 impl Evaluator {
     /// What the variable `name` stands for.
@@ -447,7 +341,7 @@ impl Evaluator {
         let want = self.w.type_text(field.ty);
         let have = self.w.type_text(self.w.values.type_of(value));
         let text = self.w.brief(value);
-        let mut diagnostic = crate::Diagnostic::error(
+        let mut diagnostic = Diagnostic::error(
             format!("field `{name}` of type `{want}` cannot hold `{text}` of type `{have}`"),
             span,
             match self.w.as_int(value) {

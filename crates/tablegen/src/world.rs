@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::history::StepData;
 use crate::shape::{Chain, Chains, ClassList, ClassLists, FieldDecl, Joins, Layout, Place, Places};
 use crate::source::Span;
+use crate::step::StepData;
 use crate::strings::{Strings, Symbol, SymbolMap};
 use crate::value::{ClassId, Ids, Node, RecordId, Type, TypeId, ValueId, Values};
 
