@@ -189,7 +189,7 @@ fn check(program: &mut Program, op: &str, width: u32, pairs: &[(u128, u128)]) {
         for (i, &(a, b)) in batch.iter().enumerate() {
             let at = DATA + (i * stride) as u32 + 4 * (per + second) as u32;
             let result = (0..per).rev().fold(0, |all, word| {
-                all << 32 | u128::from(program.read_word(at + 4 * word as u32))
+                all << 32 | u128::from(program.read_word(at + 4 * word as u32).unwrap())
             });
             let right = expected(op, width, a, b);
             assert_eq!(

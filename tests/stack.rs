@@ -144,7 +144,7 @@ fn nothing_is_written_before_the_limit_is_checked() {
         let sp = TOP - program.code("try").expect("code").frame.size;
         let dirty: Vec<u32> = (sp - frame..sp)
             .step_by(4)
-            .filter(|&address| program.read_word(address) != 0)
+            .filter(|&address| program.read_word(address).unwrap() != 0)
             .collect();
         assert!(dirty.is_empty(), "written: {dirty:x?}");
     }
@@ -234,7 +234,7 @@ fn every_page_of_a_frame_is_touched() {
             let page = (1u32 << page_log2).max(64);
             let touched: Vec<u32> = (bottom..bottom + frame)
                 .step_by(4)
-                .filter(|&address| program.read_word(address) != 0)
+                .filter(|&address| program.read_word(address).unwrap() != 0)
                 .collect();
             let expected: Vec<u32> = (1..=frame / page).rev().map(|n| bottom + frame - n * page).collect();
             assert_eq!(touched, expected, "page {page}, frame {frame}");

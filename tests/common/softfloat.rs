@@ -52,7 +52,7 @@ impl Driver {
         let result = |set: usize| {
             let first = set * self.words.1;
             (first..first + self.words.1)
-                .map(|word| self.program.read_word(OUTPUT + 4 * word as u32))
+                .map(|word| self.program.read_word(OUTPUT + 4 * word as u32).unwrap())
                 .collect()
         };
         (0..count).map(result).collect()

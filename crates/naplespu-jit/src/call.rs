@@ -83,9 +83,9 @@ pub(super) fn is_value_type(ty: Type) -> bool {
 }
 
 /// The handler of misaligned accesses: sets the status and stops.
-fn spin() -> Vec<u8> {
+fn spin() -> [Inst; 4] {
     let [a, b] = [Operand::S(SReg::TR), Operand::S(SReg::RA)];
-    words(&[
+    [
         Inst::new(Opcode::MOVEISI, [a, Operand::Imm(ThreadStatus::Trapped as i32)]),
         Inst::new(
             Opcode::MOVEISI,
@@ -93,7 +93,7 @@ fn spin() -> Vec<u8> {
         ),
         Inst::new(Opcode::WRITECR, [a, b]),
         Inst::new(Opcode::JMP, [Operand::Imm(0)]),
-    ])
+    ]
 }
 
 /// A stack of this size, in bytes, is worth a word when memory is full.
@@ -102,7 +102,7 @@ const DEEP: u32 = 64 << 20;
 impl NpuModule {
     /// Puts into the machine what calls rely on.
     pub(super) fn prepare_machine(&mut self) -> Result<(), LinkError> {
-        self.write_memory(TRAP_VECTOR, &spin())?;
+        self.write_memory(TRAP_VECTOR, &words(&spin())?)?;
         self.machine.add_breakpoint(RETURN_TO);
         Ok(())
     }
@@ -234,7 +234,7 @@ impl NpuModule {
     /// What the simulator knows about a thread that stopped by itself.
     fn trap(&self, number: usize) -> RunError {
         let thread = self.machine.thread(number);
-        let handler = u32::try_from(spin().len()).unwrap_or(0);
+        let handler = spin().len() as u32 * INSTRUCTION_SIZE;
         if thread.pc().wrapping_sub(TRAP_VECTOR) < handler {
             let at = thread.trap_pc().map(|pc| self.location(pc));
             return RunError::Misaligned(at.unwrap_or_default());

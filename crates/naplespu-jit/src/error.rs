@@ -106,6 +106,8 @@ pub enum LinkError {
     MemoryFull(String),
     /// `cranelift-codegen` comes without the target that the trait `Module` shows.
     NoStandIn(String),
+    /// A fault of this crate or of the linker.
+    Internal(String),
 }
 
 impl std::error::Error for LinkError {}
@@ -141,6 +143,7 @@ impl fmt::Display for LinkError {
             }
             Self::OutOfReach { name, reason } => write!(f, "%{name}: {reason}"),
             Self::MemoryFull(what) => f.write_str(what),
+            Self::Internal(what) => write!(f, "internal error: {what}"),
             Self::NoStandIn(why) => write!(f, "no `pulley32` to stand in for this target: {why}"),
         }
     }
@@ -153,6 +156,7 @@ impl From<npu_link::LinkError> for LinkError {
             npu_link::LinkError::OutOfBounds { name, offset } => Self::OutOfBounds { name, offset },
             npu_link::LinkError::OutOfReach { name, reason } => Self::OutOfReach { name, reason },
             npu_link::LinkError::MemoryFull(what) => Self::MemoryFull(what),
+            npu_link::LinkError::Internal(what) => Self::Internal(what),
         }
     }
 }

@@ -14,6 +14,7 @@ use cranelift_naplespu::CompileError;
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
 use npu_link::{Contents, Memory, Purpose, Reference, Waiting};
 use npu_mc::Inst;
+use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::Machine;
 use std::collections::HashSet;
 
@@ -95,9 +96,10 @@ impl Memory for Device<'_> {
         // What has been given an address there lies within it. Every core has its own.
         let start = address as usize;
         for core in 0..self.0.cores() {
-            if let Some(place) = self.0.core_scratchpad_mut(core).get_mut(start..start + bytes.len()) {
-                place.copy_from_slice(bytes);
-            }
+            let scratchpad = self.0.core_scratchpad_mut(core);
+            let place = scratchpad.get_mut(start..start + bytes.len());
+            let outside = || format!("{} bytes at {address:#x} do not lie in the scratchpad", bytes.len());
+            place.ok_or_else(outside)?.copy_from_slice(bytes);
         }
         Ok(())
     }
@@ -110,12 +112,13 @@ impl Memory for Device<'_> {
         cleared.map_err(|full| full.to_string())
     }
 
-    fn read_word(&self, purpose: Purpose, address: u32) -> [u8; 4] {
+    fn read_word(&self, purpose: Purpose, address: u32) -> Result<[u8; 4], String> {
         if purpose != Purpose::Scratchpad {
-            return self.0.memory().read_u32(address).to_le_bytes();
+            return Ok(self.0.memory().read_u32(address).to_le_bytes());
         }
         let word = self.0.scratchpad().get(address as usize..);
-        word.and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
+        let word = word.and_then(|rest| rest.first_chunk()).copied();
+        word.ok_or_else(|| format!("no word of the scratchpad is at {address:#x}"))
     }
 }
 
@@ -213,14 +216,15 @@ impl NpuModule {
 
     /// The address of what a reference leads to.
     pub(super) fn address_of(&self, target: &Target) -> Option<u32> {
-        self.resolve(target).map(|resolved| self.resolved_address(resolved))
+        self.resolved_address(self.resolve(target)?)
     }
 
-    fn resolved_address(&self, resolved: Resolved) -> u32 {
+    /// Nothing if there is no such object.
+    fn resolved_address(&self, resolved: Resolved) -> Option<u32> {
         match resolved {
-            Resolved::Object(index) => self.linker.object(index).map_or(0, |object| object.address),
-            Resolved::Address(address) => address,
-            Resolved::Absent => 0,
+            Resolved::Object(index) => self.linker.object(index).map(|object| object.address),
+            Resolved::Address(address) => Some(address),
+            Resolved::Absent => Some(0),
         }
     }
 
@@ -317,7 +321,9 @@ impl NpuModule {
     /// Writes one reference; gives whether that is final.
     fn link_one(&mut self, waiting: Waiting) -> Result<bool, LinkError> {
         let Some(reference) = self.linker.reference(waiting) else {
-            return Ok(true);
+            let (object, reference) = waiting;
+            let what = format!("object {object} has no reference {reference}");
+            return Err(LinkError::Internal(what));
         };
         let target = &reference.target;
         let resolved = match self.resolve(target) {
@@ -330,7 +336,8 @@ impl NpuModule {
         };
         match resolved {
             Some(resolved) => {
-                let symbol = self.resolved_address(resolved);
+                let missing = || LinkError::Internal(format!("{resolved:?} is defined, and not linked"));
+                let symbol = self.resolved_address(resolved).ok_or_else(missing)?;
                 self.linker.apply(&mut Device(&mut self.machine), waiting, symbol)?;
                 Ok(!matches!(resolved, Resolved::Absent))
             }
@@ -435,10 +442,15 @@ impl Definition {
 }
 
 /// Instructions as bytes.
-pub(super) fn words(insts: &[Inst]) -> Vec<u8> {
-    insts
-        .iter()
-        .filter_map(|inst| npu_mc::encode(inst).ok())
-        .flat_map(u32::to_le_bytes)
-        .collect()
+///
+/// # Errors
+///
+/// [`LinkError::Internal`]: one of them has no encoding.
+pub(super) fn words(insts: &[Inst]) -> Result<Vec<u8>, LinkError> {
+    let mut bytes = Vec::with_capacity(insts.len() * INSTRUCTION_SIZE as usize);
+    for inst in insts {
+        let word = npu_mc::encode(inst).map_err(|error| LinkError::Internal(format!("{inst}: {error}")))?;
+        bytes.extend(word.to_le_bytes());
+    }
+    Ok(bytes)
 }

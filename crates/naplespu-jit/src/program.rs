@@ -102,8 +102,12 @@ impl Program {
     }
 
     /// Reads a word of the device's memory: as the device is configured where nothing was written.
-    pub fn read_word(&self, address: u32) -> u32 {
-        self.module.as_ref().map_or(0, |module| module.read_word(address))
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Link`] if the device could not be made.
+    pub fn read_word(&mut self, address: u32) -> Result<u32, RunError> {
+        Ok(self.module()?.read_word(address))
     }
 
     /// Limits the instructions of each call.

@@ -139,6 +139,7 @@ impl NpuModule {
                     end.deadlock = (!deadlock.waiting.is_empty()).then_some(deadlock);
                     return Ok(end);
                 }
+                Halt::Internal { core } => return Err(self.stopped(core * THREADS, &Stop::Internal { core })),
                 Halt::StepLimit => {
                     end.note_ended(&self.machine);
                     let busy = |&k: &usize| end.stops.get(k).is_some_and(Option::is_none);

@@ -52,6 +52,7 @@ pub(super) fn run_thread(machine: &mut Machine, timed: Option<&mut Timed>, numbe
     match machine.run_timed(&mut timed.timing, limit, &mut NoSink) {
         Halt::StepLimit => Stop::StepLimit,
         Halt::Thread { stop, .. } => stop,
+        Halt::Internal { core } => Stop::Internal { core },
         Halt::Ended => Stop::Ended {
             status: machine.thread(number).status(),
         },

@@ -38,6 +38,8 @@ pub enum LinkError {
     },
     /// No room, or no more memory to simulate.
     MemoryFull(String),
+    /// A fault of the linker or of what drives it.
+    Internal(String),
 }
 
 impl std::error::Error for LinkError {}
@@ -54,6 +56,7 @@ impl fmt::Display for LinkError {
             }
             Self::OutOfReach { name, reason } => write!(f, "%{name}: {reason}"),
             Self::MemoryFull(what) => f.write_str(what),
+            Self::Internal(what) => write!(f, "internal error: {what}"),
         }
     }
 }
@@ -75,7 +78,11 @@ pub trait Memory {
     fn clear(&mut self, purpose: Purpose, address: u32, size: u32) -> Result<(), String>;
 
     /// The bytes of a word there.
-    fn read_word(&self, purpose: Purpose, address: u32) -> [u8; 4];
+    ///
+    /// # Errors
+    ///
+    /// That there is no such address.
+    fn read_word(&self, purpose: Purpose, address: u32) -> Result<[u8; 4], String>;
 }
 
 /// A reference, to be written at an offset of an object.
@@ -303,16 +310,18 @@ impl<T: Clone + Eq + Hash> Linker<T> {
     ///
     /// # Errors
     ///
-    /// [`LinkError::OutOfReach`] and [`LinkError::MemoryFull`].
+    /// [`LinkError::OutOfReach`] and [`LinkError::MemoryFull`]; [`LinkError::Internal`] if there is no such reference, or if its place
+    /// cannot be read.
     pub fn apply(&self, memory: &mut impl Memory, (object, reference): Waiting, symbol: u32) -> Result<(), LinkError> {
-        let Some(object) = self.objects.get(object) else {
-            return Ok(());
-        };
-        let Some(reference) = object.references.get(reference) else {
-            return Ok(());
+        let found = self.objects.get(object);
+        let found = found.and_then(|object| Some((object, object.references.get(reference)?)));
+        let Some((object, reference)) = found else {
+            let what = format!("object {object} has no reference {reference}");
+            return Err(LinkError::Internal(what));
         };
         let place = object.address + reference.offset;
-        let mut word = memory.read_word(object.purpose, place);
+        let internal = |error: String| LinkError::Internal(format!("%{}: {error}", object.name));
+        let mut word = memory.read_word(object.purpose, place).map_err(internal)?;
         let mut apply = |symbol: u32, addend: i32| reloc::apply(reference.kind, &mut word, symbol, addend, place);
         let full = |error: String| LinkError::MemoryFull(format!("%{}: {error}", object.name));
         let out_of_reach = |reason: String| LinkError::OutOfReach {

@@ -20,13 +20,13 @@ impl Memory for Sparse {
         Ok(())
     }
 
-    fn read_word(&self, _: Purpose, address: u32) -> [u8; 4] {
-        [0, 1, 2, 3].map(|i| self.0.get(&(address + i)).copied().unwrap_or_default())
+    fn read_word(&self, _: Purpose, address: u32) -> Result<[u8; 4], String> {
+        Ok([0, 1, 2, 3].map(|i| self.0.get(&(address + i)).copied().unwrap_or_default()))
     }
 }
 
 fn inst(memory: &Sparse, address: u32) -> String {
-    let word = u32::from_le_bytes(memory.read_word(Purpose::Code, address));
+    let word = u32::from_le_bytes(memory.read_word(Purpose::Code, address).unwrap());
     npu_mc::decode(word).unwrap().to_string()
 }
 

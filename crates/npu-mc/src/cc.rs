@@ -3,41 +3,17 @@
 //! A convention is td's list of actions, walked for one value at a time by a [`State`] that knows which
 //! registers are taken and how much of the stack is used.
 
+use crate::desc::Action;
 use crate::reg::Reg;
 
 /// The convention for arguments, the td record `CC_NaplesPU`.
+pub use crate::desc::Convention;
 pub use crate::generated::CC_NAPLESPU as ARGUMENTS;
 /// Registers a callee has to preserve, in the order of their save slots; the td record `NaplesPUCSR`.
 pub use crate::generated::NAPLESPUCSR as CALLEE_SAVED;
 /// The convention for results, the td record `RetCC_NaplesPU`.
 pub use crate::generated::RETCC_NAPLESPU as RETURNS;
 pub use crate::generated::ValueType;
-
-/// A calling convention from td.
-#[derive(Debug)]
-pub struct Convention {
-    /// The td record name.
-    pub name: &'static str,
-    pub(crate) actions: &'static [Action],
-}
-
-/// A step of a convention; the first one that places the value ends the walk.
-#[derive(Debug)]
-pub(crate) enum Action {
-    /// The inner action, for values of these types.
-    IfType(&'static [ValueType], &'static Action),
-    /// Goes on as another type.
-    Promote(ValueType),
-    /// Places this many parts one after the other, least significant first.
-    Split { part: ValueType, count: u32 },
-    /// The first free register.
-    ToReg(&'static [Reg]),
-    /// The next stack slot.
-    ToStack { size: u32, align: u32 },
-    /// Goes on with the actions of another convention.
-    #[expect(dead_code, reason = "td offers it, the present conventions do not use it")]
-    Delegate(&'static [Action]),
-}
 
 /// Where a value, or a part of one, lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

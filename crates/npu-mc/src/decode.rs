@@ -1,7 +1,8 @@
 //! Word to instruction.
 
+use crate::desc::BitRun;
 use crate::generated;
-use crate::inst::{BitRun, Inst, Operand, OperandRange, Operands};
+use crate::inst::{Inst, Operand, OperandRange, Operands};
 use crate::reg::{Reg, RegFile};
 use core::fmt;
 

@@ -43,10 +43,12 @@
 pub mod asm;
 pub mod cc;
 pub mod decode;
+mod desc;
 pub mod disasm;
 pub mod encode;
 pub mod env;
 pub mod errata;
+mod generated;
 pub mod inst;
 pub mod machine;
 pub mod print;
@@ -60,11 +62,6 @@ pub mod reloc;
 /// A new record there is a new table here, with a function for each of its keys.
 pub mod tables {
     include!(concat!(env!("OUT_DIR"), "/tables.rs"));
-}
-
-/// The tables made from `td/` by the build script.
-mod generated {
-    include!(concat!(env!("OUT_DIR"), "/mc.rs"));
 }
 
 pub use decode::{DecodeError, decode};

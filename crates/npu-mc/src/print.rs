@@ -1,6 +1,7 @@
 //! The assembler's text of an instruction.
 
-use crate::inst::{AsmPiece, Inst, Operand};
+use crate::desc::AsmPiece;
+use crate::inst::{Inst, Operand};
 use core::fmt;
 
 impl fmt::Display for Operand {

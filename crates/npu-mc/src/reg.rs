@@ -13,12 +13,6 @@ pub struct SReg(pub(crate) u8);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VReg(pub(crate) u8);
 
-/// The name and numbers of one register as the td record gives them.
-pub(crate) struct RegInfo {
-    pub(crate) name: &'static str,
-    pub(crate) dwarf: u16,
-}
-
 macro_rules! register_file {
     ($ty:ident, $table:ident, $what:literal) => {
         impl $ty {

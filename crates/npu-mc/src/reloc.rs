@@ -2,38 +2,9 @@
 
 use core::fmt;
 
+pub use crate::desc::{Formula, RelocInfo};
 pub use crate::generated::Reloc;
 pub use crate::generated::elf;
-
-/// How a relocation's value is made: S symbol, A addend, P address of the place. All modulo 2^32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Formula {
-    /// Nothing is written.
-    None,
-    /// S + A
-    Abs,
-    /// S + A - P
-    Pc,
-    /// Bits 31-16 of S + A. The halves are independent: no carry is taken into account.
-    AbsHigh,
-    /// Bits 15-0 of S + A.
-    AbsLow,
-}
-
-/// What td's `Reloc` record says.
-#[derive(Debug)]
-pub struct RelocInfo {
-    /// The ELF name.
-    pub name: &'static str,
-    /// How the value is made.
-    pub formula: Formula,
-    /// Lowest bit of the field in the little-endian word at P.
-    pub lsb: u8,
-    /// Width of the field in bits, 0 for no field.
-    pub width: u8,
-    /// The value has to fit the field as a signed number; otherwise its low bits are taken.
-    pub signed: bool,
-}
 
 /// Why a relocation cannot be applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

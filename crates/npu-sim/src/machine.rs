@@ -99,6 +99,11 @@ pub enum Stop {
     },
     /// There is no hardware thread with that number.
     NoSuchThread,
+    /// A fault of the timing model, see [`Halt::Internal`](crate::Halt::Internal).
+    Internal {
+        /// Number of the core.
+        core: usize,
+    },
 }
 
 impl std::fmt::Display for Stop {
@@ -117,6 +122,7 @@ impl std::fmt::Display for Stop {
                 write!(f, "memory limit at {pc:#010x}, with the write at {address:#010x}")
             }
             Stop::NoSuchThread => f.write_str("no such hardware thread"),
+            Stop::Internal { core } => write!(f, "internal error: a queue of core {core} lost an entry"),
         }
     }
 }

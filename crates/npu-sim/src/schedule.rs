@@ -148,6 +148,11 @@ pub enum Halt {
         /// Why.
         stop: Stop,
     },
+    /// A fault of the timing model: a queue of the pipelines lost an entry, so the run means nothing.
+    Internal {
+        /// Number of the core.
+        core: usize,
+    },
 }
 
 impl fmt::Display for Halt {
@@ -157,6 +162,7 @@ impl fmt::Display for Halt {
             Halt::Deadlock(deadlock) => deadlock.fmt(f),
             Halt::StepLimit => f.write_str("step limit"),
             Halt::Thread { thread, stop } => write!(f, "thread {thread}: {stop}"),
+            Halt::Internal { core } => Stop::Internal { core: *core }.fmt(f),
         }
     }
 }

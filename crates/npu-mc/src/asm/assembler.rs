@@ -393,7 +393,14 @@ impl<'s> Assembler<'s> {
     /// `lea rd, symbol`: both halves of an address.
     fn load_address(&mut self, args: Vec<(operand::Arg, Span)>, span: &Span) -> Result<(), Fault> {
         for mnemonic in ["leah", "leal"] {
-            let opcodes = TABLE.opcodes(mnemonic).unwrap_or_default();
+            let missing = || {
+                Fault::new(
+                    span.clone(),
+                    format!("internal error: there is no `{mnemonic}`"),
+                    "needed here",
+                )
+            };
+            let opcodes = TABLE.opcodes(mnemonic).ok_or_else(missing)?;
             let args = args.clone();
             let (opcode, bound) = operand::choose(mnemonic, span, opcodes, args).map_err(|mut fault| {
                 fault.message = fault.message.replace(mnemonic, "lea");

@@ -5,8 +5,8 @@
 
 use super::cache::{DataCache, InstructionCache};
 use super::decode::{Decoder, NO_REGISTER, Registers};
-use super::load_store::MemoryOp;
 use super::memory::Controller;
+use super::memory_op::MemoryOp;
 use super::queues::Ring;
 use super::report::{Counters, Stall};
 use super::sink::Sink;
@@ -175,7 +175,7 @@ pub(super) struct Core {
     pub instructions: InstructionCache,
     pub data: DataCache,
     pub controller: Controller,
-    // Sets of threads, a bit each.
+    // Sets of threads, one bit per thread.
     /// Fetching and issuing.
     pub enabled: u8,
     /// Something in the buffer.
@@ -186,7 +186,7 @@ pub(super) struct Core {
     pub at_barrier: u8,
     /// Leaving a barrier.
     pub leaving: u8,
-    /// Behind a taken branch that has not resolved: what issues is of the wrong path.
+    /// After a taken branch that has not resolved: what issues is of the wrong path.
     pub wrong_path: u8,
     /// So much in the buffer that fetch pauses.
     pub full: u8,
@@ -353,6 +353,19 @@ impl Core {
         });
     }
 
+    /// Whether a queue of the pipeline lost an entry, which the hardware's cannot.
+    pub fn overflowed(&self) -> bool {
+        let lost = |pipe: &Pipe| {
+            pipe.buffer.overflowed() || pipe.queue.overflowed() || pipe.replays.overflowed() || pipe.wakes.overflowed()
+        };
+        let results = [&self.integer, &self.scratchpad, &self.memory];
+        self.pipes.iter().any(lost)
+            || results.iter().any(|results| results.overflowed())
+            || self.decoding.overflowed()
+            || self.branches.overflowed()
+            || self.controller.overflowed()
+    }
+
     /// Begins a run, for which threads are enabled then.
     pub fn begin(&mut self) {
         self.enabled = 0;
@@ -408,7 +421,7 @@ impl Core {
         self.now = if active { now + 1 } else { self.next_event(now) };
     }
 
-    /// The next cycle behind `now` in which something happens, if nothing did in `now`; the last one ever if nothing will.
+    /// The next cycle after `now` in which something happens, if nothing did in `now`; the last one ever if nothing will.
     fn next_event(&mut self, now: u64) -> u64 {
         let mut next = self.controller.next_event();
         let mut at = |cycle: u64| next = next.min(cycle);

@@ -123,7 +123,8 @@ impl Core {
             fetched: now,
             late: pipe.starved,
         };
-        if !dropped && pipe.buffer.push(fetched) {
+        if !dropped {
+            pipe.buffer.push(fetched);
             pipe.starved = Stall::Fetch;
             self.decoding.push(InFlight {
                 arrival: now + FETCH_TO_ISSUE - 1,

@@ -3,9 +3,10 @@
 use super::cache::line_of;
 use super::core::{Arriving, Core, Fetched, HORIZON, Resolving, Results};
 use super::decode::{Decoded, NO_REGISTER, Route};
-use super::load_store::{MemoryKind, MemoryOp, QUEUE_LAG};
+use super::load_store::QUEUE_LAG;
+use super::memory_op::{MemoryKind, MemoryOp};
 use super::queues::next_in_turn;
-use super::report::Stall;
+use super::report::{Stall, ThreadCounters};
 use super::sink::{Issue, Sink};
 use crate::exec::{Control, Space};
 use crate::machine::{Machine, Stop, THREADS};
@@ -371,9 +372,8 @@ impl Core {
 
     /// Lets the control registers that count show this cycle.
     fn tell_counters(&self, now: u64, machine: &mut Machine) {
-        let sum = |count: fn(&super::ThreadCounters) -> u64| -> u32 {
-            self.counters.threads.iter().map(count).sum::<u64>() as u32
-        };
+        let sum =
+            |count: fn(&ThreadCounters) -> u64| -> u32 { self.counters.threads.iter().map(count).sum::<u64>() as u32 };
         let kernel = now - self.first.unwrap_or(now);
         machine.set_cycles(self.number, now + TO_EXECUTE);
         machine.set_counters(

@@ -4,7 +4,7 @@
 //! and `X` (until its result can be used, if nothing is in the way). Killed ones are flushed. An instruction that waited longer
 //! than a window of some hundred cycles is shown from the window's start on, so that the log can be written as the run goes.
 
-use super::sink::{Issue, Sink};
+use super::sink::{Issue, Sink, text};
 use npu_mc::machine::{FETCH_TO_ISSUE, ISSUE_TO_EXECUTE};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -97,7 +97,7 @@ impl<W: Write> Sink for KanataTrace<W> {
         let buffered = (fetched + u64::from(FETCH_TO_ISSUE) - 1).min(issue.cycle);
         let executed = issue.cycle + u64::from(ISSUE_TO_EXECUTE);
         let end = (issue.cycle + u64::from(issue.latency)).max(executed + SHORTEST);
-        let text = super::sink::text(issue.word);
+        let text = text(issue.word);
         let head = format!(
             "I\t{id}\t{id}\t{}\nL\t{id}\t0\t{:08x}: {text}\nS\t{id}\t0\tF",
             issue.thread, issue.pc

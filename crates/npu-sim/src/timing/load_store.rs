@@ -2,8 +2,8 @@
 //! there.
 
 use super::core::{Arriving, Core};
-use super::decode::NO_REGISTER;
 use super::memory::{READ_TO_FILL, Request, Transaction};
+use super::memory_op::{MemoryKind, MemoryOp};
 use super::queues::next_in_turn;
 use super::sink::Sink;
 use npu_mc::machine;
@@ -22,36 +22,6 @@ const READ_TO_REPLAY: u64 = machine::READ_TO_REPLAY as u64;
 const EVICTION_LOOKS: u64 = machine::EVICTION_LOOKS as u64;
 /// Cycles from a fill to the controller seeing the line that left.
 const EVICTION_TO_CONTROLLER: u64 = machine::EVICTION_TO_CONTROLLER as u64;
-
-/// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MemoryKind {
-    Load,
-    Store,
-    Flush,
-    Invalidate,
-    IoRead,
-    IoWrite,
-}
-
-/// An operation for the load/store unit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MemoryOp {
-    /// First cycle in which it can look at the cache.
-    pub from: u64,
-    pub line: u32,
-    pub kind: MemoryKind,
-    pub register: u8,
-}
-
-impl MemoryOp {
-    pub const NONE: MemoryOp = MemoryOp {
-        from: u64::MAX,
-        line: 0,
-        kind: MemoryKind::Load,
-        register: NO_REGISTER,
-    };
-}
 
 impl Core {
     /// One operation looks at the cache.

@@ -1,4 +1,4 @@
-//! The way to memory: the controller behind both caches, which does one transaction at a time (`microarch.md` 8).
+//! The way to memory: the controller of both caches, which does one transaction at a time (`microarch.md` 8).
 
 use super::queues::Ring;
 use npu_mc::machine;
@@ -30,7 +30,7 @@ const KINDS: usize = 7;
 pub(crate) struct Request {
     pub kind: Transaction,
     pub line: u32,
-    /// Threads that wait for it, a bit each.
+    /// Threads that wait for it, one bit per thread.
     pub threads: u8,
     /// The first cycle in which the controller sees it.
     pub from: u64,
@@ -116,9 +116,13 @@ impl Controller {
     }
 
     pub fn request(&mut self, request: Request) {
-        if self.queues[request.kind as usize].push(request) {
-            self.pending += 1;
-        }
+        self.queues[request.kind as usize].push(request);
+        self.pending += 1;
+    }
+
+    /// Whether a request was lost because its queue was full.
+    pub fn overflowed(&self) -> bool {
+        self.ending.overflowed() || self.queues.iter().any(Ring::overflowed)
     }
 
     /// Whether it has nothing to do.
@@ -157,9 +161,13 @@ impl Controller {
             self.active = None;
             // One more that waits for the line goes with it.
             let queue = &mut self.queues[request.kind as usize];
-            if queue.front().is_some_and(|r| r.line == request.line && r.from <= now) {
+            if let Some(&next) = queue.front()
+                && next.line == request.line
+                && next.from <= now
+            {
+                queue.pop();
                 self.pending -= 1;
-                request.partner = queue.pop().map_or(0, |r| r.threads);
+                request.partner = next.threads;
             }
             let after = if request.short {
                 SHORT_TO_FILL - SHORT_TO_ANSWER

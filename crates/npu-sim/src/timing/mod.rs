@@ -6,7 +6,7 @@
 //!
 //! # What is modelled
 //!
-//! Fetch with its turns, its pauses and the wrong path behind taken branches; the instruction cache; instruction buffers; issue
+//! Fetch with its turns, its pauses and the wrong path after taken branches; the instruction cache; instruction buffers; issue
 //! with its turns, register dependences, float slots, the queues of memory and scratchpad, and the limit of the write-back
 //! queues; the one write port; the data cache, and the controller that does one memory transaction at a time; barriers; the jumps of
 //! ended threads to themselves.
@@ -28,6 +28,7 @@ mod issue;
 mod kanata;
 mod load_store;
 mod memory;
+mod memory_op;
 mod queues;
 mod report;
 mod sink;
@@ -43,7 +44,7 @@ use crate::schedule::Halt;
 use npu_mc::machine::BARRIER_RELEASE;
 use report::Functions;
 
-/// How the memory behind the cores behaves.
+/// How the memory of the cores behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingConfig {
     /// Cycles that a memory transaction takes beyond the 2 of the fastest memory.
@@ -171,7 +172,10 @@ impl Machine {
             core.end(self);
             timing.end = timing.end.max(core.now);
         }
-        halt
+        match timing.cores.iter().position(Core::overflowed) {
+            Some(core) => Halt::Internal { core },
+            None => halt,
+        }
     }
 }
 
@@ -220,5 +224,22 @@ impl Timing {
                 return Halt::StepLimit;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Config;
+
+    #[test]
+    fn a_queue_that_lost_an_entry_ends_every_run_as_an_internal_error() {
+        let mut machine = Machine::new(Config::default());
+        let mut timing = Timing::new(TimingConfig::default());
+        let halt = machine.run_timed(&mut timing, 10, &mut NoSink);
+        assert!(!matches!(halt, Halt::Internal { .. }), "{halt}");
+        (0..9).for_each(|wake| timing.cores[0].pipes[3].wakes.push(wake));
+        let halt = machine.run_timed(&mut timing, 10, &mut NoSink);
+        assert_eq!(halt, Halt::Internal { core: 0 });
     }
 }

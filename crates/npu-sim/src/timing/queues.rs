@@ -1,4 +1,7 @@
 //! Small rings without allocation, for the queues of the pipeline.
+//!
+//! None of them can be full where something is added: the hardware's queues hold fewer entries. An entry that does not fit all the same
+//! is lost, and the ring remembers that, so that the run ends as an internal error ([`Halt::Internal`](crate::Halt::Internal)).
 
 /// A first-in first-out queue of at most `N` entries, a power of two.
 #[derive(Clone, Debug)]
@@ -6,6 +9,7 @@ pub(crate) struct Ring<T, const N: usize> {
     entries: [T; N],
     head: usize,
     length: usize,
+    overflowed: bool,
 }
 
 impl<T: Copy, const N: usize> Ring<T, N> {
@@ -14,6 +18,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
             entries: [filler; N],
             head: 0,
             length: 0,
+            overflowed: false,
         }
     }
 
@@ -33,21 +38,26 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         self.get(0)
     }
 
-    /// The entry `index` places behind the front.
+    /// The entry `index` places after the front.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         (index < self.length).then(|| &self.entries[(self.head + index) % N])
     }
 
-    /// Adds an entry; a full queue stays as it is and gives `false`.
+    /// Adds an entry. It is lost if the ring is full; see [`Ring::overflowed`].
     #[inline]
-    pub fn push(&mut self, entry: T) -> bool {
+    pub fn push(&mut self, entry: T) {
         if self.length == N {
-            return false;
+            self.overflowed = true;
+            return;
         }
         self.entries[(self.head + self.length) % N] = entry;
         self.length += 1;
-        true
+    }
+
+    /// Whether an entry was ever lost.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
     }
 
     #[inline]
@@ -85,7 +95,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
     }
 }
 
-/// The turn-taking of an arbiter: the first of `candidates` (a bit each) behind `last`, around the end.
+/// The turn-taking of an arbiter: the first of `candidates` (one bit per thread) after `last`, around the end.
 #[inline]
 pub(crate) fn next_in_turn(candidates: u8, last: u8) -> u8 {
     let turned = candidates.rotate_right(u32::from(last) + 1);
@@ -97,13 +107,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_keeps_order_and_refuses_too_many() {
+    fn a_ring_keeps_order_and_remembers_what_was_lost() {
         let mut ring = Ring::<u32, 4>::new(0);
-        assert!((1..=4).all(|k| ring.push(k)));
-        assert!(!ring.push(5));
+        (1..=4).for_each(|k| ring.push(k));
+        assert!(!ring.overflowed());
         assert_eq!((ring.pop(), ring.pop(), ring.len()), (Some(1), Some(2), 2));
-        assert!(ring.push(6));
+        ring.push(6);
         assert_eq!((ring.front(), ring.get(2), ring.get(3)), (Some(&3), Some(&6), None));
+        ring.push(7);
+        assert!(!ring.overflowed());
+        ring.push(8);
+        ring.clear();
+        assert!(ring.overflowed());
     }
 
     #[test]

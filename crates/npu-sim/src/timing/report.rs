@@ -1,6 +1,7 @@
 //! What a timed run counted, as data.
 
 use crate::machine::THREADS;
+use crate::registers::LANES;
 use std::fmt;
 
 /// Why a thread did not issue in a cycle.
@@ -82,7 +83,7 @@ impl fmt::Display for Stall {
 pub struct ThreadCounters {
     /// Instructions executed until the thread ended; undecoded words do not count.
     pub instructions: u64,
-    /// Instructions that issued behind a taken branch and were killed.
+    /// Instructions that issued after a taken branch and were killed.
     pub killed: u64,
     /// Turns taken by the jump to itself of an ended thread.
     pub spins: u64,
@@ -161,7 +162,7 @@ impl Report {
 
     /// The part of the lanes that was on in vector instructions; 0 without any.
     pub fn lane_use(&self) -> f64 {
-        ratio(self.total.lanes, self.total.vector_instructions * crate::LANES as u64)
+        ratio(self.total.lanes, self.total.vector_instructions * LANES as u64)
     }
 }
 
@@ -275,10 +276,10 @@ impl Functions {
         }
         let (mut from, mut to, mut place) = self.last[thread];
         if pc < from || pc >= to {
-            let behind = self.list.partition_point(|(address, _)| *address <= pc);
-            let Some(at) = behind.checked_sub(1) else { return };
+            let after = self.list.partition_point(|(address, _)| *address <= pc);
+            let Some(at) = after.checked_sub(1) else { return };
             from = self.list[at].0;
-            to = self.list.get(behind).map_or(u32::MAX, |(address, _)| *address);
+            to = self.list.get(after).map_or(u32::MAX, |(address, _)| *address);
             place = at;
             self.last[thread] = (from, to, place);
         }

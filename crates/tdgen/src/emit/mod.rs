@@ -28,16 +28,12 @@ pub(crate) use line;
 pub fn emit_mc(target: &Target) -> String {
     let mut out = String::new();
     line!(out, "// Made from the target description in td/ by tdgen.");
-    line!(out, "use crate::cc::{{Action, Convention}};");
-    line!(out, "use crate::env::ClassInfo;");
-    line!(out, "use crate::errata::ErratumInfo;");
     line!(
         out,
-        "use crate::inst::{{AsmPiece, BitRun, InstDesc, InstFlags, OperandDesc, OperandRange}};"
+        "use crate::desc::{{Action, AsmPiece, BitRun, ClassInfo, Convention, ErratumInfo, Formula, HwOpInfo, InstDesc,"
     );
-    line!(out, "use crate::raw::HwOpInfo;");
-    line!(out, "use crate::reg::{{Reg, RegFile, RegInfo, SReg, VReg}};");
-    line!(out, "use crate::reloc::{{Formula, RelocInfo}};");
+    line!(out, "    InstFlags, OperandDesc, OperandRange, RegInfo, RelocInfo}};");
+    line!(out, "use crate::reg::{{Reg, RegFile, SReg, VReg}};");
     registers::emit(target, &mut out);
     instructions::emit(target, &mut out);
     decoder::emit(target, &mut out);

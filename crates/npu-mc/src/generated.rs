@@ -1,0 +1,3 @@
+//! The tables made from `td/` by the build script.
+
+include!(concat!(env!("OUT_DIR"), "/mc.rs"));
