@@ -1,0 +1,142 @@
+//! One kernel of the corpus: what is measured, and that it is right.
+
+use crate::Error;
+use crate::results::Counts;
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::{Isa, isa};
+use cranelift_reader::{Comparison, RunCommand, parse_run_command};
+use naplespu_jit::Program;
+use naplespu_reader::ClifFile;
+use naplespu_reader::header::ConfigLine;
+use npu_sim::{Report, TimingConfig};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A kernel, an argument, and what it gives for that.
+pub struct Kernel {
+    pub name: String,
+    argument: i32,
+    file: ClifFile,
+    expected: Vec<DataValue>,
+}
+
+impl Kernel {
+    pub fn read(path: &Path, argument: i32) -> Result<Kernel, Error> {
+        let name = kernel_name(path);
+        let file = ClifFile::parse(&path.display().to_string(), &std::fs::read(path)?);
+        if !file.faults.is_empty() {
+            return Err(file.source.render(&file.faults).into());
+        }
+        let entry = file
+            .function(&format!("%{name}"))
+            .ok_or("no function of the file's name")?;
+        let comments = file.functions.iter().flat_map(|case| &case.comments);
+        for comment in comments.chain(&file.preamble) {
+            let run = comment.text.trim_start_matches([';', ' ']);
+            if !run.starts_with(&format!("run: %{name}(")) {
+                continue;
+            }
+            if let Some(RunCommand::Run(call, Comparison::Equals, expected)) =
+                parse_run_command(run, &entry.func.signature)?
+                && call.args == [DataValue::I32(argument)]
+            {
+                return Ok(Kernel {
+                    name,
+                    argument,
+                    file,
+                    expected,
+                });
+            }
+        }
+        Err(format!("{name} has no run line for {argument}").into())
+    }
+
+    /// What the kernel costs.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        let one = self.timed(1)?;
+        Ok(Counts {
+            bytes_none: self.bytes("none")?,
+            bytes_speed: self.bytes("speed")?,
+            instructions: one.total.instructions,
+            cycles_1: one.cycles,
+            cycles_8: self.timed(8)?.cycles,
+        })
+    }
+
+    /// Bytes of the code of all functions, on the machine's own floats.
+    fn bytes(&self, opt_level: &str) -> Result<u64, Error> {
+        let isa = target(opt_level, false)?;
+        let mut sum = 0;
+        for case in &self.file.functions {
+            let mut ctx = Context::for_function(case.func.clone());
+            let code = isa.compile(&mut ctx, &mut ControlPlane::default())?;
+            sum += code.bytes.len() as u64;
+        }
+        Ok(sum)
+    }
+
+    /// A call on `threads` threads, whose results are checked.
+    fn timed(&self, threads: usize) -> Result<Report, Error> {
+        let mut expected = self.expected.clone();
+        if self.is_strict() {
+            let (results, _) = self.run("speed", true, threads, None)?;
+            check(&results, &expected)?;
+            let (results, _) = self.run("none", false, 1, None)?;
+            expected = results.into_iter().next().ok_or("no result")?;
+        }
+        let (results, report) = self.run("speed", false, threads, Some(TimingConfig::default()))?;
+        check(&results, &expected)?;
+        Ok(report.ok_or("no report")?)
+    }
+
+    /// Whether the run lines are for floats of IEEE 754.
+    fn is_strict(&self) -> bool {
+        let mut options = self.file.header.config.iter().flat_map(|line| match line {
+            ConfigLine::Set(words) => words,
+            ConfigLine::Target { options, .. } => options,
+        });
+        options.any(|word| word.text == "strict_float=true")
+    }
+
+    /// The results of each thread, and what they took if they were timed.
+    fn run(
+        &self,
+        opt_level: &str,
+        strict_float: bool,
+        threads: usize,
+        timing: Option<TimingConfig>,
+    ) -> Result<(Vec<Vec<DataValue>>, Option<Report>), Error> {
+        let mut program = Program::new(target(opt_level, strict_float)?);
+        for case in &self.file.functions {
+            program.define(&case.func)?;
+        }
+        program.set_timing(timing);
+        let results = program.call_threads(&self.name, &[DataValue::I32(self.argument)], threads)?;
+        Ok((results, program.timing_report()))
+    }
+}
+
+/// Whether all threads have the same results.
+fn check(results: &[Vec<DataValue>], expected: &[DataValue]) -> Result<(), Error> {
+    match results.iter().find(|values| *values != expected) {
+        Some(wrong) => Err(format!("gives {wrong:?}, not {expected:?}").into()),
+        None => Ok(()),
+    }
+}
+
+fn target(opt_level: &str, strict_float: bool) -> Result<Arc<Isa>, Error> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", opt_level)?;
+    let mut builder = isa::lookup_by_name("naplespu")?;
+    builder.set("strict_float", if strict_float { "true" } else { "false" })?;
+    Ok(builder.finish(Flags::new(flags))?)
+}
+
+/// The name of the kernel in a file.
+pub fn kernel_name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
