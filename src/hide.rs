@@ -37,6 +37,13 @@ fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> 
     table.iter().find(|(_, known)| *known == from).map(|(to, _)| *to)
 }
 
+/// Whether the function has values of types that the optimizer must not see as they are: wide vectors, and floats without
+/// constants of their bits.
+pub fn has_hidden_types(func: &Function) -> bool {
+    let mut types = func.dfg.values().map(|value| func.dfg.value_type(value));
+    types.any(|ty| is_wide(ty) || matches!(ty, types::F16 | types::F128 | types::F32X16))
+}
+
 /// Hides the operations from the egraph.
 pub fn hide_from_egraph(func: &mut Function) {
     rewrite(func, |data| match data {

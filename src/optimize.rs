@@ -82,20 +82,26 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane) -> Result<(), 
     }
     ctx.func.dfg.resolve_all_aliases();
     if isa.runs(Pass::Egraph) {
-        floats_as_bits(&mut ctx.func);
-        hide::hide_from_egraph(&mut ctx.func);
+        // Scalar functions, that is most, have nothing to be hidden.
+        let hidden = hide::has_hidden_types(&ctx.func);
+        if hidden {
+            floats_as_bits(&mut ctx.func);
+            hide::hide_from_egraph(&mut ctx.func);
+        }
         let separated = spaces::separate(&mut ctx.func);
         ctx.egraph_pass(flags, ctrl).map_err(failed)?;
-        hide::restore(&mut ctx.func);
+        if hidden {
+            hide::restore(&mut ctx.func);
+        }
         spaces::join(&mut ctx.func, &separated);
         if cfg!(debug_assertions) {
             verify(ctx, isa.flags())?;
         }
     }
-    // The passes may leave blocks that nothing reaches any more.
-    ctx.compute_cfg();
-    ctx.compute_domtree();
     if optimize {
+        // The passes may leave blocks that nothing reaches any more.
+        ctx.compute_cfg();
+        ctx.compute_domtree();
         ctx.compute_loop_analysis();
     }
     Ok(())

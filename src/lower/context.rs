@@ -78,6 +78,8 @@ pub struct Lower<'a> {
     pub(super) value_regs: SecondaryMap<Value, Option<ValueRegs>>,
     pub(super) uses: SecondaryMap<Value, u32>,
     pub(super) lowered_uses: SecondaryMap<Value, u32>,
+    /// Whether the instruction that defines the value is one that [constants](Self::wide_constant) are made of.
+    pub(super) may_be_constant: SecondaryMap<Value, bool>,
     /// Loads whose only user wants the value sign-extended to 32 bits.
     pub(super) signed_loads: SecondaryMap<Value, bool>,
     /// For values that compare lanes: the scalar register in which users want a bit a lane.
@@ -98,6 +100,13 @@ pub struct Lower<'a> {
     pub(super) ret_area: Option<VReg>,
 }
 
+/// A map with a place for every value of the function.
+fn for_values<T: Clone + Default>(func: &Function) -> SecondaryMap<Value, T> {
+    let mut map = SecondaryMap::new();
+    map.resize(func.dfg.num_values());
+    map
+}
+
 impl<'a> Lower<'a> {
     pub(super) fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo, hoist: Hoist) -> Self {
         Self {
@@ -108,14 +117,15 @@ impl<'a> Lower<'a> {
             constants: ConstantPool::default(),
             hoist,
             block: 0,
-            value_regs: SecondaryMap::with_capacity(func.dfg.num_values()),
-            uses: SecondaryMap::with_capacity(func.dfg.num_values()),
-            lowered_uses: SecondaryMap::with_capacity(func.dfg.num_values()),
+            value_regs: for_values(func),
+            uses: for_values(func),
+            lowered_uses: for_values(func),
+            may_be_constant: for_values(func),
             signed_loads: SecondaryMap::new(),
             masks: SecondaryMap::new(),
-            aliases: Vec::new(),
+            aliases: Vec::with_capacity(2 * func.dfg.num_values()),
             current: Vec::new(),
-            reversed: Vec::new(),
+            reversed: Vec::with_capacity(2 * func.dfg.num_insts()),
             labels: Vec::new(),
             origin: Origin::default(),
             space: Space::Main,
@@ -128,8 +138,14 @@ impl<'a> Lower<'a> {
     pub(super) fn assign_regs(&mut self, value: Value) {
         let ty = self.func.dfg.value_type(value);
         if let Some((class, len)) = registers_of(ty) {
-            let regs: SmallVec<[VReg; 4]> = (0..len).map(|_| self.new_vreg(class)).collect();
-            self.value_regs[value] = ValueRegs::from_slice(&regs);
+            let mut regs = ValueRegs {
+                regs: [self.new_vreg(class); 4],
+                len,
+            };
+            for reg in &mut regs.regs[1..usize::from(len)] {
+                *reg = self.new_vreg(class);
+            }
+            self.value_regs[value] = Some(regs);
         }
     }
 
@@ -181,15 +197,23 @@ impl<'a> Lower<'a> {
 
     /// The registers of a result, low word first; a fault if they are not one to four virtual ones.
     pub fn result_regs(&mut self, regs: impl IntoIterator<Item = Reg>) -> ValueRegs {
-        let given: SmallVec<[Reg; 4]> = regs.into_iter().collect();
-        let list: SmallVec<[VReg; 4]> = given.iter().filter_map(|reg| reg.as_virtual()).collect();
-        match ValueRegs::from_slice(&list).filter(|_| list.len() == given.len()) {
-            Some(regs) => regs,
-            None => {
-                self.set_internal(format_args!("{given:?}"), "one to four virtual registers for a result");
-                ValueRegs::one(self.new_vreg(RegClass::Int))
+        let mut list = [VReg::new(0, RegClass::Int); 4];
+        let mut len = 0;
+        for reg in regs {
+            match (list.get_mut(usize::from(len)), reg.as_virtual()) {
+                (Some(place), Some(vreg)) => *place = vreg,
+                _ => {
+                    self.set_internal(format_args!("{reg:?}"), "one to four virtual registers for a result");
+                    return ValueRegs::one(self.new_vreg(RegClass::Int));
+                }
             }
+            len += 1;
         }
+        if len == 0 {
+            self.set_internal("no register", "one to four virtual registers for a result");
+            return ValueRegs::one(self.new_vreg(RegClass::Int));
+        }
+        ValueRegs { regs: list, len }
     }
 
     /// A new area of the frame; the size and alignment are in bytes.

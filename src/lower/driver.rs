@@ -15,9 +15,8 @@ use crate::isa::Isa;
 use crate::spaces::{self, Space};
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::{self, Inst, Value, ValueLabelAssignments};
+use cranelift_codegen::ir::{self, Inst, Opcode, Value, ValueLabelAssignments};
 use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
-use smallvec::SmallVec;
 
 /// Lowers the function in the context, whose control flow graph and dominator tree must be up to date, in this order.
 ///
@@ -33,6 +32,26 @@ pub fn lower(ctx: &Context, isa: &Isa, sig: SigInfo, order: &BlockOrder) -> Resu
     let mut lower = Lower::new(&ctx.func, isa, sig, hoist);
     lower.run(order)?;
     Ok(lower.vcode)
+}
+
+/// Whether [constants](Lower::wide_constant) and [constant vectors](Lower::constant_vector) are made of such instructions.
+fn makes_constants(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Iconst
+            | Opcode::F16const
+            | Opcode::F32const
+            | Opcode::F64const
+            | Opcode::F128const
+            | Opcode::Vconst
+            | Opcode::Uextend
+            | Opcode::Sextend
+            | Opcode::Iconcat
+            | Opcode::Splat
+            | Opcode::ScalarToVector
+            | Opcode::Insertlane
+            | Opcode::Bitcast
+    )
 }
 
 impl Lower<'_> {
@@ -94,8 +113,10 @@ impl Lower<'_> {
                 for value in self.func.dfg.inst_values(inst) {
                     self.uses[self.func.dfg.resolve_aliases(value)] += 1;
                 }
+                let constant = makes_constants(self.func.dfg.insts[inst].opcode());
                 for &result in self.func.dfg.inst_results(inst) {
                     self.assign_regs(result);
+                    self.may_be_constant[result] = constant;
                 }
             }
         }
@@ -187,8 +208,9 @@ impl Lower<'_> {
             // A constant is cheaper to make again than to keep across a call.
             self.flush_all_constants();
         }
-        let results: SmallVec<[Value; 2]> = self.func.dfg.inst_results(inst).iter().copied().collect();
-        self.label_results(&results);
+        let func = self.func;
+        let results = func.dfg.inst_results(inst);
+        self.label_results(results);
         self.space = spaces::of_inst(self.func, inst);
         let output = isle::lower(self, inst);
         self.space = Space::Main;

@@ -8,7 +8,8 @@ use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode};
 use cranelift_codegen::loop_analysis::Loop;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
+use smallvec::SmallVec;
 
 /// A block of the VCode to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,15 +50,21 @@ pub struct BlockOrder {
     pub blocks: Vec<LoweredBlock>,
 }
 
+/// Block calls of one terminator.
+pub type BlockCalls = SmallVec<[BlockCall; 2]>;
+
 /// Distinct block calls of a terminator, in the order of the branch: for `brif` always two, for `br_table` the default
 /// and then each different target once.
-pub fn distinct_calls(func: &Function, inst: Inst) -> Vec<BlockCall> {
+pub fn distinct_calls(func: &Function, inst: Inst) -> BlockCalls {
     let calls = func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
     if func.dfg.insts[inst].opcode() == Opcode::Brif {
-        return calls.to_vec();
+        return calls.iter().copied().collect();
     }
-    let mut seen: Vec<BlockCall> = Vec::with_capacity(calls.len());
-    let mut keys = HashMap::new();
+    if calls.len() <= 1 {
+        return calls.iter().copied().collect();
+    }
+    let mut seen = SmallVec::with_capacity(calls.len());
+    let mut keys = HashMap::default();
     for call in calls {
         let key = call_key(func, call);
         keys.entry(key).or_insert_with(|| seen.push(*call));
@@ -86,6 +93,7 @@ impl BlockOrder {
         // has a predecessor before it.
         let entry = func.layout.entry_block();
         let mut cold: SecondaryMap<Block, Option<bool>> = SecondaryMap::new();
+        cold.resize(func.dfg.num_blocks());
         for &block in ctx.domtree.cfg_rpo() {
             let warm = Some(block) == entry || ctx.cfg.pred_iter(block).any(|pred| cold[pred.block] == Some(false));
             cold[block] = Some(!warm || Some(block) != entry && func.layout.is_cold(block));
@@ -95,7 +103,9 @@ impl BlockOrder {
 
         // Number of edges that arrive at each block.
         let mut in_edges: SecondaryMap<Block, u32> = SecondaryMap::new();
-        let mut calls: SecondaryMap<Block, Vec<BlockCall>> = SecondaryMap::new();
+        in_edges.resize(func.dfg.num_blocks());
+        let mut calls: SecondaryMap<Block, BlockCalls> = SecondaryMap::with_default(BlockCalls::new());
+        calls.resize(func.dfg.num_blocks());
         for &block in &order {
             if let Some(last) = func.layout.last_inst(block) {
                 calls[block] = distinct_calls(func, last);
@@ -113,7 +123,8 @@ impl BlockOrder {
         }
         let mut placed = Vec::with_capacity(order.len());
         let mut index_of: SecondaryMap<Block, usize> = SecondaryMap::new();
-        let mut edge_index: HashMap<(Block, usize), usize> = HashMap::new();
+        index_of.resize(func.dfg.num_blocks());
+        let mut edge_index: HashMap<(Block, usize), usize> = HashMap::default();
         let mut rare = Vec::new();
         for &block in &order {
             if is_cold(block) {
@@ -188,7 +199,7 @@ fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Vec<Block> {
     }
     let loops = &ctx.loop_analysis;
     let mut top: Vec<Part> = Vec::new();
-    let mut parts: HashMap<Loop, Vec<Part>> = HashMap::new();
+    let mut parts: HashMap<Loop, Vec<Part>> = HashMap::default();
     for &block in rpo {
         let inside = loops.innermost_loop(block);
         if let Some(inner) = inside

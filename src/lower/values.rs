@@ -29,6 +29,10 @@ impl Lower<'_> {
     pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
         let value = self.func.dfg.resolve_aliases(value);
         let regs = self.value_regs[value];
+        if let (Some(regs), false) = (regs, self.may_be_constant[value]) {
+            self.lowered_uses[value] += 1;
+            return regs;
+        }
         if let Some(lanes) = self.constant_vector(value) {
             return ValueRegs::one(self.vector_constant(&lanes));
         }
