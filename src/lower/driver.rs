@@ -323,15 +323,24 @@ impl Lower<'_> {
         impl OperandVisitor for Resolve<'_> {
             fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: OperandKind, _: OperandPos) {
                 if let Reg::Virtual(vreg) = reg {
-                    while self.0[vreg.vreg()] != *vreg {
-                        *vreg = self.0[vreg.vreg()];
+                    loop {
+                        let other = self.0[vreg.vreg()];
+                        if other == *vreg {
+                            break;
+                        }
+                        *vreg = other;
                     }
                 }
             }
         }
         let total = self.reversed.len();
         let mut visitor = Resolve(&self.aliases);
-        let (mut insts, origins): (Vec<MInst>, Vec<Origin>) = self.reversed.drain(..).rev().unzip();
+        let mut insts = Vec::with_capacity(total);
+        let mut origins = Vec::with_capacity(total);
+        for (inst, origin) in self.reversed.drain(..).rev() {
+            insts.push(inst);
+            origins.push(origin);
+        }
         for inst in &mut insts {
             inst.visit_operands(&mut visitor);
         }

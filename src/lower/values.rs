@@ -10,6 +10,9 @@ impl Lower<'_> {
     /// The constant that the value is, zero-extended from its type.
     pub fn as_constant(&self, value: Value) -> Option<u64> {
         let value = self.func.dfg.resolve_aliases(value);
+        if !self.may_be_constant[value] {
+            return None;
+        }
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return None;
         };

@@ -118,6 +118,9 @@ impl Lower<'_> {
 
     fn constant_within(&self, value: Value, depth: u32) -> Option<u128> {
         let value = self.func.dfg.resolve_aliases(value);
+        if !self.may_be_constant[value] {
+            return None;
+        }
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return None;
         };
