@@ -28,23 +28,23 @@ const MAX_INSTS: usize = (i32::MAX as u32 / INSTRUCTION_SIZE) as usize;
 /// [`CompileError::TooLarge`] if there are too many instructions or an operand does not fit its field,
 /// [`CompileError::Internal`] if a label or a slot is missing.
 pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result<CompiledCode, CompileError> {
-    if function.insts.len() > MAX_INSTS {
+    if function.insts().len() > MAX_INSTS {
         return Err(CompileError::TooLarge(format!(
             "the code has more than {MAX_INSTS} instructions"
         )));
     }
     let starts = function
-        .blocks
+        .vcode_blocks
         .iter()
         .map(|&block| Ok(offset(function.position(block)?)));
     let mut code = CompiledCode {
-        bytes: Vec::with_capacity(function.insts.len() * INSTRUCTION_SIZE as usize),
+        bytes: Vec::with_capacity(function.insts().len() * INSTRUCTION_SIZE as usize),
         frame: frame.layout.clone(),
         block_starts: starts.collect::<Result<_, CompileError>>()?,
         ..CompiledCode::default()
     };
-    code.pool_start = offset(function.insts.len()).next_multiple_of(VECTOR_SLOT);
-    for (index, mc) in function.insts.iter().enumerate() {
+    code.pool_start = offset(function.insts().len()).next_multiple_of(VECTOR_SLOT);
+    for (index, mc) in function.insts().iter().enumerate() {
         let inst = resolve(function, index, mc)?;
         let word = npu_mc::encode(&inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))?;
         code.bytes.extend_from_slice(&word.to_le_bytes());
@@ -81,7 +81,7 @@ pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result
         }
     }
     if function.pool.is_empty() {
-        code.pool_start = offset(function.insts.len());
+        code.pool_start = offset(function.insts().len());
     } else {
         let nop = npu_mc::encode(&Inst::new(npu_mc::Opcode::NOP, []));
         let nop = nop
@@ -201,7 +201,7 @@ fn record_sequence_points(
 }
 
 fn record_labels(code: &mut CompiledCode, function: &MachFunction) {
-    for place in &function.places {
+    for place in function.places() {
         let range = LabelRange {
             start: offset(place.start),
             end: offset(place.end),

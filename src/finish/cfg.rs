@@ -1,127 +1,91 @@
-//! Basic blocks of a machine function, and which scalars are live between them.
+//! The control flow between basic blocks, and which scalars are live there.
 
-use super::effects::{Conventions, Effects, RegSet};
-use super::func::{CallKind, Fixup, MachFunction, McInst};
+use super::effects::{Conventions, RegSet};
+use super::func::{CallKind, Fixup, MachFunction};
 use npu_mc::Opcode;
 use smallvec::SmallVec;
 
-/// A basic block.
-#[derive(Clone, Debug)]
-pub struct Block {
-    /// Index of its first instruction.
-    pub start: usize,
-    /// One past its last.
-    pub end: usize,
-    succs: SmallVec<[usize; 2]>,
-    /// The scalars that are needed when it starts.
-    pub live_in: RegSet,
-    /// The scalars that are needed when it ends.
-    pub live_out: RegSet,
-}
-
-/// The basic blocks, in order; they cover the function.
-pub fn blocks(func: &MachFunction, effects: &[Effects]) -> Vec<Block> {
-    let count = func.insts.len();
-    if count == 0 {
-        return Vec::new();
+/// The blocks that the control flow may reach from the end of a block.
+fn successors(func: &MachFunction, block: usize) -> SmallVec<[usize; 2]> {
+    let mut list = SmallVec::new();
+    let next = (block + 1 < func.block_count()).then_some(block + 1);
+    let Some(last) = func.terminator(block) else {
+        list.extend(next);
+        return list;
+    };
+    if let Fixup::Branch(target) | Fixup::TableEntry { target, .. } = last.fixup {
+        list.extend(func.block_of(target));
     }
-    let mut starts = func.label_positions();
-    starts[0] = true;
-    for (index, effects) in effects.iter().enumerate() {
-        if effects.is_branch {
-            starts[index + 1] = true;
-        }
+    if last.call != CallKind::TailCall && !matches!(last.inst.opcode, Opcode::JMP | Opcode::JRET) {
+        list.extend(next);
     }
-    let mut block_of = vec![0; count + 1];
-    let mut list: Vec<Block> = Vec::new();
-    for index in 0..count {
-        if starts[index] {
-            list.push(Block {
-                start: index,
-                end: index,
-                succs: SmallVec::new(),
-                live_in: RegSet::EMPTY,
-                live_out: RegSet::EMPTY,
-            });
-        }
-        let number = list.len() - 1;
-        block_of[index] = number;
-        list[number].end = index + 1;
-    }
-    let block_at = |index: usize| (index < count).then(|| block_of[index]);
-    for block in &mut list {
-        let end = block.end;
-        block.succs = successors(&func.insts, end)
-            .into_iter()
-            .filter_map(|succ| match succ {
-                Way::On => block_at(end),
-                Way::Label(target) => block_at(func.bound(target)?),
-                Way::Entry(index) => block_at(index),
-            })
-            .collect();
+    if last.inst.opcode == Opcode::JUMPREG && last.call == CallKind::None {
+        // A branch table: any of the jumps after it, each of which is a block.
+        let is_entry = |&block: &usize| {
+            let entry = func.terminator(block);
+            entry.is_some_and(|inst| matches!(inst.fixup, Fixup::TableEntry { .. }))
+        };
+        list.extend((block + 1..func.block_count()).take_while(is_entry));
     }
     list
 }
 
-enum Way {
-    On,
-    Label(super::func::Label),
-    Entry(usize),
+/// The scalars that are live between blocks.
+#[derive(Clone, Debug)]
+pub struct Liveness {
+    live_in: Vec<RegSet>,
+    live_out: Vec<RegSet>,
 }
 
-fn successors(insts: &[McInst], end: usize) -> SmallVec<[Way; 2]> {
-    let mut ways = SmallVec::new();
-    let last = &insts[end - 1];
-    match last.fixup {
-        Fixup::Branch(target) | Fixup::TableEntry { target, .. } => ways.push(Way::Label(target)),
-        _ => {}
-    }
-    if last.call != CallKind::TailCall && !matches!(last.inst.opcode, Opcode::JMP | Opcode::JRET) {
-        ways.push(Way::On);
-    }
-    if last.inst.opcode == Opcode::JUMPREG && last.call == CallKind::None {
-        // A branch table: any of the jumps after it.
-        let entries = insts[end..]
-            .iter()
-            .take_while(|inst| matches!(inst.fixup, Fixup::TableEntry { .. }));
-        ways.extend((end..end + entries.count()).map(Way::Entry));
-    }
-    ways
-}
-
-/// Finds the scalars that are live at the ends of the blocks.
-pub fn liveness(insts: &[McInst], effects: &[Effects], blocks: &mut [Block], conventions: &Conventions) {
-    // What each block reads before writing it, and what it writes.
-    let summaries: Vec<(RegSet, RegSet)> = blocks
-        .iter()
-        .map(|block| {
-            let mut needed = RegSet::EMPTY;
-            let mut written = RegSet::EMPTY;
-            for index in (block.start..block.end).rev() {
-                let writes = effects[index].writes.scalars();
-                needed = needed
-                    .without(writes)
-                    .or(conventions.needs(&insts[index], &effects[index]));
-                written = written.or(writes);
-            }
-            (needed, written)
-        })
-        .collect();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for number in (0..blocks.len()).rev() {
-            let live_out = blocks[number]
-                .succs
-                .iter()
-                .fold(RegSet::EMPTY, |set, &succ| set.or(blocks[succ].live_in));
-            let (needed, written) = summaries[number];
-            let live_in = needed.or(live_out.without(written));
-            blocks[number].live_out = live_out;
-            if live_in != blocks[number].live_in {
-                blocks[number].live_in = live_in;
-                changed = true;
+impl Liveness {
+    /// Finds them.
+    pub fn new(func: &MachFunction, conventions: &Conventions) -> Self {
+        let count = func.block_count();
+        // What each block reads before writing it, and what it writes.
+        let summaries: Vec<(RegSet, RegSet)> = (0..count)
+            .map(|block| {
+                let mut needed = RegSet::EMPTY;
+                let mut written = RegSet::EMPTY;
+                for index in func.block_range(block).rev() {
+                    let effects = &func.effects[index];
+                    let writes = effects.writes.scalars();
+                    needed = needed
+                        .without(writes)
+                        .or(conventions.needs(&func.insts[index], effects));
+                    written = written.or(writes);
+                }
+                (needed, written)
+            })
+            .collect();
+        let succs: Vec<SmallVec<[usize; 2]>> = (0..count).map(|block| successors(func, block)).collect();
+        let mut live_in = vec![RegSet::EMPTY; count];
+        let mut live_out = vec![RegSet::EMPTY; count];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for block in (0..count).rev() {
+                let out = succs[block]
+                    .iter()
+                    .fold(RegSet::EMPTY, |set, &succ| set.or(live_in[succ]));
+                let (needed, written) = summaries[block];
+                let live = needed.or(out.without(written));
+                live_out[block] = out;
+                if live != live_in[block] {
+                    live_in[block] = live;
+                    changed = true;
+                }
             }
         }
+        Self { live_in, live_out }
+    }
+
+    /// The scalars that are needed when the block starts.
+    pub fn live_in(&self, block: usize) -> RegSet {
+        self.live_in[block]
+    }
+
+    /// The scalars that are needed when the block ends.
+    pub fn live_out(&self, block: usize) -> RegSet {
+        self.live_out[block]
     }
 }

@@ -6,35 +6,28 @@
 //!
 //! Scalars only.
 
-use super::cfg::{Block, blocks, liveness};
-use super::effects::{Conventions, Effects, RegSet};
+use super::edit::{Editor, Role};
+use super::effects::{Conventions, RegSet};
 use super::func::{MachFunction, McInst};
-use super::places::Before;
 use npu_mc::{Opcode, Operand, Reg, SReg};
+use std::ops::Range;
 
 /// Removes what it can.
 pub fn run(func: &mut MachFunction, conventions: &Conventions) {
-    if !func.insts.iter().any(|inst| as_move(inst, conventions).is_some()) {
+    if !func.insts().iter().any(|inst| as_move(inst, conventions).is_some()) {
         return;
     }
-    let before = Before::new(func);
-    let mut effects = Effects::of_all(&func.insts);
-    let mut blocks = blocks(func, &effects);
-    liveness(&func.insts, &effects, &mut blocks, conventions);
-    for block in &blocks {
-        // An original that is read later was read by its move already, and a copy is written before it is read: what is live
-        // between blocks stays the same.
-        read_originals(&mut func.insts, &mut effects, block, conventions);
+    // An original that is read later was read by its move already, and a copy is written before it is read: what is live
+    // between blocks stays the same.
+    let mut edit = Editor::with_liveness(func, conventions);
+    for block in 0..edit.func().block_count() {
+        let range = edit.func().block_range(block);
+        let live_out = edit.live_out(block);
+        read_originals(&mut edit, range.clone(), conventions);
+        compute_in_place(&mut edit, range.clone(), live_out, conventions);
+        drop_dead(&mut edit, range, live_out, conventions);
     }
-    let mut dead = vec![false; func.insts.len()];
-    for block in &blocks {
-        compute_in_place(&mut func.insts, &mut effects, block, &mut dead, conventions);
-    }
-    for block in &blocks {
-        drop_dead(&func.insts, &effects, block, &mut dead, conventions);
-    }
-    before.renamed(func, &blocks, |index| dead[index]);
-    func.remove(&dead);
+    edit.finish();
 }
 
 /// Destination and source of a plain move between scalars.
@@ -55,31 +48,16 @@ fn reads_differently(reg: SReg) -> bool {
     reg == SReg::PC || reg == SReg::RM
 }
 
-/// Replaces a register among the operands that are read, or written.
-pub(super) fn rename(inst: &mut McInst, effects: &mut Effects, from: SReg, to: SReg, defs: bool) {
-    let set = if defs { effects.writes } else { effects.reads };
-    if !set.contains(Reg::S(from)) {
-        return;
-    }
-    let desc = inst.inst.desc();
-    for (index, described) in desc.operands.iter().enumerate() {
-        if described.is_def == defs && inst.inst.operands.get(index) == Some(&Operand::S(from)) {
-            inst.inst.operands.set(index, to.into());
-        }
-    }
-    *effects = Effects::of(&inst.inst);
-}
-
 /// Lets instructions after a move read its source while both registers keep their values.
-fn read_originals(insts: &mut [McInst], effects: &mut [Effects], block: &Block, conventions: &Conventions) {
+fn read_originals(edit: &mut Editor<'_>, block: Range<usize>, conventions: &Conventions) {
     let mut copies: Vec<(SReg, SReg)> = Vec::new();
-    for index in block.start..block.end {
+    for index in block {
         for &(copy, original) in &copies {
-            rename(&mut insts[index], &mut effects[index], copy, original, false);
+            edit.rename(index, copy, original, Role::Use);
         }
-        let writes = effects[index].writes;
+        let writes = edit.effects()[index].writes;
         copies.retain(|&(copy, original)| !writes.contains(Reg::S(copy)) && !writes.contains(Reg::S(original)));
-        if let Some((to, from)) = as_move(&insts[index], conventions)
+        if let Some((to, from)) = as_move(&edit.insts()[index], conventions)
             && to != from
         {
             copies.push((to, from));
@@ -88,35 +66,28 @@ fn read_originals(insts: &mut [McInst], effects: &mut [Effects], block: &Block, 
 }
 
 /// Lets an instruction whose result is only moved elsewhere compute it there.
-fn compute_in_place(
-    insts: &mut [McInst],
-    effects: &mut [Effects],
-    block: &Block,
-    dead: &mut [bool],
-    conventions: &Conventions,
-) {
-    let mut live = block.live_out;
-    for index in (block.start..block.end).rev() {
+fn compute_in_place(edit: &mut Editor<'_>, block: Range<usize>, live_out: RegSet, conventions: &Conventions) {
+    let mut live = live_out;
+    for index in block.clone().rev() {
         let live_after = live;
-        live = live
-            .without(effects[index].writes)
-            .or(conventions.needs(&insts[index], &effects[index]));
+        let (inst, effects) = (&edit.insts()[index], &edit.effects()[index]);
+        live = live.without(effects.writes).or(conventions.needs(inst, effects));
         let Some((to, from)) =
-            as_move(&insts[index], conventions).filter(|(to, from)| to != from && !conventions.is_special(*from))
+            as_move(inst, conventions).filter(|(to, from)| to != from && !conventions.is_special(*from))
         else {
             continue;
         };
         if live_after.contains(Reg::S(from)) {
             continue;
         }
-        let Some(source) = definition(insts, effects, block.start, index, to, from, conventions) else {
+        let Some(source) = definition(edit, block.start, index, to, from, conventions) else {
             continue;
         };
-        rename(&mut insts[source], &mut effects[source], from, to, true);
+        edit.rename(source, from, to, Role::Def);
         for between in source + 1..index {
-            rename(&mut insts[between], &mut effects[between], from, to, false);
+            edit.rename(between, from, to, Role::Use);
         }
-        dead[index] = true;
+        edit.remove(index);
         // Before the dropped move the value is where it was wanted.
         live = live.without(RegSet::one(Reg::S(from))).or(RegSet::one(Reg::S(to)));
     }
@@ -124,8 +95,7 @@ fn compute_in_place(
 
 /// The instruction before the move that computes its source, if nothing on the way needs either register otherwise.
 fn definition(
-    insts: &[McInst],
-    effects: &[Effects],
+    edit: &Editor<'_>,
     start: usize,
     at: usize,
     to: SReg,
@@ -134,34 +104,33 @@ fn definition(
 ) -> Option<usize> {
     let (to, from) = (RegSet::one(Reg::S(to)), RegSet::one(Reg::S(from)));
     for index in (start..at).rev() {
-        let writes = effects[index].writes.scalars();
+        let (inst, effects) = (&edit.insts()[index], &edit.effects()[index]);
+        let writes = effects.writes.scalars();
         if writes.meets(from) {
             // Both halves of a constant, or an old value that stays in part, are not one definition.
-            return (!insts[index].inst.desc().reads_dst && writes == from).then_some(index);
+            return (!inst.inst.desc().reads_dst && writes == from).then_some(index);
         }
-        let needs = conventions.needs(&insts[index], &effects[index]);
-        if writes.or(needs).meets(to) || effects[index].is_branch {
+        if writes.or(conventions.needs(inst, effects)).meets(to) || effects.is_branch {
             return None;
         }
     }
     None
 }
 
-/// Finds the moves whose result nobody reads.
-fn drop_dead(insts: &[McInst], effects: &[Effects], block: &Block, dead: &mut [bool], conventions: &Conventions) {
-    let mut live = block.live_out;
-    for index in (block.start..block.end).rev() {
-        if dead[index] {
+/// Removes the moves whose result nobody reads.
+fn drop_dead(edit: &mut Editor<'_>, block: Range<usize>, live_out: RegSet, conventions: &Conventions) {
+    let mut live = live_out;
+    for index in block.rev() {
+        if edit.is_removed(index) {
             continue;
         }
-        if let Some((to, from)) = as_move(&insts[index], conventions)
+        let (inst, effects) = (&edit.insts()[index], &edit.effects()[index]);
+        if let Some((to, from)) = as_move(inst, conventions)
             && (to == from || !live.contains(Reg::S(to)))
         {
-            dead[index] = true;
+            edit.remove(index);
             continue;
         }
-        live = live
-            .without(effects[index].writes)
-            .or(conventions.needs(&insts[index], &effects[index]));
+        live = live.without(effects.writes).or(conventions.needs(inst, effects));
     }
 }

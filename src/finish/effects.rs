@@ -190,11 +190,6 @@ impl Effects {
         }
     }
 
-    /// The effects of every instruction.
-    pub fn of_all(insts: &[McInst]) -> Vec<Self> {
-        insts.iter().map(|inst| Self::of(&inst.inst)).collect()
-    }
-
     /// The registers that it depends on, the mask included.
     pub fn depends_on(&self) -> RegSet {
         if self.obeys_mask {
@@ -208,19 +203,6 @@ impl Effects {
     pub fn touches_memory(&self) -> bool {
         self.access.is_some() || self.is_barrier
     }
-}
-
-/// Whether the instruction keeps its place, and so does everything on its two sides.
-pub fn is_fixed(insts: &[McInst], effects: &[Effects], index: usize) -> bool {
-    let inst = &insts[index];
-    let effects = &effects[index];
-    effects.is_branch
-        || effects.is_barrier
-        || inst.glued
-        || index > 0 && insts[index - 1].glued
-        || inst.trap.is_some()
-        // Nothing lives below the stack pointer, so no access may change sides with it.
-        || effects.writes.contains(machine::SP)
 }
 
 /// What calls and returns read, which no operand says.

@@ -79,7 +79,7 @@ type Allocated = MachInst<Reg>;
 impl Expander<'_> {
     fn run(&mut self, mut insts: Vec<MInst>, output: &Output) -> Result<(), CompileError> {
         self.block_labels = (0..self.vcode.blocks.len()).map(|_| self.func.new_label()).collect();
-        self.func.insts.reserve(insts.len() + insts.len() / 4);
+        self.func.reserve(insts.len() + insts.len() / 4);
         let targets = self.forward_targets(&insts, output);
         let kept: Vec<usize> = (0..self.vcode.blocks.len()).filter(|&b| targets[b] == b).collect();
         let mut positions = Positions::new(self.vcode, insts.len());
@@ -88,15 +88,15 @@ impl Expander<'_> {
             let label = self.block_labels[index];
             self.func.bind(label);
             self.pool_base = None;
-            self.func.blocks.push(label);
+            self.func.vcode_blocks.push(label);
             let next = kept.get(place + 1).copied();
             let first = self.vcode.blocks[index].insts.start as usize;
-            positions.moves(first, self.func.insts.len());
+            positions.moves(first, self.func.insts().len());
             for step in output.block_insts_and_edits(self.vcode, Block::new(index)) {
                 match step {
                     InstOrEdit::Edit(Edit::Move { from, to }) => self.edit(*from, *to)?,
                     InstOrEdit::Inst(number) => {
-                        positions.inst(number.index(), self.func.insts.len());
+                        positions.inst(number.index(), self.func.insts().len());
                         let inst = std::mem::replace(&mut insts[number.index()], MInst::Nop);
                         let inst = assign(inst, output.inst_allocs(number))?;
                         self.origin = self.vcode.origins[number.index()];
@@ -107,13 +107,13 @@ impl Expander<'_> {
                         } else {
                             self.inst(&inst)?;
                         }
-                        positions.moves(number.index() + 1, self.func.insts.len());
+                        positions.moves(number.index() + 1, self.func.insts().len());
                     }
                 }
             }
         }
         let (spills, _) = self.frame.layout.spills;
-        self.func.places = positions.live_ranges(output, spills, self.func.insts.len())?;
+        self.func.places = positions.live_ranges(output, spills, self.func.insts().len())?;
         self.trap_sequences();
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Expander<'_> {
     fn push(&mut self, inst: Inst, fixup: Fixup) {
         let mut inst = McInst::plain(inst, self.origin);
         inst.fixup = fixup;
-        self.func.insts.push(inst);
+        self.func.push(inst);
     }
 
     pub(super) fn op<const N: usize>(&mut self, op: Opcode, operands: [Operand; N]) {
@@ -165,7 +165,7 @@ impl Expander<'_> {
     }
 
     fn glue_last(&mut self) {
-        if let Some(last) = self.func.insts.last_mut() {
+        if let Some(last) = self.func.last_mut() {
             last.glued = true;
         }
     }
@@ -291,7 +291,7 @@ impl Expander<'_> {
         let distance = |from: u32| (i64::from(index) - i64::from(from)) * i64::from(VECTOR_SLOT);
         let near = |from: u32| i32::try_from(distance(from)).is_ok_and(|d| fits(OperandKind::Offset9, d));
         let base = match self.pool_base {
-            Some((end, base)) if end == self.func.insts.len() && near(base) => base,
+            Some((end, base)) if end == self.func.insts().len() && near(base) => base,
             _ => {
                 for (op, kind) in HALVES {
                     let fixup = Fixup::Pool { kind, index };
@@ -301,7 +301,7 @@ impl Expander<'_> {
             }
         };
         self.access(load_op(RegClass::Vector), dst, machine::SCRATCH, distance(base));
-        self.pool_base = Some((self.func.insts.len(), base));
+        self.pool_base = Some((self.func.insts().len(), base));
     }
 
     fn set_mask(&mut self, mask: LaneMask<Reg>) {
@@ -574,7 +574,7 @@ impl Expander<'_> {
             );
             self.glue_last();
         }
-        if let Some(last) = self.func.insts.last_mut() {
+        if let Some(last) = self.func.last_mut() {
             last.glued = false;
         }
         self.func.bind(end);
@@ -619,7 +619,7 @@ impl Expander<'_> {
     }
 
     fn mark_call(&mut self, kind: CallKind) {
-        if let Some(last) = self.func.insts.last_mut() {
+        if let Some(last) = self.func.last_mut() {
             last.call = kind;
         }
     }
@@ -659,7 +659,7 @@ impl Expander<'_> {
     }
 
     pub(super) fn mark_trap(&mut self, code: TrapCode) {
-        if let Some(last) = self.func.insts.last_mut() {
+        if let Some(last) = self.func.last_mut() {
             last.trap = Some(code);
         }
     }

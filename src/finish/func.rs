@@ -1,9 +1,11 @@
-//! A function as machine instructions in straight line, with labels between them: what every pass after allocation reads and
-//! writes.
+//! A function as basic blocks of machine instructions: what every pass after allocation reads and writes.
 //!
-//! Registers are those of the machine, by type. [`MachFunction::rewrite`] and [`MachFunction::reorder`] are the only ways to
-//! change how many instructions there are and where they stand; they keep labels and the places of labelled values right.
+//! Registers are those of the machine, by type. Blocks stand in layout order; the instructions of all of them are one list,
+//! of which every block is a range. A block ends with its first branch, calls included, or falls through into the next one.
+//! [`MachFunction::push`] and [`MachFunction::bind`] build a function; passes change it through an
+//! [`Editor`](super::edit::Editor), and those that replace branches by sequences through [`MachFunction::rebuild`].
 
+use super::effects::Effects;
 use crate::code::{LabelLoc, RelocTarget};
 use crate::error::CompileError;
 use crate::inst::LANES;
@@ -11,8 +13,9 @@ use crate::vcode::Origin;
 use cranelift_codegen::ir::{self, TrapCode, ValueLabel};
 use npu_mc::reloc::Reloc as RelocKind;
 use std::fmt;
+use std::ops::Range;
 
-/// A place in the code of one function.
+/// The name of a basic block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(u32);
 
@@ -109,6 +112,11 @@ impl McInst {
             call: CallKind::None,
         }
     }
+
+    /// Whether it may change the program counter; then it ends its block.
+    pub fn is_branch(&self) -> bool {
+        self.inst.desc().flags.is_branch()
+    }
 }
 
 /// A labelled value in one place, for a range of instructions.
@@ -124,17 +132,32 @@ pub struct LiveRange {
     pub loc: LabelLoc,
 }
 
-/// Machine instructions of a function, and the labels between them.
+/// A basic block: a label, a body, and a branch at the end unless the block falls through.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// What branches call it; none if it is only fallen into.
+    label: Option<Label>,
+    /// Index of its first instruction.
+    start: usize,
+}
+
+/// A function as basic blocks.
 #[derive(Clone, Debug, Default)]
 pub struct MachFunction {
-    /// The instructions in order.
-    pub insts: Vec<McInst>,
-    /// For each label the index of the instruction before which it stands; none until it is bound.
+    /// The instructions of all blocks, in layout order.
+    pub(super) insts: Vec<McInst>,
+    /// The effects of each instruction; empty until a pass asks.
+    pub(super) effects: Vec<Effects>,
+    /// The blocks in layout order. They cover the instructions; some may be empty.
+    blocks: Vec<Block>,
+    /// Whether the last block takes more instructions.
+    open: bool,
+    /// For each label the number of its block; none until it is bound.
     labels: Vec<Option<usize>>,
-    /// The labels of the basic blocks in layout order.
-    pub blocks: Vec<Label>,
+    /// The labels of the blocks that were blocks of the VCode, in layout order.
+    pub vcode_blocks: Vec<Label>,
     /// Where labelled values are.
-    pub places: Vec<LiveRange>,
+    pub(super) places: Vec<LiveRange>,
     /// Vectors that stand after the code.
     pub pool: Vec<[u32; LANES]>,
     /// Where the sequence points with debug tags are.
@@ -142,6 +165,38 @@ pub struct MachFunction {
 }
 
 impl MachFunction {
+    /// The instructions of all blocks, in layout order.
+    pub fn insts(&self) -> &[McInst] {
+        &self.insts
+    }
+
+    /// Where labelled values are.
+    pub fn places(&self) -> &[LiveRange] {
+        &self.places
+    }
+
+    /// How many blocks there are.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The instructions of a block, as indices into the list of all.
+    pub fn block_range(&self, block: usize) -> Range<usize> {
+        let start = |number: usize| self.blocks.get(number).map_or(self.insts.len(), |block| block.start);
+        start(block)..start(block + 1)
+    }
+
+    /// What branches call a block; none if it is only fallen into.
+    pub fn label(&self, block: usize) -> Option<Label> {
+        self.blocks.get(block)?.label
+    }
+
+    /// The branch at the end of a block; none if it falls through.
+    pub fn terminator(&self, block: usize) -> Option<&McInst> {
+        let last = self.insts[self.block_range(block)].last();
+        last.filter(|inst| inst.is_branch())
+    }
+
     /// A new label, not bound yet.
     pub fn new_label(&mut self) -> Label {
         let label = Label(self.labels.len() as u32);
@@ -149,88 +204,116 @@ impl MachFunction {
         label
     }
 
-    /// Binds the label to the end of the list as it is now.
+    /// Makes room for this many instructions.
+    pub fn reserve(&mut self, insts: usize) {
+        self.insts.reserve(insts);
+    }
+
+    /// Starts a block with this label after the instructions that are there now.
     pub fn bind(&mut self, label: Label) {
-        self.bind_at(label, self.insts.len());
+        self.labels[label.0 as usize] = Some(self.blocks.len());
+        self.blocks.push(Block {
+            label: Some(label),
+            start: self.insts.len(),
+        });
+        self.open = true;
     }
 
-    /// Binds the label before the instruction at the index.
-    pub fn bind_at(&mut self, label: Label, index: usize) {
-        self.labels[label.0 as usize] = Some(index);
+    /// Appends an instruction to the last block, or to a new one if that has its branch already.
+    pub fn push(&mut self, inst: McInst) {
+        if !self.open {
+            self.blocks.push(Block {
+                label: None,
+                start: self.insts.len(),
+            });
+        }
+        self.open = !inst.is_branch();
+        self.insts.push(inst);
     }
 
-    /// Index of the instruction before which the label stands; none if it is not bound.
-    pub fn bound(&self, label: Label) -> Option<usize> {
+    /// The instruction that was appended last.
+    pub fn last_mut(&mut self) -> Option<&mut McInst> {
+        self.insts.last_mut()
+    }
+
+    /// The block with the label; none if it is not bound.
+    pub fn block_of(&self, label: Label) -> Option<usize> {
         *self.labels.get(label.0 as usize)?
     }
 
-    /// Index of the instruction before which the label stands.
+    /// Index of the first instruction of the block with the label.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] if it stands nowhere.
+    /// [`CompileError::Internal`] if the label is not bound.
     pub fn position(&self, label: Label) -> Result<usize, CompileError> {
-        self.bound(label)
+        self.block_of(label)
+            .and_then(|block| Some(self.blocks.get(block)?.start))
             .ok_or_else(|| CompileError::internal("layout", label, "a label that is bound"))
     }
 
-    /// The labels that are bound, with their positions.
-    pub fn bound_labels(&self) -> impl Iterator<Item = (Label, usize)> {
-        let numbered = (0..).map(Label).zip(&self.labels);
-        numbered.filter_map(|(label, position)| Some((label, (*position)?)))
-    }
-
-    /// For each index, the end included, whether a label stands there.
-    pub fn label_positions(&self) -> Vec<bool> {
-        let mut list = vec![false; self.insts.len() + 1];
-        for &position in self.labels.iter().flatten() {
-            if let Some(flag) = list.get_mut(position) {
-                *flag = true;
-            }
-        }
-        list
-    }
-
-    /// Rebuilds the list: each instruction is replaced by what `replace` pushes for it, and labels move along.
-    /// `replace` gets the new list so far, the index of the instruction and the instruction.
-    pub fn rewrite(&mut self, mut replace: impl FnMut(&mut Vec<McInst>, usize, McInst)) {
+    /// Builds the function anew: each block starts as it did, and each instruction is replaced by what `replace` appends for
+    /// it. `replace` gets the new function so far, the index of the instruction and the instruction.
+    pub fn rebuild(&mut self, mut replace: impl FnMut(&mut Self, usize, McInst)) {
+        let blocks = std::mem::take(&mut self.blocks);
         let old = std::mem::take(&mut self.insts);
+        self.open = false;
+        self.effects.clear();
+        self.insts.reserve(old.len() + old.len() / 8);
         let mut new_position = Vec::with_capacity(old.len() + 1);
-        let mut list = Vec::with_capacity(old.len() + old.len() / 8);
+        let mut blocks = blocks.into_iter().peekable();
+        let mut start_blocks = |func: &mut Self, index: usize| {
+            while let Some(block) = blocks.next_if(|block| block.start == index) {
+                if let Some(label) = block.label {
+                    func.bind(label);
+                }
+            }
+        };
         for (index, inst) in old.into_iter().enumerate() {
-            new_position.push(list.len());
-            replace(&mut list, index, inst);
+            start_blocks(self, index);
+            new_position.push(self.insts.len());
+            replace(self, index, inst);
         }
-        new_position.push(list.len());
-        self.move_positions(&new_position);
-        self.insts = list;
+        start_blocks(self, new_position.len());
+        new_position.push(self.insts.len());
+        self.move_places(&new_position);
     }
 
-    /// Removes the instructions that are marked.
-    pub fn remove(&mut self, dead: &[bool]) {
-        if !dead.contains(&true) {
-            return;
+    /// Finds the effects of all instructions, if they are not known.
+    pub(super) fn find_effects(&mut self) {
+        if self.effects.len() != self.insts.len() {
+            self.effects.clear();
+            self.effects
+                .extend(self.insts.iter().map(|inst| Effects::of(&inst.inst)));
         }
-        let mut new_position = Vec::with_capacity(self.insts.len() + 1);
+    }
+
+    /// Takes out the instructions that are marked, none of them a branch.
+    pub(super) fn remove(&mut self, removed: &[bool]) {
+        let mut new_position = Vec::with_capacity(removed.len() + 1);
         let mut kept = 0;
-        for &dead in dead {
+        for &removed in removed {
             new_position.push(kept);
-            kept += usize::from(!dead);
+            kept += usize::from(!removed);
         }
         new_position.push(kept);
-        let mut marks = dead.iter();
+        let mut marks = removed.iter();
         self.insts.retain(|_| marks.next() == Some(&false));
-        self.move_positions(&new_position);
+        let mut marks = removed.iter();
+        self.effects.retain(|_| marks.next() == Some(&false));
+        for block in &mut self.blocks {
+            block.start = new_position.get(block.start).copied().unwrap_or(kept);
+        }
+        self.move_places(&new_position);
     }
 
-    fn move_positions(&mut self, new_position: &[usize]) {
-        let ends = self
-            .places
-            .iter_mut()
-            .flat_map(|place| [&mut place.start, &mut place.end]);
-        for position in self.labels.iter_mut().flatten().chain(ends) {
-            if let Some(&new) = new_position.get(*position) {
-                *position = new;
+    /// Corrects the table of labelled values after instructions moved to new positions.
+    pub(super) fn move_places(&mut self, new_position: &[usize]) {
+        for place in &mut self.places {
+            for position in [&mut place.start, &mut place.end] {
+                if let Some(&new) = new_position.get(*position) {
+                    *position = new;
+                }
             }
         }
         self.places.retain(|place| place.start < place.end);

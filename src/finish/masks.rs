@@ -5,9 +5,9 @@
 //! operations act on all lanes. After allocation it is known what stands between. If that is nothing that `rm` has an effect
 //! on, or can move before the first operation, `rm` keeps its value; and if both have the same mask, it is set once.
 
-use super::effects::{Effects, RegSet, is_fixed};
-use super::func::{MachFunction, McInst};
-use super::places::{self, Reordered};
+use super::edit::Editor;
+use super::effects::{Effects, RegSet};
+use super::func::MachFunction;
 use crate::inst::ALL_LANES;
 use crate::inst::reg::machine;
 use npu_mc::{Inst, Opcode, Operand, Reg};
@@ -37,104 +37,180 @@ fn setting(inst: &Inst) -> Option<Setting> {
 
 /// Merges what it can.
 pub fn run(func: &mut MachFunction) {
-    if !func.insts.iter().any(|inst| setting(&inst.inst).is_some()) {
+    if !func.insts().iter().any(|inst| setting(&inst.inst).is_some()) {
         return;
     }
-    let is_boundary = func.label_positions();
-    let effects = Effects::of_all(&func.insts);
-    let mut dead = vec![false; func.insts.len()];
-    let mut reordered = Vec::new();
-    let mut start = 0;
-    while start < func.insts.len() {
-        let mut end = start;
-        while end < func.insts.len() && (end == start || !is_boundary[end]) && !is_fixed(&func.insts, &effects, end) {
-            end += 1;
-        }
-        if end - start > 1 {
-            let (order, gone) = merge(&func.insts[start..end], &effects[start..end]);
-            let old = func.insts[start..end].to_vec();
-            for (place, &from) in order.iter().enumerate() {
-                func.insts[start + place].clone_from(&old[from]);
-                dead[start + place] = gone[from];
-            }
-            if !func.places.is_empty() {
-                reordered.push(Reordered { start, order });
-            }
-        }
-        start = end.max(start + 1);
-    }
-    places::reorder(func, &reordered);
-    func.remove(&dead);
-}
-
-/// The order of the instructions of a straight stretch, in terms of the old one, and for each in the old order whether it is
-/// not needed.
-fn merge(list: &[McInst], effects: &[Effects]) -> (Vec<usize>, Vec<bool>) {
-    let mut order: Vec<usize> = (0..list.len()).collect();
-    let mut gone = vec![false; list.len()];
-    let at = |index: usize, gone: &[bool]| setting(&list[index].inst).filter(|_| !gone[index]);
-    // The instruction that set `rm` to other than all ones first, and the one that set it to its present value.
-    let mut open: Option<(usize, usize)> = None;
-    for place in 0..order.len() {
-        let index = order[place];
-        match at(index, &gone) {
-            Some(Setting::All) => {}
-            Some(_) => {
-                open = Some((open.map_or(index, |(first, _)| first), index));
+    let mut edit = Editor::new(func);
+    for block in 0..edit.func().block_count() {
+        let range = edit.func().block_range(block);
+        let mut start = range.start;
+        while start < range.end {
+            let region = edit.region(start, range.end);
+            start = region.end;
+            if !edit.insts()[region.clone()]
+                .iter()
+                .any(|inst| setting(&inst.inst).is_some())
+            {
                 continue;
             }
-            None => continue,
-        }
-        let next = (place + 1..order.len()).find(|&p| at(order[p], &gone).is_some_and(|s| s != Setting::All));
-        let (Some((first, last)), Some(next)) = (open.take(), next) else {
-            continue;
-        };
-        let start = order.iter().position(|&index| index == first).unwrap_or(place);
-        let Some(moved) = clear_way(effects, &order, start, place, next) else {
-            continue;
-        };
-        order[start..next].copy_from_slice(&moved);
-        gone[index] = true;
-        open = Some((first, last));
-        let kept = match setting(&list[last].inst) {
-            Some(Setting::Register(reg)) => {
-                let behind = moved.iter().skip_while(|&&index| index != last);
-                !behind.into_iter().any(|&index| effects[index].writes.contains(reg))
+            let mut merge = Merge::new(region.len());
+            for (number, index) in region.clone().enumerate() {
+                merge.step(number, &edit.effects()[index], setting(&edit.insts()[index].inst));
             }
-            _ => true,
+            merge.close(region.len());
+            edit.reorder(region.clone(), &merge.order);
+            for (index, &from) in region.zip(&merge.order) {
+                if merge.not_needed[from] {
+                    edit.remove(index);
+                }
+            }
+        }
+    }
+    edit.finish();
+}
+
+/// What some instructions do together, for those that want to move before all of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Summary {
+    reads: RegSet,
+    writes: RegSet,
+    accesses: bool,
+    stores: bool,
+}
+
+impl Summary {
+    fn add(&mut self, effects: &Effects) {
+        self.reads = self.reads.or(effects.reads);
+        // `rm` is no obstacle: it is all ones where the instruction goes.
+        self.writes = self.writes.or(effects.writes.without(RegSet::one(machine::MASK)));
+        self.accesses |= effects.access.is_some();
+        self.stores |= effects.access.is_some_and(|access| access.is_store);
+    }
+
+    /// Whether the instruction can move before these.
+    fn can_be_passed(&self, effects: &Effects) -> bool {
+        let mut own = Self::default();
+        own.add(effects);
+        let in_order = own.accesses && self.accesses && (own.stores || self.stores);
+        !own.writes.meets(self.reads.or(self.writes)) && !self.writes.meets(own.reads) && !in_order
+    }
+}
+
+/// Instructions from the first that set `rm` up to now: between them `rm` need not be all ones.
+#[derive(Debug)]
+struct Open {
+    insts: Vec<usize>,
+    summary: Summary,
+    /// What `rm` was set to last.
+    last: Setting,
+    /// The register that it was set from has changed since.
+    is_stale: bool,
+}
+
+impl Open {
+    fn add(&mut self, number: usize, effects: &Effects) {
+        self.insts.push(number);
+        self.summary.add(effects);
+        if let Setting::Register(reg) = self.last {
+            self.is_stale |= effects.writes.contains(reg);
+        }
+    }
+}
+
+/// What follows an instruction that sets `rm` to all ones, while it is not known whether that goes.
+#[derive(Debug)]
+struct Restored {
+    /// The instruction that restores.
+    at: usize,
+    /// How many instructions are open before it.
+    open: usize,
+    /// Those that move before the first that set `rm`.
+    front: Vec<usize>,
+}
+
+/// One walk over a region, whose instructions are numbered from 0.
+#[derive(Debug)]
+struct Merge {
+    /// The new order, as far as it is settled.
+    order: Vec<usize>,
+    not_needed: Vec<bool>,
+    open: Option<Open>,
+    restored: Option<Restored>,
+}
+
+impl Merge {
+    fn new(count: usize) -> Self {
+        Self {
+            order: Vec::with_capacity(count),
+            not_needed: vec![false; count],
+            open: None,
+            restored: None,
+        }
+    }
+
+    fn step(&mut self, number: usize, effects: &Effects, setting: Option<Setting>) {
+        let Some(open) = &mut self.open else {
+            match setting {
+                Some(last) if last != Setting::All => {
+                    let mut open = Open {
+                        insts: Vec::new(),
+                        summary: Summary::default(),
+                        last,
+                        is_stale: false,
+                    };
+                    open.add(number, effects);
+                    self.open = Some(open);
+                }
+                _ => self.order.push(number),
+            }
+            return;
         };
-        if kept && setting(&list[last].inst) == setting(&list[order[next]].inst) {
-            gone[order[next]] = true;
+        match (setting, &mut self.restored) {
+            (Some(Setting::All), None) => {
+                self.restored = Some(Restored {
+                    at: number,
+                    open: open.insts.len(),
+                    front: Vec::new(),
+                });
+                open.add(number, effects);
+            }
+            // `rm` has the value already.
+            (Some(Setting::All), Some(_)) => {
+                self.not_needed[number] = true;
+                open.add(number, effects);
+            }
+            (Some(next), restored) => {
+                if let Some(restored) = restored.take() {
+                    self.not_needed[restored.at] = true;
+                    self.order.extend(restored.front);
+                    self.not_needed[number] = next == open.last && !open.is_stale;
+                }
+                open.add(number, effects);
+                if !self.not_needed[number] {
+                    open.last = next;
+                    open.is_stale = false;
+                }
+            }
+            (None, Some(restored)) if effects.obeys_mask => {
+                if open.summary.can_be_passed(effects) {
+                    restored.front.push(number);
+                } else {
+                    self.close(number + 1);
+                }
+            }
+            (None, _) => open.add(number, effects),
         }
     }
-    (order, gone)
-}
 
-/// The instructions from the first setting up to the next one, with those that obey `rm` behind the restoring one moved to the
-/// front, where `rm` is all ones. None if one cannot move.
-fn clear_way(effects: &[Effects], order: &[usize], set: usize, restore: usize, next: usize) -> Option<Vec<usize>> {
-    let mut front: Vec<usize> = Vec::new();
-    let mut rest: Vec<usize> = order[set..=restore].to_vec();
-    for &index in &order[restore + 1..next] {
-        if !effects[index].obeys_mask {
-            rest.push(index);
-        } else if rest.iter().all(|&other| may_pass(&effects[index], &effects[other])) {
-            front.push(index);
-        } else {
-            return None;
+    /// Leaves what is open where it was, with everything up to the end.
+    fn close(&mut self, end: usize) {
+        let Some(open) = self.open.take() else { return };
+        match self.restored.take() {
+            Some(restored) => {
+                self.order.extend(&open.insts[..restored.open]);
+                self.order.extend(restored.at..end);
+            }
+            None => self.order.extend(open.insts),
         }
     }
-    front.extend(rest);
-    Some(front)
-}
-
-/// Whether the instruction can move before another one. `rm` is no obstacle: it is all ones there.
-fn may_pass(effects: &Effects, other: &Effects) -> bool {
-    let touches = |a: &Effects, b: &Effects| {
-        let written = a.writes.without(RegSet::one(machine::MASK));
-        written.meets(b.reads.or(b.writes))
-    };
-    let stores = |effects: &Effects| effects.access.is_some_and(|access| access.is_store);
-    let in_order = effects.access.is_some() && other.access.is_some() && (stores(effects) || stores(other));
-    !touches(effects, other) && !touches(other, effects) && !in_order
 }

@@ -1,15 +1,16 @@
-//! From allocated VCode to the final list of machine instructions.
+//! From allocated VCode to the final machine instructions.
 //!
-//! [`expand`](mod@expand) turns every VCode instruction into machine instructions with symbolic targets ([`func`]). Then come
-//! passes over that list, each of which may be left out but the last: [`copyprop`] drops moves, [`masks`] merges regions under
+//! [`expand`](mod@expand) turns every VCode instruction into machine instructions in basic blocks ([`func`]). Then come
+//! passes over these, each of which may be left out but the last: [`copyprop`] drops moves, [`masks`] merges regions under
 //! one lane mask, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
 //! order free of what the hardware gets wrong, [`relax`] replaces branches that do not reach. They share what an instruction
-//! does ([`effects`]) and the control flow ([`cfg`](mod@cfg)); [`places`] follows labelled values
+//! does ([`effects`]), the control flow ([`cfg`](mod@cfg)) and the way to change a function ([`edit`]); [`places`] follows labelled values
 //! through all this, and [`text`] prints and reads it.
 
 pub mod cfg;
 pub mod copy_loop;
 pub mod copyprop;
+pub mod edit;
 pub mod effects;
 pub mod expand;
 pub mod func;

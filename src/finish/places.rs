@@ -4,7 +4,6 @@
 //! order of instructions must not care: code is the same with and without labels. So they report what they did, and the
 //! table is corrected here. Where in doubt, a value is nowhere for a while rather than in a wrong place.
 
-use super::cfg::Block;
 use super::effects::{Effects, RegSet, index_of};
 use super::func::{LiveRange, MachFunction};
 use crate::abi::registers::spill_unit;
@@ -198,52 +197,42 @@ fn as_move(inst: &Inst) -> Option<(SReg, SReg)> {
     }
 }
 
-/// The code before a pass that renames registers. Holds nothing if no value has a label.
-#[derive(Debug)]
-pub(super) struct Before(Vec<Inst>);
-
-impl Before {
-    /// Notes how the code is.
-    pub fn new(func: &MachFunction) -> Self {
-        let list = func.insts.iter().filter(|_| !func.places.is_empty());
-        Self(list.map(|item| item.inst).collect())
-    }
-
-    /// Corrects the table after registers were renamed, and before the moves that are `dead` are taken out. The blocks cover the list;
-    /// what is live at the start of one is still in its register.
-    pub(super) fn renamed(self, func: &mut MachFunction, blocks: &[Block], dead: impl Fn(usize) -> bool) {
-        if self.0.is_empty() {
-            return;
+/// Corrects the table after registers were renamed, and before the instructions that are `removed`, moves all of them, are
+/// taken out. `old` is the code as it was. What is live at the start of a block is still in its register.
+pub(super) fn renamed(
+    func: &mut MachFunction,
+    old: &[Inst],
+    live_in: impl Fn(usize) -> Option<RegSet>,
+    removed: impl Fn(usize) -> bool,
+) {
+    let mut waiting: Vec<LiveRange> = std::mem::take(&mut func.places);
+    waiting.sort_by_key(|range| std::cmp::Reverse(range.start));
+    let mut active: Vec<LiveRange> = Vec::new();
+    let mut found: Vec<LiveRange> = Vec::new();
+    for block in 0..func.block_count() {
+        let mut copies = Copies(std::array::from_fn(|_| RegSet::EMPTY));
+        for reg in live_in(block).unwrap_or(RegSet::EMPTY).scalars().iter() {
+            copies.0[index_of(reg)] = RegSet::one(reg);
         }
-        let mut waiting: Vec<LiveRange> = std::mem::take(&mut func.places);
-        waiting.sort_by_key(|range| std::cmp::Reverse(range.start));
-        let mut active: Vec<LiveRange> = Vec::new();
-        let mut found: Vec<LiveRange> = Vec::new();
-        for block in blocks {
-            let mut copies = Copies(std::array::from_fn(|_| RegSet::EMPTY));
-            for reg in block.live_in.iter() {
-                copies.0[index_of(reg)] = RegSet::one(reg);
+        for index in func.block_range(block) {
+            while let Some(range) = waiting.pop_if(|range| range.start <= index) {
+                active.push(range);
             }
-            for index in block.start..block.end {
-                while let Some(range) = waiting.pop_if(|range| range.start <= index) {
-                    active.push(range);
+            active.retain(|range| range.end > index);
+            for range in &active {
+                if let Some(loc) = now_at(range.loc, &copies) {
+                    found.push(LiveRange {
+                        start: index,
+                        end: index + 1,
+                        loc,
+                        ..*range
+                    });
                 }
-                active.retain(|range| range.end > index);
-                for range in &active {
-                    if let Some(loc) = now_at(range.loc, &copies) {
-                        found.push(LiveRange {
-                            start: index,
-                            end: index + 1,
-                            loc,
-                            ..*range
-                        });
-                    }
-                }
-                copies.step(&self.0[index], Some(&func.insts[index].inst).filter(|_| !dead(index)));
             }
+            copies.step(&old[index], Some(&func.insts[index].inst).filter(|_| !removed(index)));
         }
-        func.places = joined(found);
     }
+    func.places = joined(found);
 }
 
 fn now_at(loc: LabelLoc, copies: &Copies) -> Option<LabelLoc> {

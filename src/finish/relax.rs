@@ -28,9 +28,9 @@ fn reaches(from: usize, to: usize) -> bool {
 pub fn run(func: &mut MachFunction) -> Result<(), CompileError> {
     let mut veneers: FxHashSet<Label> = FxHashSet::default();
     // The distance from one end to the other decides at once for all but huge functions.
-    while !reaches(0, func.insts.len()) {
-        let mut far = vec![false; func.insts.len()];
-        for (index, inst) in func.insts.iter().enumerate() {
+    while !reaches(0, func.insts().len()) {
+        let mut far = vec![false; func.insts().len()];
+        for (index, inst) in func.insts().iter().enumerate() {
             let (Fixup::Branch(target) | Fixup::TableEntry { target, .. }) = inst.fixup else {
                 continue;
             };
@@ -51,9 +51,10 @@ pub fn run(func: &mut MachFunction) -> Result<(), CompileError> {
 
 fn replace(func: &mut MachFunction, far: &[bool], veneers: &mut FxHashSet<Label>) -> Result<(), CompileError> {
     // Entries of branch tables stay one instruction and go to a veneer after their table, one for each target.
+    let mut entries: FxHashMap<usize, Label> = FxHashMap::default();
     let mut islands: FxHashMap<usize, Vec<(Label, Label)>> = FxHashMap::default();
     for (index, _) in far.iter().enumerate().filter(|(_, far)| **far) {
-        if let Fixup::TableEntry { target, end } = func.insts[index].fixup {
+        if let Fixup::TableEntry { target, end } = func.insts()[index].fixup {
             let place = func.position(end)?;
             let island = islands.entry(place).or_default();
             let known = island.iter().find(|(_, known)| *known == target);
@@ -66,49 +67,50 @@ fn replace(func: &mut MachFunction, far: &[bool], veneers: &mut FxHashSet<Label>
                     veneer
                 }
             };
-            func.insts[index].fixup = Fixup::TableEntry { target: veneer, end };
+            entries.insert(index, veneer);
         }
     }
     // A conditional branch that is too far becomes its opposite, which skips the sequence.
     let conditional = |inst: &McInst| matches!(inst.fixup, Fixup::Branch(_)) && invert(inst.inst.opcode).is_some();
     let count = func
-        .insts
+        .insts()
         .iter()
         .zip(far)
         .filter(|(inst, far)| **far && conditional(inst))
         .count();
     let skips: Vec<Label> = (0..count).map(|_| func.new_label()).collect();
     let mut skips = skips.into_iter();
-    let mut bound: Vec<(Label, usize)> = Vec::new();
-    func.rewrite(|list, index, inst| {
-        match (far[index], &inst.fixup) {
-            (true, Fixup::Branch(target)) => {
-                let target = *target;
+    func.rebuild(|func, index, mut inst| {
+        let like = inst.clone();
+        match inst.fixup {
+            Fixup::Branch(target) if far[index] => {
                 if let Some(inverse) = invert(inst.inst.opcode)
                     && let Some(skip) = skips.next()
                 {
-                    let mut branch = inst.clone();
-                    branch.inst.opcode = inverse;
-                    branch.fixup = Fixup::Branch(skip);
-                    branch.trap = None;
-                    list.push(branch);
-                    push_far_jump(list, target, &inst);
-                    bound.push((skip, list.len()));
+                    inst.inst.opcode = inverse;
+                    inst.fixup = Fixup::Branch(skip);
+                    inst.trap = None;
+                    func.push(inst);
+                    push_far_jump(func, target, &like);
+                    func.bind(skip);
                 } else {
-                    push_far_jump(list, target, &inst);
+                    push_far_jump(func, target, &like);
                 }
             }
-            _ => list.push(inst.clone()),
+            Fixup::TableEntry { ref mut target, .. } => {
+                if let Some(&veneer) = entries.get(&index) {
+                    *target = veneer;
+                }
+                func.push(inst);
+            }
+            _ => func.push(inst),
         }
         // After the last entry of a table, so that labels at its end stay after the island.
         for &(veneer, target) in islands.get(&(index + 1)).into_iter().flatten() {
-            bound.push((veneer, list.len()));
-            push_far_jump(list, target, &inst);
+            func.bind(veneer);
+            push_far_jump(func, target, &like);
         }
     });
-    for (label, position) in bound {
-        func.bind_at(label, position);
-    }
     Ok(())
 }
 
@@ -122,10 +124,10 @@ fn invert(op: Opcode) -> Option<Opcode> {
 }
 
 /// A jump to anywhere in the function: the distance is added to the address of the adding instruction.
-fn push_far_jump(list: &mut Vec<McInst>, target: Label, like: &McInst) {
+fn push_far_jump(func: &mut MachFunction, target: Label, like: &McInst) {
     let scratch = Operand::from(machine::SCRATCH);
     let mut push = |inst, fixup, trap| {
-        list.push(McInst {
+        func.push(McInst {
             inst,
             fixup,
             origin: like.origin,

@@ -4,14 +4,14 @@
 //! independent computations tied to each other by the register they share. Here such values are spread over all registers
 //! that the routine may change, the one that was left alone longest first.
 
-use super::cfg::{Block, blocks, liveness};
-use super::copyprop::{as_move, rename};
-use super::effects::{Conventions, Effects, REGISTERS, RegSet, index_of};
+use super::copyprop::as_move;
+use super::edit::{Editor, Role};
+use super::effects::{Conventions, REGISTERS, RegSet, index_of};
 use super::func::{CallKind, MachFunction, McInst};
-use super::places::Before;
 use crate::abi::registers::{RegisterSet, clobbered};
 use crate::inst::reg::from_preg;
 use npu_mc::{Opcode, Reg, SReg};
+use std::ops::Range;
 
 /// Values that live longer, counted in instructions, keep their registers.
 const LOOK_AHEAD: usize = 128;
@@ -30,18 +30,15 @@ pub fn run(func: &mut MachFunction, registers: RegisterSet, conventions: &Conven
             Reg::V(_) => None,
         })
         .collect();
-    let before = Before::new(func);
-    let mut effects = Effects::of_all(&func.insts);
-    let mut blocks = blocks(func, &effects);
-    liveness(&func.insts, &effects, &mut blocks, conventions);
-    for block in &blocks {
-        let range = block.start..block.end;
-        let insts = &mut func.insts[range.clone()];
-        if !insts.iter().any(calls) {
-            rename_block(insts, &mut effects[range], block, &free, conventions);
+    let mut edit = Editor::with_liveness(func, conventions);
+    for block in 0..edit.func().block_count() {
+        let range = edit.func().block_range(block);
+        if !edit.insts()[range.clone()].iter().any(calls) {
+            let live_out = edit.live_out(block);
+            rename_block(&mut edit, range, live_out, &free, conventions);
         }
     }
-    before.renamed(func, &blocks, |_| false);
+    edit.finish();
 }
 
 /// Calls read and change what no operand says.
@@ -54,34 +51,35 @@ fn calls(inst: &McInst) -> bool {
 }
 
 fn rename_block(
-    insts: &mut [McInst],
-    effects: &mut [Effects],
-    block: &Block,
+    edit: &mut Editor<'_>,
+    block: Range<usize>,
+    live_out: RegSet,
     free: &[SReg],
     conventions: &Conventions,
 ) {
+    let start = block.start;
     // What is live after each instruction.
-    let mut live_after: Vec<RegSet> = vec![RegSet::EMPTY; insts.len()];
-    let mut live = block.live_out;
-    for index in (0..insts.len()).rev() {
-        live_after[index] = live;
-        live = live
-            .without(effects[index].writes)
-            .or(conventions.needs(&insts[index], &effects[index]));
+    let mut live_after: Vec<RegSet> = vec![RegSet::EMPTY; block.len()];
+    let mut live = live_out;
+    for index in block.clone().rev() {
+        live_after[index - start] = live;
+        live = before(edit, index, live, conventions);
     }
     let live_in = live;
     // After which instruction each register was last named.
     let mut named = [0usize; REGISTERS];
     let at = |reg: SReg| index_of(Reg::S(reg));
-    for index in 0..insts.len() {
-        if let Some((reg, end)) = local_value(insts, effects, index, &live_after, conventions) {
-            let before = if index == 0 { live_in } else { live_after[index - 1] };
-            let held = live_after[index..end].iter().fold(before, |set, live| set.or(*live));
-            let taken = effects[index + 1..=end]
+    for index in block.clone() {
+        let number = index - start;
+        if let Some((reg, end)) = local_value(edit, index..block.end, &live_after[number..], conventions) {
+            let live_before = if number == 0 { live_in } else { live_after[number - 1] };
+            let held = live_after[number..end - start]
                 .iter()
-                .fold(held.or(conventions.needs(&insts[index], &effects[index])), |set, e| {
-                    set.or(e.writes)
-                });
+                .fold(live_before, |set, live| set.or(*live));
+            let needed = conventions.needs(&edit.insts()[index], &edit.effects()[index]);
+            let taken = edit.effects()[index + 1..=end]
+                .iter()
+                .fold(held.or(needed), |set, effects| set.or(effects.writes));
             let best = free
                 .iter()
                 .filter(|other| !taken.contains(Reg::S(**other)))
@@ -89,35 +87,42 @@ fn rename_block(
             if let Some(&other) = best
                 && named[at(other)] < named[at(reg)]
             {
-                rename(&mut insts[index], &mut effects[index], reg, other, true);
+                edit.rename(index, reg, other, Role::Def);
                 for user in index + 1..=end {
-                    rename(&mut insts[user], &mut effects[user], reg, other, false);
-                    if insts[user].inst.desc().reads_dst {
-                        rename(&mut insts[user], &mut effects[user], reg, other, true);
+                    edit.rename(user, reg, other, Role::Use);
+                    if edit.insts()[user].inst.desc().reads_dst {
+                        edit.rename(user, reg, other, Role::Def);
                     }
                 }
-                for live in &mut live_after[index..end] {
+                for live in &mut live_after[number..end - start] {
                     *live = live.without(RegSet::one(Reg::S(reg))).or(RegSet::one(Reg::S(other)));
                 }
             }
         }
-        for place in effects[index].reads.or(effects[index].writes).scalars().indices() {
-            named[place] = index + 1;
+        let effects = &edit.effects()[index];
+        for place in effects.reads.or(effects.writes).scalars().indices() {
+            named[place] = number + 1;
         }
     }
 }
 
-/// The register that the instruction writes and the index of the last instruction that reads it, if the value is not needed
-/// after that, nobody reads it but as an operand, and it is not there for its register.
+/// What is live before an instruction, from what is live after it.
+fn before(edit: &Editor<'_>, index: usize, live: RegSet, conventions: &Conventions) -> RegSet {
+    let effects = &edit.effects()[index];
+    live.without(effects.writes)
+        .or(conventions.needs(&edit.insts()[index], effects))
+}
+
+/// The register that the first instruction of the range writes and the index of the last instruction that reads it, if the
+/// value is not needed after that, nobody reads it but as an operand, and it is not there for its register.
 fn local_value(
-    insts: &[McInst],
-    effects: &[Effects],
-    index: usize,
+    edit: &Editor<'_>,
+    range: Range<usize>,
     live_after: &[RegSet],
     conventions: &Conventions,
 ) -> Option<(SReg, usize)> {
-    let inst = &insts[index];
-    let mut written = effects[index].writes.iter();
+    let inst = &edit.insts()[range.start];
+    let mut written = edit.effects()[range.start].writes.iter();
     let (Some(Reg::S(reg)), None) = (written.next(), written.next()) else {
         return None;
     };
@@ -125,11 +130,12 @@ fn local_value(
         return None;
     }
     let own = RegSet::one(Reg::S(reg));
-    if !live_after[index].meets(own) {
+    let mut live_after = live_after.iter();
+    if !live_after.next()?.meets(own) {
         return None;
     }
-    for (end, inst) in insts.iter().enumerate().skip(index + 1).take(LOOK_AHEAD) {
-        let effects = &effects[end];
+    for (end, live_after) in (range.start + 1..range.end).zip(live_after).take(LOOK_AHEAD) {
+        let (inst, effects) = (&edit.insts()[end], &edit.effects()[end]);
         let read = effects.reads.meets(own);
         let needed = conventions.needs(inst, effects).meets(own);
         if inst.glued || (!read && needed) || inst.inst.opcode == Opcode::JRET {
@@ -137,7 +143,7 @@ fn local_value(
         }
         let written = effects.writes.meets(own);
         let continued = inst.inst.desc().reads_dst && written;
-        if !live_after[end].meets(own) || (written && !continued) {
+        if !live_after.meets(own) || (written && !continued) {
             return read.then_some((reg, end));
         }
     }

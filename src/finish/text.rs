@@ -16,31 +16,24 @@ const MANY: usize = 16;
 
 impl fmt::Display for MachFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut labels: Vec<(usize, Label)> = self.bound_labels().map(|(label, at)| (at, label)).collect();
-        labels.sort();
-        let mut labels = labels.into_iter().peekable();
-        let mut index = 0;
-        loop {
-            while let Some((_, label)) = labels.next_if(|&(at, _)| at == index) {
+        for block in 0..self.block_count() {
+            if let Some(label) = self.label(block) {
                 writeln!(f, "{label}:")?;
             }
-            let Some(inst) = self.insts.get(index) else {
-                return Ok(());
-            };
-            let end = labels.peek().map_or(self.insts.len(), |&(at, _)| at);
-            let text = inst.to_string();
-            let same = self.insts[index..end]
-                .iter()
-                .take_while(|other| other.inst == inst.inst);
-            let times = same.take_while(|other| other.to_string() == text).count();
-            if times >= MANY {
-                writeln!(f, "    {text} ; times {times}")?;
-                index += times;
-            } else {
-                writeln!(f, "    {text}")?;
-                index += 1;
+            let mut insts = &self.insts()[self.block_range(block)];
+            while let [inst, ..] = insts {
+                let text = inst.to_string();
+                let same = insts.iter().take_while(|other| other.inst == inst.inst);
+                let times = same.take_while(|other| other.to_string() == text).count();
+                let printed = if times >= MANY { times } else { 1 };
+                match printed {
+                    1 => writeln!(f, "    {text}")?,
+                    _ => writeln!(f, "    {text} ; times {times}")?,
+                }
+                insts = &insts[printed..];
             }
         }
+        Ok(())
     }
 }
 
@@ -91,7 +84,7 @@ pub fn parse(text: &str) -> Result<MachFunction, String> {
         }
         if let Some(name) = line.strip_suffix(':') {
             let label = label(&mut func, &mut labels, name);
-            if func.bound(label).is_some() {
+            if func.block_of(label).is_some() {
                 return Err(format!("line {number}: `{name}` stands twice"));
             }
             func.bind(label);
@@ -103,9 +96,9 @@ pub fn parse(text: &str) -> Result<MachFunction, String> {
             None => (line, 1),
         };
         let inst = instruction(&mut func, &mut labels, line).map_err(wrong)?;
-        func.insts.extend(std::iter::repeat_n(inst, times));
+        std::iter::repeat_n(inst, times).for_each(|inst| func.push(inst));
     }
-    match labels.iter().find(|(_, label)| func.bound(**label).is_none()) {
+    match labels.iter().find(|(_, label)| func.block_of(**label).is_none()) {
         Some((name, _)) => Err(format!("`{name}` stands nowhere")),
         None => Ok(func),
     }

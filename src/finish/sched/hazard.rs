@@ -9,43 +9,37 @@
 //! instruction without effect goes in between. Words that are only fetched and never issued do not help, hence not a
 //! `nop`.
 
+use crate::finish::edit::Editor;
 use crate::finish::effects::Effects;
 use crate::finish::func::{Fixup, MachFunction, McInst};
-use crate::finish::places::{self, Reordered};
 use crate::inst::reg::machine;
 use npu_mc::{Inst, Opcode, Operand};
 
 /// Makes the order of instructions safe.
 pub fn run(func: &mut MachFunction) {
-    let mut separated = Vec::new();
-    let mut exchanged = Vec::new();
-    let mut is_target = None;
-    for branch in 1..func.insts.len() {
-        if !is_hazard(&func.insts, branch) {
-            continue;
-        }
-        let is_target = is_target.get_or_insert_with(|| func.label_positions());
-        if branch >= 2 && can_exchange(&func.insts, is_target, branch) {
-            func.insts.swap(branch - 2, branch - 1);
-            exchanged.push(Reordered {
-                start: branch - 2,
-                order: vec![1, 0],
-            });
-        } else {
-            separated.push(branch);
+    // The branch is the last of its block, and what stands before it may be in the block before that falls through.
+    let mut found: Vec<(usize, bool)> = Vec::new();
+    for block in 0..func.block_count() {
+        let range = func.block_range(block);
+        if let Some(branch) = range.end.checked_sub(1).filter(|&branch| branch >= range.start)
+            && is_hazard(func.insts(), branch)
+        {
+            found.push((branch, branch >= range.start + 2 && can_exchange(func.insts(), branch)));
         }
     }
-    places::reorder(func, &exchanged);
-    if separated.is_empty() {
+    if found.is_empty() {
         return;
     }
-    let mut next = separated.into_iter().peekable();
-    func.rewrite(|list, index, inst| {
-        if next.next_if_eq(&index).is_some() {
-            list.push(separator(&inst));
+    let mut edit = Editor::without_effects(func);
+    for (branch, exchange) in found {
+        if exchange {
+            edit.reorder(branch - 2..branch, &[1, 0]);
+        } else {
+            let separator = separator(&edit.insts()[branch]);
+            edit.insert(branch, separator);
         }
-        list.push(inst);
-    });
+    }
+    edit.finish();
 }
 
 /// Whether the branch at the index can make the result of the instruction before it get lost.
@@ -61,12 +55,11 @@ pub fn is_hazard(insts: &[McInst], branch: usize) -> bool {
 }
 
 /// Whether the instruction before the branch can change places with the one before it.
-fn can_exchange(insts: &[McInst], is_target: &[bool], branch: usize) -> bool {
+fn can_exchange(insts: &[McInst], branch: usize) -> bool {
     let (first, second) = (&insts[branch - 2], &insts[branch - 1]);
     let glued = first.glued || branch >= 3 && insts[branch - 3].glued;
-    let straight = !is_target[branch] && !is_target[branch - 1];
     let in_place = first.trap.is_some() || second.trap.is_some();
-    if glued || !straight || in_place || !matches!(first.fixup, Fixup::None) {
+    if glued || in_place || !matches!(first.fixup, Fixup::None) {
         return false;
     }
     let (first, second) = (Effects::of(&first.inst), Effects::of(&second.inst));

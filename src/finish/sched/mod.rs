@@ -7,9 +7,9 @@
 
 pub mod hazard;
 
-use super::effects::{Access, Effects, REGISTERS, RegSet, index_of, is_fixed};
-use super::func::{MachFunction, McInst};
-use super::places::{self, Reordered};
+use super::edit::Editor;
+use super::effects::{Access, Effects, REGISTERS, RegSet, index_of};
+use super::func::MachFunction;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -18,35 +18,23 @@ const MAX_REGION: usize = 256;
 
 /// Reorders every region of the function.
 pub fn run(func: &mut MachFunction) {
-    let is_boundary = func.label_positions();
-    let effects = Effects::of_all(&func.insts);
+    let mut edit = Editor::new(func);
     let mut scheduler = Scheduler::default();
-    let mut reordered = Vec::new();
-    let mut start = 0;
-    while start < func.insts.len() {
-        let mut end = start;
-        while end < func.insts.len()
-            && end - start < MAX_REGION
-            && (end == start || !is_boundary[end])
-            && !is_fixed(&func.insts, &effects, end)
-        {
-            end += 1;
-        }
-        // A branch after the region reads registers that should be ready in time.
-        let branch = effects.get(end).filter(|_| !is_boundary[end]);
-        if end - start > 1 {
-            scheduler.schedule(&effects[start..end], branch);
-            scheduler.apply(&mut func.insts[start..end]);
-            if !func.places.is_empty() {
-                reordered.push(Reordered {
-                    start,
-                    order: scheduler.order.clone(),
-                });
+    for block in 0..edit.func().block_count() {
+        let range = edit.func().block_range(block);
+        let mut start = range.start;
+        while start < range.end {
+            let region = edit.region(start, range.end.min(start + MAX_REGION));
+            start = region.end;
+            if region.len() > 1 {
+                // A branch after the region reads registers that should be ready in time.
+                let branch = edit.effects()[..range.end].get(region.end);
+                scheduler.schedule(&edit.effects()[region.clone()], branch);
+                edit.reorder(region, &scheduler.order);
             }
         }
-        start = end.max(start + 1);
     }
-    places::reorder(func, &reordered);
+    edit.finish();
 }
 
 /// The end of a list.
@@ -110,7 +98,6 @@ struct Scheduler {
     later: BinaryHeap<Reverse<(u32, u32)>>,
     /// The order in which the instructions now stand, in terms of the old one.
     order: Vec<usize>,
-    old: Vec<Option<McInst>>,
 }
 
 impl Default for Scheduler {
@@ -124,7 +111,6 @@ impl Default for Scheduler {
             now: BinaryHeap::new(),
             later: BinaryHeap::new(),
             order: Vec::new(),
-            old: Vec::new(),
         }
     }
 }
@@ -182,19 +168,6 @@ impl Scheduler {
                 edge = next;
             }
             cycle += 1;
-        }
-    }
-
-    fn apply(&mut self, region: &mut [McInst]) {
-        if self.order.iter().is_sorted() {
-            return;
-        }
-        self.old.clear();
-        self.old.extend(region.iter().cloned().map(Some));
-        for (place, &index) in region.iter_mut().zip(&self.order) {
-            if let Some(inst) = self.old[index].take() {
-                *place = inst;
-            }
         }
     }
 
