@@ -7,12 +7,16 @@ use std::process::ExitCode;
 /// Hand-written ISLE, in the order of reading. The prelude comes first, the rules made from td after CLIF's terms.
 const PRELUDE: &str = "isle/prelude.isle";
 const RULES: &[&str] = &[
+    "isle/words.isle",
     "isle/lanes.isle",
     "isle/integer.isle",
-    "isle/memory.isle",
     "isle/atomics.isle",
     "isle/calls.isle",
-    "isle/wide.isle",
+    "isle/wide_values.isle",
+    "isle/wide_arithmetic.isle",
+    "isle/wide_bits.isle",
+    "isle/wide_compare.isle",
+    "isle/wide_memory.isle",
     "isle/float.isle",
     "isle/vector.isle",
 ];

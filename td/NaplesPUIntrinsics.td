@@ -11,6 +11,8 @@ class IntrinsicKind<string summary> {
 }
 def Operation      : IntrinsicKind<"`Instruction` on the arguments, in their order.">;
 def LaneBits       : IntrinsicKind<"`Instruction`, of whose result the bits of the lanes count.">;
+def ShiftLeft      : IntrinsicKind<"A shift to the left by the whole amount.">;
+def ShiftRight     : IntrinsicKind<"A shift to the right by the whole amount, zeros coming in.">;
 def Compare        : IntrinsicKind<"A compare of lanes by `Condition`, one bit per lane.">;
 def BlockLoad      : IntrinsicKind<"A load of a vector.">;
 def BlockStore     : IntrinsicKind<"A store of a vector.">;
@@ -83,8 +85,8 @@ foreach op = ["add", "mul", "div"] in
   def : IntrinsicOp<"raw_f"#op, !cast<Instruction>(!toupper(op)#"FSSS_32"), "i32", "i32 i32", "The float unit's f"#op#" on bits.">;
 def : IntrinsicOp<"raw_itof", I32TOF32_SS, "i32", "i32", "The float unit's conversion to a float, as bits.">;
 def : IntrinsicOp<"raw_ftoi", F32TOI32_SS, "i32", "i32", "The float unit's conversion to an integer, from bits.">;
-def : IntrinsicOp<"raw_shl", SLLSSS_32, "i32", "i32 i32", "A shift to the left; by 32 and more, 0.">;
-def : IntrinsicOp<"raw_shr", SRLSSS_32, "i32", "i32 i32", "A shift to the right; by 32 and more, 0.">;
+def : Intrinsic<"raw_shl", ShiftLeft, "i32", "i32 i32", "A shift to the left; by 32 and more, 0.">;
+def : Intrinsic<"raw_shr", ShiftRight, "i32", "i32 i32", "A shift to the right; by 32 and more, 0.">;
 
 //===----------------------------------------------------------------------===//
 // Compares and masks. The mask is a state of the function: all lanes at its start, and nothing that a call changes.

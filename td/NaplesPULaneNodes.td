@@ -17,11 +17,6 @@ def lanes : RegOperand<VR512W, "Lanes"> {
   let IsleMatch = "splat_const";
   let HoldsValues = true;
 }
-// A scalar, maybe a constant.
-def word : RegOperand<GPR32, "Word"> {
-  let IsleConst = "const_word";
-  let IsleMatch = "word_const";
-}
 // One bit per lane. Bits above the sixteenth mean nothing.
 def lane_mask : MaskOperand<GPR32, MR_REG, "Word"> {
   let IsleConst = "const_word";
@@ -37,7 +32,6 @@ def splat_reg   : OperandLeaf<lanes, GPR32, "splat_reg"> { let Complexity = 3; }
 def splat_scalar : OperandLeaf<lanes, GPR32, "splat_scalar"> { let Complexity = 3; }
 def splat_simm9 : OperandLeaf<lanes, simm9, "splat_simm9">;
 def splat_imm16 : OperandLeaf<lanes, imm16, "splat_imm16">;
-def word_simm9  : OperandLeaf<word, simm9, "word_simm9">;
 def mask_simm9  : OperandLeaf<lane_mask, simm9, "word_simm9">;
 
 // The scalar in every lane.
@@ -203,11 +197,6 @@ defm : OrderedLaneCompareForms<lane_setule, "SLEUI", "SGEUI">;
 // Bits 31:16 of a vector compare are undefined (erratum vector_compare_upper_half).
 def UpperHalfUndefined : Predicate<"upper_half_undefined">;
 
-class WordNode<DAGOperand kind, Instruction folded, list<SDNodeProperty> props = []>
-    : TargetNode<(outs kind), (ins kind:$a, kind:$b), props> {
-  let FoldedBy = folded;
-  let Fold = "fold_word";
-}
 def mask_and : WordNode<lane_mask, ANDSSS_32, [SDNPCommutative]>;
 def mask_or  : WordNode<lane_mask, ORSSS_32, [SDNPCommutative]>;
 def mask_xor : WordNode<lane_mask, XORSSS_32, [SDNPCommutative]>;
@@ -230,21 +219,6 @@ def : Pat<(mask_not lane_mask:$m), (mask_xor $m, -1)> {
 }
 // On a machine where upper bits are zero, they stay zero.
 def : Pat<(mask_not lane_mask:$m), (mask_xor $m, AllLanes)>;
-
-def word_and   : WordNode<word, ANDSSS_32, [SDNPCommutative]>;
-def word_shl   : WordNode<word, SLLSSS_32>;
-def word_srl   : WordNode<word, SRLSSS_32>;
-def word_seteq : WordNode<word, SEQSISSS_32, [SDNPCommutative]>;
-def word_setne : WordNode<word, SNESISSS_32, [SDNPCommutative]>;
-multiclass WordForms<TargetNode op, string inst> {
-  def : Pat<(op word:$a, word:$b), (!cast<Instruction>(inst#"SSS_32") $a, $b)>;
-  def : Pat<(op word:$a, word_simm9:$b), (!cast<Instruction>(inst#"SSI") $a, $b)>;
-}
-defm : WordForms<word_and, "AND">;
-defm : WordForms<word_shl, "SLL">;
-defm : WordForms<word_srl, "SRL">;
-defm : WordForms<word_seteq, "SEQSI">;
-defm : WordForms<word_setne, "SNESI">;
 
 // The mask without what is above it, and a word that is zero if no lane is in the mask.
 def mask_word : TargetNode<(outs word), (ins lane_mask:$m)>;
@@ -310,7 +284,6 @@ def : Pat<(lane_clamp_u vt:$ty, lanes:$a), (COPY $a)>;
 // Shift amounts: modulo the width of an element, which the hardware does not do (erratum shift_amount_not_modulo)
 //===----------------------------------------------------------------------===//
 
-def any_const : OperandLeaf<word, word, "any_const">;
 def ElementModulo     : SDNodeXForm<lanes, 2, "element_modulo">;
 def ElementModuloBack : SDNodeXForm<lanes, 2, "element_modulo_back">;
 

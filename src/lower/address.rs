@@ -1,13 +1,14 @@
 //! Addresses of loads and stores: which form they take, and what is known about their alignment.
 
 use super::context::{Lower, sign_extend};
+use super::words::{Word, WordRules};
 use crate::abi::slots;
 use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, MInst, Srcs};
+use crate::inst::{AMode, MInst};
 use cranelift_codegen::ir::{Endianness, InstructionData, MemFlags, Opcode, StackSlot, Value, ValueDef};
+use npu_mc::OperandKind;
 use npu_mc::machine::STACK_ALIGN;
-use npu_mc::{Opcode as Op, OperandKind};
 use regalloc2::RegClass;
 
 /// How far the definition of an address is followed.
@@ -155,13 +156,9 @@ impl Lower<'_> {
         let align = u32::try_from(slots::slot_alignment(data)).unwrap_or(1 << 31);
         let room = i32::try_from(align - STACK_ALIGN).unwrap_or(i32::MAX);
         let last = self.emit_address(AMode::Slot { slot, offset: room });
-        let mask = Reg::Virtual(self.constant(align.wrapping_neg()));
-        let start = self.emit_binary(Op::ANDSSS_32, last, mask);
-        if offset == 0 {
-            return start;
-        }
-        let distance = Reg::Virtual(self.constant(offset.cast_unsigned()));
-        self.emit_binary(Op::ADDSSS_32, start, distance)
+        let start = self.word_and(Word::Reg(last), Word::Const(align.wrapping_neg()));
+        let place = self.word_add(start, Word::Const(offset.cast_unsigned()));
+        self.reg(place)
     }
 
     fn emit_address(&mut self, addr: AMode) -> Reg {
@@ -170,26 +167,14 @@ impl Lower<'_> {
         dst
     }
 
-    fn emit_binary(&mut self, op: Op, a: Reg, b: Reg) -> Reg {
-        let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
-        self.emit(MInst::Op {
-            op,
-            dst: Some(dst),
-            srcs: Srcs::from_slice(&[a, b]),
-            imm: 0,
-        });
-        dst
-    }
-
     /// An address whose offset no instruction reaches: the high part is added, neighbours share the constant.
     fn far_address(&mut self, pointer: Value, total: i64) -> AMode {
         let total = (total & i64::from(u32::MAX)) as u32;
         let low = total & 0x7f;
         let base = self.put_in_regs(pointer).as_slice()[0];
-        let high = self.constant(total - low);
-        let sum = self.emit_binary(Op::ADDSSS_32, Reg::Virtual(base), Reg::Virtual(high));
+        let sum = self.word_add(Word::Reg(Reg::Virtual(base)), Word::Const(total - low));
         AMode::Reg {
-            base: sum,
+            base: self.reg(sum),
             offset: low.cast_signed(),
         }
     }

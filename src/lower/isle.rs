@@ -1,13 +1,12 @@
 //! The Rust side of the ISLE rules: extractors that look at CLIF and constructors that emit machine instructions.
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
-use super::float::{self, FloatOp};
+use super::float::FloatOp;
 use super::vector::mask::MaskOf;
 use super::vector::rules::{lane_rules, vector_methods};
 use super::vector::{self, LaneRules, Lanes, Splat, float as lane_float, memory as lane_memory, permute};
-use super::wide::bits::{self, Filling};
-use super::wide::{arithmetic, compare, divide, memory};
-use super::words::{self, Word, Words};
+use super::word_rules::word_methods;
+use super::words::{self, Word, WordRules, Words};
 use super::{address, call, tail};
 use crate::inst::ops::immediate_range;
 use crate::inst::reg::{Gpr, Reg, Vector};
@@ -78,6 +77,28 @@ impl Rules for Lower<'_> {
 
     fn store_bytes(&mut self, flags: MemFlags, src: Reg, addr: AMode, bytes: u8) {
         generated::constructor_store_bytes(self, flags, Gpr(src), addr, bytes);
+    }
+}
+
+impl WordRules for Lower<'_> {
+    fn word_and(&mut self, a: Word, b: Word) -> Word {
+        generated::constructor_word_and(self, a, b)
+    }
+
+    fn word_add(&mut self, a: Word, b: Word) -> Word {
+        generated::constructor_word_add(self, a, b)
+    }
+
+    fn word_srl(&mut self, a: Word, by: u32) -> Word {
+        generated::constructor_word_srl(self, a, Word::Const(by))
+    }
+
+    fn word_whole_shl(&mut self, a: Word, by: Word) -> Word {
+        generated::constructor_word_whole_shl(self, a, by)
+    }
+
+    fn word_whole_srl(&mut self, a: Word, by: Word) -> Word {
+        generated::constructor_word_whole_srl(self, a, by)
     }
 }
 
@@ -401,263 +422,13 @@ impl generated::Context for Lower<'_> {
         Gpr(Reg::Virtual(self.constant(number)))
     }
 
-    fn int_wide(&mut self, ty: Type) -> Option<Type> {
-        matches!(ty, types::I64 | types::I128).then_some(ty)
-    }
-
-    fn scalar(&mut self, ty: Type) -> Option<Type> {
-        (ty.is_int() || ty.is_float()).then_some(ty)
-    }
-
-    // Values of several words.
-
-    delegate! {
-        words_add(x: Words, y: Words) -> Words = arithmetic::add;
-        words_sub(x: Words, y: Words) -> Words = arithmetic::sub;
-        words_neg(x: Words) -> Words = arithmetic::neg;
-        words_abs(x: Words) -> Words = arithmetic::abs;
-        words_mul_64(x: Words, y: Words) -> Words = arithmetic::mul64;
-        words_mul_signed(x: Word, y: Word) -> Words = arithmetic::mul_signed;
-        routine_2(routine: &Routine, x: Words, y: Words) -> Words = divide::routine2;
-        umul_overflows(upper: Words) -> Word = divide::umul_overflow;
-        smul_overflows(low: Words, upper: Words) -> Word = divide::smul_overflow;
-        words_bitselect(mask: Words, x: Words, y: Words) -> Words = bits::bitselect;
-        shl_64(x: Words, n: Word) -> Words = bits::shl64;
-        ushr_64(x: Words, n: Word) -> Words = bits::ushr64;
-        sshr_64(x: Words, n: Word) -> Words = bits::sshr64;
-        rotl_64(x: Words, n: Word) -> Words = bits::rotl64;
-        rotr_64(x: Words, n: Word) -> Words = bits::rotr64;
-        words_clz(x: Words) -> Words = bits::clz;
-        words_ctz(x: Words) -> Words = bits::ctz;
-        words_cls(x: Words) -> Words = bits::cls;
-        words_icmp(cc: &IntCC, x: Words, y: Words) -> Word = compare::icmp;
-        words_icmp_cond(cc: &IntCC, x: Words, y: Words) -> Cond = compare::icmp_cond;
-        words_nonzero(x: Words) -> Cond = compare::nonzero;
-        words_choose(cc: &IntCC, x: Words, y: Words) -> Words = compare::choose;
-        words_truth(x: Words) -> Word = compare::truth;
-        words_negative(x: Words) -> Cond = compare::negative;
-        float_op(op: &FloatOp, ty: Type, args: Words) -> Words = float::operate;
-        float_neg(ty: Type, x: Words) -> Words = float::neg;
-        float_abs(ty: Type, x: Words) -> Words = float::abs;
-        float_copysign(ty: Type, x: Words, y: Words) -> Words = float::copysign;
-        float_compare(cc: &FloatCC, ty: Type, x: Words, y: Words) -> Word = float::compare::fcmp;
-        float_compare_cond(cc: &FloatCC, ty: Type, x: Words, y: Words) -> Cond = float::compare::fcmp_cond;
-        float_promote(from: Type, to: Type, x: Words) -> Words = float::convert::promote;
-        float_demote(from: Type, to: Type, x: Words) -> Words = float::convert::demote;
-        float_to_int(from: Type, to: Type, signed: bool, x: Words) -> Words = float::convert::to_int_or_trap;
-        float_to_int_sat(from: Type, to: Type, signed: bool, x: Words) -> Words = float::convert::to_int_saturated;
-        float_from_int(from: Type, to: Type, signed: bool, x: Words) -> Words = float::convert::from_int;
-    }
-
     // Vectors.
 
     vector_methods!();
 
-    // Words.
+    // Values of several words.
 
-    fn words(&mut self, value: Value) -> Words {
-        Lower::words(self, value)
-    }
-
-    fn output_words(&mut self, words: Words) -> InstOutput {
-        smallvec![self.value_regs(words)]
-    }
-
-    fn output_words_2(&mut self, first: Words, second: Words) -> InstOutput {
-        smallvec![self.value_regs(first), self.value_regs(second)]
-    }
-
-    fn low_word(&mut self, words: Words) -> Word {
-        words.low()
-    }
-
-    fn words_1(&mut self, word: Word) -> Words {
-        Words::one(word)
-    }
-
-    fn words_for(&mut self, ty: Type, words: Words) -> Words {
-        words.take(words::count(ty))
-    }
-
-    fn concat(&mut self, low: Words, high: Words) -> Words {
-        low.then(high)
-    }
-
-    fn lower_half(&mut self, words: Words) -> Words {
-        words.take(words.len() / 2)
-    }
-
-    fn upper_half(&mut self, words: Words) -> Words {
-        let half = words.len() / 2;
-        Words::new((half..words.len()).map(|i| words.get(i)))
-    }
-
-    fn word_gpr(&mut self, word: Word) -> Gpr {
-        Gpr(self.reg(word))
-    }
-
-    fn gpr_word(&mut self, reg: Gpr) -> Word {
-        Word::Reg(reg.0)
-    }
-
-    fn zero_word(&mut self) -> Word {
-        Word::ZERO
-    }
-
-    fn constant_words(&mut self, inst: Inst) -> Words {
-        let value = self.func.dfg.first_result(inst);
-        let len = words::count(self.func.dfg.value_type(value));
-        let number = self.wide_constant(value).unwrap_or_else(|| {
-            self.set_internal(value, "a constant");
-            0
-        });
-        Words::constant(number, len)
-    }
-
-    fn words_and(&mut self, x: Words, y: Words) -> Words {
-        self.map2(Op::ANDSSS_32, x, y)
-    }
-
-    fn words_or(&mut self, x: Words, y: Words) -> Words {
-        self.map2(Op::ORSSS_32, x, y)
-    }
-
-    fn words_xor(&mut self, x: Words, y: Words) -> Words {
-        self.map2(Op::XORSSS_32, x, y)
-    }
-
-    fn words_not(&mut self, x: Words) -> Words {
-        self.map1(Op::XORSSS_32, x, Word::Const(u32::MAX))
-    }
-
-    fn add_carry_out(&mut self, x: Words, y: Words, carry: Word) -> InstOutput {
-        let sum = arithmetic::add_carry(self, x, y, carry);
-        self.output_words_2(sum.words, Words::one(sum.carry))
-    }
-
-    fn add_signed_overflow(&mut self, x: Words, y: Words, carry: Word) -> InstOutput {
-        let sum = arithmetic::add_carry(self, x, y, carry).words;
-        let overflow = arithmetic::signed_add_overflow(self, x, y, sum);
-        self.output_words_2(sum, Words::one(overflow))
-    }
-
-    fn sub_borrow_out(&mut self, x: Words, y: Words, borrow: Word) -> InstOutput {
-        let difference = arithmetic::sub_borrow(self, x, y, borrow);
-        self.output_words_2(difference.words, Words::one(difference.carry))
-    }
-
-    fn sub_signed_overflow(&mut self, x: Words, y: Words, borrow: Word) -> InstOutput {
-        let difference = arithmetic::sub_borrow(self, x, y, borrow).words;
-        let overflow = arithmetic::signed_sub_overflow(self, x, y, difference);
-        self.output_words_2(difference, Words::one(overflow))
-    }
-
-    fn add_or_trap(&mut self, x: Words, y: Words, code: &TrapCode) -> Words {
-        let sum = arithmetic::add_carry(self, x, y, Word::ZERO);
-        let cond = self.nonzero_word(sum.carry);
-        self.emit(MInst::TrapIf { cond, code: *code });
-        sum.words
-    }
-
-    fn checked_divisor(&mut self, divisor: Words) -> Words {
-        divide::check_divisor(self, divisor);
-        divisor
-    }
-
-    fn checked_signed_divisor_of(&mut self, dividend: Words, divisor: Words) -> Words {
-        divide::check_divisor(self, divisor);
-        divide::check_quotient(self, dividend, divisor);
-        divisor
-    }
-
-    fn shl_const(&mut self, ty: Type, x: Words, n: Value) -> Words {
-        let amount = self.amount_of(ty, n);
-        bits::shift_left(self, x, amount, Filling::Zeros)
-    }
-
-    fn ushr_const(&mut self, ty: Type, x: Words, n: Value) -> Words {
-        let amount = self.amount_of(ty, n);
-        bits::shift_right(self, x, amount, Filling::Zeros)
-    }
-
-    fn sshr_const(&mut self, ty: Type, x: Words, n: Value) -> Words {
-        let amount = self.amount_of(ty, n);
-        bits::shift_right(self, x, amount, Filling::Sign)
-    }
-
-    fn rotl_const(&mut self, ty: Type, x: Words, n: Value) -> Words {
-        let amount = self.amount_of(ty, n);
-        bits::shift_left(self, x, amount, Filling::Rotate)
-    }
-
-    fn rotr_const(&mut self, ty: Type, x: Words, n: Value) -> Words {
-        let amount = self.amount_of(ty, n).wrapping_neg() & (ty.bits() - 1);
-        bits::shift_left(self, x, amount, Filling::Rotate)
-    }
-
-    fn words_popcnt(&mut self, x: Words) -> Words {
-        let counts: SmallVec<[Word; 4]> = x
-            .as_slice()
-            .iter()
-            .map(|&word| {
-                let reg = self.word_gpr(word);
-                Word::Reg(generated::constructor_ones(self, reg).0)
-            })
-            .collect();
-        let sum = self.reduce(Op::ADDSSS_32, Words::new(counts));
-        Words::one(sum).take(x.len())
-    }
-
-    fn words_bswap(&mut self, x: Words) -> Words {
-        bits::reverse_words(self, x, |ctx, word| {
-            let reg = ctx.word_gpr(word);
-            Word::Reg(generated::constructor_swap_bytes(ctx, reg).0)
-        })
-    }
-
-    fn words_bitrev(&mut self, x: Words) -> Words {
-        bits::reverse_words(self, x, |ctx, word| {
-            let reg = ctx.word_gpr(word);
-            let bytes = generated::constructor_reverse_in_bytes(ctx, reg);
-            Word::Reg(generated::constructor_swap_bytes(ctx, bytes).0)
-        })
-    }
-
-    fn words_sign_extend(&mut self, ty: Type, x: Words) -> Words {
-        arithmetic::sign_extend(self, x, words::count(ty))
-    }
-
-    fn select_words(&mut self, cond: Cond, x: Words, y: Words) -> Words {
-        Lower::select_words(self, cond, x, y)
-    }
-
-    fn words_mask(&mut self, ty: Type, truth: Word) -> Words {
-        compare::mask(self, truth, words::count(ty))
-    }
-
-    fn load_words(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Words {
-        memory::load(self, ty, flags, pointer, offset.into())
-    }
-
-    fn load_part(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Word {
-        memory::load_part(self, ty, flags, pointer, offset.into())
-    }
-
-    fn store_words(&mut self, flags: MemFlags, words: Words, pointer: Value, offset: Offset32) -> Unit {
-        memory::store(self, flags, words, pointer, offset.into());
-    }
-
-    fn store_part(&mut self, flags: MemFlags, words: Words, ty: Type, p: Value, offset: Offset32) -> Unit {
-        memory::store_part(self, flags, words, ty, p, offset.into());
-    }
-
-    fn table_index(&mut self, index: Words) -> Gpr {
-        let upper = Words::new((1..index.len()).map(|i| index.get(i)));
-        let beyond = compare::truth(self, upper);
-        let mask = compare::mask(self, beyond, 1).low();
-        let index = self.binary(Op::ORSSS_32, index.low(), mask);
-        Gpr(self.reg(index))
-    }
+    word_methods!();
 
     fn hardware_float(&mut self) -> Option<Unit> {
         self.has_hardware_float().then_some(())

@@ -19,7 +19,7 @@ pub mod structs;
 pub mod tail;
 pub mod values;
 pub mod vector;
-pub mod wide;
+mod word_rules;
 pub mod words;
 
 pub use driver::lower;

@@ -1,16 +1,33 @@
-//! Values of several words, and machine operations on words that know constants.
+//! Values of several words: lists of words, each of which can be a constant.
 //!
-//! A rule for i64 or i128 speaks of all words alike; where one of them turns out to be a constant, the operation
-//! becomes an immediate form, or nothing at all. So the upper word of an extension costs nothing.
+//! Here lists are made, taken apart and put into registers, and constants are computed with. What becomes of an operation on one word
+//! stands in `td/NaplesPUWordNodes.td`, and what operations on values are made of in `isle/words.isle` and `isle/wide_*.isle`.
 
 use super::context::{Lower, Rules, ValueRegs};
-use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
 use crate::inst::{Cond, MInst, SelectWord, Srcs};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, Value, ValueDef};
-use npu_mc::{Opcode as Op, OperandKind, relation};
+use npu_mc::Opcode as Op;
 use regalloc2::RegClass;
 use smallvec::SmallVec;
+
+/// What algorithms in Rust ask the rules for words for.
+pub trait WordRules {
+    /// Both words, bit by bit.
+    fn word_and(&mut self, a: Word, b: Word) -> Word;
+
+    /// The sum.
+    fn word_add(&mut self, a: Word, b: Word) -> Word;
+
+    /// The word shifted to the right.
+    fn word_srl(&mut self, a: Word, by: u32) -> Word;
+
+    /// The word shifted to the left by the whole amount, not by the amount modulo 32.
+    fn word_whole_shl(&mut self, a: Word, by: Word) -> Word;
+
+    /// The same to the right.
+    fn word_whole_srl(&mut self, a: Word, by: Word) -> Word;
+}
 
 /// Words that one operation handles at most: two operands of 128 bits.
 const MAX: usize = 8;
@@ -30,6 +47,14 @@ pub enum Word {
 impl Word {
     /// Zero.
     pub const ZERO: Self = Self::Const(0);
+
+    /// The constant that it is.
+    pub fn constant(self) -> Option<u32> {
+        match self {
+            Self::Const(number) => Some(number),
+            Self::Reg(_) => None,
+        }
+    }
 }
 
 /// The words of a value, low word first.
@@ -99,6 +124,20 @@ impl Words {
         Self::new((0..len).map(|i| self.get(i)))
     }
 
+    /// Those words that the indices name.
+    pub fn range(self, indices: std::ops::Range<usize>) -> Self {
+        Self::new(indices.map(|i| self.get(i)))
+    }
+
+    /// The first word and the others.
+    pub fn split_first(self) -> Option<(Word, Self)> {
+        let (&first, rest) = self.as_slice().split_first()?;
+        let mut others = self;
+        others.len -= 1;
+        others.list[..rest.len()].copy_from_slice(rest);
+        Some((first, others))
+    }
+
     /// These words, then those of `high`.
     pub fn then(self, high: Self) -> Self {
         Self::new(self.as_slice().iter().chain(high.as_slice()).copied())
@@ -108,6 +147,21 @@ impl Words {
 /// How many words a value of the type has.
 pub fn count(ty: ir::Type) -> usize {
     ty.bits().div_ceil(32) as usize
+}
+
+/// The sign of a number of the type, in the word that has it.
+pub fn sign_bit(ty: ir::Type) -> u32 {
+    1 << ((ty.bits() - 1) % u32::BITS)
+}
+
+/// The largest unsigned number of a type of at most 32 bits.
+pub fn ones(ty: ir::Type) -> u32 {
+    sign_bit(ty) | (sign_bit(ty) - 1)
+}
+
+/// By how many whole words a shift amount moves a value.
+pub fn whole_words(amount: u32) -> usize {
+    (amount / u32::BITS) as usize
 }
 
 impl Lower<'_> {
@@ -212,12 +266,12 @@ impl Lower<'_> {
                 _ => {}
             }
         }
-        Words::new(
-            self.put_in_regs(value)
-                .as_slice()
-                .iter()
-                .map(|reg| Word::Reg(Reg::Virtual(*reg))),
-        )
+        let regs = self.put_in_regs(value);
+        let words = Words::new(regs.as_slice().iter().map(|reg| Word::Reg(Reg::Virtual(*reg))));
+        if words.len() != count(ty) {
+            self.set_internal(value, "as many registers as the type has words");
+        }
+        words.take(count(ty))
     }
 
     /// The words of a value, narrow ones zero-extended to a word.
@@ -241,78 +295,6 @@ impl Lower<'_> {
             Word::Reg(reg) => reg,
             Word::Const(number) => Reg::Virtual(self.constant(number)),
         }
-    }
-
-    /// One operation on one word.
-    pub fn unary(&mut self, op: Op, a: Word) -> Word {
-        let a = self.reg(a);
-        Word::Reg(self.emit_op(op, &[a], 0, RegClass::Int))
-    }
-
-    /// One operation on two words, given in its register form.
-    pub fn binary(&mut self, op: Op, a: Word, b: Word) -> Word {
-        let (a, b) = match (a, b) {
-            (Word::Const(_), Word::Reg(_)) if op.desc().flags.is_commutable() => (b, a),
-            _ => (a, b),
-        };
-        if let Some(word) = simplify(op, a, b) {
-            return word;
-        }
-        match (op, a, b) {
-            // 0 < x holds if x is not zero.
-            (Op::SLTUISSS_32, Word::ZERO, _) => return self.binary(Op::SNESISSS_32, b, a),
-            // A shift needs no register for its amount.
-            (Op::MULLSSS_32, _, Word::Const(number)) if number.is_power_of_two() => {
-                return self.binary(Op::SLLSSS_32, a, Word::Const(number.ilog2()));
-            }
-            (Op::MULHUSSS_32, _, Word::Const(number)) if number.is_power_of_two() => {
-                return self.binary(Op::SRLSSS_32, a, Word::Const(u32::BITS - number.ilog2()));
-            }
-            _ => {}
-        }
-        let a = self.reg(a);
-        if let (Word::Const(number), Some(short)) = (b, relation::to_immediate(op)) {
-            let (lowest, highest) = immediate_range(OperandKind::Simm9);
-            let number = number.cast_signed();
-            if (lowest..=highest).contains(&number) {
-                return Word::Reg(self.emit_op(short, &[a], number, RegClass::Int));
-            }
-        }
-        let b = self.reg(b);
-        Word::Reg(self.emit_op(op, &[a, b], 0, RegClass::Int))
-    }
-
-    /// One operation on every pair of words.
-    pub fn map2(&mut self, op: Op, x: Words, y: Words) -> Words {
-        Words::new(
-            (0..x.len())
-                .map(|i| self.binary(op, x.get(i), y.get(i)))
-                .collect::<SmallVec<[Word; MAX]>>(),
-        )
-    }
-
-    /// One operation on every word and the same second operand.
-    pub fn map1(&mut self, op: Op, x: Words, y: Word) -> Words {
-        self.map2(op, x, Words::new(std::iter::repeat_n(y, x.len())))
-    }
-
-    /// One operation over all words.
-    pub fn reduce(&mut self, op: Op, x: Words) -> Word {
-        let first = x.low();
-        x.as_slice()[1.min(x.len())..]
-            .iter()
-            .fold(first, |sum, word| self.binary(op, sum, *word))
-    }
-
-    /// 0 becomes 1 and 1 becomes 0.
-    pub fn not_bool(&mut self, word: Word) -> Word {
-        self.binary(Op::XORSSS_32, word, Word::Const(1))
-    }
-
-    /// The condition that the word is not zero.
-    pub fn nonzero_word(&mut self, word: Word) -> Cond {
-        let reg = self.reg(word);
-        Cond { reg, nonzero: true }
     }
 
     /// One of two values of several words, by one branch.
@@ -348,27 +330,6 @@ impl Lower<'_> {
     }
 }
 
-/// What the operation gives without an instruction.
-fn simplify(op: Op, a: Word, b: Word) -> Option<Word> {
-    if let (Word::Const(a), Word::Const(b)) = (a, b) {
-        return fold(op, a, b).map(Word::Const);
-    }
-    match (op, b) {
-        (Op::ADDSSS_32 | Op::SUBSSS_32 | Op::ORSSS_32 | Op::XORSSS_32, Word::ZERO)
-        | (Op::SLLSSS_32 | Op::SRLSSS_32 | Op::SRASSS_32, Word::ZERO)
-        | (Op::ANDSSS_32, Word::Const(u32::MAX))
-        | (Op::MULLSSS_32, Word::Const(1)) => Some(a),
-        (Op::ANDSSS_32 | Op::MULLSSS_32 | Op::MULHUSSS_32, Word::ZERO) | (Op::MULHUSSS_32, Word::Const(1)) => {
-            Some(Word::ZERO)
-        }
-        (Op::ORSSS_32, Word::Const(u32::MAX)) => Some(b),
-        // Nothing is below 0.
-        (Op::SLTUISSS_32, Word::ZERO) => Some(Word::ZERO),
-        _ if a == b && matches!(op, Op::XORSSS_32 | Op::SUBSSS_32 | Op::SLTUISSS_32) => Some(Word::ZERO),
-        _ => None,
-    }
-}
-
 /// What the operation gives for constants; `None` for operations that are not folded.
 pub fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
     Some(match op {
@@ -378,6 +339,7 @@ pub fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
         Op::ORSSS_32 => a | b,
         Op::XORSSS_32 => a ^ b,
         Op::MULLSSS_32 => a.wrapping_mul(b),
+        Op::MULHSSS_32 => ((i64::from(a.cast_signed()) * i64::from(b.cast_signed())) >> 32).cast_unsigned() as u32,
         Op::MULHUSSS_32 => ((u64::from(a) * u64::from(b)) >> 32) as u32,
         Op::SLLSSS_32 => a.checked_shl(b)?,
         Op::SRLSSS_32 => a.checked_shr(b)?,

@@ -13,7 +13,7 @@ use crate::inst::{AMode, LANES, MInst};
 use crate::lower::address;
 use crate::lower::call;
 use crate::lower::context::{Lower, Rules};
-use crate::lower::words::{Word, Words};
+use crate::lower::words::{Word, WordRules, Words};
 use crate::runtime::Routine;
 use crate::spaces::{self, Space};
 use cranelift_codegen::ir::{MemFlags, Type, Value, types};

@@ -75,12 +75,6 @@ pub trait LaneRules {
 
     /// The scalar in every lane of a vector register.
     fn lane_splat(&mut self, scalar: Reg) -> Reg;
-
-    /// Both words, bit by bit.
-    fn word_and(&mut self, a: Word, b: Word) -> Word;
-
-    /// The word shifted to the right.
-    fn word_srl(&mut self, a: Word, by: u32) -> Word;
 }
 
 impl Lanes {

@@ -66,14 +66,6 @@ macro_rules! vector_methods {
             Lanes::of_word(word)
         }
 
-        fn value_word(&mut self, value: Value) -> Word {
-            self.words(value).low()
-        }
-
-        fn const_word(&mut self, number: u32) -> Word {
-            Word::Const(number)
-        }
-
         fn splat_const(&mut self, lanes: Lanes) -> Option<u32> {
             lanes.constant()
         }
@@ -107,17 +99,6 @@ macro_rules! vector_methods {
             Gpr(self.reg(word))
         }
 
-        fn word_const(&mut self, word: Word) -> Option<u32> {
-            match word {
-                Word::Const(number) => Some(number),
-                Word::Reg(_) => None,
-            }
-        }
-
-        fn word_simm9(&mut self, word: Word) -> Option<Simm9> {
-            simm9(self.word_const(word)?.cast_signed().into())
-        }
-
         fn mask_const(&mut self, mask: Word) -> Option<u32> {
             Some(self.word_const(mask)? & u32::from(ALL_LANES))
         }
@@ -129,10 +110,6 @@ macro_rules! vector_methods {
         fn fold_mask(&mut self, op: &Op, a: u32, b: u32) -> Option<Word> {
             let holds = words::fold(*op, a, b)? != 0;
             Some(Word::Const(if holds { ALL_LANES.into() } else { 0 }))
-        }
-
-        fn fold_word(&mut self, op: &Op, a: u32, b: u32) -> Option<Word> {
-            words::fold(*op, a, b).map(Word::Const)
         }
 
         fn upper_half_undefined(&mut self) -> Option<Unit> {
@@ -157,16 +134,8 @@ macro_rules! vector_methods {
             smallvec![self.lanes_regs(lanes)]
         }
 
-        fn output_word(&mut self, word: Word) -> InstOutput {
-            smallvec![self.value_regs(Words::one(word))]
-        }
-
         fn vec_narrow(&mut self, ty: Type) -> Option<Type> {
             matches!(ty, types::I8X16 | types::I16X16).then_some(ty)
-        }
-
-        fn any_const(&mut self, word: Word) -> Option<Word> {
-            matches!(word, Word::Const(_)).then_some(word)
         }
 
         fn element_modulo(&mut self, ty: Type, amount: Word) -> Lanes {
@@ -328,14 +297,6 @@ macro_rules! lane_rules {
 
             fn lane_splat(&mut self, scalar: Reg) -> Reg {
                 generated::constructor_lane_splat(self, Gpr(scalar)).0
-            }
-
-            fn word_and(&mut self, a: Word, b: Word) -> Word {
-                generated::constructor_word_and(self, a, b)
-            }
-
-            fn word_srl(&mut self, a: Word, by: u32) -> Word {
-                generated::constructor_word_srl(self, a, Word::Const(by))
             }
         }
     };
