@@ -16,10 +16,10 @@ class PipelineConstant<int value, string summary> : Constant<value> {
 
 def ICACHE_SETS      : PipelineConstant<32, "Sets of the instruction cache.">;
 def ICACHE_WAYS      : PipelineConstant<4, "Ways of the instruction cache.">;
-def FETCH_LIMIT      : PipelineConstant<12, "Fetched instructions of a thread at which its fetch pauses.">;
+def FETCH_LIMIT      : PipelineConstant<11, "Fetched instructions of a thread at which its fetch pauses.">;
 def FETCH_TO_ISSUE   : PipelineConstant<5, "Cycles from the fetch of an instruction to its issue.">;
 def FETCH_MISS       : PipelineConstant<11, "Cycles that a missing instruction line costs, without the memory delay.">;
-def FETCH_MISS_TO_CONTROLLER : PipelineConstant<3, "Cycles from a fetch that misses to the cache controller.">;
+def FETCH_MISS_TO_CONTROLLER : PipelineConstant<5, "Cycles from a fetch that misses to the cache controller.">;
 def FETCH_MISS_TO_PAUSE : PipelineConstant<2, "Cycles from a fetch that misses to the thread being kept from fetching.">;
 def ISSUE_TO_EXECUTE : PipelineConstant<2, "Cycles from issue to the first execute cycle, where branches resolve.">;
 def WRITE_BACK_LIMIT : PipelineConstant<8, "Results waiting in one write-back queue at which nothing issues.">;

@@ -21,9 +21,18 @@ pub(crate) struct InstructionCache {
     tags: [[u32; INSTRUCTION_WAYS]; INSTRUCTION_SETS],
     /// The half of the ways that the next fill of a set takes.
     upper_half: [bool; INSTRUCTION_SETS],
-    /// Which way of the half: one counter for all sets, which every hit turns. `microarch.md` 8 says that fills do too; then a
-    /// program that does not fit would take a fifth longer than was recorded.
+    /// Which way of the half: one counter for all sets, which hits and fills turn.
     odd: bool,
+    /// The last hit, which changes the replacement state one cycle later.
+    hit: Option<Hit>,
+}
+
+/// A hit: the cycle in which it changes the replacement state, its set, and whether it was in the lower half.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    at: u64,
+    set: usize,
+    lower: bool,
 }
 
 impl InstructionCache {
@@ -32,28 +41,54 @@ impl InstructionCache {
             tags: [[EMPTY; INSTRUCTION_WAYS]; INSTRUCTION_SETS],
             upper_half: [false; INSTRUCTION_SETS],
             odd: false,
+            hit: None,
         }
     }
 
-    /// Looks a line up as a fetch does, which moves the replacement state.
+    /// Looks a line up as a fetch in cycle `now` does, which moves the replacement state.
     #[inline]
-    pub fn fetch(&mut self, line: u32) -> bool {
+    pub fn fetch(&mut self, line: u32, now: u64) -> bool {
         let set = line as usize % INSTRUCTION_SETS;
-        match self.tags[set].iter().position(|&tag| tag == line) {
-            Some(way) => {
-                self.odd = !self.odd;
-                self.upper_half[set] = way < INSTRUCTION_WAYS / 2;
-                true
-            }
-            None => false,
+        let found = self.tags[set].iter().position(|&tag| tag == line);
+        if let Some(way) = found {
+            self.settle(now);
+            let lower = way < INSTRUCTION_WAYS / 2;
+            self.hit = Some(Hit {
+                at: now + 1,
+                set,
+                lower,
+            });
         }
+        found.is_some()
     }
 
-    pub fn fill(&mut self, line: u32) {
+    /// Puts a line in, in cycle `now`. A hit that takes effect in the same cycle is what changes the replacement state then.
+    pub fn fill(&mut self, line: u32, now: u64) {
+        let hit = self.hit.take_if(|hit| hit.at == now);
+        self.settle(now);
         let set = line as usize % INSTRUCTION_SETS;
         let half = if self.upper_half[set] { INSTRUCTION_WAYS / 2 } else { 0 };
         self.tags[set][half + usize::from(self.odd)] = line;
-        self.upper_half[set] = !self.upper_half[set];
+        match hit {
+            Some(hit) => self.turn(hit.set, hit.lower),
+            None => self.turn(set, !self.upper_half[set]),
+        }
+    }
+
+    /// The half of a set that is filled next, and the other way of each half.
+    fn turn(&mut self, set: usize, upper_half: bool) {
+        self.upper_half[set] = upper_half;
+        self.odd = !self.odd;
+    }
+
+    /// Lets a hit take effect, if it is time.
+    fn settle(&mut self, now: u64) {
+        if let Some(hit) = self.hit
+            && hit.at <= now
+        {
+            self.turn(hit.set, hit.lower);
+            self.hit = None;
+        }
     }
 }
 
@@ -118,12 +153,30 @@ mod tests {
     }
 
     #[test]
+    fn a_fill_takes_the_half_that_was_not_hit_last() {
+        let mut cache = InstructionCache::new();
+        let line = |k: u32| k * machine::ICACHE_SETS;
+        let there = |cache: &InstructionCache| (0..6).map(|k| cache.tags[0].contains(&line(k))).collect::<Vec<_>>();
+        for k in 0..4 {
+            cache.fill(line(k), k.into());
+        }
+        // Ways 0, 3, 0, 3: the counter turns with the half.
+        assert_eq!(there(&cache), [false, false, true, true, false, false]);
+        // A hit changes the state one cycle later, and a fill in that cycle does not.
+        assert!(cache.fetch(line(2), 10));
+        cache.fill(line(4), 11);
+        assert_eq!(there(&cache), [false, false, false, true, true, false]);
+        cache.fill(line(5), 12);
+        assert_eq!(there(&cache), [false, false, false, false, true, true]);
+    }
+
+    #[test]
     fn instruction_lines_stay_until_a_set_is_full() {
         let mut cache = InstructionCache::new();
-        cache.fill(3);
-        assert!(cache.fetch(3));
-        assert!(!cache.fetch(3 + machine::ICACHE_SETS));
-        cache.fill(3 + machine::ICACHE_SETS);
-        assert!(cache.fetch(3 + machine::ICACHE_SETS));
+        cache.fill(3, 0);
+        assert!(cache.fetch(3, 1));
+        assert!(!cache.fetch(3 + machine::ICACHE_SETS, 2));
+        cache.fill(3 + machine::ICACHE_SETS, 3);
+        assert!(cache.fetch(3 + machine::ICACHE_SETS, 2));
     }
 }

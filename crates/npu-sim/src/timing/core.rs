@@ -1,7 +1,7 @@
 //! The pipeline of one core, cycle by cycle: its state, the order of things in a cycle, and the skip over idle cycles.
 //!
-//! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, fetch, issue,
-//! the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
+//! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, issue,
+//! arrivals in the buffers, fetch, the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
 
 use super::cache::{DataCache, InstructionCache};
 use super::decode::{Decoder, NO_REGISTER, Registers};
@@ -403,14 +403,14 @@ impl Core {
         if self.leaving != 0 {
             self.leave_barrier(now);
         }
-        // What arrives now can issue in the next cycle; what issues now makes room for a fetch in the next cycle.
+        // What issues now makes room for a fetch in this cycle; what arrives now can issue in the next one.
         let ready = self.available & self.operands & !self.at_barrier & self.enabled;
-        active |= self.arrive(now);
-        active |= self.fetch(now, machine, sink);
         if ready != 0 {
             self.issue(ready, now, machine, sink);
             active = true;
         }
+        active |= self.arrive(now);
+        active |= self.fetch(now, machine, sink);
         // A slot that is in the past would be taken for one ahead.
         let past = 1 << (now % HORIZON);
         self.float_slots &= !past;

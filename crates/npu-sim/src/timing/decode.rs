@@ -93,12 +93,19 @@ impl Decoded {
             RawInst::Rr {
                 op,
                 dst,
+                src1,
                 dst_v,
                 src0_v,
                 src1_v,
                 ..
             } => {
                 d.vector = dst_v || src0_v || src1_v;
+                // The scoreboard waits for both source fields, whether the operation reads the second or not.
+                d.needs |= match (src1_v, src1) {
+                    (true, _) => registers(0, 1 << src1),
+                    (false, PC) => 0,
+                    (false, _) => registers(1 << src1, 0),
+                };
                 d.operate(op);
                 if dst == PC {
                     d.route = Route::Branch;

@@ -51,6 +51,14 @@ impl Core {
         }
     }
 
+    /// Threads with a branch that resolves in cycle `at`, if none is due before.
+    fn resolving(&self, at: u64) -> u8 {
+        match self.branches.front() {
+            Some(branch) if branch.at <= at => 1 << branch.thread,
+            _ => 0,
+        }
+    }
+
     /// Fetched instructions that get into their buffers.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64) -> bool {
@@ -92,14 +100,15 @@ impl Core {
         let thread = next_in_turn(candidates, self.fetch_turn);
         self.fetch_turn = thread;
         let bit = 1u8 << thread;
-        if self.noticing & bit != 0 {
+        // A thread that is kept from fetching takes its turn all the same.
+        if (self.noticing | self.resolving(now + 1)) & bit != 0 {
             return true;
         }
         let index = usize::from(thread);
         let pipe = &mut self.pipes[index];
         let pc = pipe.fetch_pc;
         let line = line_of(pc);
-        if !self.instructions.fetch(line) {
+        if !self.instructions.fetch(line, now) {
             pipe.starved = Stall::InstructionMiss;
             pipe.noticed = now + TO_NOTICE;
             pipe.last_miss = now;
@@ -158,13 +167,19 @@ impl Core {
 
     /// An instruction line has come: those that wait for it can fetch again, some cycles later.
     pub(super) fn line_came(&mut self, request: Request, now: u64) {
-        self.instructions.fill(request.line);
+        self.instructions.fill(request.line, now);
         let at = now - READ_TO_FILL + FETCH_MISS - TO_CONTROLLER;
         let mut threads = request.threads;
         while threads != 0 {
             let thread = threads.trailing_zeros() as usize;
             threads &= threads - 1;
-            self.pipes[thread].refetch = at;
+            let pipe = &mut self.pipes[thread];
+            // A miss that has not been noticed yet has to be first.
+            pipe.refetch = if self.noticing >> thread & 1 != 0 {
+                at.max(pipe.noticed)
+            } else {
+                at
+            };
             self.refetching |= 1 << thread;
         }
     }

@@ -16,7 +16,6 @@
 //! - With several cores each has a way to memory of its own: no network, no second-level cache, no coherence traffic. Barriers
 //!   between cores cost what they cost in one.
 //! - I/O takes the time of a memory write.
-//! - The replacement rule of the instruction cache is taken from one program that does not fit it.
 //! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
 
 mod cache;
