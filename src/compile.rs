@@ -70,10 +70,11 @@ fn run(
         rename::run(&mut func, register_set, conventions);
     }
     stages.keep(Stage::Rename, || func.to_string());
+    let loses_results = isa.has_erratum(Erratum::LostResultBeforeTakenBranch);
     if isa.runs(Pass::Sched) {
-        sched::run(&mut func);
+        sched::run(&mut func, loses_results);
     }
-    if isa.has_erratum(Erratum::LostResultBeforeTakenBranch) {
+    if loses_results {
         sched::hazard::run(&mut func);
     }
     stages.keep(Stage::Sched, || func.to_string());

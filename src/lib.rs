@@ -63,6 +63,7 @@ mod inst;
 pub mod intrinsics;
 pub mod isa;
 pub mod legalize;
+mod list_sched;
 mod lower;
 mod optimize;
 pub mod passes;

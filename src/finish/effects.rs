@@ -102,15 +102,13 @@ impl FromIterator<Reg> for RegSet {
     }
 }
 
-/// An access to memory: base register, offset and size in bytes. Without a base it may be anywhere.
+/// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Whether it writes.
     pub is_store: bool,
-    /// The base register.
-    pub base: Option<Reg>,
-    /// Bytes from there.
-    pub offset: i32,
+    /// Base register and offset in bytes; without, it may be anywhere.
+    pub at: Option<(Reg, i32)>,
     /// How many bytes it touches at most.
     pub bytes: i32,
 }
@@ -165,15 +163,14 @@ impl Effects {
         let flags = desc.flags;
         let access = (flags.may_load() || flags.may_store()).then(|| {
             // Memory operands stand last: base, then offset.
-            let (base, offset) = match inst.operands.as_ref() {
-                [.., base, offset] => (base.reg().zip(offset.imm())).unzip(),
-                _ => (None, None),
+            let at = match inst.operands.as_ref() {
+                [.., base, offset] => base.reg().zip(offset.imm()),
+                _ => None,
             };
             let bytes = if is_vector { VECTOR_SLOT } else { WORD_SLOT };
             Access {
                 is_store: flags.may_store(),
-                base,
-                offset: offset.unwrap_or_default(),
+                at,
                 bytes: bytes.cast_signed(),
             }
         });

@@ -39,7 +39,7 @@ pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> 
         "copyprop" => copyprop::run(func, conventions),
         "masks" => masks::run(func),
         "rename" => rename::run(func, registers, conventions),
-        "sched" => sched::run(func),
+        "sched" => sched::run(func, true),
         "hazard" => sched::hazard::run(func),
         "relax" => relax::run(func)?,
         _ => return Err(CompileError::internal("finish", name, "the name of a pass")),

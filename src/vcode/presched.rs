@@ -6,44 +6,14 @@
 //! other. Other functions keep their order: they have more registers, but also values that live long, which this would
 //! make spill.
 
-use super::{Origin, VCode};
+use super::VCode;
 use crate::inst::operands::OperandVisitor;
 use crate::inst::{MInst, reg::Reg};
+use crate::list_sched::ListScheduler;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos};
-use rustc_hash::FxHashMap;
 
 /// Cycles from an integer operation to its user, for instructions that have no record of their own.
 const INTEGER: u32 = 7;
-
-struct Node {
-    defs: Vec<Reg>,
-    uses: Vec<Reg>,
-    /// Cycles until the result is there.
-    latency: u32,
-    /// Cycles from its issue to the end of the longest chain behind it.
-    height: u32,
-    /// Earliest cycle, as far as known.
-    ready: u32,
-    /// Instructions in front of it that it waits for.
-    waiting_for: usize,
-    /// Instructions that wait for it.
-    users: Vec<usize>,
-}
-
-#[derive(Default)]
-struct Operands {
-    defs: Vec<Reg>,
-    uses: Vec<Reg>,
-}
-
-impl OperandVisitor for Operands {
-    fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
-        match kind {
-            OperandKind::Def => self.defs.push(*reg),
-            OperandKind::Use => self.uses.push(*reg),
-        }
-    }
-}
 
 /// Cycles until the result of an instruction that may move is there; none for one that may not.
 fn latency(inst: &MInst) -> Option<u32> {
@@ -59,7 +29,7 @@ fn latency(inst: &MInst) -> Option<u32> {
         }
         // A register with a role of its own may be written more than once.
         MInst::Move { dst, src } => (dst.as_virtual().is_some() && src.as_virtual().is_some()).then_some(INTEGER),
-        // A wide constant takes two instructions, one behind the other.
+        // A wide constant takes two instructions, one after the other.
         MInst::Const { value, .. } => Some(if *value >> 16 == 0 { INTEGER } else { 2 * INTEGER }),
         _ => None,
     }
@@ -67,23 +37,27 @@ fn latency(inst: &MInst) -> Option<u32> {
 
 /// Orders the instructions of every block.
 pub fn run(vcode: &mut VCode) {
+    let mut dependences = Dependences {
+        scheduler: ListScheduler::default(),
+        latencies: Vec::new(),
+        writers: vec![None; vcode.num_vregs],
+    };
     for block in &vcode.blocks {
         let range = block.insts.start as usize..block.insts.end as usize;
-        order_block(&mut vcode.insts[range.clone()], &mut vcode.origins[range]);
-    }
-}
-
-fn order_block(insts: &mut [MInst], origins: &mut [Origin]) {
-    let mut start = 0;
-    while start < insts.len() {
-        let length = insts[start..].iter().take_while(|inst| latency(inst).is_some()).count();
-        if length > 1 {
-            let end = start + length;
-            let order = order(&mut insts[start..end]);
-            permute(&mut insts[start..end], &order);
-            permute(&mut origins[start..end], &order);
+        let insts = &mut vcode.insts[range.clone()];
+        let origins = &mut vcode.origins[range];
+        let mut start = 0;
+        while start < insts.len() {
+            dependences.latencies.clear();
+            dependences.latencies.extend(insts[start..].iter().map_while(latency));
+            let end = start + dependences.latencies.len();
+            if end - start > 1 {
+                let order = dependences.order(&mut insts[start..end]);
+                permute(&mut insts[start..end], order);
+                permute(&mut origins[start..end], order);
+            }
+            start = end + 1;
         }
-        start += length + 1;
     }
 }
 
@@ -94,71 +68,58 @@ fn permute<T: Clone>(list: &mut [T], order: &[usize]) {
     }
 }
 
-fn order(insts: &mut [MInst]) -> Vec<usize> {
-    let mut nodes: Vec<Node> = insts
-        .iter_mut()
-        .map(|inst| {
-            let mut operands = Operands::default();
-            inst.visit_operands(&mut operands);
-            let latency = latency(inst).unwrap_or(1);
-            Node {
-                defs: operands.defs,
-                uses: operands.uses,
-                latency,
-                // Somebody behind the block waits for what nobody in it uses.
-                height: latency,
-                ready: 0,
-                waiting_for: 0,
-                users: Vec::new(),
-            }
-        })
-        .collect();
-    let mut writer: FxHashMap<Reg, usize> = FxHashMap::default();
-    for index in 0..nodes.len() {
-        for used in std::mem::take(&mut nodes[index].uses) {
-            if let Some(&from) = writer.get(&used) {
-                nodes[from].users.push(index);
-                nodes[index].waiting_for += 1;
-            }
-        }
-        for def in std::mem::take(&mut nodes[index].defs) {
-            writer.insert(def, index);
-        }
-    }
-    for index in (0..nodes.len()).rev() {
-        let behind = nodes[index]
-            .users
-            .iter()
-            .map(|&user| nodes[user].height)
-            .max()
-            .unwrap_or(0);
-        nodes[index].height = nodes[index].latency + behind;
-    }
+/// What waits for what in a row of instructions.
+struct Dependences {
+    scheduler: ListScheduler,
+    /// Cycles until the result of each instruction is there.
+    latencies: Vec<u32>,
+    /// For each virtual register the instruction of the row that writes it.
+    writers: Vec<Option<u32>>,
+}
 
-    let mut open: Vec<usize> = (0..nodes.len()).filter(|&n| nodes[n].waiting_for == 0).collect();
-    let mut order = Vec::with_capacity(nodes.len());
-    let mut cycle = 0;
-    while !open.is_empty() {
-        // The highest of those that can issue now, else the first that can; the written order breaks ties.
-        let key = |n: usize| {
-            let wait = nodes[n].ready.saturating_sub(cycle);
-            (wait, std::cmp::Reverse(nodes[n].height), n)
-        };
-        let Some(place) = (0..open.len()).min_by_key(|&place| key(open[place])) else {
-            break;
-        };
-        let index = open.swap_remove(place);
-        let at = cycle.max(nodes[index].ready);
-        cycle = at + 1;
-        order.push(index);
-        let done = at + nodes[index].latency;
-        for user in std::mem::take(&mut nodes[index].users) {
-            nodes[user].ready = nodes[user].ready.max(done);
-            nodes[user].waiting_for -= 1;
-            if nodes[user].waiting_for == 0 {
-                open.push(user);
+impl Dependences {
+    fn order(&mut self, insts: &mut [MInst]) -> &[usize] {
+        self.scheduler.clear();
+        for (index, inst) in (0..).zip(insts.iter_mut()) {
+            // Somebody after the row waits for what nobody in it uses.
+            self.scheduler.add(self.latencies[index as usize]);
+            inst.visit_operands(&mut Uses { of: self, index });
+        }
+        for inst in insts {
+            inst.visit_operands(&mut Forget(&mut self.writers));
+        }
+        self.scheduler.run(|_| true)
+    }
+}
+
+/// Makes an instruction wait for those that write what it reads. Nothing is written twice.
+struct Uses<'a> {
+    of: &'a mut Dependences,
+    index: u32,
+}
+
+impl OperandVisitor for Uses<'_> {
+    fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
+        let Some(vreg) = reg.as_virtual() else { return };
+        let writer = &mut self.of.writers[vreg.vreg()];
+        match (kind, *writer) {
+            (OperandKind::Def, _) => *writer = Some(self.index),
+            (OperandKind::Use, Some(from)) => {
+                let latency = self.of.latencies[from as usize];
+                self.of.scheduler.depend(from, self.index, latency);
             }
+            (OperandKind::Use, None) => {}
         }
     }
-    order
+}
+
+/// Empties the table for the next row.
+struct Forget<'a>(&'a mut [Option<u32>]);
+
+impl OperandVisitor for Forget<'_> {
+    fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
+        if let (OperandKind::Def, Some(vreg)) = (kind, reg.as_virtual()) {
+            self.0[vreg.vreg()] = None;
+        }
+    }
 }

@@ -7,6 +7,7 @@ use cranelift_naplespu::abi::registers::RegisterSet;
 use cranelift_naplespu::internals::{parse_function, run_pass};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const PASSES: [&str; 6] = ["copyprop", "masks", "rename", "sched", "hazard", "relax"];
 
@@ -67,5 +68,47 @@ fn every_pass_has_files() {
     for pass in PASSES {
         let count = sources.iter().filter(|source| header(source)[0] == pass).count();
         assert!(count >= 2, "{pass} has {count} files");
+    }
+}
+
+/// Straight-line code with what the passes look for: moves, operations under two masks, loads and their users.
+fn straight_line(rounds: usize) -> String {
+    let round = "move_i32 s20, s0
+        add_i32 s21, s20, s1
+        move_i32 s0, s21
+        load32 s22, 0(s2)
+        move_i32 rm, s3
+        add_i32 v0, v1, v2
+        movei rm, 65535
+        move_i32 v5, v6
+        move_i32 rm, s4
+        sub_i32 v3, v1, v2
+        movei rm, 65535
+        mull_i32 s23, s22, s1
+        store32 s23, 4(s2)\n";
+    format!("L0:\n{}jret\n", round.repeat(rounds))
+}
+
+/// Four times the code takes four times the time, not sixteen times.
+#[test]
+fn time_grows_with_the_code() {
+    let time = |pass: &str, source: &str| {
+        let func = parse_function(source).expect("a function");
+        let once = || {
+            let mut func = func.clone();
+            let start = Instant::now();
+            run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
+            start.elapsed()
+        };
+        (0..5).map(|_| once()).min().expect("some runs")
+    };
+    let [small, large] = [1000, 4000].map(straight_line);
+    for pass in PASSES {
+        let (short, long) = (time(pass, &small), time(pass, &large));
+        // What is over at once may vary.
+        assert!(
+            long < short * 9 + Duration::from_millis(5),
+            "{pass}: {short:?}, then {long:?}"
+        );
     }
 }

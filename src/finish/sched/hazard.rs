@@ -47,11 +47,15 @@ pub fn is_hazard(insts: &[McInst], branch: usize) -> bool {
     let Some(before) = branch.checked_sub(1).and_then(|index| insts.get(index)) else {
         return false;
     };
-    let Some(branch) = insts.get(branch).filter(|inst| inst.inst.desc().flags.is_branch()) else {
+    let Some(branch) = insts.get(branch).filter(|inst| inst.is_branch()) else {
         return false;
     };
-    let effects = Effects::of(&before.inst);
-    !before.glued && effects.is_late && !effects.writes.meets(Effects::of(&branch.inst).reads)
+    !before.glued && is_lost(&Effects::of(&before.inst), &Effects::of(&branch.inst))
+}
+
+/// Whether the branch can make the result of an instruction directly before it get lost.
+pub fn is_lost(before: &Effects, branch: &Effects) -> bool {
+    before.is_late && !before.writes.meets(branch.reads)
 }
 
 /// Whether the instruction before the branch can change places with the one before it.

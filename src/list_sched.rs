@@ -1,0 +1,130 @@
+//! List scheduling: an order for instructions in a row, by the cycles that results take.
+//!
+//! Stages before and after register allocation say what waits for what, and for how long; the order is found here. The core
+//! issues one instruction of a thread each cycle and waits where an operand is not ready, so among the instructions that can
+//! issue, the one comes first after which the longest chain follows.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The end of a list of edges.
+const NONE: u32 = u32::MAX;
+
+/// An instruction and what has to wait for it.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// The first of the edges to later instructions.
+    succs: u32,
+    /// Earlier instructions that have not been placed.
+    waiting_for: u32,
+    /// Cycles from the issue of this one to the end of the longest chain after it.
+    height: u32,
+    /// Earliest cycle.
+    ready: u32,
+}
+
+/// A later instruction with the least distance in cycles.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    to: u32,
+    distance: u32,
+    next: u32,
+}
+
+/// The dependences of some instructions, and the memory that the next ones use again.
+#[derive(Debug, Default)]
+pub struct ListScheduler {
+    nodes: Vec<Node>,
+    edges: Vec<Edge>,
+    /// Ready now, by height. The original order breaks ties.
+    now: BinaryHeap<(u32, Reverse<u32>)>,
+    /// Ready later, by cycle.
+    later: BinaryHeap<Reverse<(u32, u32)>>,
+    order: Vec<usize>,
+}
+
+impl ListScheduler {
+    /// Forgets the instructions of before.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.edges.clear();
+    }
+
+    /// Adds the next instruction: at least this many cycles have to pass from its issue to the end.
+    pub fn add(&mut self, to_end: u32) {
+        self.nodes.push(Node {
+            succs: NONE,
+            waiting_for: 0,
+            height: to_end,
+            ready: 0,
+        });
+    }
+
+    /// The instruction with the number `to` issues at least `distance` cycles after the one before it with the number `from`.
+    pub fn depend(&mut self, from: u32, to: u32, distance: u32) {
+        let next = self.nodes[from as usize].succs;
+        self.nodes[from as usize].succs = self.edges.len() as u32;
+        self.edges.push(Edge { to, distance, next });
+        self.nodes[to as usize].waiting_for += 1;
+    }
+
+    /// Finds the order: the numbers of the instructions as they shall stand. The last one is one that `may_be_last`, if any
+    /// can.
+    pub fn run(&mut self, may_be_last: impl Fn(usize) -> bool) -> &[usize] {
+        // Heights, last first.
+        for index in (0..self.nodes.len()).rev() {
+            let mut height = self.nodes[index].height;
+            let mut edge = self.nodes[index].succs;
+            while let Some(&Edge { to, distance, next }) = self.edges.get(edge as usize) {
+                height = height.max(self.nodes[to as usize].height + distance);
+                edge = next;
+            }
+            self.nodes[index].height = height;
+        }
+        self.order.clear();
+        self.now.clear();
+        self.later.clear();
+        for (index, node) in (0..).zip(&self.nodes) {
+            if node.waiting_for == 0 {
+                self.now.push((node.height, Reverse(index)));
+            }
+        }
+        let mut cycle = 0;
+        loop {
+            while let Some(&Reverse((ready, index))) = self.later.peek() {
+                if ready > cycle {
+                    break;
+                }
+                self.later.pop();
+                self.now.push((self.nodes[index as usize].height, Reverse(index)));
+            }
+            let Some((_, Reverse(index))) = self.now.pop() else {
+                match self.later.peek() {
+                    Some(&Reverse((ready, _))) => cycle = ready,
+                    None => break,
+                }
+                continue;
+            };
+            self.order.push(index as usize);
+            let mut edge = self.nodes[index as usize].succs;
+            while let Some(&Edge { to, distance, next }) = self.edges.get(edge as usize) {
+                let node = &mut self.nodes[to as usize];
+                node.ready = node.ready.max(cycle + distance);
+                node.waiting_for -= 1;
+                if node.waiting_for == 0 {
+                    self.later.push(Reverse((node.ready, to)));
+                }
+                edge = next;
+            }
+            cycle += 1;
+        }
+        if self.order.last().is_some_and(|&last| !may_be_last(last)) {
+            // The latest that nothing waits for gives up its place.
+            let ends = |&&index: &&usize| self.nodes[index].succs == NONE && may_be_last(index);
+            if let Some(place) = self.order.iter().rposition(|index| ends(&index)) {
+                self.order[place..].rotate_left(1);
+            }
+        }
+        &self.order
+    }
+}
