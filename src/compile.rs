@@ -26,7 +26,7 @@ fn run(
 
     // CLIF.
     optimize::verify(ctx, isa.flags())?;
-    let sig = validate::run(&ctx.func, isa)?;
+    let (sig, callees) = validate::run(&ctx.func, isa)?;
     let expanded = intrinsics::expand(&mut ctx.func, isa);
     optimize::run(ctx, isa, ctrl)?;
     intrinsics::finish(&mut ctx.func, &expanded);
@@ -37,7 +37,7 @@ fn run(
     let env = registers::env(sig.registers, registers::pinned(isa.flags()));
     let register_set = sig.registers;
     let order = BlockOrder::new(ctx);
-    let mut vcode = lower::lower(ctx, isa, sig, &order)?;
+    let mut vcode = lower::lower(ctx, isa, sig, callees, &order)?;
     stages.keep(Stage::Vcode, || vcode.to_string());
     if isa.runs(Pass::Dce) {
         dce::run(&mut vcode);

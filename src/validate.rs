@@ -2,7 +2,7 @@
 //! `td/NaplesPULegalize.td`; signatures, stacks and intrinsics are looked at here.
 
 use crate::abi::limit::StackLimit;
-use crate::abi::sig::SigInfo;
+use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::abi::slots;
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
@@ -20,7 +20,7 @@ use npu_mc::tables::IntrinsicKind;
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with every construct that is refused.
-pub fn run(func: &Function, isa: &Isa) -> Result<SigInfo, CompileError> {
+pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures), CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
         function: name.clone(),
@@ -41,7 +41,8 @@ pub fn run(func: &Function, isa: &Isa) -> Result<SigInfo, CompileError> {
                 ));
             }
         }
-        Err(found) => refusals.extend(found.iter().cloned()),
+        Err(CompileError::Unsupported(found)) => refusals.extend(found.iter().cloned()),
+        Err(_) => {}
     }
     if isa.flags().enable_probestack() && isa.flags().probestack_strategy() == ProbestackStrategy::Outline {
         let help = "there is no routine for it; set probestack_strategy=inline";
@@ -57,9 +58,11 @@ pub fn run(func: &Function, isa: &Isa) -> Result<SigInfo, CompileError> {
             Some("declare what is defined elsewhere in the functions that call it, or in the module"),
         ));
     }
-    Insts::new(func, isa).check(&mut refusals);
+    let mut insts = Insts::new(func, isa);
+    insts.check(&mut refusals);
     match sig {
-        Ok(sig) if refusals.is_empty() => Ok(sig),
+        Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures)),
+        Err(error @ CompileError::Internal { .. }) => Err(error),
         _ => Err(CompileError::Unsupported(refusals)),
     }
 }
@@ -81,9 +84,10 @@ struct Insts<'a> {
     types: TypeSet,
     /// Whether a stack slot has more alignment than the stack.
     over_aligned: bool,
-    /// Functions and signatures that have been looked at and can be called.
+    /// Functions that have been looked at and can be called.
     good_callees: EntitySet<FuncRef>,
-    good_signatures: EntitySet<SigRef>,
+    /// The signatures of calls, as far as they are supported.
+    signatures: CalleeSignatures,
 }
 
 impl<'a> Insts<'a> {
@@ -98,7 +102,7 @@ impl<'a> Insts<'a> {
             types,
             over_aligned: func.sized_stack_slots.values().any(slots::is_over_aligned),
             good_callees: EntitySet::new(),
-            good_signatures: EntitySet::new(),
+            signatures: CalleeSignatures::default(),
         }
     }
 
@@ -192,15 +196,14 @@ impl<'a> Insts<'a> {
                 Some("its copy would be in the frame that is gone: pass a pointer"),
             ));
         }
-        if self.good_signatures.contains(sig) {
-            return None;
+        match self.signatures.get(self.func, sig) {
+            Err(CompileError::Unsupported(refusals)) => {
+                let first = refusals.into_iter().next()?;
+                Some((format!("a call with {}", first.what), None))
+            }
+            // What else is wrong is found again by who needs the signature.
+            _ => None,
         }
-        let Err(refusals) = SigInfo::new(signature, "") else {
-            self.good_signatures.insert(sig);
-            return None;
-        };
-        let first = refusals.into_iter().next()?;
-        Some((format!("a call with {}", first.what), None))
     }
 
     /// Where a slot with more alignment than the stack starts is only known at run time.

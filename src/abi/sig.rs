@@ -5,15 +5,17 @@
 //! argument behind the others.
 
 use super::registers::RegisterSet;
-use crate::error::Refusal;
+use crate::error::{CompileError, Refusal};
 use crate::legalize;
-use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature, Type, types};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Function, SigRef, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use npu_mc::cc::{self, Convention, Loc, ValueType};
 use npu_mc::env::GPR32;
 use npu_mc::machine::{STACK_ALIGN, VECTOR_SLOT, WORD_SLOT};
 use npu_mc::{Reg, SReg};
 use smallvec::SmallVec;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 /// The places of one value, low word first.
@@ -48,6 +50,26 @@ pub struct SigInfo {
     pub returned_pointer: Option<(usize, Reg)>,
     /// Which registers the function may change.
     pub registers: RegisterSet,
+}
+
+/// The signatures that the calls of a function use, each made once.
+#[derive(Debug, Default)]
+pub(crate) struct CalleeSignatures(SecondaryMap<SigRef, Option<Rc<SigInfo>>>);
+
+impl CalleeSignatures {
+    /// The places of a signature of the function.
+    ///
+    /// # Errors
+    ///
+    /// See [`SigInfo::new`].
+    pub fn get(&mut self, func: &Function, sig: SigRef) -> Result<Rc<SigInfo>, CompileError> {
+        if let Some(known) = &self.0[sig] {
+            return Ok(known.clone());
+        }
+        let info = Rc::new(SigInfo::new(&func.dfg.signatures[sig], &func.name.to_string())?);
+        self.0[sig] = Some(info.clone());
+        Ok(info)
+    }
 }
 
 /// The type as the calling convention knows it. `None` for a type that cannot be passed.
@@ -95,6 +117,12 @@ impl Placer {
         };
         Some(self.found.iter().map(place).collect())
     }
+
+    /// The places of an argument, which is put into memory when the registers are used up.
+    fn argument(&mut self, ty: ValueType) -> Result<Places, CompileError> {
+        let places = self.place(ty);
+        places.ok_or_else(|| CompileError::internal("abi", format_args!("{ty:?}"), "a place for every argument"))
+    }
 }
 
 impl SigInfo {
@@ -116,8 +144,8 @@ impl SigInfo {
     ///
     /// # Errors
     ///
-    /// What cannot be passed: a type, a purpose, a calling convention.
-    pub fn new(sig: &Signature, function: &str) -> Result<Self, Vec<Refusal>> {
+    /// [`CompileError::Unsupported`] with what cannot be passed: a type, a purpose, a calling convention.
+    pub fn new(sig: &Signature, function: &str) -> Result<Self, CompileError> {
         let mut refusals = Vec::new();
         let mut refuse = |what: String, help: &str| {
             refusals.push(Refusal {
@@ -177,11 +205,12 @@ impl SigInfo {
             let Some(ty) = check(param, "an argument") else {
                 continue;
             };
-            arg_places.push(args.place(ty).unwrap_or_default());
+            arg_places.push(args.argument(ty)?);
         }
-        let ret_area = (ret_area_size > 0)
-            .then(|| args.place(ValueType::I32).and_then(|places| places.first().copied()))
-            .flatten();
+        let ret_area = match ret_area_size {
+            0 => None,
+            _ => args.argument(ValueType::I32)?.first().copied(),
+        };
 
         if refusals.is_empty() {
             let stack_args = args.state.stack_size();
@@ -200,7 +229,7 @@ impl SigInfo {
                 registers,
             })
         } else {
-            Err(refusals)
+            Err(CompileError::Unsupported(refusals))
         }
     }
 }

@@ -56,7 +56,7 @@ pub fn expand(mut vcode: VCode, output: &Output, frame: &Frame, isa: &Isa) -> Re
         pool_base: None,
     };
     e.run(insts, output)?;
-    e.func.pool = pool;
+    e.func.pool = pool.into_vectors();
     Ok(e.func)
 }
 
@@ -423,13 +423,12 @@ impl Expander<'_> {
                 self.op(Opcode::JRET, []);
             }
             MachInst::Call(info) => {
-                self.call(&info.dest);
-                self.mark_call(CallKind::Call);
+                self.jump_to_callee(&info.dest, CallKind::Call);
                 self.add_to_sp(-i64::from(info.popped));
             }
             MachInst::ReturnCall(info) => {
                 self.leave_frame(i64::from(self.frame.layout.popped) - i64::from(info.popped));
-                self.jump_to_callee(&info.dest);
+                self.jump_to_callee(&info.dest, CallKind::TailCall);
             }
             MachInst::ReturnAddress { dst } => self.return_address(*dst),
             MachInst::Copy {
@@ -581,51 +580,36 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn call(&mut self, dest: &CallDest<Reg>) {
+    /// The jump of a call: to a function that returns here, or that ends this one.
+    fn jump_to_callee(&mut self, dest: &CallDest<Reg>, kind: CallKind) {
         match dest {
             CallDest::Near(target) => {
+                let op = match kind {
+                    CallKind::TailCall => Opcode::JMP,
+                    CallKind::Call | CallKind::None => Opcode::JMPSR_OFF,
+                };
                 let fixup = Fixup::Reloc {
                     kind: RelocKind::Branch,
                     target: target.clone(),
                     addend: 0,
                 };
-                self.push(Inst::new(Opcode::JMPSR_OFF, [Operand::Imm(0)]), fixup);
+                self.push(Inst::new(op, [Operand::Imm(0)]), fixup);
             }
             CallDest::Far(target) => {
                 self.symbol(machine::SCRATCH, target, 0);
-                self.call_reg(machine::SCRATCH);
+                self.jump_to_reg(machine::SCRATCH, kind);
             }
-            CallDest::Reg(reg) => self.call_reg(*reg),
+            CallDest::Reg(reg) => self.jump_to_reg(*reg, kind),
         }
-    }
-
-    fn jump_to_callee(&mut self, dest: &CallDest<Reg>) {
-        match dest {
-            CallDest::Near(target) => {
-                let fixup = Fixup::Reloc {
-                    kind: RelocKind::Branch,
-                    target: target.clone(),
-                    addend: 0,
-                };
-                self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), fixup);
-            }
-            CallDest::Far(target) => {
-                self.symbol(machine::SCRATCH, target, 0);
-                self.op(Opcode::JUMPREG, [machine::SCRATCH.into()]);
-            }
-            CallDest::Reg(reg) => self.op(Opcode::JUMPREG, [(*reg).into()]),
-        }
-        self.mark_call(CallKind::TailCall);
-    }
-
-    fn mark_call(&mut self, kind: CallKind) {
         if let Some(last) = self.func.last_mut() {
             last.call = kind;
         }
     }
 
-    fn call_reg(&mut self, reg: Reg) {
-        if self.isa.has_erratum(Erratum::IndirectCallLink) {
+    fn jump_to_reg(&mut self, reg: Reg, kind: CallKind) {
+        if kind == CallKind::TailCall {
+            self.op(Opcode::JUMPREG, [reg.into()]);
+        } else if self.isa.has_erratum(Erratum::IndirectCallLink) {
             // The hardware would link to the callee, so the link is made by hand: the address after the jump.
             let distance = (2 * WORD).cast_signed();
             self.op(

@@ -302,7 +302,7 @@ impl MachFunction {
         let mut marks = removed.iter();
         self.effects.retain(|_| marks.next() == Some(&false));
         for block in &mut self.blocks {
-            block.start = new_position.get(block.start).copied().unwrap_or(kept);
+            block.start = new_position[block.start];
         }
         self.move_places(&new_position);
     }

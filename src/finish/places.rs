@@ -60,7 +60,10 @@ impl Positions {
     pub fn live_ranges(mut self, output: &Output, spills: u32, end: usize) -> Result<Vec<LiveRange>, CompileError> {
         let with_moves = Self::fill(&mut self.with_moves, end);
         let without = Self::fill(&mut self.without, end);
-        let at = |list: &[usize], index: usize| list.get(index).copied().unwrap_or(end);
+        let at = |list: &[usize], index: usize| {
+            let position = list.get(index).copied();
+            position.ok_or_else(|| CompileError::internal("expand", index, "the number of an instruction of the VCode"))
+        };
         let start_of = |point: ProgPoint| match point.pos() {
             InstPosition::Before => at(&without, point.inst().index()),
             InstPosition::After => at(&without, point.inst().index() + 1),
@@ -69,8 +72,8 @@ impl Positions {
         let end_of = |point: ProgPoint| match point.pos() {
             InstPosition::Before => at(&with_moves, point.inst().index()),
             InstPosition::After => {
-                let next = at(&with_moves, point.inst().index() + 1);
-                next.min(at(&without, point.inst().index()) + 1)
+                let next = at(&with_moves, point.inst().index() + 1)?;
+                Ok(next.min(at(&without, point.inst().index())? + 1))
             }
         };
         let place = |allocation: regalloc2::Allocation| {
@@ -87,8 +90,8 @@ impl Positions {
         for &(label, from, to, allocation) in &output.debug_locations {
             let range = LiveRange {
                 label: ValueLabel::from_u32(label),
-                start: start_of(from),
-                end: end_of(to),
+                start: start_of(from)?,
+                end: end_of(to)?,
                 loc: place(allocation)?,
             };
             if range.start < range.end {

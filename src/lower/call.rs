@@ -5,7 +5,6 @@ use super::{intrinsics, structs};
 use crate::abi::registers::{RegisterSet, clobbered};
 use crate::abi::sig::{Place, Places, SigInfo};
 use crate::code::RelocTarget;
-use crate::error::CompileError;
 use crate::inst::ops::{immediate_range, load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, MInst};
@@ -15,6 +14,7 @@ use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, 
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
 use smallvec::SmallVec;
+use std::rc::Rc;
 
 /// Alignment of the areas for stack arguments and results, in bytes.
 const AREA_ALIGN: u32 = npu_mc::machine::STACK_ALIGN;
@@ -145,11 +145,11 @@ pub fn indirect(ctx: &mut Lower<'_>, sig: SigRef, callee: Reg, args: &[Value]) -
 }
 
 /// Where the arguments and results of a callee are.
-pub(super) fn places(ctx: &mut Lower<'_>, sig: SigRef) -> Option<SigInfo> {
-    match SigInfo::new(&ctx.func.dfg.signatures[sig], &ctx.func.name.to_string()) {
+pub(super) fn places(ctx: &mut Lower<'_>, sig: SigRef) -> Option<Rc<SigInfo>> {
+    match ctx.callees.get(ctx.func, sig) {
         Ok(info) => Some(info),
-        Err(refusals) => {
-            ctx.set_fault(CompileError::Unsupported(refusals));
+        Err(error) => {
+            ctx.set_fault(error);
             None
         }
     }

@@ -5,7 +5,7 @@
 
 use super::constants::{Constant, ConstantPool};
 use super::hoist::Hoist;
-use crate::abi::sig::SigInfo;
+use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
 use crate::inst::{AMode, MInst, reg::Reg};
 use crate::isa::Isa;
@@ -68,6 +68,8 @@ pub struct Lower<'a> {
     pub isa: &'a Isa,
     /// Where the function's own arguments and results are.
     pub sig: SigInfo,
+    /// Where those of its callees are.
+    pub(super) callees: CalleeSignatures,
     /// The machine instructions so far.
     pub vcode: VCode,
     /// Constants waiting for their definition.
@@ -108,11 +110,12 @@ fn for_values<T: Clone + Default>(func: &Function) -> SecondaryMap<Value, T> {
 }
 
 impl<'a> Lower<'a> {
-    pub(super) fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo, hoist: Hoist) -> Self {
+    pub(super) fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo, callees: CalleeSignatures, hoist: Hoist) -> Self {
         Self {
             func,
             isa,
             sig,
+            callees,
             vcode: VCode::default(),
             constants: ConstantPool::default(),
             hoist,

@@ -8,7 +8,7 @@ use super::hoist::Hoist;
 use super::isle;
 use super::order::{self, BlockOrder, LoweredBlock};
 use crate::abi::limit::StackLimit;
-use crate::abi::sig::SigInfo;
+use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::CompileError;
 use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
 use crate::isa::Isa;
@@ -23,13 +23,19 @@ use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VRe
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] for an instruction that no rule covers.
-pub fn lower(ctx: &Context, isa: &Isa, sig: SigInfo, order: &BlockOrder) -> Result<VCode, CompileError> {
+pub fn lower(
+    ctx: &Context,
+    isa: &Isa,
+    sig: SigInfo,
+    callees: CalleeSignatures,
+    order: &BlockOrder,
+) -> Result<VCode, CompileError> {
     let hoist = if ctx.loop_analysis.is_valid() {
         Hoist::new(ctx, order)
     } else {
         Hoist::default()
     };
-    let mut lower = Lower::new(&ctx.func, isa, sig, hoist);
+    let mut lower = Lower::new(&ctx.func, isa, sig, callees, hoist);
     lower.run(order)?;
     Ok(lower.vcode)
 }

@@ -20,7 +20,7 @@ impl OperandVisitor for Count<'_> {
             return;
         };
         let uses = &mut self.uses[vreg.vreg()];
-        *uses = if self.remove { uses.saturating_sub(1) } else { *uses + 1 };
+        *uses = if self.remove { *uses - 1 } else { *uses + 1 };
     }
 }
 

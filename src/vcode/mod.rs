@@ -4,18 +4,19 @@
 //! block ends in exactly one branch or exit; no edge is critical; every virtual register is defined once.
 
 pub mod dce;
+pub mod pool;
 pub mod presched;
 
 use crate::abi::limit::StackLimit;
 use crate::abi::registers::{RegisterSet, clobbered};
 use crate::error::CompileError;
-use crate::inst::LANES;
 use crate::inst::{
     MInst,
     operands::OperandVisitor,
     reg::{Reg, to_preg},
 };
 use cranelift_codegen::ir::{self, SourceLoc, ValueLabel};
+use pool::VectorPool;
 use regalloc2::{Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, RegClass, VReg};
 use std::fmt;
 use std::ops::Range;
@@ -76,8 +77,8 @@ pub struct VCode {
     pub incoming_args: u32,
     /// Size and alignment of the areas that lowering reserved in the frame.
     pub locals: Vec<(u32, u32)>,
-    /// Vectors that stand behind the code.
-    pub pool: Vec<[u32; LANES]>,
+    /// Vectors that follow the code.
+    pub pool: VectorPool,
     /// Bytes of stack arguments that its tail calls need at most, rounded up to the alignment of the stack.
     pub tail_args: u32,
     /// Whether the function calls anything and goes on afterwards.

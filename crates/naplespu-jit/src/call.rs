@@ -8,7 +8,6 @@ use super::{LinkError, NpuModule};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
-use cranelift_naplespu::CompileError;
 use cranelift_naplespu::abi::is_vector;
 use cranelift_naplespu::abi::sig::{Place, SigInfo};
 use npu_mc::machine::{
@@ -258,9 +257,9 @@ impl NpuModule {
 
 /// How the signature passes its values, if the arguments fit it.
 pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -> Result<SigInfo, RunError> {
-    let info = SigInfo::new(signature, name).map_err(|refusals| RunError::Refused {
+    let info = SigInfo::new(signature, name).map_err(|error| RunError::Refused {
         function: name.to_owned(),
-        reason: CompileError::Unsupported(refusals).to_string(),
+        reason: error.to_string(),
     })?;
     check_types(name, signature, args)?;
     Ok(info)

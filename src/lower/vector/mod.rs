@@ -208,12 +208,8 @@ impl Lower<'_> {
         if lanes.iter().all(|&lane| lane == lanes[0]) {
             return self.shared_constant(Constant::Splat(lanes[0]));
         }
-        let index = self.vcode.pool.iter().position(|known| known == lanes);
-        let index = index.unwrap_or_else(|| {
-            self.vcode.pool.push(*lanes);
-            self.vcode.pool.len() - 1
-        });
-        self.shared_constant(Constant::Lanes(u32::try_from(index).unwrap_or(0)))
+        let number = self.vcode.pool.number(lanes);
+        self.shared_constant(Constant::Lanes(number))
     }
 
     /// A register with a number made of the lane's.
