@@ -154,6 +154,7 @@ pub struct Isa {
     /// The flags with the verifier off, for Cranelift's passes, which do not know what ours knows.
     quiet: Flags,
     settings: TargetSettings,
+    mode: Mode,
     passes: Passes,
 }
 
@@ -176,7 +177,13 @@ impl Isa {
             passes: mode.passes(&flags),
             flags,
             settings,
+            mode,
         }
+    }
+
+    /// Whether it compiles routines of the runtime.
+    pub(crate) fn is_for_runtime(&self) -> bool {
+        self.mode == Mode::Runtime
     }
 
     /// The target's name.

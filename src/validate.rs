@@ -84,6 +84,8 @@ struct Insts<'a> {
     types: TypeSet,
     /// Whether a stack slot has more alignment than the stack.
     over_aligned: bool,
+    /// Whether the function is the runtime's, which may use what intrinsics are expanded into.
+    is_runtime: bool,
     /// Functions that have been looked at and can be called.
     good_callees: EntitySet<FuncRef>,
     /// The signatures of calls, as far as they are supported.
@@ -101,6 +103,7 @@ impl<'a> Insts<'a> {
             legality: Legality::new(isa.flags(), isa.settings()),
             types,
             over_aligned: func.sized_stack_slots.values().any(slots::is_over_aligned),
+            is_runtime: isa.is_for_runtime(),
             good_callees: EntitySet::new(),
             signatures: CalleeSignatures::default(),
         }
@@ -169,7 +172,10 @@ impl<'a> Insts<'a> {
                     return None;
                 }
                 let sig = func.dfg.ext_funcs[func_ref].signature;
-                let reason = refuse_intrinsic(func, func_ref, opcode).or_else(|| self.by_signature(opcode, sig));
+                let reason = match self.is_runtime && intrinsics::piece(func, func_ref).is_some() {
+                    true => None,
+                    false => refuse_intrinsic(func, func_ref, opcode).or_else(|| self.by_signature(opcode, sig)),
+                };
                 if reason.is_none() && opcode == Opcode::Call {
                     self.good_callees.insert(func_ref);
                 }

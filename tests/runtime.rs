@@ -13,6 +13,7 @@ fn program(opt_level: &str, clif: &str) -> Program {
         .finish(settings::Flags::new(flags))
         .unwrap();
     let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
+    program.module().unwrap().import_runtime();
     for function in cranelift_reader::parse_functions(clif).unwrap() {
         program.define(&function).unwrap();
     }

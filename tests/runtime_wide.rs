@@ -217,6 +217,7 @@ fn program(ops: &[&str], width: u32) -> Program {
         .finish(settings::Flags::new(flags))
         .unwrap();
     let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
+    program.module().unwrap().import_runtime();
     let per = (width / 32) as usize;
     for op in ops {
         let args = if is_shift(op) { per + 1 } else { 2 * per };

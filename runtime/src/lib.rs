@@ -58,6 +58,11 @@ const SOURCES: &[(&str, &str)] = sources![
 /// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.
 const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp"];
 
+/// Whether the name is one of those that library calls have, which programs may use as well.
+pub fn is_library(name: &str) -> bool {
+    LIBRARY.contains(&name)
+}
+
 /// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
 const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__npu_f64_sub", "__npu_f64_add")];
 
@@ -101,7 +106,7 @@ fn difference(sum: &Function, name: &str) -> Option<Function> {
 /// See [`functions`].
 pub fn function(name: &str) -> Result<Option<&'static Function>, String> {
     static FUNCTIONS: OnceLock<Result<Vec<Function>, String>> = OnceLock::new();
-    if !is_reserved(name) && !LIBRARY.contains(&name) {
+    if !is_reserved(name) && !is_library(name) {
         return Ok(None);
     }
     let functions = FUNCTIONS.get_or_init(functions).as_ref().map_err(Clone::clone)?;

@@ -175,7 +175,7 @@ impl Expander<'_> {
             }
             (IntrinsicKind::Mix, &[a, b]) => {
                 let mask = self.read_mask(cursor)?;
-                self.call(cursor, "__npu_lanes_mix", &[a, b, mask], result)
+                self.call(cursor, "__builtin_npu_lanes_mix", &[a, b, mask], result)
             }
             (IntrinsicKind::BlockLoad, &[pointer]) => Some(self.load(cursor, info, pointer, result?)),
             (IntrinsicKind::BlockStore, &[pointer, lanes]) => {
@@ -190,14 +190,14 @@ impl Expander<'_> {
                     let mask = self.read_mask(cursor)?;
                     self.call(
                         cursor,
-                        "__npu_lanes_mix",
+                        "__builtin_npu_lanes_mix",
                         &[addresses, zeros, mask],
                         Some(types::I32X16),
                     )?
                 } else {
                     addresses
                 };
-                let words = self.call(cursor, "__npu_gather", &[addresses], Some(types::I32X16))?;
+                let words = self.call(cursor, "__builtin_npu_gather_lanes", &[addresses], Some(types::I32X16))?;
                 Some(cast(cursor, words, result?))
             }
             (IntrinsicKind::Scatter, &[addresses, lanes]) => {
@@ -207,7 +207,7 @@ impl Expander<'_> {
                     cursor.ins().iconst(types::I32, ALL_LANES)
                 };
                 let words = cast(cursor, lanes, types::I32X16);
-                self.call(cursor, "__npu_scatter", &[addresses, words, mask], None);
+                self.call(cursor, "__builtin_npu_scatter_lanes", &[addresses, words, mask], None);
                 None
             }
             (IntrinsicKind::ReadRegister, []) => Some(self.read_register(cursor, info.register)?),
@@ -246,7 +246,7 @@ impl Expander<'_> {
             return cursor.ins().load(result, flags, pointer, 0);
         };
         let elements = cursor.ins().load(packed, flags, pointer, 0);
-        let Some(lanes) = self.call(cursor, "__npu_lanes_reinterpret", &[elements], Some(result)) else {
+        let Some(lanes) = self.call(cursor, "__builtin_npu_lanes_reinterpret", &[elements], Some(result)) else {
             return elements;
         };
         if info.signed {
@@ -265,7 +265,7 @@ impl Expander<'_> {
         if !info.masked {
             let flags = flags(cursor, info);
             let stored = match packed_type(bits) {
-                Some(packed) => self.call(cursor, "__npu_lanes_reinterpret", &[lanes], Some(packed))?,
+                Some(packed) => self.call(cursor, "__builtin_npu_lanes_reinterpret", &[lanes], Some(packed))?,
                 None => lanes,
             };
             cursor.ins().store(flags, stored, pointer, 0);
@@ -279,7 +279,7 @@ impl Expander<'_> {
         };
         let action = if apart { "store_lanes" } else { "lanes_store" };
         let space = if info.scratchpad { "_scratchpad" } else { "" };
-        let name = format!("__npu_{action}_{bits}{space}");
+        let name = format!("__builtin_npu_{action}_{bits}{space}");
         let mask = self.read_mask(cursor)?;
         let words = cast(cursor, lanes, types::I32X16);
         self.call(cursor, &name, &[pointer, words, mask], None);

@@ -44,13 +44,14 @@ pub(crate) enum Piece {
     Store { bits: u32, scratchpad: bool },
 }
 
+/// Their names start like those of intrinsics, so a program has none like them.
 const PIECES: [(&str, Piece); 6] = [
-    ("__npu_lanes_mix", Piece::Mix),
-    ("__npu_lanes_reinterpret", Piece::Reinterpret),
-    ("__npu_lanes_store_8", store(8, false)),
-    ("__npu_lanes_store_16", store(16, false)),
-    ("__npu_lanes_store_32", store(32, false)),
-    ("__npu_lanes_store_32_scratchpad", store(32, true)),
+    ("__builtin_npu_lanes_mix", Piece::Mix),
+    ("__builtin_npu_lanes_reinterpret", Piece::Reinterpret),
+    ("__builtin_npu_lanes_store_8", store(8, false)),
+    ("__builtin_npu_lanes_store_16", store(16, false)),
+    ("__builtin_npu_lanes_store_32", store(32, false)),
+    ("__builtin_npu_lanes_store_32_scratchpad", store(32, true)),
 ];
 
 const fn store(bits: u32, scratchpad: bool) -> Piece {
@@ -105,6 +106,32 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
         return false;
     };
     piece(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
+}
+
+/// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
+const ROUTINES: [(&str, &str); 7] = [
+    ("__builtin_npu_gather_lanes", "__npu_gather"),
+    ("__builtin_npu_scatter_lanes", "__npu_scatter"),
+    ("__builtin_npu_store_lanes_8", "__npu_store_lanes_8"),
+    ("__builtin_npu_store_lanes_16", "__npu_store_lanes_16"),
+    ("__builtin_npu_store_lanes_32", "__npu_store_lanes_32"),
+    (
+        "__builtin_npu_store_lanes_8_scratchpad",
+        "__npu_store_lanes_8_scratchpad",
+    ),
+    (
+        "__builtin_npu_store_lanes_16_scratchpad",
+        "__npu_store_lanes_16_scratchpad",
+    ),
+];
+
+/// The routine of the runtime that a call made by expansion means.
+pub(crate) fn routine(func: &Function, callee: FuncRef) -> Option<&'static str> {
+    let name = name_of(func, callee).filter(|name| is_reserved(name))?;
+    ROUTINES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, routine)| *routine)
 }
 
 pub(crate) fn piece(func: &Function, callee: FuncRef) -> Option<Piece> {

@@ -8,6 +8,7 @@ use crate::code::RelocTarget;
 use crate::inst::ops::{immediate_range, load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, MInst};
+use crate::intrinsics::routine as routine_of;
 use crate::runtime::{LaneRoutine, Routine};
 use crate::types::registers_of;
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, Function, SigRef, Value};
@@ -127,7 +128,10 @@ fn result_address(ctx: &mut Lower<'_>, area: VReg, at: u32) -> AMode {
 
 /// The symbol that a function reference stands for.
 pub fn target(func: &Function, callee: FuncRef) -> RelocTarget {
-    RelocTarget::Name(func.dfg.ext_funcs[callee].name.clone())
+    match routine_of(func, callee) {
+        Some(routine) => RelocTarget::Runtime(routine),
+        None => RelocTarget::Name(func.dfg.ext_funcs[callee].name.clone()),
+    }
 }
 
 /// Lowers a call of a known function.

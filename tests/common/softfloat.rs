@@ -35,6 +35,7 @@ impl Driver {
         let isa = isa::lookup_by_name("naplespu").unwrap();
         let isa = isa.finish(settings::Flags::new(flags)).unwrap();
         let mut program = Program::with_config(isa, npu_sim::Config::testing(1));
+        program.module().unwrap().import_runtime();
         for function in cranelift_reader::parse_functions(&loop_around(name, words)).unwrap() {
             program.define(&function).unwrap();
         }

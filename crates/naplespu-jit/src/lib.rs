@@ -78,6 +78,8 @@ pub struct NpuModule {
     data: PrimaryMap<DataId, Definition>,
     /// The routines of the runtime that something refers to.
     runtime: HashMap<String, Definition>,
+    /// Whether names of the program may mean routines of the runtime.
+    imports_runtime: bool,
     symbols: HashMap<String, u32>,
     lookup: Option<SymbolLookup>,
     /// The objects, with the references between them.
@@ -141,6 +143,7 @@ impl NpuModule {
             functions: PrimaryMap::new(),
             data: PrimaryMap::new(),
             runtime: HashMap::new(),
+            imports_runtime: false,
             symbols: HashMap::new(),
             lookup: None,
             linker: Linker::new(layout),
@@ -171,6 +174,13 @@ impl NpuModule {
     /// Sets what is asked for the addresses of symbols that are neither defined nor given by [`NpuModule::define_symbol`].
     pub fn set_symbol_lookup(&mut self, lookup: SymbolLookup) {
         self.lookup = Some(lookup);
+        self.changed();
+    }
+
+    /// Lets undefined functions stand for the routines of the runtime that have their names, such as `__npu_udiv32`: for those
+    /// who test the runtime. Compiled code finds its routines in any case, and a program's function of such a name is its own.
+    pub fn import_runtime(&mut self) {
+        self.imports_runtime = true;
         self.changed();
     }
 

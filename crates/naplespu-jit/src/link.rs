@@ -24,6 +24,8 @@ pub(super) enum Target {
     Func(FuncId),
     Data(DataId),
     Name(String),
+    /// A routine of the runtime that the compiler calls on its own, whatever the program calls its functions.
+    Runtime(String),
 }
 
 /// How the names of a function's code are to be read.
@@ -33,6 +35,8 @@ pub(crate) enum Names {
     Ids,
     /// `u0:N` is a name like any other.
     Text,
+    /// The code is the runtime's: all names are of its routines.
+    Runtime,
 }
 
 impl Target {
@@ -40,16 +44,20 @@ impl Target {
     pub(super) fn of_code(target: &RelocTarget, own: &Self, params: &FunctionParameters, names: Names) -> Self {
         match target {
             RelocTarget::Function => own.clone(),
-            RelocTarget::Runtime(name) => Self::Name((*name).to_owned()),
+            RelocTarget::Runtime(name) => Self::Runtime((*name).to_owned()),
             RelocTarget::Name(ExternalName::User(key)) => match (params.user_named_funcs().get(*key), names) {
                 (Some(name), Names::Ids) => Self::of_ids(name.namespace, name.index),
-                (Some(name), Names::Text) => Self::Name(name.to_string()),
+                (Some(name), Names::Text | Names::Runtime) => Self::Name(name.to_string()),
                 (None, _) => Self::Name(key.to_string()),
             },
             RelocTarget::Name(ExternalName::LibCall(call)) => Self::Name(libcall_name(*call)),
             RelocTarget::Name(name) => {
                 let text = name.display(None).to_string();
-                Self::Name(text.strip_prefix('%').map_or(text.clone(), str::to_owned))
+                let text = text.strip_prefix('%').map_or(text.clone(), str::to_owned);
+                match names {
+                    Names::Runtime => Self::Runtime(text),
+                    Names::Ids | Names::Text => Self::Name(text),
+                }
             }
         }
     }
@@ -147,10 +155,20 @@ impl NpuModule {
         if let Some(address) = self.lookup.as_ref().and_then(|lookup| lookup(name)) {
             return Some(Resolved::Address(address));
         }
+        self.routine(name).filter(|_| self.can_import(name))
+    }
+
+    /// A routine of the runtime that is there.
+    fn routine(&self, name: &str) -> Option<Resolved> {
         match self.runtime.get(name) {
             Some(Definition::Object(index)) => Some(Resolved::Object(*index)),
             _ => None,
         }
+    }
+
+    /// Whether a name of the program may mean the routine of the runtime that has it.
+    fn can_import(&self, name: &str) -> bool {
+        self.imports_runtime || naplespu_runtime::is_library(name)
     }
 
     /// What the module itself has for a reference.
@@ -162,6 +180,7 @@ impl NpuModule {
                 FuncOrDataId::Func(id) => self.functions.get(id),
                 FuncOrDataId::Data(id) => self.data.get(id),
             },
+            Target::Runtime(name) => self.runtime.get(name),
         }
     }
 
@@ -174,6 +193,7 @@ impl NpuModule {
                 Some(id) => id,
                 None => return (Some(name), None),
             },
+            Target::Runtime(_) => return (None, None),
         };
         match id {
             FuncOrDataId::Func(id) if self.functions.is_valid(id) => {
@@ -191,7 +211,7 @@ impl NpuModule {
     /// A name for people, without `%`.
     pub(super) fn target_name(&self, target: &Target) -> String {
         match target {
-            Target::Name(name) => name.clone(),
+            Target::Name(name) | Target::Runtime(name) => name.clone(),
             Target::Func(id) if self.functions.is_valid(*id) => {
                 self.declarations.get_function_decl(*id).linkage_name(*id).into_owned()
             }
@@ -230,8 +250,10 @@ impl NpuModule {
 
     /// Compiles and places the routine of the runtime that a reference may mean.
     pub(super) fn add_runtime(&mut self, target: &Target) {
-        let (Some(name), _) = self.declared(target) else {
-            return;
+        let name = match (target, self.declared(target)) {
+            (Target::Runtime(name), _) => name,
+            (_, (Some(name), _)) if self.can_import(name) => name,
+            _ => return,
         };
         if self.runtime.contains_key(name) {
             return;
@@ -252,11 +274,11 @@ impl NpuModule {
             Ok(code) => code,
             Err(error) => return Definition::failed(&error),
         };
-        let own = Target::Name(name.to_owned());
+        let own = Target::Runtime(name.to_owned());
         let reference = |reloc: &cranelift_naplespu::code::Reloc| Reference {
             offset: reloc.offset,
             kind: reloc.kind,
-            target: Target::of_code(&reloc.target, &own, &ctx.func.params, Names::Text),
+            target: Target::of_code(&reloc.target, &own, &ctx.func.params, Names::Runtime),
             addend: reloc.addend,
         };
         let references = code.relocs.iter().map(reference).collect();

@@ -7,6 +7,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 #[test]
 fn imports_from_the_runtime_and_of_the_machine() {
     let mut module = module();
+    module.import_runtime();
     let mut signature = words(2, 1);
     signature.call_conv = CallConv::Probestack;
     let divide = declare(&mut module, "__npu_udiv32", Linkage::Import, &signature);
@@ -54,6 +55,39 @@ fn imports_from_the_runtime_and_of_the_machine() {
         [word(3)]
     );
     assert!(matches!(module.call(raw, &[word(1)]), Err(RunError::Undefined { .. })));
+}
+
+/// A program may use the names of routines: its function is its own, and compiled code goes on calling the runtime.
+#[test]
+fn names_of_routines_are_free() {
+    let mut module = module();
+    let divides = define(
+        &mut module,
+        "function %divides(i32, i32) -> i32 {
+        block0(v0: i32, v1: i32):
+            v2 = udiv v0, v1
+            return v2
+        }",
+    );
+    let own = "function %__npu_udiv32(i32, i32) -> i32 {
+        block0(v0: i32, v1: i32):
+            v2 = iadd v0, v1
+            return v2
+        }";
+    let own = define(&mut module, own);
+    assert_eq!(call(&mut module, own, &[100, 7]).unwrap(), 107);
+    assert_eq!(call(&mut module, divides, &[100, 7]).unwrap(), 14);
+    let refers = "function %refers(i32, i32) -> i32 {
+        fn0 = %__npu_urem32(i32, i32) -> i32 probestack
+    block0(v0: i32, v1: i32):
+        v2 = call fn0(v0, v1)
+        return v2
+    }";
+    let refers = define(&mut module, refers);
+    assert!(matches!(
+        call(&mut module, refers, &[100, 7]),
+        Err(RunError::Undefined { .. })
+    ));
 }
 
 /// What a front end calls through `FunctionBuilder`, against Rust, on all alignments and sizes around those of words.
