@@ -21,6 +21,7 @@ pub mod model;
 mod operations;
 mod reduce;
 pub mod shrink;
+pub mod vector_files;
 
 pub use generate::{Case, generate};
 

@@ -4,7 +4,7 @@
 //! A function is a list of lines in a form of its own, from which both its text and its results are made; `eval` has what the
 //! operations mean. Constants are arguments: the optimizer would compute with others by IEEE 754, whatever the machine does.
 
-mod eval;
+pub(crate) mod eval;
 
 use super::{Config, FILL_SEED, Failure, Programs, STEPS, config, parse};
 use arbitrary::{Result, Unstructured};

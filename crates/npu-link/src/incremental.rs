@@ -105,7 +105,7 @@ impl<T> Reference<T> {
     }
 }
 
-/// What an object is made of.
+/// A function or data object to be placed.
 #[derive(Clone, Debug)]
 pub struct Contents<'a, T> {
     /// The name, for messages.
@@ -122,9 +122,9 @@ pub struct Contents<'a, T> {
     pub references: Vec<Reference<T>>,
 }
 
-/// A function or data object with an address.
+/// A function or data object that has got its address and its bytes into memory: what is left of it here.
 #[derive(Clone, Debug)]
-pub struct Object<T> {
+pub struct Placed<T> {
     /// The name, for messages.
     pub name: String,
     /// Its address.
@@ -151,7 +151,7 @@ const VENEER_SIZE: u32 = 3 * INSTRUCTION_SIZE;
 #[derive(Debug)]
 pub struct Linker<T> {
     layout: Layout,
-    objects: Vec<Object<T>>,
+    objects: Vec<Placed<T>>,
     /// Those that are code, by rising address.
     code: Vec<usize>,
     waiting: Vec<Waiting>,
@@ -233,7 +233,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         if purpose == Purpose::Code {
             self.code.push(index);
         }
-        self.objects.push(Object {
+        self.objects.push(Placed {
             name,
             address,
             purpose,
@@ -255,7 +255,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
     }
 
     /// The object of this number.
-    pub fn object(&self, index: usize) -> Option<&Object<T>> {
+    pub fn object(&self, index: usize) -> Option<&Placed<T>> {
         self.objects.get(index)
     }
 
@@ -270,14 +270,14 @@ impl<T: Clone + Eq + Hash> Linker<T> {
     }
 
     /// The objects that are code, by rising address, with their numbers.
-    pub fn code(&self) -> impl Iterator<Item = (usize, &Object<T>)> {
+    pub fn code(&self) -> impl Iterator<Item = (usize, &Placed<T>)> {
         self.code
             .iter()
             .filter_map(|&index| Some((index, self.objects.get(index)?)))
     }
 
     /// The object with the code at an address, and its number.
-    pub fn code_at(&self, pc: u32) -> Option<(usize, &Object<T>)> {
+    pub fn code_at(&self, pc: u32) -> Option<(usize, &Placed<T>)> {
         // Code is placed at rising addresses.
         let starts = |&index: &usize| self.objects.get(index).is_some_and(|object| object.address <= pc);
         let position = self.code.partition_point(starts);
@@ -340,7 +340,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
     }
 }
 
-impl<T: Clone + Eq> Object<T> {
+impl<T: Clone + Eq> Placed<T> {
     /// Where a veneer for a reference can be, and where it has to lead.
     fn veneers(&self, reference: &Reference<T>, symbol: u32) -> impl Iterator<Item = (u32, u32)> {
         let wanted = (reference.kind == Reloc::Branch).then(|| (&reference.target, reference.addend()));

@@ -8,6 +8,14 @@
 //!
 //! [`Linker`] links a program that grows, as a JIT wants it: an object never moves, and references wait for their symbols.
 //!
+//! # Objects
+//!
+//! There is one type for an object file as data, [`npu_mc::asm::Object`]: sections, symbols and relocations, with places in a source. It is
+//! what [`link`] takes and what object files are written from. A growing program has none: a function comes with its bytes borrowed
+//! ([`Contents`]), is copied into memory at once, and nothing but its address and its references stays ([`Placed`]). These refer to what
+//! the user has for a name (an id of Cranelift's `Module`), since most functions of a JIT never have a text for one; and they may wait
+//! for ever, which is a fault in [`link`]. What both do to a word is the same code, [`npu_mc::reloc::apply`].
+//!
 //! # Structure
 //!
 //! | file | what it does |
@@ -34,7 +42,7 @@ mod static_link;
 mod write;
 
 pub use image::{Format, Image, ImageError, Segment};
-pub use incremental::{Contents, LinkError, Linker, Memory, Object, Reference, Waiting};
+pub use incremental::{Contents, LinkError, Linker, Memory, Placed, Reference, Waiting};
 pub use layout::{Layout, MAX_ALIGN, Purpose};
 pub use listing::{listing, show_encoding, symbol_map};
 pub use static_link::{Linked, Placement, link};

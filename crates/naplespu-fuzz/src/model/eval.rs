@@ -16,7 +16,7 @@ pub enum Arithmetic {
 }
 
 /// Functions and the arithmetic that they are compiled for.
-pub struct Machine<'a> {
+pub(super) struct Machine<'a> {
     pub funcs: &'a [Func],
     pub arithmetic: Arithmetic,
 }
@@ -49,12 +49,9 @@ impl Machine<'_> {
             Op::Plain("swizzle") => lanes(&|k| args[0].get(args[1][k] as usize).copied().unwrap_or(0)),
             Op::Plain("select") => args[if args[0][0] != 0 { 1 } else { 2 }],
             Op::Plain("bitselect") => lanes(&|k| args[0][k] & args[1][k] | !args[0][k] & args[2][k]),
-            Op::Plain("fma") => lanes(&|k| {
-                let [a, b, c] = [0, 1, 2].map(|n| f32::from_bits(args[n][k]));
-                ieee(a.mul_add(b, c))
-            }),
+            Op::Plain("fma") => lanes(&|k| fma(args[0][k], args[1][k], args[2][k])),
             Op::Plain(op) if line.args.len() == 2 && matches!(kind, Float | Floats) => {
-                lanes(&|k| self.float_binary(op, args[0][k], args[1][k]))
+                lanes(&|k| float_binary(self.arithmetic, op, args[0][k], args[1][k]))
             }
             Op::Plain(op) if matches!(kind, Float | Floats) => lanes(&|k| float_unary(op, args[0][k])),
             Op::Plain(op) if kind == Bytes => lanes(&|k| {
@@ -122,27 +119,34 @@ impl Machine<'_> {
             }
         }
     }
+}
 
-    fn float_binary(&self, op: &str, a: u32, b: u32) -> u32 {
-        let (x, y) = (f32::from_bits(a), f32::from_bits(b));
-        match (op, self.arithmetic) {
-            ("fadd", Arithmetic::Machine) => fp::add(a, b),
-            ("fsub", Arithmetic::Machine) => fp::sub(a, b),
-            ("fmul", Arithmetic::Machine) => fp::mul(a, b),
-            ("fdiv", Arithmetic::Machine) => fp::div(a, b),
-            ("fadd", Arithmetic::Ieee) => ieee(x + y),
-            ("fsub", Arithmetic::Ieee) => ieee(x - y),
-            ("fmul", Arithmetic::Ieee) => ieee(x * y),
-            ("fdiv", Arithmetic::Ieee) => ieee(x / y),
-            ("fcopysign", _) => a & 0x7fff_ffff | b & 1 << 31,
-            _ if x.is_nan() || y.is_nan() => NAN,
-            // -0 is below +0.
-            ("fmin", _) if x == y => a | b,
-            ("fmax", _) if x == y => a & b,
-            ("fmin", _) => x.min(y).to_bits(),
-            _ => x.max(y).to_bits(),
-        }
+/// An operation on two floats.
+pub(crate) fn float_binary(arithmetic: Arithmetic, op: &str, a: u32, b: u32) -> u32 {
+    let (x, y) = (f32::from_bits(a), f32::from_bits(b));
+    match (op, arithmetic) {
+        ("fadd", Arithmetic::Machine) => fp::add(a, b),
+        ("fsub", Arithmetic::Machine) => fp::sub(a, b),
+        ("fmul", Arithmetic::Machine) => fp::mul(a, b),
+        ("fdiv", Arithmetic::Machine) => fp::div(a, b),
+        ("fadd", Arithmetic::Ieee) => ieee(x + y),
+        ("fsub", Arithmetic::Ieee) => ieee(x - y),
+        ("fmul", Arithmetic::Ieee) => ieee(x * y),
+        ("fdiv", Arithmetic::Ieee) => ieee(x / y),
+        ("fcopysign", _) => a & 0x7fff_ffff | b & 1 << 31,
+        _ if x.is_nan() || y.is_nan() => NAN,
+        // -0 is below +0.
+        ("fmin", _) if x == y => a | b,
+        ("fmax", _) if x == y => a & b,
+        ("fmin", _) => x.min(y).to_bits(),
+        _ => x.max(y).to_bits(),
     }
+}
+
+/// `a * b + c`, rounded once.
+pub(crate) fn fma(a: u32, b: u32, c: u32) -> u32 {
+    let [a, b, c] = [a, b, c].map(f32::from_bits);
+    ieee(a.mul_add(b, c))
 }
 
 /// Bits of an IEEE result.
@@ -150,7 +154,8 @@ fn ieee(x: f32) -> u32 {
     if x.is_nan() { NAN } else { x.to_bits() }
 }
 
-fn float_unary(op: &str, a: u32) -> u32 {
+/// An operation on one float.
+pub(crate) fn float_unary(op: &str, a: u32) -> u32 {
     let x = f32::from_bits(a);
     match op {
         "fneg" => a ^ 1 << 31,
@@ -217,7 +222,8 @@ fn integer_holds(condition: &str, a: u32, b: u32) -> bool {
     }
 }
 
-fn float_holds(condition: &str, a: u32, b: u32) -> bool {
+/// Whether a condition of `fcmp` holds.
+pub(crate) fn float_holds(condition: &str, a: u32, b: u32) -> bool {
     let (x, y) = (f32::from_bits(a), f32::from_bits(b));
     let unordered = x.is_nan() || y.is_nan();
     match condition {

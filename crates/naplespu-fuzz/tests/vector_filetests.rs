@@ -1,0 +1,47 @@
+//! The generated files of `filetests/vector` are what the generator makes. `CRANELIFT_TEST_BLESS=1` rewrites them.
+
+use naplespu_fuzz::vector_files::vector_files;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The files that are not generated.
+const BY_HAND: &[&str] = &[
+    "bitcast.clif",
+    "calls.clif",
+    "fcvt.clif",
+    "iadd_pairwise.clif",
+    "iadd_pairwise_i8x16.clif",
+    "lanes.clif",
+    "lanes_i8x16.clif",
+    "memory.clif",
+    "regions.clif",
+    "scratchpad.clif",
+    "select.clif",
+    "select_i8x16.clif",
+    "shuffle.clif",
+    "spills.clif",
+    "truth.clif",
+    "truth_i8x16.clif",
+];
+
+#[test]
+fn generated_files_are_up_to_date() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/vector");
+    let bless = std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|value| value == "1");
+    let mut names: BTreeSet<String> = BY_HAND.iter().map(|name| (*name).to_owned()).collect();
+    for file in vector_files() {
+        let path = folder.join(&file.name);
+        if bless {
+            std::fs::write(&path, &file.text).unwrap();
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        let message = "is not what the generator makes; CRANELIFT_TEST_BLESS=1 rewrites it";
+        assert!(there == file.text, "{} {message}", path.display());
+        assert!(names.insert(file.name), "two files of one name");
+    }
+    let found = std::fs::read_dir(&folder).unwrap();
+    let found: BTreeSet<String> = found
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(found, names);
+}
