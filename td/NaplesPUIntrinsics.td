@@ -16,8 +16,8 @@ def ShiftRight     : IntrinsicKind<"A shift to the right by the whole amount, ze
 def Compare        : IntrinsicKind<"A compare of lanes by `Condition`, one bit per lane.">;
 def BlockLoad      : IntrinsicKind<"A load of a vector.">;
 def BlockStore     : IntrinsicKind<"A store of a vector.">;
-def Gather         : IntrinsicKind<"A load of a word a lane, from the address in the lane.">;
-def Scatter        : IntrinsicKind<"A store of a word a lane, to the address in the lane.">;
+def Gather         : IntrinsicKind<"A load of one word per lane, from the address in the lane.">;
+def Scatter        : IntrinsicKind<"A store of one word per lane, to the address in the lane.">;
 def Mix            : IntrinsicKind<"The lanes of the mask from the first vector, the others from the second.">;
 def ReadMask       : IntrinsicKind<"The mask.">;
 def WriteMask      : IntrinsicKind<"Sets the mask.">;

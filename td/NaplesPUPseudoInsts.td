@@ -29,7 +29,7 @@ def globalvalue : ClifOperand<"GlobalValue">;
 // A constant, in one or two instructions, shared with other users nearby.
 def CONST    : PseudoInst<(outs GPR32:$dst), (ins imm32:$value), "const_gpr">;
 def CONST_S  : PseudoInst<(outs GPR32:$dst), (ins simm32:$value), "signed_const_gpr">;
-// A narrow load is told to extend the sign; nobody else uses it.
+// A narrow load is asked to extend the sign; nobody else uses it.
 def SEXTLOAD : PseudoInst<(outs GPR32:$dst), (ins anyvalue:$load), "sign_extended_load">;
 
 //===----------------------------------------------------------------------===//

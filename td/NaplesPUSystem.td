@@ -103,7 +103,7 @@ def CR_THREAD_ID       : ControlRegister<2, "thread_id", "r", "Number of the thr
 def CR_GLOBAL_ID       : ControlRegister<3, "global_id", "r", "Core number times the threads per core, plus thread number; the tile is lost.">;
 def CR_CYCLES_LOW      : ControlRegister<4, "cycles_low", "r", "Cycles since reset, bits 31:0.">;
 def CR_CYCLES_HIGH     : ControlRegister<5, "cycles_high", "r", "Cycles since reset, bits 63:32.">;
-def CR_THREAD_ENABLE   : ControlRegister<6, "thread_enable", "r", "Threads that can fetch now, a bit each.">;
+def CR_THREAD_ENABLE   : ControlRegister<6, "thread_enable", "r", "Threads that can fetch now, one bit each.">;
 def CR_DATA_MISSES     : ControlRegister<7, "data_misses", "r", "Misses of the data cache.">;
 def CR_INST_MISSES     : ControlRegister<8, "instruction_misses", "r", "Misses of the instruction cache.">;
 def CR_PC              : ControlRegister<9, "pc", "r", "Fetch address of the thread, which runs ahead.">;

@@ -313,7 +313,7 @@ defm : FloatMinMax<fmaximum, lane_setgt>;
 
 // Rounding to integral numbers by integer operations on the bits. With an exponent from 0 to 22, a number has as many bits behind
 // the point as are left of 23, and nothing but these change, with a carry into the exponent where that is right. Below 1
-// everything is behind the point. `rounded` makes $rounded from $x, $magnitude, $small (below 1), $behind (the bits behind the
+// everything is after the point. `rounded` makes $rounded from $x, $magnitude, $small (below 1), $behind (the bits behind the
 // point), $fraction and $whole.
 class Rounding<SDNode op, dag rounded>
     : Pat<(v16f32 (op VR512W:$x)),

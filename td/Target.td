@@ -105,7 +105,7 @@ class Operand<ValueType ty> : DAGOperand {
   // Sub-operands by name for an operand of several fields.
   dag MIOperandInfo = (ops);
   // How a compound operand is written; `$name` is a sub-operand. An immediate zero
-  // in front of a parenthesis is not printed.
+  // before a parenthesis is not printed.
   string AsmFormat = "";
   // The letter of this operand in the names of instruction shapes.
   string Shape = "";

@@ -14,7 +14,7 @@
 //!
 //! - LLVM's are of the whole program: about 30 cycles of start-up code are in them, and the end of each thread. Ours go from the
 //!   entry of the kernel to its return. Both start with cold caches and no extra memory delay.
-//! - LLVM's code was made from C by clang 13 at -O3, which unrolls loops. The CLIF is what clang 19 at -O2, told not to unroll,
+//! - LLVM's code was made from C by clang 13 at -O3, which unrolls loops. The CLIF is what clang 19 at -O2, with unrolling off,
 //!   made of the same C. So part of a ratio is the input.
 //! - With eight threads each runs the whole kernel on a stack of its own, in both. LLVM's figures of some kernels then move by up
 //!   to 4 percent with the placement of code.

@@ -50,7 +50,7 @@ impl StackLimit {
             let (step, next) = match &func.global_values[at] {
                 GlobalValueData::VMContext => {
                     steps.reverse();
-                    let base = context(func, sig).ok_or("it is based on `vmctx`, which is no i32 argument")?;
+                    let base = context(func, sig).ok_or("it is based on `vmctx`, which is not an i32 argument")?;
                     return Ok(Some(Self { base, steps }));
                 }
                 GlobalValueData::Symbol { tls: true, .. } => return Err("it is based on a thread-local symbol"),

@@ -154,7 +154,7 @@ pub fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<
     })
 }
 
-/// The report: one line a function with file, name, result and reason, separated by tabs.
+/// The report: one line per function with file, name, result and reason, separated by tabs.
 pub fn report(outcomes: &[FileOutcome]) -> String {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::new();

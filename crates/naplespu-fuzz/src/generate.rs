@@ -1,6 +1,6 @@
 //! Valid scalar CLIF from bytes, as far as the interpreter executes it right.
 //!
-//! Functions are made as text, a line an instruction with the results it defines, which is what shrinking works on.
+//! Functions are made as text, one line per instruction with the results it defines, which is what shrinking works on.
 //! Control flow is structured (sequences, branches, tables, counted loops), so every program ends; a function calls only
 //! functions with higher numbers.
 

@@ -81,7 +81,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why a case is no good.
+/// Why a case is of no use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The generator made CLIF that is not valid, or that the interpreter cannot run: a fault of the generator.

@@ -240,7 +240,7 @@ impl NpuModule {
         }
         let code = u8::try_from(thread.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
         let object = self.linker.code_at(thread.pc());
-        // The code that stops the thread is shared by all places of a function with that trap code: the branch tells which.
+        // The code that stops the thread is shared by all places of a function with that trap code: the branch says which.
         let record = object.and_then(|(index, object)| {
             let offset = thread.last_branch()?.checked_sub(object.address)?;
             self.code.get(&index)?.traps.iter().find(|trap| trap.offset == offset)

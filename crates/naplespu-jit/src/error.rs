@@ -306,7 +306,7 @@ pub struct Location {
 }
 
 impl fmt::Display for Location {
-    /// With a space in front, if anything is known.
+    /// With a space before it, if anything is known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(function) = &self.function {
             write!(f, " in %{function}")?;

@@ -218,7 +218,7 @@ impl NpuModule {
     }
 
     /// Compiles the function in the context, as [`Module::define_function_with_control_plane`] does, with the errors of this
-    /// crate. The module remembers a failure and tells those who call the function; it can be defined again.
+    /// crate. The module remembers a failure and reports it to those who call the function; it can be defined again.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ pub struct Diagnostic {
     pub span: Option<Range<usize>>,
     /// What the marked text is; may be empty.
     pub label: String,
-    /// Further facts and advice, one a line below the quoted text.
+    /// Further facts and advice, one per line below the quoted text.
     pub notes: Vec<String>,
     /// Whose code panicked, if it is about a panic.
     pub panic: Option<PanicIn>,

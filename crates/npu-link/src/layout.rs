@@ -37,7 +37,7 @@ impl Range {
     }
 }
 
-/// What an object is, which tells where it goes.
+/// What an object is, which decides where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Code, in main memory.

@@ -196,7 +196,7 @@ flags! {
     5, INDIRECT, is_indirect, "Jumps to an address held in a register.";
     6, LOAD, may_load, "May read memory.";
     7, STORE, may_store, "May write memory.";
-    8, SIDE_EFFECTS, has_side_effects, "Has an effect that its operands and memory flags do not tell.";
+    8, SIDE_EFFECTS, has_side_effects, "Has an effect that its operands and memory flags do not say.";
     9, COMMUTABLE, is_commutable, "The two sources may be swapped.";
     10, COMPARE, is_compare, "Gives a truth value, or one per lane.";
     11, MOVE, is_move, "Copies a register to another of the same file.";

@@ -69,7 +69,7 @@ pub struct Row {
 /// What a [`Row`] is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// Nothing is known of the bytes between the row in front and this address.
+    /// Nothing is known of the bytes between the row before and this address.
     Gap,
     /// A name for the address.
     Label(String),

@@ -7,7 +7,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`reg`] | register newtypes, one a register file |
+//! | [`reg`] | register newtypes, one per register file |
 //! | [`inst`] | [`Opcode`], its descriptors, [`Inst`] and its operands |
 //! | [`encode`](mod@encode) | [`Inst`] to word, every operand checked for kind and range |
 //! | [`decode`](mod@decode) | word to [`Inst`], strict as the assembler's own tables |
@@ -31,7 +31,7 @@
 //!   writes them canonically. For every word that decodes, `encode(&decode(word)?)` gives the word back up to
 //!   these ignored bits.
 //! * Two opcodes may share an encoding (`leal` and `moveil`); then only one of them comes out of `decode`.
-//!   [`InstDesc::decodable`] tells which.
+//!   [`InstDesc::decodable`] says which.
 //!
 //! # Limits
 //!

@@ -26,7 +26,7 @@ fn bnez(reg: u32, offset: i32) -> u32 {
     0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
 }
 
-/// The processor time of this process, where the system tells: other work on the machine does not count then.
+/// The processor time of this process, where the system reports it: other work on the machine does not count then.
 fn processor_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().skip(11);

@@ -70,7 +70,7 @@ struct Line {
     valid: bool,
     /// No other cache has it, as far as the directory looks.
     exclusive: bool,
-    /// Bytes that main memory does not have, a bit each.
+    /// Bytes that main memory does not have, one bit each.
     dirty: u64,
 }
 

@@ -36,7 +36,7 @@
 //! # Threads and cores
 //!
 //! The host puts a PC into each thread ([`Machine::boot`]), enables threads by a mask for each core ([`Machine::enable`]) and runs
-//! them in turns ([`Machine::run_threads`]) until all have ended or none can go on; then a [`Deadlock`] tells who waits where.
+//! them in turns ([`Machine::run_threads`]) until all have ended or none can go on; then a [`Deadlock`] says who waits where.
 //! Turns follow a [`Schedule`] and nothing else, so that a run repeats. [`Machine::run`] runs one thread alone.
 //!
 //! # Caches
@@ -52,7 +52,7 @@
 //! has turned into 8-byte operations, page by page, and hands over to `exec` for everything else. `hazard` follows what errata
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
-//! of one thread and tells what it did. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
+//! of one thread and returns what it did. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
 //! run with [`Machine::run_timed`].
 //!
 //! # Limits
@@ -73,7 +73,7 @@
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]
-// An operation or instruction that td gets anew has to be thought of wherever one is told from another.
+// An operation or instruction that td gets anew has to be considered wherever they are distinguished.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod alu;

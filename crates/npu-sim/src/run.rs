@@ -1,4 +1,4 @@
-//! Runs of one thread: the fast interpreter, with the definition behind it.
+//! Runs of one thread: the fast interpreter, which falls back on the definition.
 
 use crate::exec::Effect;
 use crate::fast::{self, Cached, Exit, Watched};

@@ -21,7 +21,7 @@ pub(crate) fn is_io(address: u32) -> bool {
     (machine::IO_BASE..=machine::IO_LAST).contains(&address)
 }
 
-/// The console behind the I/O space, one for all cores.
+/// The console in the I/O space, one for all cores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Console {
     pub input: VecDeque<u8>,

@@ -1,7 +1,7 @@
 //! One instruction of one thread, for those who decide themselves which thread goes next.
 //!
 //! [`Machine::step`] is what a timing model, a debugger or a scheduler drives. It executes by the definition alone, allocates
-//! nothing, and tells what happened as a value.
+//! nothing, and returns what happened as a value.
 
 use crate::barrier::Waiting;
 use crate::exec::{Effect, Env, Flow};
@@ -48,7 +48,7 @@ pub enum Progress {
     Taken,
     /// At the trap vector: the access was misaligned. It has been performed all the same.
     Trap(TrapReason),
-    /// It stands at a barrier ([`Thread::is_waiting`]) until another thread's step opens it. Its PC is behind the barrier.
+    /// It stands at a barrier ([`Thread::is_waiting`]) until another thread's step opens it. Its PC is after the barrier.
     Waits,
     /// The barrier opened with this arrival: every thread that waits with the same full id is ready again.
     Opens,

@@ -2,7 +2,7 @@
 //! search path, then where Debian puts it. `cargo bench -p npu-tblgen --bench peer -- [wide|deep] [percent of full size]`.
 //!
 //! Wall and processor time are the least of a few runs, taken in turns, as whatever else the machine does only adds to them. Processor
-//! time is counted in hundredths of a second, where the system tells it. Peak memory is what the system counted for the process.
+//! time is counted in hundredths of a second, where the system reports it. Peak memory is what the system counted for the process.
 
 mod synthetic;
 
@@ -18,9 +18,9 @@ const ROUNDS: usize = 5;
 #[derive(Clone, Copy)]
 struct Cost {
     time: Duration,
-    /// Of all threads, in the program and in the system for it; 0 where the system does not tell.
+    /// Of all threads, in the program and in the system for it; 0 where the system does not report it.
     processor: Duration,
-    /// KiB; 0 where the system does not tell.
+    /// KiB; 0 where the system does not report it.
     memory: u64,
 }
 

@@ -226,7 +226,7 @@ fn wide(out: &mut String, scale: usize) {
             at % 11
         );
     }
-    // Intrinsics: records with lists of types and properties, one a line.
+    // Intrinsics: records with lists of types and properties, one per line.
     for at in 0..140 * scale {
         let (a, b) = (
             random.pick(&["i32", "i64", "v4i32", "v8i32", "v16i32", "f32"]),

@@ -95,7 +95,7 @@ pub(crate) struct Arg {
 #[derive(Clone, Debug)]
 pub(crate) enum Suffix {
     Bits(Vec<Range>, Span),
-    /// `[i]` or `[a, b...c]`; the flag tells that it is a slice even with one element (trailing comma).
+    /// `[i]` or `[a, b...c]`; the flag says that it is a slice even with one element (trailing comma).
     Items(Vec<Range>, bool, Span),
     Field(Ident),
 }

@@ -544,7 +544,7 @@ impl Evaluator {
         proto.name
     }
 
-    /// The name of a `def` or `defm`. In a multiclass `NAME` goes in front unless it is mentioned.
+    /// The name of a `def` or `defm`. In a multiclass `NAME` goes first unless it is mentioned.
     pub(crate) fn object_name(&mut self, name: Option<&Expr>) -> Option<ValueId> {
         let value = self.name_value(name?)?;
         let Some(multiclass) = self.multiclass else {

@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
-        // What follows from a fault at the same place is no news.
+        // What follows from a fault at the same place is not news.
         let span = diagnostic.span();
         if span.is_none() || span != self.last_error {
             self.last_error = span;

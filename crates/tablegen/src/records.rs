@@ -553,7 +553,7 @@ impl<'a> Value<'a> {
             _ => None,
         }
     }
-    /// The bits it is made of, the least significant first; `None` if it is no `bits` or `bit` value, or if a bit is
+    /// The bits it is made of, the least significant first; `None` if it is not a `bits` or `bit` value, or if a bit is
     /// neither known nor a bit of a field.
     pub fn as_bits(&self) -> Option<Vec<BitValue<'a>>> {
         let world = &self.keeper.world;

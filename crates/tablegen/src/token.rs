@@ -10,7 +10,7 @@ macro_rules! keywords {
         pub(crate) enum Kw { $($variant),* }
         impl Kw {
             pub(crate) fn from_text(text: &str) -> Option<Kw> {
-                // Most names are no keywords, and most of these can be told by their first letter or their length.
+                // Most names are not keywords, and most of these can be told by their first letter or their length.
                 if !matches!(text.len(), 2..=10) || !text.as_bytes()[0].is_ascii_lowercase() {
                     return None;
                 }

@@ -118,7 +118,7 @@ pub(crate) enum Node {
     Field(ValueId, Symbol),
     /// An operator that waits for its arguments. Operators that bind variables have them as `Var` arguments.
     Op(Bang, Kids),
-    /// `list[i]` and `list[slice]` (the type tells which).
+    /// `list[i]` and `list[slice]` (the type says which).
     Index(ValueId, ValueId),
     /// `a # b` whose type is decided.
     Paste(ValueId, ValueId),
@@ -538,7 +538,7 @@ impl Values {
         }
         id
     }
-    /// A number for each row of at most eight bits that are known: the bits behind a 1 that tells the width.
+    /// A number for each row of at most eight bits that are known: the bits after a 1 that marks the width.
     fn short(bits: &[ValueId]) -> Option<usize> {
         if bits.len() > 8 {
             return None;

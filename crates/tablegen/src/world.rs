@@ -97,7 +97,7 @@ pub(crate) struct Proto {
     /// How the fields got their values, while that is asked for.
     pub(crate) history: Vec<StepData>,
     pub(crate) anonymous: bool,
-    /// A fault in it is reported already; what stays open because of that is no news.
+    /// A fault in it is reported already; what stays open because of that is not news.
     pub(crate) faulty: bool,
 }
 

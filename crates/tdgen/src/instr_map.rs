@@ -1,7 +1,7 @@
 //! `--gen-instr-map`: the `InstrMapping` records of any program as Rust: an enum of the instructions, an enum for each column field,
 //! and for each record a sorted table with a function over it.
 //!
-//! A function gives the record that stands for another in a column, or `None`: if the record is no key, or the cell is empty.
+//! A function gives the record that stands for another in a column, or `None`: if the record is not a key, or the cell is empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -215,7 +215,7 @@ impl<'a> Tables<'a> {
         let (mut all, mut texts, mut numbers) = (String::new(), String::new(), String::new());
         for one in variants {
             let (record, variant, number) = (one.record.name(), &one.name, one.number);
-            // What td says of the record in a sentence says it here too; a `Summary` that is no text is not meant.
+            // What td says of the record in a sentence says it here too; a `Summary` that is not a text is not meant.
             let summary = text_or_empty(one.record, "Summary").unwrap_or_default();
             let summary = summary.replace(['\n', '\r'], " ");
             let colon = if summary.is_empty() { "" } else { ": " };
@@ -256,7 +256,7 @@ impl<'a> Tables<'a> {
         }
         if !declared.is_empty() && declared != "code" {
             let message = format!(
-                "`{declared}`, the type of `{field}` in `{}`, is no GenericEnum",
+                "`{declared}`, the type of `{field}` in `{}`, is not a GenericEnum",
                 table.name()
             );
             self.faults

@@ -37,7 +37,7 @@ pub enum Tree {
         /// The candidate's id.
         id: usize,
     },
-    /// Look at `width` bits from `lsb` on; a value without arm is no instruction.
+    /// Look at `width` bits from `lsb` on; a value without arm is not an instruction.
     Switch {
         /// Lowest bit.
         lsb: u32,

@@ -1,4 +1,4 @@
-//! The ISLE back end: what it makes of the real description compiles, and faults in patterns are told with their place.
+//! The ISLE back end: what it makes of the real description compiles, and faults in patterns are reported with their place.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ fn options() -> Options {
     }
 }
 
-/// The description of the machine, with more text behind it.
+/// The description of the machine, with more text after it.
 fn machine_and(text: &str) -> Parsed {
     let parsed = tablegen::parse_str("test.td", &format!("include \"NaplesPU.td\"\n{text}\n"), &options());
     let messages: Vec<_> = parsed.diagnostics.iter().map(|d| &d.message).collect();
@@ -30,14 +30,14 @@ fn generated(text: &str) -> String {
     tdgen::emit_isle(&parsed).unwrap_or_else(|faults| panic!("{}", tdgen::build::render_all(&faults, &parsed.sources)))
 }
 
-/// What the rules build on: the compiler's prelude, what its rules for vectors declare, and CLIF's own extractors.
+/// What the rules build on: the compiler's prelude, what its rules for words and vectors declare, and CLIF's own extractors.
 fn before() -> Vec<(String, String)> {
     let isle = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../isle");
-    let (prelude, lanes) = (isle.join("prelude.isle"), isle.join("lanes.isle"));
+    let [prelude, words, lanes] = ["prelude.isle", "words.isle", "lanes.isle"].map(|name| isle.join(name));
     let clif = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("clif-{}", std::process::id()));
     std::fs::create_dir_all(&clif).unwrap();
     cranelift_codegen_meta::generate_isle(&clif).unwrap();
-    let texts = [prelude, lanes, clif.join("clif_lower.isle")].map(|path| {
+    let texts = [prelude, words, lanes, clif.join("clif_lower.isle")].map(|path| {
         let text = std::fs::read_to_string(&path).unwrap();
         (path.display().to_string(), text)
     });
@@ -296,12 +296,12 @@ fn faults_of_patterns_have_a_place() {
         ),
         (
             "def f : PatFrag<(ops), (add node:$x, node:$x)>;\ndef : Pat<(i32 (f)), (MOVEISI 0)>;",
-            "no operand of the fragment",
+            "is not an operand of the fragment",
         ),
         // Right side.
         (
             "def MISSING;\ndef : Pat<(i32 (not GPR32:$a)), (MISSING $a)>;",
-            "`MISSING` is no instruction",
+            "`MISSING` is not an instruction",
         ),
         ("def : Pat<(i32 (not GPR32:$a)), (JUMPREG $a)>;", "patterns cannot use"),
         ("def : Pat<(i32 (not GPR32:$a)), (CLZSS_32 $b)>;", "no operand `$b`"),
@@ -350,10 +350,13 @@ fn faults_of_patterns_have_a_place() {
             "no operand `$t`",
         ),
         ("def : Pat<(i32 (not GPR32:$a_in)), (CLZSS_32 $a_in)>;", "ISLE variable"),
-        ("def : SelectPat<truth, (int32 cond:$a), (COPY $a)>;", "is no `GPR32`"),
+        (
+            "def : SelectPat<truth, (int32 cond:$a), (COPY $a)>;",
+            "is not a `GPR32`",
+        ),
         (
             "def : Pat<(i32 (add GPR32:$a, imm9:$b)), (ADDSSS_32 $a, $b)>;",
-            "`$b` of the pattern is no `GPR32`",
+            "`$b` of the pattern is not a `GPR32`",
         ),
         ("def : Pat<(i32 (not GPR32:$a)), (MOVE_VS_32 $a)>;", "types do not fit"),
         ("def : Pat<(i32 (not VR512W:$a)), (CLZSS_32 $a)>;", "types do not fit"),
@@ -377,7 +380,7 @@ fn faults_of_patterns_have_a_place() {
         ),
         (
             "def : Pat<(lane_add lanes:$a, word_simm9:$b), (COPY $a)>;",
-            "`word_simm9` is no leaf of `lanes`",
+            "`word_simm9` is not a leaf of `lanes`",
         ),
         (
             "def : Pat<(lane_add lanes:$a, (lane_add 1, 2)), (COPY $a)>;",
@@ -389,16 +392,16 @@ fn faults_of_patterns_have_a_place() {
         ),
         (
             "def : Pat<(lane_add lanes:$a, splat_simm9:$b), (ADDVVV_U_32 $a, $b)>;",
-            "`$b` is no `VR512W`",
+            "`$b` is not a `VR512W`",
         ),
         (
             "def : Pat<(lane_setlt lanes:$a, lanes:$b), (ADDVVV_U_32 $a, $b)>;",
-            "the result is no `lane_mask`",
+            "the result is not a `lane_mask`",
         ),
         // The classes themselves.
         (
             "def bad : SDNode<\"(bad $ty $0 $1)\", SDTIntUnaryOp>;\ndef : Pat<(i32 (bad GPR32:$a)), (CLZSS_32 $a)>;",
-            "`$1` is no operand",
+            "`$1` is not an operand",
         ),
         (
             "def bad : SDNode<\"(bad $ty)\", SDTIntUnaryOp>;\ndef : Pat<(i32 (bad GPR32:$a)), (CLZSS_32 $a)>;",

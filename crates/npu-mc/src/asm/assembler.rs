@@ -207,7 +207,7 @@ impl<'s> Assembler<'s> {
             Value::Address { .. } => {
                 let message = format!("{what} has to be known here");
                 let fault = Fault::new(span.clone(), message, "depends on an address or on what follows");
-                Err(fault.note("numbers and distances between labels that stand in front are known"))
+                Err(fault.note("numbers and distances between labels that stand before it are known"))
             }
         }
     }

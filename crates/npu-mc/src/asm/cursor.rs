@@ -38,7 +38,7 @@ impl<'t, 's> Cursor<'t, 's> {
         }
     }
 
-    /// The end of the token in front.
+    /// The end of the token before.
     pub(super) fn last_end(&self) -> usize {
         let last = self.at.checked_sub(1).and_then(|i| self.tokens.get(i));
         last.map_or(0, |t| t.span.end)

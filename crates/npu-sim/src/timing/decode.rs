@@ -131,7 +131,7 @@ impl Decoded {
                 let known = MemOp::from_code(op);
                 if shared {
                     d.route = Route::Scratchpad;
-                    // Stores, and what is no operation, take a turn at the write port like loads.
+                    // Stores, and what is not an operation, take a turn at the write port like loads.
                     d.latency = match known {
                         Some(op) if !d.store => op.info().scratchpad_latency,
                         _ => MemOp::Load32.info().scratchpad_latency,

@@ -136,7 +136,7 @@ impl Core {
         let killed = self.wrong_path & bit != 0;
         if !killed && !self.pipes[thread].step_over && machine.breakpoints().contains(&pc) {
             let number = self.global(thread);
-            // The fetch from the stop address is no part of the run.
+            // The fetch from the stop address is not a part of the run.
             let pipe = &mut self.pipes[thread];
             pipe.paused = Some(pipe.since.saturating_sub(1));
             let stop = self.pass_words(number, pc, machine);

@@ -182,7 +182,7 @@ impl Timing {
     fn run<S: Sink>(&mut self, machine: &mut Machine, limit: u64, sink: &mut S) -> Halt {
         let mut executed = 0;
         loop {
-            // The core that is furthest behind goes next.
+            // The core with the earliest cycle goes next.
             let core = match self.cores.as_mut_slice() {
                 [only] => only,
                 cores => match cores.iter_mut().min_by_key(|core| core.now) {

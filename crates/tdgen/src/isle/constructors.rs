@@ -234,7 +234,7 @@ fn constructor<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<Co
         return Err(fault(
             record.span(),
             format!(
-                "`Constraints` names `${name}`, which is no input of `{}`",
+                "`Constraints` names `${name}`, which is not an input of `{}`",
                 record.name()
             ),
         ));

@@ -183,7 +183,7 @@ fn operand<'a>(
                 let Some(encoded) = OperandKind::of(encodes)?.filter(|_| of.name() == kind.record.name()) else {
                     return Err(fault(
                         span,
-                        format!("`{}` is no leaf of `{}`", leaf.name(), kind.record.name()),
+                        format!("`{}` is not a leaf of `{}`", leaf.name(), kind.record.name()),
                     ));
                 };
                 return Ok(Operand {

@@ -312,7 +312,7 @@ impl<'a> Reader<'a> {
             Err(fault(
                 span,
                 format!(
-                    "`{}` is no node, fragment or type, so it cannot be matched",
+                    "`{}` is not a node, fragment or type, so it cannot be matched",
                     operator.name()
                 ),
             ))
@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
             return argument.copied().ok_or_else(|| {
                 fault(
                     span,
-                    format!("`node:${}` is no operand of the fragment", name.unwrap_or_default()),
+                    format!("`node:${}` is not an operand of the fragment", name.unwrap_or_default()),
                 )
             });
         }
@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
             return Err(fault(
                 span,
                 format!(
-                    "`{}` is no register class, type or class of leaves, so it cannot be a leaf",
+                    "`{}` is not a register class, type or class of leaves, so it cannot be a leaf",
                     record.name()
                 ),
             ));

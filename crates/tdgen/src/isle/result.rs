@@ -1,7 +1,7 @@
 //! The right side of a rule: instructions, nested or in sequence, with operands by name.
 //!
 //! What an operand becomes is evaluated once: an address, and any other operand that the result has several times, is
-//! bound in front of the instructions.
+//! bound before the instructions.
 
 use std::collections::HashMap;
 
@@ -162,7 +162,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             let used = uses.get(name).copied().unwrap_or_default();
             let bind = match &node.kind {
                 NodeKind::Address { .. } => used.any > 0,
-                // What is no register, an address or a condition, stands in front of the instructions.
+                // What is not a register, an address or a condition, stands before the instructions.
                 NodeKind::Selected { pattern, .. } => used.operand > usize::from(encoded(*pattern, span)?.is_register),
                 NodeKind::Register { .. } | NodeKind::Known { .. } => used.operand > 1,
                 _ => false,
@@ -186,7 +186,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                 let select = pattern.string("SelectFunc").map_err(access)?;
                 (encoded(*pattern, span)?, format!("({select} p offset)"))
             }
-            _ => return Err(fault(span, format!("`${name}` is no operand that can be bound"))),
+            _ => return Err(fault(span, format!("`${name}` is not an operand that can be bound"))),
         };
         let variable = format!("{name}_in");
         self.bind(name, variable, kind, &text);
@@ -226,7 +226,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                 let (text, found) = self.call_for(dag, Some(*kind), span)?;
                 match found {
                     Some(found) if found.is(kind.record) => Ok(text),
-                    _ => Err(fault(span, format!("the result is no `{}`", kind.record.name()))),
+                    _ => Err(fault(span, format!("the result is not a `{}`", kind.record.name()))),
                 }
             }
             Wanted::Results(types) if is_operator(dag, "results") => {
@@ -371,7 +371,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             ));
         };
         if !node.is_value() {
-            return Err(fault(span, format!("`${name}` is no value")));
+            return Err(fault(span, format!("`${name}` is not a value")));
         }
         let select = pattern.string("SelectFunc").map_err(access)?;
         Ok((format!("({select} {name})"), Some(encoded(pattern, span)?)))
@@ -406,7 +406,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             let why = if operator.is_a("Instruction") {
                 "an instruction that patterns cannot use"
             } else {
-                "no instruction"
+                "not an instruction"
             };
             fault(span, format!("`{}` is {why}", operator.name()))
         })?;
@@ -465,7 +465,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             return match (fits, node) {
                 (true, _) => Ok(bound.variable.clone()),
                 (false, Some(node)) => Err(wrong_kind(name, kind, node, span)),
-                (false, None) => Err(fault(span, format!("`${name}` is no `{}`", kind.record.name()))),
+                (false, None) => Err(fault(span, format!("`${name}` is not a `{}`", kind.record.name()))),
             };
         }
         if kind.isle_type == "Type"
@@ -547,7 +547,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
 
     fn check_type(&self, ty: TypeVar, kind: &OperandKind<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
         let Some(class) = kind.class() else {
-            return Err(fault(span, format!("`{}` is no register class", kind.record.name())));
+            return Err(fault(span, format!("`{}` is not a register class", kind.record.name())));
         };
         let Some(tree) = self.tree else {
             return Ok(());
@@ -670,7 +670,7 @@ fn no_operand(name: &str, span: Span) -> Box<Diagnostic> {
 fn wrong_kind(name: &str, kind: &OperandKind<'_>, node: &Node<'_>, span: Span) -> Box<Diagnostic> {
     let diagnostic = fault(
         span,
-        format!("operand `${name}` of the pattern is no `{}`", kind.record.name()),
+        format!("operand `${name}` of the pattern is not a `{}`", kind.record.name()),
     );
     Box::new(diagnostic.secondary(node.span, "matched here"))
 }

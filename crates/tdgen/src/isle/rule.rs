@@ -98,7 +98,7 @@ fn instruction_patterns<'a>(
     let mut found = Vec::new();
     for value in record.list("Pattern").map_err(access)? {
         let ValueKind::Dag(dag) = value.kind() else {
-            return Err(fault(span, "an element of `Pattern` is no dag"));
+            return Err(fault(span, "an element of `Pattern` is not a dag"));
         };
         let is_set = dag.operator_def().is_some_and(|operator| operator.name() == "set");
         if is_set != constructor.output.is_some() {
@@ -188,7 +188,7 @@ fn rule(
                     return Err(fault(
                         source.span,
                         format!(
-                            "`{}` is about `${operand}`, which is no value of the pattern",
+                            "`{}` is about `${operand}`, which is not a value of the pattern",
                             predicate.name()
                         ),
                     ));
@@ -410,7 +410,7 @@ impl Matcher<'_, '_> {
             }
             let index = name.parse::<usize>().ok().filter(|i| *i < operands.len());
             let Some((index, operand)) = index.and_then(|i| operands.get(i).map(|o| (i, *o))) else {
-                return Err(bad_form(node, format!("`${name}` is no operand")));
+                return Err(bad_form(node, format!("`${name}` is not an operand")));
             };
             if std::mem::replace(&mut used[index], true) {
                 return Err(bad_form(node, format!("`${name}` stands twice")));

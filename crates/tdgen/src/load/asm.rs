@@ -53,14 +53,14 @@ fn part_named(record: Record<'_>, name: &str, parts: &[Part], span: Span) -> Res
         fault(
             span,
             format!(
-                "`AsmString` of `{}` names `${name}`, which is no operand of it",
+                "`AsmString` of `{}` names `${name}`, which is not an operand of it",
                 record.name()
             ),
         )
     })
 }
 
-/// Adds the text of a compound operand. An immediate in front of a parenthesis is not printed if it is zero.
+/// Adds the text of a compound operand. An immediate before a parenthesis is not printed if it is zero.
 fn expand(compound: &Compound, parts: &[Part], pieces: &mut Vec<AsmPiece>) -> Result<(), Diagnostic> {
     let tokens = tokens(&compound.format, compound.span)?;
     for (i, token) in tokens.iter().enumerate() {
@@ -77,7 +77,7 @@ fn expand(compound: &Compound, parts: &[Part], pieces: &mut Vec<AsmPiece>) -> Re
             return Err(fault(
                 compound.span,
                 format!(
-                    "the text `{}` of operand class `{}` names `${name}`, which is no sub-operand of it",
+                    "the text `{}` of operand class `{}` names `${name}`, which is not a sub-operand of it",
                     compound.format, compound.class
                 ),
             ));

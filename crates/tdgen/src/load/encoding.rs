@@ -47,7 +47,7 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
     let mut base = 0;
     let mut constant = 0;
     let mut uncovered = 0u32;
-    // Bits of `Inst` from a field that is no operand, bits of operands that come a second time, and bits of
+    // Bits of `Inst` from a field that is not an operand, bits of operands that come a second time, and bits of
     // operands beyond their field.
     let mut strays: BTreeMap<&str, u32> = BTreeMap::new();
     let mut twice: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
@@ -92,7 +92,7 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
         faults.push(fault(
             span,
             format!(
-                "{} of `Inst` of `{name}` {} from `{field}`, which is no operand of the instruction",
+                "{} of `Inst` of `{name}` {} from `{field}`, which is not an operand of the instruction",
                 bit_list(inst),
                 if inst.count_ones() == 1 { "comes" } else { "come" }
             ),

@@ -185,7 +185,7 @@ fn tied_inputs(record: Record<'_>, listed: &[Listed<'_>]) -> Result<HashSet<Stri
                 fault(
                     span,
                     format!(
-                        "constraint `{constraint}` of `{}`: `{}` is no operand of the instruction",
+                        "constraint `{constraint}` of `{}`: `{}` is not an operand of the instruction",
                         record.name(),
                         text.trim()
                     ),

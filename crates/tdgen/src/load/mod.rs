@@ -1,7 +1,7 @@
 //! Records to typed tables, with every fault of the description reported.
 //!
 //! Loading goes on after a fault, so that one build shows all of them; a target is returned only if there was
-//! none. One file a topic: registers, operand classes, encodings, assembly text, instructions, relations,
+//! none. One file per topic: registers, operand classes, encodings, assembly text, instructions, relations,
 //! calling conventions, hardware opcodes, the rest.
 
 mod asm;

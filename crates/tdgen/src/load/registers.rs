@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use tablegen::{Diagnostic, Record};
 
 impl<'a> Loader<'a> {
-    /// Registers are found through the classes' member lists, because the class tells the file.
+    /// Registers are found through the classes' member lists, because the class says which file.
     pub(super) fn registers(&mut self) {
         let mut dwarf_of: HashMap<u16, String> = HashMap::new();
         for class in self.records.defs_derived_from("RegisterClass") {

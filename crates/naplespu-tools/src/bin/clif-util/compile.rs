@@ -175,7 +175,7 @@ fn section(text: &mut String, titled: bool, title: &str, part: &str) {
     }
 }
 
-/// Little-endian words, one a line, as `disasm` and `sim` read them.
+/// Little-endian words, one per line, as `disasm` and `sim` read them.
 fn hex_words(bytes: &[u8]) -> String {
     let mut text = String::new();
     for word in bytes.chunks(4) {

@@ -2,8 +2,8 @@
 //!
 //! # Structure
 //!
-//! `registers` is what GDB is told of the machine, `control` runs the threads and knows when to stop, `monitor` has the commands
-//! of our own. Here all that is put behind the traits of `gdbstub`.
+//! `registers` is what GDB learns of the machine, `control` runs the threads and knows when to stop, `monitor` has the commands
+//! of our own. Here all that becomes implementations of the traits of `gdbstub`.
 
 mod control;
 mod monitor;

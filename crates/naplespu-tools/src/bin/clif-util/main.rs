@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //!
-//! One file a subcommand; this one only parses the command line. Results go to standard output, faults to standard error.
+//! One file per subcommand; this one only parses the command line. Results go to standard output, faults to standard error.
 //! Exit status: 0 if all is well, 1 if the input is bad or a test failed, 2 if the command line is wrong, 101 if something
 //! panicked, whatever else happened.
 

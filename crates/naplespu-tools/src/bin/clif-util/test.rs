@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
     settings: Vec<String>,
 
-    /// Write one line a function to this file: file, name, result, reason, separated by tabs
+    /// Write one line per function to this file: file, name, result, reason, separated by tabs
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 

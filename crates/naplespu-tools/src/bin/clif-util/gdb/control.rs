@@ -108,7 +108,7 @@ impl Control {
         &self.threads
     }
 
-    /// What all threads do next, until told otherwise.
+    /// What all threads do next, until the next request.
     pub fn set_all(&mut self, action: Action) {
         self.actions.fill(action);
         self.set.fill(false);
@@ -122,7 +122,7 @@ impl Control {
         }
     }
 
-    /// Of the threads, only those that have been told to go on do.
+    /// Of the threads, only those that were asked to go on do.
     pub fn lock_others(&mut self) {
         for (action, set) in self.actions.iter_mut().zip(&self.set) {
             if !set {

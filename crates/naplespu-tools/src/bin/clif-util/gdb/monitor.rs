@@ -1,4 +1,4 @@
-//! The commands behind GDB's `monitor`: what the protocol has no packets for.
+//! The commands of GDB's `monitor`: what the protocol has no packets for.
 
 use super::control::{Control, tid};
 use npu_mc::machine::ControlRegister;
