@@ -10,7 +10,7 @@ use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
 use crate::vcode::{dce, presched};
-use crate::{frame, intrinsics, optimize, regalloc, validate};
+use crate::{frame, intrinsics, legalize, optimize, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use npu_mc::errata::Erratum;
@@ -27,6 +27,7 @@ fn run(
     // CLIF.
     optimize::verify(ctx, isa.flags())?;
     let (sig, callees) = validate::run(&ctx.func, isa)?;
+    legalize::run(&mut ctx.func, isa.settings());
     let expanded = intrinsics::expand(&mut ctx.func, isa);
     optimize::run(ctx, isa, ctrl)?;
     intrinsics::finish(&mut ctx.func, &expanded);
@@ -36,7 +37,7 @@ fn run(
     let conventions = Conventions::of(sig.registers, registers::pinned(isa.flags()));
     let env = registers::env(sig.registers, registers::pinned(isa.flags()));
     let register_set = sig.registers;
-    let order = BlockOrder::new(ctx);
+    let order = BlockOrder::new(ctx)?;
     let mut vcode = lower::lower(ctx, isa, sig, callees, &order)?;
     stages.keep(Stage::Vcode, || vcode.to_string());
     if isa.runs(Pass::Dce) {

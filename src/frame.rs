@@ -78,7 +78,7 @@ pub fn layout(
     slots.sort_by_key(|(key, data)| (data.size, key.as_u32()));
     let mut stack_slots = vec![0u64; slots.len()];
     for (key, data) in slots {
-        stack_slots[key.as_u32() as usize] = place(data.size.into(), slot_alignment(data));
+        stack_slots[key.as_u32() as usize] = place(data.size.into(), slot_alignment(data).into());
     }
     let body = at;
 

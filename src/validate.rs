@@ -19,7 +19,8 @@ use npu_mc::tables::IntrinsicKind;
 ///
 /// # Errors
 ///
-/// [`CompileError::Unsupported`] with every construct that is refused.
+/// [`CompileError::Unsupported`] with every construct that is refused; [`CompileError::Internal`] if the table of legalization says
+/// nothing about an instruction.
 pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures), CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
@@ -59,7 +60,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures), Co
         ));
     }
     let mut insts = Insts::new(func, isa);
-    insts.check(&mut refusals);
+    insts.check(&mut refusals)?;
     match sig {
         Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures)),
         Err(error @ CompileError::Internal { .. }) => Err(error),
@@ -69,7 +70,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures), Co
 
 /// Whether the instruction is refused for what it is; whether it can be lowered shows later.
 pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
-    Insts::new(func, isa).refusal(inst).is_some()
+    !matches!(Insts::new(func, isa).refusal(inst), Ok(None))
 }
 
 /// What is refused, and the nearest form that works.
@@ -109,15 +110,18 @@ impl<'a> Insts<'a> {
         }
     }
 
-    fn check(&mut self, refusals: &mut Vec<Refusal>) {
+    fn check(&mut self, refusals: &mut Vec<Refusal>) -> Result<(), CompileError> {
         let func = self.func;
         let every_one = self.over_aligned || !self.types.all_supported();
         for block in func.layout.blocks() {
             for inst in func.layout.block_insts(block) {
-                if !every_one && !self.types.may_refuse(func.dfg.insts[inst].opcode()) {
+                let opcode = func.dfg.insts[inst].opcode();
+                let may_refuse =
+                    || self.types.may_refuse(opcode) && legalize::may_refuse(opcode, func.dfg.ctrl_typevar(inst));
+                if !every_one && !may_refuse() {
                     continue;
                 }
-                if let Some((what, help)) = self.refusal(inst) {
+                if let Some((what, help)) = self.refusal(inst)? {
                     refusals.push(Refusal {
                         function: func.name.to_string(),
                         inst: Some((inst, func.dfg.display_inst(inst).to_string())),
@@ -128,12 +132,14 @@ impl<'a> Insts<'a> {
                 }
             }
         }
+        Ok(())
     }
 
-    fn refusal(&mut self, inst: Inst) -> Option<Reason> {
-        self.by_type(inst)
-            .or_else(|| self.by_rule(inst))
-            .or_else(|| self.by_stack_map(inst))
+    fn refusal(&mut self, inst: Inst) -> Result<Option<Reason>, CompileError> {
+        if let Some(reason) = self.by_type(inst) {
+            return Ok(Some(reason));
+        }
+        Ok(self.by_rule(inst)?.or_else(|| self.by_stack_map(inst)))
     }
 
     /// A value of a type that is not compiled.
@@ -149,19 +155,20 @@ impl<'a> Insts<'a> {
     }
 
     /// What the table says.
-    fn by_rule(&mut self, inst: Inst) -> Option<Reason> {
+    fn by_rule(&mut self, inst: Inst) -> Result<Option<Reason>, CompileError> {
         let opcode = self.func.dfg.insts[inst].opcode();
         let ty = self.func.dfg.ctrl_typevar(inst);
         for rule in legalize::rules(opcode, ty) {
             if rule.when == LegalizeCondition::BadCallee {
                 if let Some(reason) = self.by_callee(inst) {
-                    return Some(reason);
+                    return Ok(Some(reason));
                 }
             } else if self.legality.holds(rule.when, self.func, inst) {
-                return (rule.action == LegalizeAction::Refused).then(|| reason(rule, opcode, ty));
+                return Ok((rule.action == LegalizeAction::Refused).then(|| reason(rule, opcode, ty)));
             }
         }
-        None
+        let form = format!("{inst}: {opcode}.{ty}");
+        Err(CompileError::internal("validate", form, "a rule of legalization"))
     }
 
     fn by_callee(&mut self, inst: Inst) -> Option<Reason> {
@@ -172,7 +179,7 @@ impl<'a> Insts<'a> {
                     return None;
                 }
                 let sig = func.dfg.ext_funcs[func_ref].signature;
-                let reason = match self.is_runtime && intrinsics::piece(func, func_ref).is_some() {
+                let reason = match self.is_runtime && intrinsics::pseudo_inst(func, func_ref).is_some() {
                     true => None,
                     false => refuse_intrinsic(func, func_ref, opcode).or_else(|| self.by_signature(opcode, sig)),
                 };

@@ -166,7 +166,7 @@ def zero    : PatLeaf<int32, "zero">;
 def fpimm0   : PatLeaf<float32, "float_zero">;
 def fpimmpos : PatLeaf<float32, "float_positive">;
 def fpimmneg : PatLeaf<float32, "float_negative">;
-// One that is no number.
+// A NaN.
 def fpnan    : PatLeaf<float32, "float_nan">;
 // One that is a number: any, its bits, and its key (FKEY) as immediate and as any number.
 def fpimm    : PatLeaf<float32, "float_number">;
@@ -629,7 +629,7 @@ defm : FloatComparePat<SETUEQ, SETONE, (fsetcc f32:$a, fpbits:$b),
 defm : FloatComparePat<SETUEQ, SETONE, (fsetcc fpbits:$a, f32:$b),
                        (ORSSS_32 (FNAN $b), (SEQSISSS_32 $b, (CONST $a))), -2>;
 
-// A constant that is no number decides alone.
+// A constant that is a NaN decides alone.
 multiclass FloatNaNPat<dag operands, CondCode fails, CondCode holds> {
   def : Pat<!con(operands, (fsetcc fails)), (CONST 0)>;
   def : Pat<!con(operands, (fsetcc holds)), (CONST 1)>;

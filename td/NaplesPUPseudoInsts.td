@@ -58,7 +58,7 @@ def TRAP_IF  : PseudoInst<(outs), (ins condition:$cond, trapcode:$code), "trap_i
 
 def SLOT_ADDR      : PseudoInst<(outs GPR32:$dst), (ins stackslot:$slot, offset32:$offset), "slot_address">;
 def FUNC_ADDR      : PseudoInst<(outs GPR32:$dst), (ins funcref:$callee), "function_address">;
-// Refuses what is no symbol.
+// Refuses what is not a symbol.
 def SYMBOL_ADDR    : PseudoInst<(outs GPR32:$dst), (ins globalvalue:$global), "symbol_address"> { let mayRefuse = true; }
 def FRAME_POINTER  : PseudoInst<(outs GPR32:$dst), (ins), "frame_pointer">;
 def STACK_POINTER  : PseudoInst<(outs GPR32:$dst), (ins), "stack_pointer">;

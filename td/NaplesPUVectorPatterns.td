@@ -53,7 +53,7 @@ def ffloor : SDNode<"(floor $ty $0)", SDTUnaryOp>;
 def ftrunc : SDNode<"(trunc $ty $0)", SDTUnaryOp>;
 def froundeven : SDNode<"(nearest $ty $0)", SDTUnaryOp>;
 
-// A value whose lanes are all ones or zeros because it compares, as its mask; one that is no constant; one that nobody else uses.
+// A value whose lanes are all ones or zeros because it compares, as its mask; one that is not a constant; one that nobody else uses.
 def mask      : ImmLeaf<lane_mask, "mask_of">;
 def reg_mask  : ImmLeaf<lane_mask, "reg_mask_of">;
 def sole_mask : ImmLeaf<lane_mask, "sole_mask_of">;
@@ -311,16 +311,16 @@ multiclass FloatMinMax<SDNode op, TargetNode better> {
 defm : FloatMinMax<fminimum, lane_setlt>;
 defm : FloatMinMax<fmaximum, lane_setgt>;
 
-// Rounding to integral numbers by integer operations on the bits. With an exponent from 0 to 22, a number has as many bits behind
+// Rounding to integral numbers by integer operations on the bits. With an exponent from 0 to 22, a number has as many bits after
 // the point as are left of 23, and nothing but these change, with a carry into the exponent where that is right. Below 1
-// everything is after the point. `rounded` makes $rounded from $x, $magnitude, $small (below 1), $behind (the bits behind the
+// everything is after the point. `rounded` makes $rounded from $x, $magnitude, $small (below 1), $after (the bits after the
 // point), $fraction and $whole.
 class Rounding<SDNode op, dag rounded>
     : Pat<(v16f32 (op VR512W:$x)),
           !con((seq (lane_and $x, 0x7fffffff):$magnitude, (lane_sub (lane_srl $magnitude, 23), 127):$exponent,
                     // A large amount leaves nothing, which is right for large numbers; small ones have a negative amount.
                     (lane_srl 0x7fffff, $exponent):$bits, (lane_setlt $exponent, 0):$small,
-                    (lane_select $small, 0x7fffffff, $bits):$behind, (lane_and $x, $behind):$fraction,
+                    (lane_select $small, 0x7fffffff, $bits):$after, (lane_and $x, $after):$fraction,
                     (lane_xor $x, $fraction):$whole),
                rounded,
                (seq (lane_setgt $magnitude, Infinity):$nans, (lane_select $nans, NaN, $rounded)))>;
@@ -328,13 +328,13 @@ class Rounding<SDNode op, dag rounded>
 def : Rounding<ftrunc, (seq (lane_xor $whole, 0):$rounded)>;
 class RoundingTo<SDNode op, TargetNode side, int one>
     : Rounding<op, (seq (side $x, 0):$away_side, (lane_setne $fraction, 0):$inexact, (mask_and $away_side, $inexact):$away,
-                        (lane_add $behind, 1):$unit, (lane_add_m $away, $whole, $unit, $whole):$moved,
+                        (lane_add $after, 1):$unit, (lane_add_m $away, $whole, $unit, $whole):$moved,
                         (mask_and $away, $small):$below_one, (lane_select $below_one, one, $moved):$rounded)>;
 def : RoundingTo<ffloor, lane_setlt, 0xbf800000>;
 def : RoundingTo<fceil, lane_setge, 0x3f800000>;
 // Ties to even. Above 1 the fraction is compared with half a unit; below 1 the number itself with a half.
 def : Rounding<froundeven,
-          (seq (lane_add $behind, 1):$unit, (lane_shl $fraction, 1):$twice, (lane_setugt $twice, $unit):$more,
+          (seq (lane_add $after, 1):$unit, (lane_shl $fraction, 1):$twice, (lane_setugt $twice, $unit):$more,
                (lane_seteq $twice, $unit):$tie, (lane_setne (lane_and $whole, $unit), 0):$odd,
                (mask_or $more, (mask_and $tie, $odd)):$away, (lane_add_m $away, $whole, $unit, $whole):$moved,
                (lane_setgt $magnitude, 0x3f000000):$above_half, (mask_and $above_half, $small):$to_one,

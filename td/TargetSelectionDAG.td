@@ -181,7 +181,7 @@ class MaskOperand<RegisterClass regs, Register mask, string isleType> : RegOpera
 }
 
 // What the compiler makes as one and turns into machine instructions once registers, frame and labels are known. It has no bits of
-// its own, so it is no Instruction. `isle` is its constructor, which the compiler supplies.
+// its own, so it is not an Instruction. `isle` is its constructor, which the compiler supplies.
 class PseudoInst<dag outs, dag ins, string isle> {
   dag OutOperandList = outs;
   dag InOperandList = ins;

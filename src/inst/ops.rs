@@ -1,4 +1,4 @@
-//! Which instructions load and store, and which immediates fit.
+//! Which instructions load, store and make constants, and which immediates fit.
 
 use npu_mc::inst::OperandRange;
 use npu_mc::{Opcode, OperandKind};
@@ -19,6 +19,9 @@ pub fn store_op(class: RegClass) -> Opcode {
         RegClass::Float | RegClass::Vector => Opcode::SV32WMainmem_U,
     }
 }
+
+/// The instruction that puts a small constant into a scalar register.
+pub const CONSTANT_OP: Opcode = Opcode::MOVEISI;
 
 /// The instructions that load and store one byte, or one word.
 pub fn access(bytes: u32) -> (Opcode, Opcode) {

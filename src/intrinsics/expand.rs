@@ -221,7 +221,7 @@ impl Expander<'_> {
         Some(cursor.ins().load(types::I32, MemFlagsData::trusted(), address, 0))
     }
 
-    /// The slot holds a bit a lane and nothing else.
+    /// The slot holds one bit per lane and nothing else.
     fn write_mask(&self, cursor: &mut FuncCursor<'_>, mask: Value) -> Option<()> {
         let dfg = &cursor.func.dfg;
         let clean = match dfg.value_def(dfg.resolve_aliases(mask)) {
@@ -292,7 +292,7 @@ impl Expander<'_> {
     }
 
     /// The counter is read in halves. If the upper one changed meanwhile, the lower one tells whether it was read before
-    /// that, when it was large, or behind it.
+    /// that, when it was large, or after it.
     fn read_cycles(&mut self, cursor: &mut FuncCursor<'_>) -> Option<Value> {
         let mut read = |register: ControlRegister| self.read_register(cursor, register.number());
         let before = read(ControlRegister::CyclesHigh)?;
@@ -304,7 +304,7 @@ impl Expander<'_> {
         Some(cursor.ins().iconcat(low, high))
     }
 
-    /// A call of a routine of the runtime, a piece that is lowered as it is, or another intrinsic.
+    /// A call of a routine of the runtime, a pseudo-instruction, or another intrinsic.
     fn call(&mut self, cursor: &mut FuncCursor<'_>, name: &str, args: &[Value], result: Option<Type>) -> Option<Value> {
         let types = |cursor: &FuncCursor<'_>| -> Vec<Type> {
             let args = args.iter().map(|&arg| cursor.func.dfg.value_type(arg));

@@ -1,4 +1,4 @@
-//! Calls to reserved names, `%__builtin_npu_...`, that are no calls.
+//! Calls to reserved names, `%__builtin_npu_...`, that are not calls of functions.
 //!
 //! What there is stands in `td/NaplesPUIntrinsics.td`: name, types, meaning and, where it is one, the instruction.
 //! [`expand`] rewrites what CLIF itself can say, and makes the mask a value; what is left are operations of the machine, which
@@ -33,9 +33,9 @@ pub enum Reserved<'a> {
     Unknown(&'a str),
 }
 
-/// Pieces that calls are expanded into and that no CLIF instruction stands for.
+/// What calls are expanded into where CLIF has no instruction: calls of names that are lowered to machine instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum PseudoInst {
     /// The lanes of the mask from the first vector, the others from the second.
     Mix,
     /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
@@ -45,17 +45,17 @@ pub(crate) enum Piece {
 }
 
 /// Their names start like those of intrinsics, so a program has none like them.
-const PIECES: [(&str, Piece); 6] = [
-    ("__builtin_npu_lanes_mix", Piece::Mix),
-    ("__builtin_npu_lanes_reinterpret", Piece::Reinterpret),
+const PSEUDO_INSTS: [(&str, PseudoInst); 6] = [
+    ("__builtin_npu_lanes_mix", PseudoInst::Mix),
+    ("__builtin_npu_lanes_reinterpret", PseudoInst::Reinterpret),
     ("__builtin_npu_lanes_store_8", store(8, false)),
     ("__builtin_npu_lanes_store_16", store(16, false)),
     ("__builtin_npu_lanes_store_32", store(32, false)),
     ("__builtin_npu_lanes_store_32_scratchpad", store(32, true)),
 ];
 
-const fn store(bits: u32, scratchpad: bool) -> Piece {
-    Piece::Store { bits, scratchpad }
+const fn store(bits: u32, scratchpad: bool) -> PseudoInst {
+    PseudoInst::Store { bits, scratchpad }
 }
 
 /// All intrinsics, by name.
@@ -100,12 +100,12 @@ pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved<'_>> {
     Some(known.map_or(Reserved::Unknown(name), Reserved::Intrinsic))
 }
 
-/// Whether the CLIF instruction is a call of an intrinsic or a piece of one, and so no call for the machine.
+/// Whether the CLIF instruction is a call of an intrinsic or of a pseudo-instruction, and so not a call for the machine.
 pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
     let ir::InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else {
         return false;
     };
-    piece(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
+    pseudo_inst(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
 }
 
 /// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
@@ -134,9 +134,13 @@ pub(crate) fn routine(func: &Function, callee: FuncRef) -> Option<&'static str> 
         .map(|(_, routine)| *routine)
 }
 
-pub(crate) fn piece(func: &Function, callee: FuncRef) -> Option<Piece> {
+/// The pseudo-instruction that the function reference names.
+pub(crate) fn pseudo_inst(func: &Function, callee: FuncRef) -> Option<PseudoInst> {
     let name = name_of(func, callee)?;
-    PIECES.iter().find(|(known, _)| *known == name).map(|(_, piece)| *piece)
+    PSEUDO_INSTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, pseudo)| *pseudo)
 }
 
 /// The instruction of an [`IntrinsicKind::Operation`] or [`IntrinsicKind::LaneBits`].

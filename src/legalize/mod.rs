@@ -9,19 +9,23 @@
 //! * [`rules`] has all that td says about an opcode and type.
 //! * [`Legality`] knows the settings: [`Legality::action`] is about any such instruction, [`Legality::rule`] about one at hand.
 //! * `validate` refuses functions by it, and `docs/clif-support.md` is made from it.
+//! * [`run`] rewrites, on CLIF and before anything else, what becomes other CLIF: so far `atomic_rmw` and `atomic_cas`, in a file of
+//!   their own. It runs only where a setting says that there can be some, so other functions pay nothing.
 //!
 //! # Limits
 //!
 //! Whether something can be called is decided elsewhere ([`LegalizeCondition::BadCallee`]), and whether an access is known to be
 //! aligned depends on where its address comes from: here an access without the flag may be unaligned.
 
+mod atomics;
 mod conditions;
 mod table;
 
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
-use cranelift_codegen::ir::{Opcode, Type};
+use crate::settings::{Atomics, TargetSettings};
+use cranelift_codegen::ir::{Function, Opcode, Type};
 
 /// What becomes of an opcode on a type under a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,11 @@ pub fn rules(opcode: Opcode, ty: Type) -> &'static [Rule] {
     table::rules(opcode, table::column(ty))
 }
 
+/// Whether the opcode may be refused on the type, or the table says nothing about that.
+pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
+    table::REFUSABLE[opcode as usize] & (1 << table::column(ty)) != 0
+}
+
 /// Whether values of the type are compiled.
 pub fn is_supported(ty: Type) -> bool {
     table::column(ty) != table::OTHER && !ty.is_invalid()
@@ -79,6 +88,14 @@ pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
     &table::LEGALIZE_CONDITIONS
 }
 
+/// Rewrites what becomes other CLIF instructions. The function has been validated.
+pub(crate) fn run(func: &mut Function, settings: &TargetSettings) {
+    // Refused with the other setting.
+    if settings.atomics == Atomics::SingleThread {
+        atomics::run(func);
+    }
+}
+
 /// A set of types, as far as the table tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeSet(u16);
@@ -99,7 +116,7 @@ impl TypeSet {
         self.0 & (1 << table::OTHER) == 0
     }
 
-    /// Whether the opcode may be refused on one of them.
+    /// Whether the opcode may be refused on one of them, or the table says nothing about that.
     pub fn may_refuse(self, opcode: Opcode) -> bool {
         table::REFUSABLE[opcode as usize] & self.0 != 0
     }
@@ -114,6 +131,7 @@ impl Default for TypeSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cranelift_codegen::ir::types::INVALID;
 
     #[test]
     fn every_opcode_is_in_the_table() {
@@ -139,6 +157,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn there_is_a_rule_for_every_type_that_clif_allows() {
+        let mut holes = Vec::new();
+        for &opcode in Opcode::all() {
+            let set = opcode.constraints().ctrl_typeset();
+            let allowed = |ty| set.as_ref().map_or(ty == INVALID, |set| set.contains(ty));
+            let all = types().chain([INVALID]);
+            holes.extend(
+                all.filter(|&ty| allowed(ty) && rules(opcode, ty).is_empty())
+                    .map(|ty| format!("{opcode}.{ty}")),
+            );
+        }
+        // No operand of these is wide or narrow enough; the last one is about dynamic vectors.
+        let none = [
+            "ireduce.i128",
+            "uextend.i8",
+            "sextend.i8",
+            "fpromote.f16",
+            "fdemote.f128",
+        ];
+        holes.retain(|form| !form.starts_with("extract_vector."));
+        assert_eq!(holes, none);
     }
 
     #[test]

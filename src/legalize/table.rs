@@ -11,7 +11,11 @@ pub(super) fn rules(opcode: Opcode, column: usize) -> &'static [Rule] {
     RULES[usize::from(CELLS[opcode as usize][column])]
 }
 
-/// For each opcode the columns in which it may be refused, one bit per column.
+/// The column of instructions without a controlling type.
+const UNTYPED: usize = column(types::INVALID);
+
+/// For each opcode the columns in which it may be refused, or for which there is no rule where there should be: one bit per column. An
+/// opcode has its rules for instructions without a controlling type, or for types.
 pub(super) static REFUSABLE: [u16; 256] = {
     let mut all = [0; 256];
     let mut opcode = 0;
@@ -19,6 +23,10 @@ pub(super) static REFUSABLE: [u16; 256] = {
         let mut column = 0;
         while column < COLUMNS {
             let rules = RULES[CELLS[opcode][column] as usize];
+            let untyped = !RULES[CELLS[opcode][UNTYPED] as usize].is_empty();
+            if rules.is_empty() && untyped == (column == UNTYPED) {
+                all[opcode] |= 1 << column;
+            }
             let mut index = 0;
             while index < rules.len() {
                 if matches!(rules[index].action, LegalizeAction::Refused) {

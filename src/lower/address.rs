@@ -47,7 +47,7 @@ impl Lower<'_> {
         match self.func.dfg.insts[inst] {
             InstructionData::StackAddr { stack_slot, offset, .. } => {
                 let slot = &self.func.sized_stack_slots[stack_slot];
-                slots::slot_alignment(slot).min(low_bit(i64::from(i32::from(offset))))
+                u64::from(slots::slot_alignment(slot)).min(low_bit(i64::from(i32::from(offset))))
             }
             InstructionData::Binary {
                 opcode: Opcode::Iadd | Opcode::Isub | Opcode::Bor,
@@ -86,11 +86,14 @@ impl Lower<'_> {
     pub fn address(&mut self, pointer: Value, offset: i32, bytes: u32) -> AMode {
         let (lowest, highest) = immediate_range(OperandKind::Offset9);
         let highest = i64::from(highest) + 1 - i64::from(bytes);
-        let fits = |total: i64| (i64::from(lowest)..=highest).contains(&total);
+        let offset_of = |total: i64| {
+            let offset = i32::try_from(total).ok()?;
+            (lowest <= offset && total <= highest).then_some(offset)
+        };
         let mut total = i64::from(offset);
         let mut pointer = self.func.dfg.resolve_aliases(pointer);
         // The deepest base from which the offset is still in reach.
-        let mut best = fits(total).then_some((pointer, total));
+        let mut best = offset_of(total).map(|offset| (pointer, offset));
         for _ in 0..MAX_DEPTH {
             let ValueDef::Result(inst, 0) = self.func.dfg.value_def(pointer) else {
                 break;
@@ -105,8 +108,8 @@ impl Lower<'_> {
                     };
                     total += constant;
                     pointer = self.func.dfg.resolve_aliases(base);
-                    if fits(total) {
-                        best = Some((pointer, total));
+                    if let Some(offset) = offset_of(total) {
+                        best = Some((pointer, offset));
                     }
                 }
                 // Addresses have 32 bits, whatever the type they are computed in.
@@ -115,8 +118,8 @@ impl Lower<'_> {
                     arg,
                 } if self.func.dfg.value_type(arg).bits() >= 32 => {
                     pointer = self.func.dfg.resolve_aliases(arg);
-                    if fits(total) {
-                        best = Some((pointer, total));
+                    if let Some(offset) = offset_of(total) {
+                        best = Some((pointer, offset));
                     }
                 }
                 InstructionData::StackAddr { stack_slot, offset, .. }
@@ -135,11 +138,11 @@ impl Lower<'_> {
             }
         }
         match best {
-            Some((base, total)) => {
+            Some((base, offset)) => {
                 let base = self.put_in_regs(base).as_slice()[0];
                 AMode::Reg {
                     base: Reg::Virtual(base),
-                    offset: i32::try_from(total).unwrap_or(0),
+                    offset,
                 }
             }
             None => self.far_address(pointer, total),
@@ -153,8 +156,9 @@ impl Lower<'_> {
         if !slots::is_over_aligned(data) {
             return self.emit_address(AMode::Slot { slot, offset });
         }
-        let align = u32::try_from(slots::slot_alignment(data)).unwrap_or(1 << 31);
-        let room = i32::try_from(align - STACK_ALIGN).unwrap_or(i32::MAX);
+        let align = slots::slot_alignment(data);
+        // Less than 2^31, since the alignment is that at most.
+        let room = (align - STACK_ALIGN).cast_signed();
         let last = self.emit_address(AMode::Slot { slot, offset: room });
         let start = self.word_and(Word::Reg(last), Word::Const(align.wrapping_neg()));
         let place = self.word_add(start, Word::Const(offset.cast_unsigned()));

@@ -1,7 +1,7 @@
 //! Constants that lowering has promised to somebody and not yet defined.
 //!
 //! Lowering runs backwards, so a constant is asked for by its last user first. Users that are close together share one
-//! definition, placed in front of the first of them; a constant nobody has asked for in a while is defined at once, so
+//! definition, placed before the first of them; a constant nobody has asked for in a while is defined at once, so
 //! that it does not occupy a register over a long stretch.
 
 use crate::inst::MInst;

@@ -84,7 +84,7 @@ pub struct Lower<'a> {
     pub(super) may_be_constant: SecondaryMap<Value, bool>,
     /// Loads whose only user wants the value sign-extended to 32 bits.
     pub(super) signed_loads: SecondaryMap<Value, bool>,
-    /// For values that compare lanes: the scalar register in which users want a bit a lane.
+    /// For values that compare lanes: the scalar register in which users want one bit per lane.
     pub(super) masks: SecondaryMap<Value, Option<VReg>>,
     pub(super) aliases: Vec<VReg>,
     /// Instructions of the CLIF instruction at hand, in order.
@@ -221,7 +221,10 @@ impl<'a> Lower<'a> {
 
     /// A new area of the frame; the size and alignment are in bytes.
     pub fn new_local(&mut self, size: u32, align: u32) -> u32 {
-        let area = self.vcode.locals.len() as u32;
+        let area = u32::try_from(self.vcode.locals.len()).unwrap_or_else(|_| {
+            self.set_fault(CompileError::TooLarge("the frame has too many areas".to_owned()));
+            0
+        });
         self.vcode.locals.push((size, align));
         area
     }
@@ -236,7 +239,7 @@ impl<'a> Lower<'a> {
         self.space == Space::Scratchpad
     }
 
-    /// Adds an instruction behind those already emitted for the CLIF instruction at hand. An access to main memory becomes one
+    /// Adds an instruction after those already emitted for the CLIF instruction at hand. An access to main memory becomes one
     /// to the space that the CLIF instruction names.
     pub fn emit(&mut self, mut inst: MInst) {
         if self.accesses_scratchpad()

@@ -144,7 +144,7 @@ impl Lower<'_> {
             };
             if first {
                 // The terminator is lowered first; the arguments it passes are uses that come just before it.
-                self.table = order::table_entries(self.func, inst);
+                self.table = order::table_entries(self.func, inst)?;
             }
             if first || self.is_needed(inst) {
                 self.lower_inst(inst)?;
@@ -224,10 +224,30 @@ impl Lower<'_> {
         let Some(output) = output else {
             return Err(self.refusal(inst));
         };
+        if output.len() != results.len() {
+            let instruction = self.func.dfg.display_inst(inst);
+            return Err(CompileError::internal(
+                "vcode",
+                instruction,
+                "registers for every result",
+            ));
+        }
         for (&result, regs) in results.iter().zip(&output) {
             let Some(own) = self.value_regs[result] else { continue };
-            for (&from, &to) in own.as_slice().iter().zip(regs.as_slice()) {
-                debug_assert_eq!(from.class(), to.class());
+            let (own, given) = (own.as_slice(), regs.as_slice());
+            let same_classes = own
+                .iter()
+                .map(|reg| reg.class())
+                .eq(given.iter().map(|reg| reg.class()));
+            if !same_classes {
+                let instruction = self.func.dfg.display_inst(inst);
+                return Err(CompileError::internal(
+                    "vcode",
+                    instruction,
+                    "the registers that the type of a result has",
+                ));
+            }
+            for (&from, &to) in own.iter().zip(given) {
                 let to = self.resolve(to);
                 if from != to {
                     self.aliases[from.vreg()] = to;
@@ -239,7 +259,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Defines the constants of the block at its start, or in front of the loop that it belongs to.
+    /// Defines the constants of the block at its start, or before the loop that it belongs to.
     fn end_constants(&mut self) {
         for (value, reg) in self.constants.take_all() {
             match self.hoist.take(self.block, value, reg) {
@@ -250,20 +270,20 @@ impl Lower<'_> {
         }
     }
 
-    /// Promises the constants that loops behind this block want to have made in it.
+    /// Promises the constants that are hoisted out of loops into this block.
     fn receive_constants(&mut self) {
         let position = self.reversed.len();
-        for (value, reg) in self.hoist.arrivals(self.block) {
+        for (value, reg) in self.hoist.hoisted_into(self.block) {
             match self.constants.get(value, position) {
-                Some(other) => self.aliases[reg.vreg()] = other,
+                Some(other) => self.aliases[reg.vreg()] = self.resolve(other),
                 None => self.constants.insert(value, reg, position),
             }
         }
     }
 
-    /// Defines the constants that were last used a while ago, here, in front of their first use.
+    /// Defines the constants that were last used a while ago, here, before their first use.
     fn flush_old_constants(&mut self) {
-        if self.hoist.leaves(self.block) {
+        if self.hoist.hoists_from(self.block) {
             return;
         }
         let position = self.reversed.len();
@@ -279,13 +299,14 @@ impl Lower<'_> {
     }
 
     fn block_args(&mut self, call: &ir::BlockCall) -> Vec<VReg> {
-        let values: Vec<Value> = call
-            .args(&self.func.dfg.value_lists)
-            .filter_map(|arg| arg.as_value())
-            .collect();
-        let mut regs = Vec::with_capacity(values.len());
-        for value in values {
-            regs.extend_from_slice(self.put_in_regs(value).as_slice());
+        let func = self.func;
+        let args = call.args(&func.dfg.value_lists);
+        let mut regs = Vec::with_capacity(args.len());
+        for arg in args {
+            match arg.as_value() {
+                Some(value) => regs.extend_from_slice(self.put_in_regs(value).as_slice()),
+                None => self.set_internal(format_args!("{arg:?}"), "a value as argument of a block"),
+            }
         }
         regs
     }

@@ -1,4 +1,4 @@
-//! Constants of a loop are made in front of it.
+//! Constants of a loop are hoisted: made before it.
 //!
 //! A constant that no instruction takes as an immediate needs one or two instructions wherever it is used. In a loop
 //! they would run in every round, while registers are plenty; so the definition moves to the block that leads into the
@@ -19,9 +19,9 @@ const BUDGET: usize = 24;
 /// Where the constants of each block go.
 #[derive(Debug, Default)]
 pub struct Hoist {
-    /// For each block of the order the loop that its constants leave, and the block in front of it.
+    /// For each block of the order the loop that its constants are hoisted out of, and the block before it.
     exits: Vec<Option<(Loop, usize)>>,
-    /// Constants waiting for the block in front of their loop, by its place in the order.
+    /// Constants waiting for the block before their loop, by its place in the order.
     waiting: FxHashMap<usize, Vec<(Constant, VReg)>>,
     spent: FxHashMap<Loop, usize>,
 }
@@ -66,7 +66,7 @@ impl Hoist {
                 }?;
                 let before = ctx.domtree.idom(loops.loop_header(inside))?;
                 let before = *place.get(&before)?;
-                // Blocks are lowered backwards: what is in front must come later.
+                // Blocks are lowered backwards: what is before must come later.
                 (!with_calls.contains(&inside) && before < index).then_some((inside, before))
             })
             .collect();
@@ -77,8 +77,8 @@ impl Hoist {
         }
     }
 
-    /// Whether constants of the block leave it.
-    pub fn leaves(&self, block: usize) -> bool {
+    /// Whether constants of the block are hoisted out of it.
+    pub fn hoists_from(&self, block: usize) -> bool {
         self.exits.get(block).is_some_and(Option::is_some)
     }
 
@@ -99,8 +99,8 @@ impl Hoist {
         Some(reg)
     }
 
-    /// The constants to be made in the block.
-    pub fn arrivals(&mut self, block: usize) -> Vec<(Constant, VReg)> {
+    /// The constants that are hoisted into the block: they are made there.
+    pub fn hoisted_into(&mut self, block: usize) -> Vec<(Constant, VReg)> {
         self.waiting.remove(&block).unwrap_or_default()
     }
 }

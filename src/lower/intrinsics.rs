@@ -8,7 +8,7 @@ use super::vector::{LaneRules, Lanes};
 use super::words::{Word, WordRules, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, MInst, Srcs};
-use crate::intrinsics::{Piece, Reserved, classify, instruction, piece};
+use crate::intrinsics::{PseudoInst, Reserved, classify, instruction, pseudo_inst};
 use cranelift_codegen::ir::{FuncRef, Value, types};
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind};
@@ -17,8 +17,8 @@ use smallvec::{SmallVec, smallvec};
 
 /// Lowers a call of an intrinsic. `None` if it is none, or is refused.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
-    if let Some(piece) = piece(ctx.func, callee) {
-        return lower_piece(ctx, piece, args);
+    if let Some(pseudo) = pseudo_inst(ctx.func, callee) {
+        return lower_pseudo_inst(ctx, pseudo, args);
     }
     let Some(Reserved::Intrinsic(info)) = classify(ctx.func, callee) else {
         return None;
@@ -68,19 +68,19 @@ fn operation(ctx: &mut Lower<'_>, op: Opcode, args: &[Value]) -> Option<InstOutp
     Some(smallvec![ctx.value_regs(Words::one(result))])
 }
 
-fn lower_piece(ctx: &mut Lower<'_>, piece: Piece, args: &[Value]) -> Option<InstOutput> {
-    match (piece, args) {
-        (Piece::Mix, &[a, b, mask]) => {
+fn lower_pseudo_inst(ctx: &mut Lower<'_>, pseudo: PseudoInst, args: &[Value]) -> Option<InstOutput> {
+    match (pseudo, args) {
+        (PseudoInst::Mix, &[a, b, mask]) => {
             let mask = ctx.words(mask).low();
             let (a, b) = (ctx.lanes(a), ctx.lanes(b));
             let lanes = ctx.lane_select(mask, a, b);
             Some(smallvec![ctx.lanes_regs(lanes)])
         }
-        (Piece::Reinterpret, &[lanes]) => {
+        (PseudoInst::Reinterpret, &[lanes]) => {
             let lanes = ctx.lanes(lanes);
             Some(smallvec![ctx.lanes_regs(lanes)])
         }
-        (Piece::Store { bits, scratchpad }, &[pointer, lanes, mask]) => {
+        (PseudoInst::Store { bits, scratchpad }, &[pointer, lanes, mask]) => {
             let ty = match bits {
                 8 => types::I8X16,
                 16 => types::I16X16,

@@ -8,16 +8,15 @@ use super::vector::{self, LaneRules, Lanes, Splat, float as lane_float, memory a
 use super::word_rules::word_methods;
 use super::words::{self, Word, WordRules, Words};
 use super::{address, call, tail};
-use crate::inst::ops::immediate_range;
+use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
 use crate::runtime::Routine;
-use crate::settings::Atomics;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{
-    ArgumentExtension, AtomicRmwOp, BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags,
-    Opcode, SigRef, StackSlot, TrapCode, Type, Value, ValueList, types,
+    ArgumentExtension, BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef,
+    StackSlot, TrapCode, Type, Value, ValueList, types,
 };
 use npu_mc::errata::Erratum;
 use npu_mc::{Opcode as Op, OperandKind};
@@ -457,14 +456,7 @@ impl generated::Context for Lower<'_> {
         // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
         let known = matches!(
             opcode,
-            Opcode::Icmp
-                | Opcode::Load
-                | Opcode::Uload8
-                | Opcode::Uload16
-                | Opcode::Clz
-                | Opcode::AtomicLoad
-                | Opcode::AtomicRmw
-                | Opcode::AtomicCas
+            Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz | Opcode::AtomicLoad
         );
         known.then_some(value)
     }
@@ -515,13 +507,9 @@ impl generated::Context for Lower<'_> {
         self.address(pointer, 0, 1)
     }
 
-    fn sequences_are_atomic(&mut self) -> Option<Unit> {
-        (self.isa.settings().atomics == Atomics::SingleThread).then_some(())
-    }
-
     fn emit_spacer(&mut self) -> Unit {
         self.emit(MInst::Op {
-            op: Op::MOVEISI,
+            op: CONSTANT_OP,
             dst: Some(Reg::SCRATCH),
             srcs: SmallVec::new(),
             imm: 0,
@@ -569,7 +557,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn emit_br_table(&mut self, index: Gpr) -> Unit {
-        // A table where every entry is the default is no branch.
+        // A table where every entry is the default needs no branch.
         if self.table().iter().all(|&entry| entry == 0) {
             return self.emit_jump();
         }

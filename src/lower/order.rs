@@ -4,9 +4,10 @@
 //! has other successors and whose target has other predecessors needs a block in between. If no move lands there, the
 //! block is skipped when code is laid out.
 
+use crate::error::CompileError;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstructionData, Opcode};
 use cranelift_codegen::loop_analysis::Loop;
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
@@ -73,21 +74,22 @@ pub fn distinct_calls(func: &Function, inst: Inst) -> BlockCalls {
 }
 
 /// Target and arguments of a block call: two calls with the same key are the same edge.
-pub fn call_key(func: &Function, call: &BlockCall) -> (Block, Vec<cranelift_codegen::ir::Value>) {
-    let args = call
-        .args(&func.dfg.value_lists)
-        .filter_map(|arg| arg.as_value())
-        .collect();
+fn call_key(func: &Function, call: &BlockCall) -> (Block, Vec<BlockArg>) {
+    let args = call.args(&func.dfg.value_lists).collect();
     (call.block(&func.dfg.value_lists), args)
 }
 
 impl BlockOrder {
     /// Orders the reachable blocks of the function: reverse postorder, rarely executed blocks last.
-    pub fn new(ctx: &Context) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Internal`] if the analysis of loops does not fit the function.
+    pub fn new(ctx: &Context) -> Result<Self, CompileError> {
         let func = &ctx.func;
         let mut order: Vec<Block> = ctx.domtree.cfg_rpo().copied().collect();
         if ctx.loop_analysis.is_valid() {
-            order = keep_loops_together(ctx, &order);
+            order = keep_loops_together(ctx, &order)?;
         }
         // A block that only cold blocks lead into, loops aside, is as cold: definitions stay before uses, and every block
         // has a predecessor before it.
@@ -116,7 +118,7 @@ impl BlockOrder {
         }
 
         // First place every block, then give out indices: the blocks on the edges of a block follow it directly, the
-        // fall-through edge first; those that lead to a rarely executed block stand in front of all such blocks.
+        // fall-through edge first; those that lead to a rarely executed block stand before all such blocks.
         enum Placed {
             Clif(Block),
             Edge(Block, usize),
@@ -186,13 +188,13 @@ impl BlockOrder {
                 }
             })
             .collect();
-        Self { blocks }
+        Ok(Self { blocks })
     }
 }
 
-/// The blocks in an order in which each loop is one stretch that begins with its header, so that code behind a loop does
+/// The blocks in an order in which each loop is contiguous and begins with its header, so that code after a loop does
 /// not stand inside it. Otherwise the given order is kept.
-fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Vec<Block> {
+fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Result<Vec<Block>, CompileError> {
     enum Part {
         Block(Block),
         Loop(Loop),
@@ -220,19 +222,28 @@ fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Vec<Block> {
     while let Some(list) = stack.last_mut() {
         match list.next() {
             Some(Part::Block(block)) => order.push(block),
-            Some(Part::Loop(inner)) => stack.push(parts.remove(&inner).unwrap_or_default().into_iter()),
+            Some(Part::Loop(inner)) => {
+                let header = loops.loop_header(inner);
+                let parts = parts.remove(&inner);
+                let parts = parts.ok_or_else(|| CompileError::internal("vcode", header, "the blocks of its loop"))?;
+                stack.push(parts.into_iter());
+            }
             None => {
                 stack.pop();
             }
         }
     }
-    order
+    Ok(order)
 }
 
-/// For each entry of a branch table, the position of its edge among the distinct calls.
-pub fn table_entries(func: &Function, inst: Inst) -> Vec<u32> {
+/// For each entry of a branch table, the position of its edge among the distinct calls; empty for other terminators.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if an entry is not among them.
+pub fn table_entries(func: &Function, inst: Inst) -> Result<Vec<u32>, CompileError> {
     let InstructionData::BranchTable { table, .. } = func.dfg.insts[inst] else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let keys: HashMap<_, u32> = distinct_calls(func, inst)
         .iter()
@@ -242,6 +253,9 @@ pub fn table_entries(func: &Function, inst: Inst) -> Vec<u32> {
     func.dfg.jump_tables[table]
         .as_slice()
         .iter()
-        .filter_map(|call| keys.get(&call_key(func, call)).copied())
+        .map(|call| {
+            let known = keys.get(&call_key(func, call)).copied();
+            known.ok_or_else(|| CompileError::internal("vcode", inst, "a successor for each entry of the table"))
+        })
         .collect()
 }

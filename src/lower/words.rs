@@ -301,6 +301,9 @@ impl Lower<'_> {
     pub fn select_words(&mut self, cond: Cond, x: Words, y: Words) -> Words {
         let mut words: SmallVec<[SelectWord; 1]> = SmallVec::new();
         let mut result: SmallVec<[Word; MAX]> = SmallVec::new();
+        if x.len() != y.len() {
+            self.set_internal("select", "values of equally many words");
+        }
         for (&if_true, &if_false) in x.as_slice().iter().zip(y.as_slice()) {
             if if_true == if_false {
                 result.push(if_true);

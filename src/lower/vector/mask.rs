@@ -157,7 +157,7 @@ impl Lower<'_> {
         Vector(dst)
     }
 
-    /// The value of the operation on lanes that this one is, behind a cast, if nobody but the instruction at hand uses it. What
+    /// The value of the operation on lanes that this one is, through a cast, if nobody but the instruction at hand uses it. What
     /// masks are used in is better off with the rules for masks.
     pub fn sole_operation(&self, value: Value) -> Option<Value> {
         let mut value = self.func.dfg.resolve_aliases(value);

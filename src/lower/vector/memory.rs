@@ -7,7 +7,7 @@
 //! and shifts it down.
 
 use super::{LaneRules, Lanes, is_full};
-use crate::inst::ops::{access, load_op, store_op};
+use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, LANES, MInst};
 use crate::lower::address;
@@ -78,12 +78,7 @@ fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, 
     let (places, bytes) = places(ctx, ty, pointer, offset);
     for (addr, lane) in places.zip(0..) {
         let src = ctx.lane(vector, lane);
-        if bytes == 1 {
-            let (_, op) = access(1);
-            ctx.emit(MInst::Store { op, src, addr });
-        } else {
-            ctx.store_bytes(flags, src, addr, bytes);
-        }
+        ctx.store_bytes(flags, src, addr, bytes);
     }
 }
 
@@ -99,8 +94,7 @@ fn address_reg(ctx: &mut Lower<'_>, addr: AMode) -> Reg {
 
 /// A place in the frame for one vector.
 fn area(ctx: &mut Lower<'_>) -> AMode {
-    let area = u32::try_from(ctx.vcode.locals.len()).unwrap_or(u32::MAX);
-    ctx.vcode.locals.push((VECTOR_SLOT, VECTOR_SLOT));
+    let area = ctx.new_local(VECTOR_SLOT, VECTOR_SLOT);
     AMode::Local { area, offset: 0 }
 }
 

@@ -5,7 +5,7 @@
 //! instructions take it as one ([`Lanes`]). Compares give one bit per lane in a scalar register ([`mask`]).
 //!
 //! Which instruction an operation on lanes becomes is said in td (`NaplesPULaneNodes.td`, `NaplesPUVectorPatterns.td`). Here is what
-//! the rules ask about operands, and what is no instruction: routines, accesses that the hardware cannot do, shuffles by constants.
+//! the rules ask about operands, and what is not an instruction: routines, accesses that the hardware cannot do, shuffles by constants.
 
 pub mod float;
 pub mod mask;
@@ -218,7 +218,12 @@ impl Lower<'_> {
         for (lane, index) in lanes.iter_mut().zip(0..) {
             *lane = number(index);
         }
-        Lanes::Reg(Reg::Virtual(self.vector_constant(&lanes)))
+        self.constant_in_reg(&lanes)
+    }
+
+    /// The constant lanes in a register.
+    pub fn constant_in_reg(&mut self, lanes: &[u32; LANES]) -> Lanes {
+        Lanes::Reg(Reg::Virtual(self.vector_constant(lanes)))
     }
 
     /// The operand in a vector register.
@@ -231,10 +236,13 @@ impl Lower<'_> {
         }
     }
 
-    /// The scalar of an operand with the same in all lanes; zero for others.
+    /// The scalar of an operand with the same in all lanes.
     pub fn splat_word(&mut self, lanes: Lanes) -> Word {
         match lanes {
-            Lanes::Reg(_) => Word::ZERO,
+            Lanes::Reg(reg) => {
+                self.set_internal(reg, "a vector with the same in all lanes");
+                Word::ZERO
+            }
             Lanes::Const(number) => Word::Const(number),
             Lanes::Value { scalar, .. } => self.words(scalar).low(),
             Lanes::Scalar(reg) => Word::Reg(reg),

@@ -10,10 +10,13 @@ use cranelift_codegen::ir::Value;
 /// Lane indices below this are lanes.
 const COUNT: u32 = LANES as u32;
 
-/// The lanes of both vectors that the bytes name, those of `y` from sixteen on.
+/// The lanes of both vectors that the bytes name, those of `y` from sixteen on. There is a byte for each lane.
 pub fn shuffle(ctx: &mut Lower<'_>, x: Value, y: Value, bytes: &[u8]) -> Lanes {
     let mut index = [0; LANES];
     let mut from_y = 0;
+    if bytes.len() != LANES {
+        ctx.set_internal(format_args!("shuffle {bytes:?}"), "a byte for each lane");
+    }
     for (lane, &byte) in bytes.iter().enumerate().take(LANES) {
         index[lane] = u32::from(byte) % COUNT;
         if u32::from(byte) >= COUNT {
@@ -30,7 +33,7 @@ pub fn shuffle(ctx: &mut Lower<'_>, x: Value, y: Value, bytes: &[u8]) -> Lanes {
         if in_place || lanes.is_splat() {
             return lanes;
         }
-        let index = ctx.each_lane(|lane| index.get(lane as usize).copied().unwrap_or(0));
+        let index = ctx.constant_in_reg(&index);
         ctx.shuffle_lanes(lanes, index)
     };
     if from_y == all {

@@ -159,6 +159,9 @@ macro_rules! vector_methods {
         }
 
         fn lane_bit(&mut self, lane: Uimm8) -> Word {
+            if usize::from(lane) >= LANES {
+                self.set_internal(lane, "the number of a lane");
+            }
             Lower::lane_bit(lane)
         }
 
