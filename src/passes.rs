@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 macro_rules! named {
-    ($(#[$doc:meta])* $type:ident: $what:literal { $($(#[$entry:meta])* $variant:ident = $name:literal,)* }) => {
+    ($(#[$doc:meta])* $type:ident: $what:literal { $(#[doc = $about:literal] $variant:ident = $name:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum $type {
-            $($(#[$entry])* $variant,)*
+            $(#[doc = $about] $variant,)*
         }
 
         impl $type {
@@ -21,6 +21,14 @@ macro_rules! named {
                 match self {
                     $(Self::$variant => $name,)*
                 }
+            }
+
+            /// What it is, in a few words.
+            pub fn about(self) -> &'static str {
+                let about = match self {
+                    $(Self::$variant => $about,)*
+                };
+                about.trim().trim_end_matches('.')
             }
         }
 

@@ -248,7 +248,7 @@ fn refuse_intrinsic(func: &Function, callee: FuncRef, opcode: Opcode) -> Option<
                 Some((what, None))
             }
             Err(_) => {
-                let what = format!("the intrinsic %{name}, which there is not");
+                let what = format!("the unknown intrinsic %{name}");
                 Some((what, Some("see the list of intrinsics in the documentation")))
             }
         },

@@ -71,6 +71,7 @@ class InstRR1<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
 // the R opcode, so only R opcodes below 32 have this form.
 class InstRIBase<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
     : NaplesPUOp<FrmRI, op, outs, ins, asm> {
+  assert !eq(op.Code{5}, 0), "the number of this operation does not fit the I format, which has numbers 0 to 31";
   let Inst{31-29} = 0b010;
   let Inst{28-24} = op.Code{4-0};
   let Inst{2} = fd;
@@ -92,6 +93,7 @@ class InstRI<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
 // MOVEI: 01100 | opcode 3 | rd 6 | imm 16 | FD | m.
 class InstMVI<HwOp op, bit fd, bit m, dag outs, dag ins, string asm>
     : NaplesPUOp<FrmMVI, op, outs, ins, asm> {
+  assert !eq(op.Code{5-3}, 0), "the number of this operation does not fit the MVI format, which has numbers 0 to 7";
   bits<6> dst;
   let Inst{31-27} = 0b01100;
   let Inst{26-24} = op.Code{2-0};

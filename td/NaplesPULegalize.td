@@ -42,6 +42,7 @@ class InstructionCondition<string summary> : LegalizeCondition<summary> {
 
 def Always          : LegalizeCondition<"Always.">;
 def SoftFloat       : LegalizeCondition<"With `strict_float=true`, or without a float unit.">;
+def NoFloatUnit     : LegalizeCondition<"Without a float unit.">;
 def AtomicsRefused  : LegalizeCondition<"Unless `atomics=single_thread`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
@@ -308,6 +309,8 @@ def : Refuse<floatToIntegerSat, integerTypes # packedTypes # laneTypes, sameLane
 def : Refuse<integerToFloat, [f16, f32, f64] # floatLaneTypes, sameLanes, notLanes, LanesDiffer>;
 def : OperationAction<floatToInteger # floatToIntegerSat, integerTypes, LibCall>;
 def : OperationAction<floatToIntegerSat, packedTypes # laneTypes, Scalarize>;
+def : OperationAction<integerToFloat, [f32], LibCall, NoFloatUnit>;
+def : OperationAction<integerToFloat, floatLaneTypes, Scalarize, NoFloatUnit>;
 def : OperationAction<integerToFloat, [f32] # floatLaneTypes, Promote, OperandIsNarrow>;
 def : OperationAction<integerToFloat, [f16, f32, f64], LibCall>;
 def : OperationAction<integerToFloat, floatLaneTypes, Scalarize>;

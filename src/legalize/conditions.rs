@@ -46,6 +46,7 @@ impl<'a> Legality<'a> {
         match condition {
             LegalizeCondition::Always => Some(true),
             LegalizeCondition::SoftFloat => Some(self.settings.strict_float || !self.settings.has_fpu),
+            LegalizeCondition::NoFloatUnit => Some(!self.settings.has_fpu),
             LegalizeCondition::AtomicsRefused => Some(self.settings.atomics == Atomics::Refuse),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned
@@ -76,6 +77,7 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
         LegalizeCondition::NotASymbol => !matches!(global(func, inst), Some(GlobalValueData::Symbol { .. })),
         LegalizeCondition::Always => true,
         LegalizeCondition::SoftFloat
+        | LegalizeCondition::NoFloatUnit
         | LegalizeCondition::AtomicsRefused
         | LegalizeCondition::NoPinnedReg
         | LegalizeCondition::BadCallee => false,

@@ -23,7 +23,7 @@ use forms::{Access, Form};
 use naplespu_reader::panics::{self, caught};
 use npu_mc::errata::Erratum;
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ fn errata() {
          code, there is a setting, for a machine where the fault is corrected: `--set erratum_NAME=false` on the command line,\n\
          `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. In the other cases the\n\
          work-around is built in: a register that is never allocated, an instruction that is never selected. The reference names a\n\
-         section of the machine documents.\n\n\
+         section of the machine documents, which are not part of this repository.\n\n\
          | erratum | work-around |\n|---|---|\n",
     );
     for erratum in Erratum::ALL {
@@ -201,6 +201,17 @@ enum Outcome {
     Refused(String),
 }
 
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Instructions(1) => f.write_str("one instruction"),
+            Outcome::Instructions(number) => write!(f, "{number} instructions"),
+            Outcome::Runtime => f.write_str("a call of the runtime"),
+            Outcome::Refused(why) => write!(f, "refused: {why}"),
+        }
+    }
+}
+
 /// A target for which forms are compiled. They are verified when they are made.
 fn isa(opt_level: &str, separators: bool, strict: bool) -> Arc<Isa> {
     let mut flags = settings::builder();
@@ -212,6 +223,26 @@ fn isa(opt_level: &str, separators: bool, strict: bool) -> Arc<Isa> {
         .unwrap();
     builder.set("strict_float", &strict.to_string()).unwrap();
     builder.finish(settings::Flags::new(flags)).unwrap()
+}
+
+/// The settings that are not of errata, each with its other values: what conditions of td depend on.
+fn other_settings() -> Vec<Arc<Isa>> {
+    let mut all = Vec::new();
+    for setting in Setting::ALL {
+        let info = setting.info();
+        let values = info.values.split(", ");
+        if info.name.starts_with("erratum_") || info.values.contains(" to ") {
+            continue;
+        }
+        for value in values.filter(|value| *value != info.default) {
+            let mut flags = settings::builder();
+            flags.set("enable_verifier", "false").unwrap();
+            let mut builder = isa::lookup_by_name("naplespu").unwrap();
+            builder.set(info.name, value).unwrap();
+            all.push(builder.finish(settings::Flags::new(flags)).unwrap());
+        }
+    }
+    all
 }
 
 /// Compiles a form. The error is a panic, or anything else that must not happen to valid CLIF.
@@ -268,7 +299,7 @@ fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Opt
         ) => true,
         _ => false,
     };
-    (!right).then(|| format!("td says {}, and it becomes {outcome:?}", action.name()))
+    (!right).then(|| format!("td says {}, and it becomes {outcome}", action.name()))
 }
 
 /// What td says of a form; `None` if it says nothing.
@@ -288,7 +319,7 @@ fn cell(
     let mut compiled = Vec::new();
     let mut refused = Vec::new();
     for form in forms::forms(opcode, ty, access) {
-        let mut report = |what: String| faults.push(format!("{opcode}.{ty:?}: {what}\n{}", form.func.display()));
+        let mut report = |what: String| faults.push(format!("{opcode}.{ty}: {what}\n{}", form.func.display()));
         let mut first = None;
         for (index, isa) in isas.iter().enumerate() {
             match outcome(isa, &form) {
@@ -444,11 +475,12 @@ fn clif_support() {
     // Forms are made that Cranelift cannot give types.
     std::panic::set_hook(panics::hook(std::panic::take_hook()));
     // The first one counts: the instruction that keeps a load away from the return is not the load's.
-    let isas = [
+    let mut isas = vec![
         isa("none", false, false),
         isa("none", true, true),
         isa("speed", true, false),
     ];
+    isas.extend(other_settings());
     let columns = forms::columns();
     let others = forms::other_vectors();
     let mut notes = Footnotes::default();
@@ -544,7 +576,7 @@ may put one more instruction between a load and the return.)
 The type is the controlling type of the instruction: that of the result or, where results say nothing, of the first operand.
 `other vectors` are those with 2, 4, 8 or 32 lanes, and those of dynamic size. The terms are LLVM's; `legalize::rules` of the
 library answers with them. With the work-around, with `strict_float=true` and at `opt_level=speed` the test compiles the same
-forms and compares with what td says then.
+forms and compares with what td says then; so it does with every other value of a setting.
 
 | in the table | term | meaning |
 |---|---|---|";

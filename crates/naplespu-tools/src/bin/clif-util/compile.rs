@@ -2,6 +2,7 @@
 
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -10,6 +11,7 @@ use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// Compile CLIF files
 #[derive(clap::Args)]
@@ -29,57 +31,87 @@ pub struct Args {
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
     emit: Vec<Form>,
 
-    /// A pass to leave out: egraph, dce, presched, copyprop, masks, rename or sched
-    #[arg(long, value_name = "PASS", value_delimiter = ',', value_parser = str::parse::<Pass>)]
-    disable_pass: Vec<Pass>,
+    /// A pass to leave out
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    disable_pass: Vec<Left>,
 
     /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
 
-/// The forms of a function on its way through the compiler.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+/// What can be printed of a function on its way through the compiler.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    /// CLIF as it was read
+    /// CLIF as it was read.
     Clif,
-    /// CLIF after optimization
-    Opt,
-    /// Machine instructions on virtual registers
-    Vcode,
-    /// The same without dead code
-    Dce,
-    /// The same after scheduling
-    Presched,
-    /// Machine instructions with the registers that were chosen
-    Regalloc,
-    /// Instructions of the machine
-    Expand,
-    /// The same after copy propagation
-    Copyprop,
-    /// The same with mask regions merged
-    Masks,
-    /// The same with registers renamed
-    Rename,
-    /// The same, scheduled and free of hazards
-    Sched,
-    /// The same, every branch in reach of its target
-    Relax,
-    /// Assembly
+    /// A stage of the compiler.
+    Stage(Stage),
+    /// Assembly.
     Asm,
-    /// Machine code: hexadecimal words, or raw bytes with -o
+    /// Machine code: hexadecimal words, or raw bytes with `-o`.
     Bytes,
 }
 
 impl Form {
-    fn name(self) -> String {
-        self.to_possible_value()
-            .map_or_else(String::new, |value| value.get_name().to_owned())
+    fn name(self) -> &'static str {
+        match self {
+            Form::Clif => "clif",
+            Form::Stage(stage) => stage.name(),
+            Form::Asm => "asm",
+            Form::Bytes => "bytes",
+        }
+    }
+
+    fn about(self) -> &'static str {
+        match self {
+            Form::Clif => "CLIF as it was read",
+            Form::Stage(stage) => stage.about(),
+            Form::Asm => "Assembly",
+            Form::Bytes => "Machine code: hexadecimal words, or raw bytes with -o",
+        }
     }
 
     /// The stage of the compiler that has this form.
     fn stage(self) -> Option<Stage> {
-        self.name().parse().ok()
+        match self {
+            Form::Stage(stage) => Some(stage),
+            Form::Clif | Form::Asm | Form::Bytes => None,
+        }
+    }
+}
+
+impl ValueEnum for Form {
+    fn value_variants<'a>() -> &'a [Self] {
+        // Stages are those of the compiler: a new one is known here without another line.
+        static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
+            let stages = Stage::ALL.iter().copied().map(Form::Stage);
+            [Form::Clif]
+                .into_iter()
+                .chain(stages)
+                .chain([Form::Asm, Form::Bytes])
+                .collect()
+        });
+        &FORMS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()).help(self.about()))
+    }
+}
+
+/// A pass that can be left out.
+#[derive(Clone, Copy)]
+struct Left(Pass);
+
+impl ValueEnum for Left {
+    fn value_variants<'a>() -> &'a [Self] {
+        static PASSES: LazyLock<Vec<Left>> = LazyLock::new(|| Pass::ALL.iter().copied().map(Left).collect());
+        &PASSES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.about()))
     }
 }
 
@@ -98,7 +130,7 @@ pub fn run(args: &Args) -> Outcome {
     let isa = args
         .disable_pass
         .iter()
-        .fold((*isa).clone(), |isa, &pass| isa.without_pass(pass));
+        .fold((*isa).clone(), |isa, &Left(pass)| isa.without_pass(pass));
     input::report(&file, &input::verify(&file, &config))?;
 
     let mut out = Vec::new();
@@ -156,7 +188,7 @@ fn compile(
                 .collect(),
             (_, None) => code.asm(params),
         };
-        section(&mut text, several, &form.name(), &part);
+        section(&mut text, several, form.name(), &part);
     }
     if disassemble {
         section(&mut text, several, "disassembly", &code.disassemble(params));
