@@ -65,7 +65,7 @@ fn every_pass_has_files() {
         .iter()
         .map(|path| fs::read_to_string(path).expect("the file"))
         .collect();
-    for pass in PASSES {
+    for &pass in PASSES {
         let count = sources.iter().filter(|source| header(source)[0] == pass).count();
         assert!(count >= 2, "{pass} has {count} files");
     }

@@ -184,7 +184,7 @@ impl Random {
     pub fn edge_pairs(&mut self, width: u32) -> Vec<(Lanes, Lanes)> {
         let edges = edges(width);
         let mut pairs: Vec<(u32, u32)> = edges.iter().flat_map(|&a| edges.map(|b| (a, b))).collect();
-        while pairs.len() % LANES != 0 || pairs.len() < 13 * LANES {
+        while !pairs.len().is_multiple_of(LANES) || pairs.len() < 13 * LANES {
             let (a, b) = (truncate(width, self.word()), truncate(width, self.word()));
             pairs.push((a, if self.below(8) == 0 { a } else { b }));
         }
