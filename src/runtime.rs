@@ -31,6 +31,11 @@ macro_rules! routines {
                 }
             }
 
+            /// The routine of this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|routine| routine.name() == name)
+            }
+
             /// How many words it takes and gives.
             pub fn words(self) -> (usize, usize) {
                 match self {

@@ -66,6 +66,16 @@ class OperationAction<list<string> opcodes, list<ClifType> types, LegalizeAction
   // Of refusals: what is refused, with `$op` for the opcode and `$ty` for the type, and the nearest form that works.
   string What = "";
   string NearestForm = "";
+  // Of LibCall and Scalarize: the routine of the runtime that does all of it, on the words of the operands or on each lane of
+  // them. f16 is computed in f32. Without one, rules of lowering call routines.
+  string Routine = "";
+}
+
+// What a routine of the runtime does.
+class CallRoutine<list<string> opcodes, list<ClifType> types, string routine, LegalizeCondition when = Always,
+                  LegalizeAction action = LibCall>
+    : OperationAction<opcodes, types, action, when> {
+  let Routine = "__npu_"#routine;
 }
 
 class Refuse<list<string> opcodes, list<ClifType> types, string form, string what = "$op.$ty",
@@ -119,7 +129,7 @@ defvar registerTypes = narrowTypes # wordTypes # packedTypes # laneTypes;
 def : OperationAction<["iadd", "isub", "imul"], registerTypes, Legal>;
 def : OperationAction<["iadd", "isub"], splitTypes, Split>;
 def : OperationAction<["imul"], [i64], Split>;
-def : OperationAction<["imul"], [i128], LibCall>;
+def : CallRoutine<["imul"], [i128], "mul128">;
 def : OperationAction<["band", "bor", "bxor", "bnot"], registerTypes # floatTypes # floatLaneTypes, Legal>;
 def : OperationAction<["band", "bor", "bxor", "bnot"], splitTypes # splitFloatTypes, Split>;
 def : OperationAction<["ineg"], narrowTypes # wordTypes, Expand>;
@@ -135,7 +145,10 @@ def : OperationAction<["avg_round", "uadd_sat", "sadd_sat", "usub_sat", "ssub_sa
 
 def : OperationAction<["umulhi", "smulhi"], narrowTypes # packedTypes, Promote>;
 def : OperationAction<["umulhi", "smulhi"], wordTypes # laneTypes, Legal>;
-def : OperationAction<["umulhi", "smulhi"], splitTypes, LibCall>;
+foreach op = ["umulhi", "smulhi"] in {
+  def : CallRoutine<[op], [i64], op#"64">;
+  def : CallRoutine<[op], [i128], op#"128">;
+}
 
 def : OperationAction<["udiv", "sdiv", "urem", "srem"], integerTypes, LibCall>;
 
@@ -278,13 +291,21 @@ defvar floatToInteger = ["fcvt_to_uint", "fcvt_to_sint"];
 defvar floatToIntegerSat = ["fcvt_to_uint_sat", "fcvt_to_sint_sat"];
 defvar integerToFloat = ["fcvt_from_uint", "fcvt_from_sint"];
 
-def : OperationAction<floatArithmetic, [f32], LibCall, SoftFloat>;
-def : OperationAction<floatArithmetic, floatLaneTypes, Scalarize, SoftFloat>;
+foreach op = ["add", "sub", "mul", "div"] in {
+  def : CallRoutine<["f"#op], [f32], "f32_"#op, SoftFloat>;
+  def : CallRoutine<["f"#op], floatLaneTypes, "f32_"#op, SoftFloat, Scalarize>;
+  def : CallRoutine<["f"#op], [f16], "f32_"#op>;
+  def : CallRoutine<["f"#op], [f64], "f64_"#op>;
+}
 def : OperationAction<floatArithmetic, [f32] # floatLaneTypes, Legal>;
-def : OperationAction<floatArithmetic, [f16, f64], LibCall>;
-def : OperationAction<floatFunctions, [f32, f64], LibCall>;
-def : OperationAction<!listremove(floatFunctions, ["fma"]), [f16], LibCall>;
-def : OperationAction<["sqrt", "fma"], floatLaneTypes, Scalarize>;
+foreach op = floatFunctions in {
+  // The routines of fmin and fmax are named after what they compute.
+  defvar name = !cond(!eq(op, "fmin"): "min", !eq(op, "fmax"): "max", true: op);
+  def : CallRoutine<[op], !if(!eq(op, "fma"), [f32], [f16, f32]), "f32_"#name>;
+  def : CallRoutine<[op], [f64], "f64_"#name>;
+}
+foreach op = ["sqrt", "fma"] in
+  def : CallRoutine<[op], floatLaneTypes, "f32_"#op, Always, Scalarize>;
 def : OperationAction<!listremove(floatFunctions, ["sqrt", "fma"]), floatLaneTypes, Expand>;
 def : Refuse<["fma"], [f16], "compute in f64 and round with fdemote", "$op with a value of type $ty">;
 

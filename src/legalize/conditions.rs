@@ -41,11 +41,16 @@ impl<'a> Legality<'a> {
             .unwrap_or_else(|| of_instruction(condition, func, inst))
     }
 
+    /// Whether arithmetic of f32 is done by the runtime.
+    pub(crate) fn has_soft_float(&self) -> bool {
+        self.settings.strict_float || !self.settings.has_fpu
+    }
+
     /// Whether a condition of the settings holds; `None` for one of the instruction.
     fn of_settings(&self, condition: LegalizeCondition) -> Option<bool> {
         match condition {
             LegalizeCondition::Always => Some(true),
-            LegalizeCondition::SoftFloat => Some(self.settings.strict_float || !self.settings.has_fpu),
+            LegalizeCondition::SoftFloat => Some(self.has_soft_float()),
             LegalizeCondition::NoFloatUnit => Some(!self.settings.has_fpu),
             LegalizeCondition::AtomicsRefused => Some(self.settings.atomics == Atomics::Refuse),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),

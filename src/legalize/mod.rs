@@ -38,6 +38,9 @@ pub struct Rule {
     pub what: &'static str,
     /// Of refusals: the nearest form that works.
     pub nearest_form: &'static str,
+    /// Of [`LegalizeAction::LibCall`] and [`LegalizeAction::Scalarize`]: the routine of the runtime that does all of it, on the operands
+    /// or on each lane of them; f16 is computed in f32. Empty if lowering says what is called.
+    pub routine: &'static str,
 }
 
 impl Rule {
@@ -181,6 +184,25 @@ mod tests {
         ];
         holes.retain(|form| !form.starts_with("extract_vector."));
         assert_eq!(holes, none);
+    }
+
+    #[test]
+    fn there_is_every_routine() {
+        let cells = Opcode::all()
+            .iter()
+            .flat_map(|&opcode| (0..table::COLUMNS).map(move |column| (opcode, column)));
+        for (opcode, column) in cells {
+            for rule in table::rules(opcode, column)
+                .iter()
+                .filter(|rule| !rule.routine.is_empty())
+            {
+                assert!(
+                    crate::runtime::Routine::named(rule.routine).is_some(),
+                    "{opcode}: {}",
+                    rule.routine
+                );
+            }
+        }
     }
 
     #[test]

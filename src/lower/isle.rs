@@ -1,7 +1,6 @@
 //! The Rust side of the ISLE rules: extractors that look at CLIF and constructors that emit machine instructions.
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
-use super::float::FloatOp;
 use super::vector::mask::MaskOf;
 use super::vector::rules::{lane_rules, vector_methods};
 use super::vector::{self, LaneRules, Lanes, Splat, float as lane_float, memory as lane_memory, permute};
@@ -11,6 +10,7 @@ use super::{address, call, tail};
 use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
+use crate::legalize::{Legality, LegalizeAction};
 use crate::runtime::Routine;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
@@ -430,7 +430,8 @@ impl generated::Context for Lower<'_> {
     word_methods!();
 
     fn hardware_float(&mut self) -> Option<Unit> {
-        self.has_hardware_float().then_some(())
+        let legality = Legality::new(self.isa.flags(), self.isa.settings());
+        (!legality.has_soft_float()).then_some(())
     }
 
     fn has_fpu(&mut self) -> Option<Unit> {

@@ -10,7 +10,6 @@ pub mod constants;
 pub mod context;
 pub mod driver;
 pub mod facts;
-pub mod float;
 pub mod hoist;
 pub mod intrinsics;
 pub mod isle;

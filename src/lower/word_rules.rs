@@ -288,12 +288,20 @@ macro_rules! word_methods {
 
         // Floats, routines, memory.
 
-        fn f32_routine(&mut self, op: &FloatOp) -> Routine {
-            op.f32()
+        fn library_call(&mut self, inst: Inst) -> Option<Routine> {
+            let rule = Legality::new(self.isa.flags(), self.isa.settings()).rule(self.func, inst)?;
+            let called = matches!(rule.action, LegalizeAction::LibCall | LegalizeAction::Scalarize);
+            if called && !rule.routine.is_empty() {
+                Routine::named(rule.routine)
+            } else {
+                None
+            }
         }
 
-        fn f64_routine(&mut self, op: &FloatOp) -> Routine {
-            op.f64()
+        fn operand_words(&mut self, inst: Inst) -> Words {
+            let args = self.func.dfg.inst_args(inst);
+            args.iter()
+                .fold(Words::new([]), |all, &arg| all.then(self.words(arg)))
         }
 
         fn opposite_cc(&mut self, cc: &FloatCC) -> Option<FloatCC> {

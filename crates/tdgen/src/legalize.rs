@@ -19,6 +19,8 @@ const UNTYPED: &str = "untyped";
 /// The action of refusals, and the condition of records without one.
 const REFUSED: &str = "Refused";
 const ALWAYS: &str = "Always";
+/// The actions that routines of the runtime do.
+const CALLS: [&str; 2] = ["LibCall", "Scalarize"];
 
 /// Rust source of the table; empty if the description has no `LegalizeTypes`.
 ///
@@ -90,6 +92,10 @@ impl<'a> Table<'a> {
                 return Err(fault(record.span(), message));
             }
         }
+        let calls = CALLS.contains(&record.def_field("Action")?.name());
+        if !calls && !record.string("Routine")?.is_empty() {
+            return Err(fault(record.span(), "only `LibCall` and `Scalarize` have a `Routine`"));
+        }
         let condition = record.def_field("When")?.name();
         for opcode in record.list_of_strings("Opcodes")? {
             if !is_opcode(opcode) {
@@ -154,10 +160,11 @@ fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
     for record in records {
         let when = record.def_field("When")?.name();
         let rule = format!(
-            "Rule {{ when: LegalizeCondition::{when}, action: LegalizeAction::{}, what: {:?}, nearest_form: {:?} }}",
+            "Rule {{ when: LegalizeCondition::{when}, action: LegalizeAction::{}, what: {:?}, nearest_form: {:?}, routine: {:?} }}",
             record.def_field("Action")?.name(),
             record.string("What")?,
             record.string("NearestForm")?,
+            record.string("Routine")?,
         );
         if when == ALWAYS {
             always = Some(rule);
@@ -171,7 +178,7 @@ fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
 
 fn unsupported(record: Record<'_>) -> Result<String, Diagnostic> {
     Ok(format!(
-        "Rule {{ when: LegalizeCondition::{ALWAYS}, action: LegalizeAction::{REFUSED}, what: {:?}, nearest_form: {:?} }}",
+        "Rule {{ when: LegalizeCondition::{ALWAYS}, action: LegalizeAction::{REFUSED}, what: {:?}, nearest_form: {:?}, routine: \"\" }}",
         record.string("What")?,
         record.string("NearestForm")?,
     ))

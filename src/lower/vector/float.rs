@@ -6,7 +6,6 @@ use crate::inst::MInst;
 use crate::inst::reg::Reg;
 use crate::lower::call;
 use crate::lower::context::Lower;
-use crate::lower::float::FloatOp;
 use crate::runtime::{LaneRoutine, Routine};
 use cranelift_codegen::ir::Value;
 use regalloc2::RegClass;
@@ -25,9 +24,9 @@ fn by_lanes(ctx: &mut Lower<'_>, routine: Routine, args: &[Lanes]) -> Lanes {
 }
 
 /// An operation on values of lanes.
-pub fn operate(ctx: &mut Lower<'_>, op: FloatOp, args: &[Value]) -> Lanes {
+pub fn operate(ctx: &mut Lower<'_>, routine: Routine, args: &[Value]) -> Lanes {
     let args: SmallVec<[Lanes; 3]> = args.iter().map(|&arg| ctx.lanes(arg)).collect();
-    by_lanes(ctx, op.f32(), &args)
+    by_lanes(ctx, routine, &args)
 }
 
 /// From integers that fill their lanes.

@@ -235,16 +235,9 @@ macro_rules! vector_methods {
             permute::shuffle(self, x, y, bytes)
         }
 
-        fn vec_float_1(&mut self, op: &FloatOp, x: Value) -> Lanes {
-            lane_float::operate(self, *op, &[x])
-        }
-
-        fn vec_float_2(&mut self, op: &FloatOp, x: Value, y: Value) -> Lanes {
-            lane_float::operate(self, *op, &[x, y])
-        }
-
-        fn vec_float_3(&mut self, op: &FloatOp, x: Value, y: Value, z: Value) -> Lanes {
-            lane_float::operate(self, *op, &[x, y, z])
+        fn lane_routine(&mut self, routine: &Routine, inst: Inst) -> Lanes {
+            let args = self.func.dfg.inst_args(inst);
+            lane_float::operate(self, *routine, args)
         }
 
         fn vec_load(&mut self, ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Lanes {

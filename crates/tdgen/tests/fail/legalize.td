@@ -11,5 +11,8 @@ def NoReason : OperationAction<["stack_load"], [i32], Refused>;
 def ReasonForNothing : Refuse<["stack_load"], [i32], "an i64"> {
   let Action = Legal;
 }
+def RoutineForNothing : OperationAction<["stack_load"], [i32], Legal> {
+  let Routine = "__npu_mul128";
+}
 def NotAnOpcode : OperationAction<["iadd.i32"], [i32], Legal>;
 def SecondTypes : UnsupportedTypes<"$op", "none">;
