@@ -32,8 +32,16 @@ impl Lower<'_> {
         let mut loads = Vec::new();
         let params = self.func.dfg.block_params(entry).to_vec();
         let places = std::mem::take(&mut self.sig.args);
+        self.expect_equal(params.len(), places.len(), "a place for every parameter");
         for (&param, places) in params.iter().zip(&places) {
-            let Some(regs) = self.param_regs(param) else { continue };
+            let Some(regs) = self.known(self.param_regs(param), "registers of a parameter") else {
+                continue;
+            };
+            self.expect_equal(
+                regs.as_slice().len(),
+                places.len(),
+                "a place for every register of a parameter",
+            );
             for (&reg, &place) in regs.as_slice().iter().zip(places) {
                 self.arrive(reg, place, &mut defs, &mut loads);
             }
@@ -66,12 +74,16 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
     let mut uses = Vec::new();
     let places = ctx.sig.rets.clone();
     let area = ctx.ret_area();
+    ctx.expect_equal(args.len(), places.len(), "a place for every result");
     for ((&arg, places), param) in args.iter().zip(&places).zip(&ctx.func.signature.returns) {
-        for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
+        let regs = outgoing(ctx, arg, param.extension);
+        ctx.expect_equal(regs.len(), places.len(), "a place for every register of a result");
+        for (reg, &place) in regs.into_iter().zip(places) {
             match place {
                 Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
                 Place::Memory(at) => {
-                    let addr = result_address(ctx, area?, at);
+                    let area = ctx.known(area, "an area for results in memory")?;
+                    let addr = result_address(ctx, area, at);
                     ctx.emit(MInst::Store {
                         op: store_op(reg.class()),
                         src: Reg::Virtual(reg),
@@ -82,8 +94,10 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
         }
     }
     if let Some((index, at)) = ctx.sig.returned_pointer {
-        let entry = ctx.func.layout.entry_block()?;
-        let pointer = *ctx.func.dfg.block_params(entry).get(index)?;
+        let func = ctx.func;
+        let entry = func.layout.entry_block();
+        let pointer = entry.and_then(|entry| func.dfg.block_params(entry).get(index));
+        let pointer = *ctx.known(pointer, "the parameter that is returned")?;
         let regs = ctx.put_in_regs(pointer);
         uses.push((Reg::Virtual(*regs.as_slice().first()?), at));
     }
@@ -172,13 +186,16 @@ pub(super) fn destination(ctx: &Lower<'_>, callee: FuncRef) -> CallDest {
 fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
     let info = places(ctx, sig)?;
     let mut uses = Vec::new();
+    ctx.expect_equal(args.len(), info.args.len(), "a place for every argument");
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
         if let (ArgumentPurpose::StructArgument(size), Some(&place)) = (param.purpose, places.first()) {
             let copy = structs::copy(ctx, arg, size);
             pass(ctx, copy, place, &mut uses);
             continue;
         }
-        for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
+        let regs = outgoing(ctx, arg, param.extension);
+        ctx.expect_equal(regs.len(), places.len(), "a place for every register of an argument");
+        for (reg, &place) in regs.into_iter().zip(places) {
             pass(ctx, reg, place, &mut uses);
         }
     }
@@ -199,7 +216,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     let mut output = InstOutput::new();
     for (places, param) in info.rets.iter().zip(&ctx.func.dfg.signatures[sig].returns.clone()) {
         let mut regs: SmallVec<[VReg; 4]> = smallvec::SmallVec::new();
-        let (class, _) = registers_of(param.value_type)?;
+        let (class, _) = ctx.known(registers_of(param.value_type), "a result of a type that has registers")?;
         for &place in places {
             let reg = ctx.new_vreg(class);
             regs.push(reg);
@@ -209,13 +226,13 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
                     op: load_op(class),
                     dst: Reg::Virtual(reg),
                     addr: AMode::Local {
-                        area: area?,
+                        area: ctx.known(area, "an area for results in memory")?,
                         offset: offset(at),
                     },
                 }),
             }
         }
-        output.push(ValueRegs::from_slice(&regs)?);
+        output.push(ctx.known(ValueRegs::from_slice(&regs), "one to four registers for a result")?);
     }
     ctx.vcode.outgoing_args = ctx.vcode.outgoing_args.max(info.stack_args);
     push_call(ctx, dest, uses, defs, info.registers, info.popped);

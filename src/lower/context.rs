@@ -193,6 +193,29 @@ impl<'a> Lower<'a> {
         }])
     }
 
+    /// What has to be there; a broken invariant if it is not.
+    pub fn known<T>(&mut self, found: Option<T>, expected: &'static str) -> Option<T> {
+        if found.is_none() {
+            self.internal_here(expected);
+        }
+        found
+    }
+
+    /// Two numbers that have to be equal; a broken invariant if they are not.
+    pub fn expect_equal(&mut self, a: usize, b: usize, expected: &'static str) {
+        if a != b {
+            self.internal_here(expected);
+        }
+    }
+
+    fn internal_here(&mut self, expected: &'static str) {
+        let func = self.func;
+        match self.origin.inst {
+            Some(inst) => self.set_internal(func.dfg.display_inst(inst), expected),
+            None => self.set_internal(&func.name, expected),
+        }
+    }
+
     /// Remembers a broken invariant, found by a constructor that cannot fail.
     pub fn set_internal(&mut self, instruction: impl std::fmt::Display, expected: &'static str) {
         self.set_fault(CompileError::internal("vcode", instruction, expected));

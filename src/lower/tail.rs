@@ -40,8 +40,11 @@ fn emit(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Opt
             },
         }),
     };
+    ctx.expect_equal(args.len(), info.args.len(), "a place for every argument");
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
-        for (reg, &place) in outgoing(ctx, arg, param.extension).into_iter().zip(places) {
+        let regs = outgoing(ctx, arg, param.extension);
+        ctx.expect_equal(regs.len(), places.len(), "a place for every register of an argument");
+        for (reg, &place) in regs.into_iter().zip(places) {
             pass(ctx, reg, place);
         }
     }
