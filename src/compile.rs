@@ -68,7 +68,8 @@ fn run(
     }
     stages.keep(Stage::Masks, || func.to_string());
     if isa.runs(Pass::Rename) {
-        rename::run(&mut func, register_set, conventions);
+        let saved = frame.layout.saved.iter().map(|&(reg, _)| reg);
+        rename::run(&mut func, rename::free(register_set, saved), conventions);
     }
     stages.keep(Stage::Rename, || func.to_string());
     let loses_results = isa.has_erratum(Erratum::LostResultBeforeTakenBranch);

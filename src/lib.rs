@@ -84,6 +84,7 @@ pub use passes::{Pass, Stage, StageRequest};
 /// What the project's own tests look at. Not part of the interface: it changes without notice.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::finish::func::MachFunction;
     pub use crate::finish::run_pass;
     pub use crate::finish::text::parse as parse_function;
     pub use crate::optimize::run as optimize;

@@ -21,6 +21,10 @@ struct Node {
     height: u32,
     /// Earliest cycle.
     ready: u32,
+    /// Cycles from its issue to the end of all at least.
+    to_end: u32,
+    /// Whether its result takes so long that other threads do not fill the time.
+    is_long: bool,
 }
 
 /// A later instruction with the least distance in cycles.
@@ -41,6 +45,9 @@ pub struct ListScheduler {
     /// Ready later, by cycle.
     later: BinaryHeap<Reverse<(u32, u32)>>,
     order: Vec<usize>,
+    /// Another order, and the keys that it is sorted by.
+    other: Vec<usize>,
+    keys: Vec<(u32, u32)>,
 }
 
 impl ListScheduler {
@@ -50,13 +57,16 @@ impl ListScheduler {
         self.edges.clear();
     }
 
-    /// Adds the next instruction: at least this many cycles have to pass from its issue to the end.
-    pub fn add(&mut self, to_end: u32) {
+    /// Adds the next instruction: at least this many cycles have to pass from its issue to the end. Its result may be one for
+    /// which a thread waits even if others run meanwhile.
+    pub fn add(&mut self, to_end: u32, is_long: bool) {
         self.nodes.push(Node {
             succs: NONE,
             waiting_for: 0,
             height: to_end,
             ready: 0,
+            to_end,
+            is_long,
         });
     }
 
@@ -118,6 +128,7 @@ impl ListScheduler {
             }
             cycle += 1;
         }
+        self.start_early();
         if self.order.last().is_some_and(|&last| !may_be_last(last)) {
             // The latest that nothing waits for gives up its place.
             let ends = |&&index: &&usize| self.nodes[index].succs == NONE && may_be_last(index);
@@ -126,5 +137,59 @@ impl ListScheduler {
             }
         }
         &self.order
+    }
+
+    /// Moves instructions whose results take long up to what they wait for, unless one thread alone then takes longer. The
+    /// instructions that would have filled shorter waits before them fill the long ones after them.
+    fn start_early(&mut self) {
+        if !self.nodes.iter().any(|node| node.is_long) {
+            return;
+        }
+        self.keys.clear();
+        self.keys.resize(self.nodes.len(), (0, 0));
+        for (place, &index) in (1..).zip(&self.order) {
+            let node = self.nodes[index];
+            // A key that is set already is that of the last instruction it waits for.
+            let key = if node.is_long {
+                (self.keys[index].0, place)
+            } else {
+                (place, 0)
+            };
+            self.keys[index] = key;
+            let mut edge = node.succs;
+            while let Some(&Edge { to, next, .. }) = self.edges.get(edge as usize) {
+                let later = &mut self.keys[to as usize];
+                *later = (*later).max(key);
+                edge = next;
+            }
+        }
+        self.other.clone_from(&self.order);
+        let keys = &self.keys;
+        self.other.sort_by_key(|&index| keys[index]);
+        if self.other != self.order && self.cycles(false) >= self.cycles(true) {
+            std::mem::swap(&mut self.order, &mut self.other);
+        }
+    }
+
+    /// How many cycles one thread takes in the order found, or the other one.
+    fn cycles(&mut self, other: bool) -> u32 {
+        for node in &mut self.nodes {
+            node.ready = 0;
+        }
+        let order = if other { &self.other } else { &self.order };
+        let (mut cycle, mut end) = (0, 0);
+        for &index in order {
+            let node = self.nodes[index];
+            let issue = node.ready.max(cycle);
+            cycle = issue + 1;
+            end = end.max(issue + node.to_end);
+            let mut edge = node.succs;
+            while let Some(&Edge { to, distance, next }) = self.edges.get(edge as usize) {
+                let later = &mut self.nodes[to as usize].ready;
+                *later = (*later).max(issue + distance);
+                edge = next;
+            }
+        }
+        end.max(cycle)
     }
 }

@@ -8,8 +8,8 @@ L0:
     jret
 // becomes
 // L0:
-//     add_i32 s12, s0, s1
-//     mull_i32 s0, s12, s1
+//     add_i32 s0, s0, s1
+//     mull_i32 s0, s0, s1
 //     add_i32 s6, s2, s3
 //     mull_i32 s1, s6, s3
 //     jret

@@ -124,22 +124,27 @@ impl<'a> Editor<'a> {
 
     /// Replaces a scalar among the operands that the instruction reads, or writes.
     pub fn rename(&mut self, index: usize, from: SReg, to: SReg, role: Role) {
-        let effects = self.func.effects[index];
+        let effects = &self.func.effects[index];
         let set = match role {
             Role::Use => effects.reads,
             Role::Def => effects.writes,
         };
-        if !set.contains(Reg::S(from)) {
-            return;
+        if set.contains(Reg::S(from)) {
+            self.rename_operands(index, |reg, of| if (reg, of) == (from, role) { to } else { reg });
         }
+    }
+
+    /// Gives each scalar operand of the instruction the register that `new` has for it.
+    pub fn rename_operands(&mut self, index: usize, new: impl Fn(SReg, Role) -> SReg) {
         if self.unrenamed.is_empty() && !self.func.places.is_empty() {
             self.settle_order();
             self.unrenamed = self.func.insts.iter().map(|inst| inst.inst).collect();
         }
         let inst = &mut self.func.insts[index].inst;
         for (place, described) in inst.desc().operands.iter().enumerate() {
-            if described.is_def == (role == Role::Def) && inst.operands.get(place) == Some(&Operand::S(from)) {
-                inst.operands.set(place, to.into());
+            if let Some(&Operand::S(reg)) = inst.operands.get(place) {
+                let role = if described.is_def { Role::Def } else { Role::Use };
+                inst.operands.set(place, new(reg, role).into());
             }
         }
         self.func.effects[index] = Effects::of(inst);

@@ -32,6 +32,11 @@ impl RegSet {
         Self(1 << index_of(reg))
     }
 
+    /// The register at this position in a table of all.
+    pub const fn at(index: usize) -> Self {
+        Self(1 << index)
+    }
+
     /// Those in both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)

@@ -38,7 +38,7 @@ pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> 
     match name {
         "copyprop" => copyprop::run(func, conventions),
         "masks" => masks::run(func),
-        "rename" => rename::run(func, registers, conventions),
+        "rename" => rename::run(func, rename::free(registers, []), conventions),
         "sched" => sched::run(func, true),
         "hazard" => sched::hazard::run(func),
         "relax" => relax::run(func)?,

@@ -1,151 +1,250 @@
 //! Register renaming: registers for values that live in one block only, so that none is written again soon after it was used.
 //!
-//! A routine of the runtime may change few registers, and regalloc2 takes the first that is free. The scheduler then finds
-//! independent computations tied to each other by the register they share. Here such values are spread over all registers
-//! that the routine may change, the one that was left alone longest first.
+//! regalloc2 takes the first register that is free, or one that saves a move. The scheduler then finds independent
+//! computations tied to each other by the register they share. Here such values go round all registers that the function may
+//! change, as far as nobody needs what is in them: first those that no caller counts on, then those that the prologue saves.
+//!
+//! A block is walked twice. Backwards, to find the values and where each is read last; forwards, to give them their registers.
+//! Every value has its old register reserved until its turn comes, so none is ever without.
 
-use super::copyprop::as_move;
 use super::edit::{Editor, Role};
 use super::effects::{Conventions, REGISTERS, RegSet, index_of};
-use super::func::{CallKind, MachFunction, McInst};
+use super::func::MachFunction;
 use crate::abi::registers::{RegisterSet, clobbered};
 use crate::inst::reg::from_preg;
-use npu_mc::{Opcode, Reg, SReg};
+use npu_mc::env::GPR32;
+use npu_mc::{Reg, SReg};
 use std::ops::Range;
 
-/// Values that live longer, counted in instructions, keep their registers.
-const LOOK_AHEAD: usize = 128;
+/// The registers that a function may change: those that its convention lets it, and those that it saves.
+pub fn free(registers: RegisterSet, saved: impl IntoIterator<Item = Reg>) -> RegSet {
+    let changed: RegSet = clobbered(registers).into_iter().filter_map(from_preg).collect();
+    changed.or(saved.into_iter().collect())
+}
 
-/// Gives values other registers where that unties them.
-pub fn run(func: &mut MachFunction, registers: RegisterSet, conventions: &Conventions) {
-    if registers != RegisterSet::PreserveAll {
-        // There are so many registers that regalloc2 goes round.
+/// Gives values other registers where that unties them. `free` are the registers that the function may change.
+pub fn run(func: &mut MachFunction, free: RegSet, conventions: &Conventions) {
+    let numbers = GPR32.preferred.iter().chain(GPR32.non_preferred);
+    let allocatable = numbers.filter_map(|&number| SReg::new(number));
+    let order: Vec<SReg> = allocatable
+        .filter(|&reg| free.contains(Reg::S(reg)) && !conventions.is_special(reg))
+        .collect();
+    if order.is_empty() {
         return;
     }
-    let free: Vec<SReg> = clobbered(registers)
-        .into_iter()
-        .filter_map(from_preg)
-        .filter_map(|reg| match reg {
-            Reg::S(reg) => Some(reg),
-            Reg::V(_) => None,
-        })
-        .collect();
     let mut edit = Editor::with_liveness(func, conventions);
+    let mut renamer = Renamer {
+        own: order.iter().copied().map(Reg::S).collect(),
+        order,
+        cursor: 0,
+        values: Vec::new(),
+        next: [NONE; REGISTERS],
+        taken_until: [0; REGISTERS],
+        named: [0; REGISTERS],
+        name: std::array::from_fn(|_| None),
+    };
     for block in 0..edit.func().block_count() {
         let range = edit.func().block_range(block);
-        if !edit.insts()[range.clone()].iter().any(calls) {
+        // The sequence of a trap shall leave the registers to those who look at them, and has nothing to gain.
+        if range.len() > 1 && !edit.effects()[range.clone()].iter().any(|effects| effects.is_barrier) {
             let live_out = edit.live_out(block);
-            rename_block(&mut edit, range, live_out, &free, conventions);
+            renamer.find_values(&edit, range.clone(), live_out, conventions);
+            renamer.assign(&mut edit, range);
         }
     }
     edit.finish();
 }
 
-/// Calls read and change what no operand says.
-fn calls(inst: &McInst) -> bool {
-    inst.call != CallKind::None
-        || matches!(
-            inst.inst.opcode,
-            Opcode::JMPSR_OFF | Opcode::JMPSR_REG | Opcode::JUMPREG
-        )
+/// After this many instructions nobody waits any more for what read or wrote a register.
+const LONG_AGO: u32 = 24;
+
+/// No value.
+const NONE: u32 = u32::MAX;
+
+/// What a register holds from one instruction to another. Instructions are numbered from 1 within their block; 0 is before
+/// the first.
+#[derive(Clone, Copy)]
+struct Value {
+    /// The instruction that writes it.
+    start: u32,
+    /// The last that reads it.
+    end: u32,
+    /// Whether it may have another register.
+    is_free: bool,
+    /// The next value in the same register.
+    next: u32,
 }
 
-fn rename_block(
-    edit: &mut Editor<'_>,
-    block: Range<usize>,
-    live_out: RegSet,
-    free: &[SReg],
-    conventions: &Conventions,
-) {
-    let start = block.start;
-    // What is live after each instruction.
-    let mut live_after: Vec<RegSet> = vec![RegSet::EMPTY; block.len()];
-    let mut live = live_out;
-    for index in block.clone().rev() {
-        live_after[index - start] = live;
-        live = before(edit, index, live, conventions);
+struct Renamer {
+    /// The registers for values, in the order in which they take turns.
+    order: Vec<SReg>,
+    /// The same as a set.
+    own: RegSet,
+    /// Whose turn it is.
+    cursor: usize,
+    /// The values of the block.
+    values: Vec<Value>,
+    /// For each register its next value in the code as it was.
+    next: [u32; REGISTERS],
+    /// For each register the last instruction that reads what it holds now.
+    taken_until: [u32; REGISTERS],
+    /// For each register the last instruction that names it.
+    named: [u32; REGISTERS],
+    /// For each register the one that holds its value now, if that is another one.
+    name: [Option<SReg>; REGISTERS],
+}
+
+impl Renamer {
+    fn value(&mut self, register: usize, start: u32, end: u32, is_free: bool) {
+        let next = self.next[register];
+        self.next[register] = self.values.len() as u32;
+        self.values.push(Value {
+            start,
+            end,
+            is_free,
+            next,
+        });
     }
-    let live_in = live;
-    // After which instruction each register was last named.
-    let mut named = [0usize; REGISTERS];
-    let at = |reg: SReg| index_of(Reg::S(reg));
-    for index in block.clone() {
-        let number = index - start;
-        if let Some((reg, end)) = local_value(edit, index..block.end, &live_after[number..], conventions) {
-            let live_before = if number == 0 { live_in } else { live_after[number - 1] };
-            let held = live_after[number..end - start]
-                .iter()
-                .fold(live_before, |set, live| set.or(*live));
-            let needed = conventions.needs(&edit.insts()[index], &edit.effects()[index]);
-            let taken = edit.effects()[index + 1..=end]
-                .iter()
-                .fold(held.or(needed), |set, effects| set.or(effects.writes));
-            let best = free
-                .iter()
-                .filter(|other| !taken.contains(Reg::S(**other)))
-                .min_by_key(|other| named[at(**other)]);
-            if let Some(&other) = best
-                && named[at(other)] < named[at(reg)]
+
+    /// Walks the block backwards.
+    fn find_values(&mut self, edit: &Editor<'_>, block: Range<usize>, live_out: RegSet, conventions: &Conventions) {
+        self.values.clear();
+        self.next = [NONE; REGISTERS];
+        let mut last_read = [0; REGISTERS];
+        let mut live = live_out;
+        // What is not there as an operand alone keeps its register.
+        let mut kept = live_out;
+        for register in live_out.indices() {
+            last_read[register] = NONE;
+        }
+        let numbers = 1..1 + block.len() as u32;
+        for (number, index) in numbers.zip(block).rev() {
+            let (inst, effects) = (&edit.insts()[index], &edit.effects()[index]);
+            let desc = inst.inst.desc();
+            let writes = effects.writes.scalars();
+            for register in writes.indices() {
+                let own = RegSet::at(register);
+                if desc.reads_dst && effects.reads.meets(own) {
+                    // The value goes on.
+                    continue;
+                }
+                let is_free = live.meets(own)
+                    && self.own.meets(own)
+                    && !kept.meets(own)
+                    && !inst.glued
+                    && writes.len() == 1
+                    && desc.implicit_defs.is_empty();
+                let end = if live.meets(own) { last_read[register] } else { number };
+                self.value(register, number, end, is_free);
+                live = live.without(own);
+                kept = kept.without(own);
+            }
+            let needed = conventions.needs(inst, effects);
+            for register in needed.without(live).indices() {
+                last_read[register] = number;
+            }
+            live = live.or(needed);
+            kept = kept.or(needed.without(effects.reads));
+            if inst.glued {
+                kept = kept.or(needed).or(writes);
+            }
+            kept = kept.or(desc.implicit_uses.iter().copied().collect());
+        }
+        for register in live.indices() {
+            self.value(register, 0, last_read[register], false);
+        }
+    }
+
+    /// Walks the block forwards.
+    fn assign(&mut self, edit: &mut Editor<'_>, block: Range<usize>) {
+        self.taken_until = [0; REGISTERS];
+        self.named = [0; REGISTERS];
+        self.name = std::array::from_fn(|_| None);
+        // What is there at the start.
+        for register in 0..REGISTERS {
+            if let Some(&value) = self.values.get(self.next[register] as usize)
+                && value.start == 0
             {
-                edit.rename(index, reg, other, Role::Def);
-                for user in index + 1..=end {
-                    edit.rename(user, reg, other, Role::Use);
-                    if edit.insts()[user].inst.desc().reads_dst {
-                        edit.rename(user, reg, other, Role::Def);
-                    }
-                }
-                for live in &mut live_after[number..end - start] {
-                    *live = live.without(RegSet::one(Reg::S(reg))).or(RegSet::one(Reg::S(other)));
-                }
+                self.taken_until[register] = value.end;
+                self.next[register] = value.next;
             }
         }
-        let effects = &edit.effects()[index];
-        for place in effects.reads.or(effects.writes).scalars().indices() {
-            named[place] = number + 1;
+        let mut renamed = RegSet::EMPTY;
+        for (number, index) in (1..).zip(block) {
+            let effects = &edit.effects()[index];
+            let reads = effects.reads.scalars();
+            let writes = effects.writes.scalars();
+            let touches = reads.meets(renamed);
+            let names = self.name;
+            let mut changed = false;
+            for register in writes.indices() {
+                let Some(&value) = self
+                    .values
+                    .get(self.next[register] as usize)
+                    .filter(|v| v.start == number)
+                else {
+                    continue;
+                };
+                self.next[register] = value.next;
+                let other = if value.is_free {
+                    self.choose(register, value)
+                } else {
+                    None
+                };
+                self.name[register] = other;
+                let own = RegSet::at(register);
+                match other {
+                    Some(other) => {
+                        changed = true;
+                        renamed = renamed.or(own);
+                        self.taken_until[index_of(Reg::S(other))] = value.end;
+                    }
+                    None => {
+                        renamed = renamed.without(own);
+                        self.taken_until[register] = value.end;
+                    }
+                }
+            }
+            if touches || changed {
+                let new = &self.name;
+                edit.rename_operands(index, |reg, role| {
+                    let table = match role {
+                        Role::Use => &names,
+                        Role::Def => new,
+                    };
+                    table[index_of(Reg::S(reg))].unwrap_or(reg)
+                });
+            }
+            let effects = &edit.effects()[index];
+            for register in effects.reads.or(effects.writes).scalars().indices() {
+                self.named[register] = number;
+            }
         }
     }
-}
 
-/// What is live before an instruction, from what is live after it.
-fn before(edit: &Editor<'_>, index: usize, live: RegSet, conventions: &Conventions) -> RegSet {
-    let effects = &edit.effects()[index];
-    live.without(effects.writes)
-        .or(conventions.needs(&edit.insts()[index], effects))
-}
-
-/// The register that the first instruction of the range writes and the index of the last instruction that reads it, if the
-/// value is not needed after that, nobody reads it but as an operand, and it is not there for its register.
-fn local_value(
-    edit: &Editor<'_>,
-    range: Range<usize>,
-    live_after: &[RegSet],
-    conventions: &Conventions,
-) -> Option<(SReg, usize)> {
-    let inst = &edit.insts()[range.start];
-    let mut written = edit.effects()[range.start].writes.iter();
-    let (Some(Reg::S(reg)), None) = (written.next(), written.next()) else {
-        return None;
-    };
-    if conventions.is_special(reg) || inst.glued || inst.inst.desc().reads_dst || as_move(inst, conventions).is_some() {
-        return None;
-    }
-    let own = RegSet::one(Reg::S(reg));
-    let mut live_after = live_after.iter();
-    if !live_after.next()?.meets(own) {
-        return None;
-    }
-    for (end, live_after) in (range.start + 1..range.end).zip(live_after).take(LOOK_AHEAD) {
-        let (inst, effects) = (&edit.insts()[end], &edit.effects()[end]);
-        let read = effects.reads.meets(own);
-        let needed = conventions.needs(inst, effects).meets(own);
-        if inst.glued || (!read && needed) || inst.inst.opcode == Opcode::JRET {
-            return None;
+    /// The next register in turn that nobody needs while the value lives and that was not named lately, or the one that was left
+    /// alone longest; none if that is its own.
+    fn choose(&mut self, own: usize, value: Value) -> Option<SReg> {
+        let mut oldest = (self.named[own], None);
+        for _ in 0..self.order.len() {
+            let reg = self.order[self.cursor];
+            self.cursor = (self.cursor + 1) % self.order.len();
+            let place = index_of(Reg::S(reg));
+            let reserved = self
+                .values
+                .get(self.next[place] as usize)
+                .map_or(NONE, |next| next.start);
+            if self.taken_until[place] > value.start || reserved < value.end {
+                continue;
+            }
+            let named = self.named[place];
+            if named == 0 || value.start - named > LONG_AGO {
+                return (place != own).then_some(reg);
+            }
+            if named < oldest.0 {
+                oldest = (named, Some(reg));
+            }
         }
-        let written = effects.writes.meets(own);
-        let continued = inst.inst.desc().reads_dst && written;
-        if !live_after.meets(own) || (written && !continued) {
-            return read.then_some((reg, end));
-        }
+        oldest.1
     }
-    None
 }

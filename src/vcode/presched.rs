@@ -82,7 +82,7 @@ impl Dependences {
         self.scheduler.clear();
         for (index, inst) in (0..).zip(insts.iter_mut()) {
             // Somebody after the row waits for what nobody in it uses.
-            self.scheduler.add(self.latencies[index as usize]);
+            self.scheduler.add(self.latencies[index as usize], false);
             inst.visit_operands(&mut Uses { of: self, index });
         }
         for inst in insts {

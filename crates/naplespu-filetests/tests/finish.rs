@@ -4,7 +4,7 @@
 //! the function; what becomes of it stands after `// becomes`. `CRANELIFT_TEST_BLESS=1` rewrites that.
 
 use cranelift_naplespu::abi::registers::RegisterSet;
-use cranelift_naplespu::internals::{parse_function, run_pass};
+use cranelift_naplespu::internals::{MachFunction, parse_function, run_pass};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -92,23 +92,20 @@ fn straight_line(rounds: usize) -> String {
 /// Four times the code takes four times the time, not sixteen times.
 #[test]
 fn time_grows_with_the_code() {
-    let time = |pass: &str, source: &str| {
-        let func = parse_function(source).expect("a function");
-        let once = || {
-            let mut func = func.clone();
-            let start = Instant::now();
-            run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
-            start.elapsed()
-        };
-        (0..5).map(|_| once()).min().expect("some runs")
+    let time = |pass: &str, source: &MachFunction| {
+        let mut func = source.clone();
+        let start = Instant::now();
+        run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
+        start.elapsed()
     };
-    let [small, large] = [1000, 4000].map(straight_line);
+    let [small, large] = [1000, 4000].map(|rounds| parse_function(&straight_line(rounds)).expect("a function"));
     for pass in PASSES {
-        let (short, long) = (time(pass, &small), time(pass, &large));
-        // What is over at once may vary.
-        assert!(
-            long < short * 9 + Duration::from_millis(5),
-            "{pass}: {short:?}, then {long:?}"
-        );
+        // The machine may have other things to do meanwhile.
+        let mut best = [Duration::MAX; 2];
+        let grows = |_| {
+            best = [best[0].min(time(pass, &small)), best[1].min(time(pass, &large))];
+            best[1] < best[0] * 9 + Duration::from_millis(5)
+        };
+        assert!((0..50).any(grows), "{pass}: {best:?}");
     }
 }

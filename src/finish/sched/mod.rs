@@ -96,7 +96,8 @@ impl Scheduler {
         let mut touched = RegSet::EMPTY;
         for (index, effects) in (0u32..).zip(region) {
             let is_awaited = next.is_some_and(|next| effects.writes.meets(next.reads));
-            self.list.add(if is_awaited { effects.latency } else { 1 });
+            self.list
+                .add(if is_awaited { effects.latency } else { 1 }, effects.is_late);
             let depends_on = effects.depends_on();
             touched = touched.or(depends_on).or(effects.writes);
             for place in depends_on.indices() {
