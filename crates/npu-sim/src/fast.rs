@@ -23,8 +23,8 @@ pub(crate) enum Exit {
     Slow,
     /// The next operation is a stop address.
     Break,
-    /// The next operation is in a page that is not predecoded.
-    NeedPage,
+    /// The next operation is not predecoded.
+    NotReady,
 }
 
 /// What the definition has to look at.
@@ -299,7 +299,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 // Index 0 is the shared page of unwritten memory, which the caller looks at.
                 match code.page(page) {
                     Some(found) if page != 0 => ops = found,
-                    _ => leave!(Exit::NeedPage),
+                    _ => leave!(Exit::NotReady),
                 }
             }};
         }
@@ -334,6 +334,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                     )*
                     Kind::Slow => leave!(Exit::Slow),
                     Kind::Break => leave!(Exit::Break),
+                    Kind::NotYet => leave!(Exit::NotReady),
                     Kind::PageEnd => {
                         far!(base.wrapping_add(PAGE_SIZE));
                         continue;

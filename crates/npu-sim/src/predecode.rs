@@ -1,4 +1,5 @@
-//! Instruction words turned into compact operations for the fast interpreter, page by page.
+//! Instruction words turned into compact operations for the fast interpreter: some neighbouring words at a time, when one of them is
+//! executed.
 //!
 //! An operation is 8 bytes and stands for exactly one word, so a store to code is followed by decoding the stored words again
 //! and nothing else. Whatever is not common is [`Kind::Slow`] and goes to [`crate::exec`].
@@ -12,6 +13,9 @@ use std::collections::BTreeSet;
 
 /// Words in a page.
 pub(crate) const PAGE_WORDS: usize = (PAGE_SIZE / 4) as usize;
+
+/// Words that are predecoded together.
+const GROUP: usize = 16;
 
 macro_rules! kinds {
     ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
@@ -28,7 +32,9 @@ macro_rules! kinds {
             Nop,
             /// A stop address.
             Break,
-            /// Behind the last word of a page.
+            /// Not predecoded.
+            NotYet,
+            /// After the last word of a page.
             PageEnd,
             $($name, $immediate,)*
             /// Sd = PC + imm
@@ -115,6 +121,7 @@ const NONE: u8 = PC;
 
 impl Op {
     const SLOW: Op = Op::new(Kind::Slow, NONE, NONE, NONE, 0);
+    const NOT_YET: Op = Op::new(Kind::NotYet, NONE, NONE, NONE, 0);
 
     const fn new(kind: Kind, d: u8, a: u8, b: u8, imm: i32) -> Op {
         Op { kind, d, a, b, imm }
@@ -357,7 +364,7 @@ impl CodeCache {
         self.identity = memory.identity();
     }
 
-    /// The page with that index, if it is predecoded.
+    /// The page with that index, if any of it is predecoded.
     #[inline]
     pub fn page(&self, index: usize) -> Option<&PageOps> {
         self.pages.get(index)?.as_deref()
@@ -386,6 +393,9 @@ impl CodeCache {
         if index == 0 || self.identity != memory.identity() {
             return;
         }
+        if self.page(index).is_none() {
+            return;
+        }
         let op = self.op_at(address, memory);
         if let Some(page) = self.pages.get_mut(index).and_then(Option::as_deref_mut) {
             page[(address % PAGE_SIZE / 4) as usize] = op;
@@ -401,7 +411,7 @@ impl CodeCache {
         }
     }
 
-    /// Predecodes the page that holds `pc`, if it is not, and gives its index.
+    /// Predecodes the word at `pc` and its neighbours, if it is not, and gives the index of its page.
     ///
     /// # Errors
     ///
@@ -414,18 +424,21 @@ impl CodeCache {
         if index != 0 || self.breakpoints.range(first..=last).next().is_some() {
             index = memory.mark_code(pc)?;
         }
-        if self.page(index).is_some() {
+        let at = (pc % PAGE_SIZE / 4) as usize;
+        if self.page(index).is_some_and(|page| page[at].kind != Kind::NotYet) {
             return Ok(index);
         }
-        let mut ops = Box::new([Op::SLOW; PAGE_WORDS + 1]);
-        for (op, address) in ops.iter_mut().zip((first..=last).step_by(4)) {
-            *op = self.op_at(address, memory);
-        }
-        ops[PAGE_WORDS] = Op::new(Kind::PageEnd, NONE, NONE, NONE, 0);
+        let from = at - at % GROUP;
+        let group: [Op; GROUP] = std::array::from_fn(|k| self.op_at(first + (from + k) as u32 * 4, memory));
         if self.pages.len() <= index {
             self.pages.resize_with(index + 1, || None);
         }
-        self.pages[index] = Some(ops);
+        let page = self.pages[index].get_or_insert_with(|| {
+            let mut page = Box::new([Op::NOT_YET; PAGE_WORDS + 1]);
+            page[PAGE_WORDS] = Op::new(Kind::PageEnd, NONE, NONE, NONE, 0);
+            page
+        });
+        page[from..from + GROUP].copy_from_slice(&group);
         Ok(index)
     }
 }

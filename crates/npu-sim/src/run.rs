@@ -50,7 +50,7 @@ impl Machine {
             };
             step_over = false;
             match exit {
-                Exit::Budget | Exit::NeedPage => {}
+                Exit::Budget | Exit::NotReady => {}
                 Exit::Break => return self.stopped(number),
                 Exit::Slow => {
                     left -= 1;
