@@ -2,69 +2,65 @@
 //!
 //! # Contract
 //!
-//! Compiled code calls the routines by the names that [`cranelift_naplespu::runtime`] has. [`function`] gives one of them, and
-//! [`functions`] all; whoever links a program compiles those that it refers to, with
-//! [`Isa::for_runtime`](cranelift_naplespu::Isa::for_runtime), together with those that they refer to in turn.
+//! Compiled code calls the routines by the names that [`cranelift_naplespu::runtime`] has. Whoever links a program takes those that it
+//! refers to, together with those that they refer to in turn: [`compiled`] gives the code of one, which the build script made for the
+//! usual settings, without any work; [`function`] its CLIF, to be compiled with
+//! [`Isa::for_runtime`](cranelift_naplespu::Isa::for_runtime) for others. [`functions`] gives all.
 //!
 //! # Invariants
 //!
-//! Every routine of [`cranelift_naplespu::runtime::Routine`] and [`cranelift_naplespu::runtime::LaneRoutine`] is here, with the signature given there.
+//! - Every routine of [`cranelift_naplespu::runtime::Routine`] and [`cranelift_naplespu::runtime::LaneRoutine`] is here, with the signature given there.
+//! - What [`compiled`] gives is what compiling [`function`] gives.
 
 #![deny(missing_docs)]
 
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Function, InstBuilder, UserFuncName, types};
-use cranelift_naplespu::runtime::is_reserved;
-use std::sync::OnceLock;
+mod source;
 
-/// Name and text of each source.
-macro_rules! sources {
-    ($($name:literal),* $(,)?) => {
-        &[$((
-            concat!("runtime/", $name, ".clif"),
-            include_str!(concat!("../", $name, ".clif")),
-        ),)*]
-    };
+/// What the build script made: the code of all routines and where each stands in the sources.
+mod built {
+    include!(concat!(env!("OUT_DIR"), "/routines.rs"));
 }
 
-/// The sources, by file.
-const SOURCES: &[(&str, &str)] = sources![
-    "div",
-    "int64_unsigned",
-    "int64_signed",
-    "int128",
-    "int128_div",
-    "f32",
-    "f32_fma",
-    "f32_sqrt",
-    "f32_round",
-    "f64_add",
-    "f64_mul",
-    "f64_div",
-    "f64_fma",
-    "f64_sqrt",
-    "f64_round",
-    "f64_compare",
-    "convert_from_int",
-    "convert_from_int128",
-    "convert_to_int",
-    "convert_to_int128",
-    "convert_width",
-    "memory",
-    "lanes",
-    "lane_memory",
-];
+use built::{CODE, FLAGS, PASSES, ROUTINES};
+use cranelift_codegen::ir::{Function, TrapCode};
+use cranelift_naplespu::code::{CompiledCode, Reloc, RelocTarget, Trap};
+use cranelift_naplespu::runtime::is_reserved;
+use cranelift_naplespu::settings::TargetSettings;
+use cranelift_naplespu::{Isa, Pass};
+use source::{CHECKS, SOURCES, difference, parse};
+use std::sync::OnceLock;
 
 /// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.
 const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp"];
+
+/// A routine as the build script leaves it.
+struct Built {
+    name: &'static str,
+    /// The routine that this one is made from by turning a sign; itself if it has a text of its own.
+    text_of: &'static str,
+    /// The number of its source, and where its text starts and ends there.
+    text: (usize, usize, usize),
+    /// Where its code starts and ends in [`CODE`].
+    code: (usize, usize),
+    pool_start: u32,
+    /// Offset, number of the kind, symbol (none for itself) and addend.
+    relocs: &'static [(u32, u32, Option<&'static str>, i64)],
+    /// Offset and trap code.
+    traps: &'static [(u32, u8)],
+}
 
 /// Whether the name is one of those that library calls have, which programs may use as well.
 pub fn is_library(name: &str) -> bool {
     LIBRARY.contains(&name)
 }
 
-/// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
-const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__npu_f64_sub", "__npu_f64_add")];
+/// The place of a routine in the list.
+fn find(name: &str) -> Option<usize> {
+    if !is_reserved(name) && !is_library(name) {
+        return None;
+    }
+    ROUTINES.binary_search_by(|routine| routine.name.cmp(name)).ok()
+}
 
 /// All functions of the runtime.
 ///
@@ -72,47 +68,75 @@ const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__n
 ///
 /// The reader's message if a source is not CLIF, which a test of this crate excludes.
 pub fn functions() -> Result<Vec<Function>, String> {
-    let mut all = Vec::new();
-    for (file, text) in SOURCES {
-        let functions = cranelift_reader::parse_functions(text).map_err(|error| format!("{file}:{error}"))?;
-        all.extend(functions);
-    }
-    for (name, sum) in DIFFERENCES {
-        let sum = all.iter().find(|f| f.name == UserFuncName::testcase(sum));
-        let difference = sum.and_then(|sum| difference(sum, name));
-        all.push(difference.ok_or_else(|| format!("there is nothing to make {name} from"))?);
-    }
-    Ok(all)
+    ROUTINES.iter().map(read).collect()
 }
 
-/// The function under another name and with the sign of its last argument turned.
-fn difference(sum: &Function, name: &str) -> Option<Function> {
-    let mut func = sum.clone();
-    func.name = UserFuncName::testcase(name);
-    let entry = func.layout.entry_block()?;
-    let old = *func.dfg.block_params(entry).last()?;
-    let given = func.dfg.replace_block_param(old, types::I32);
-    let mut cursor = FuncCursor::new(&mut func).at_first_insertion_point(entry);
-    let sign = cursor.ins().iconst(types::I32, i64::from(1u32 << 31));
-    let turned = cursor.ins().bxor(given, sign);
-    func.dfg.change_to_alias(old, turned);
-    Some(func)
+fn read(routine: &Built) -> Result<Function, String> {
+    let (file, from, to) = routine.text;
+    let found = SOURCES
+        .get(file)
+        .and_then(|(name, text)| Some((name, text.get(from..to)?)));
+    let (file, text) = found.ok_or_else(|| format!("the runtime has no text of {}", routine.name))?;
+    let function = parse(file, text)?.pop();
+    let function = function.ok_or_else(|| format!("{file} has no function {}", routine.text_of))?;
+    if routine.text_of == routine.name {
+        return Ok(function);
+    }
+    difference(&function, routine.name)
+        .ok_or_else(|| format!("{} cannot be made from {}", routine.name, routine.text_of))
 }
 
-/// The function of the runtime with this name, without `%`. The sources are parsed once a process.
+/// The function of the runtime with this name, without `%`. Its text is read once a process.
 ///
 /// # Errors
 ///
 /// See [`functions`].
 pub fn function(name: &str) -> Result<Option<&'static Function>, String> {
-    static FUNCTIONS: OnceLock<Result<Vec<Function>, String>> = OnceLock::new();
-    if !is_reserved(name) && !is_library(name) {
-        return Ok(None);
+    static READ: [OnceLock<Result<Function, String>>; ROUTINES.len()] = [const { OnceLock::new() }; ROUTINES.len()];
+    let Some(index) = find(name) else { return Ok(None) };
+    let function = READ[index].get_or_init(|| read(&ROUTINES[index]));
+    function.as_ref().map(Some).map_err(Clone::clone)
+}
+
+/// The code of the routine with this name, without `%`, as `isa` would compile it, if that is known without compiling: for a target
+/// [for the runtime](Isa::for_runtime) with the settings and flags that are usual. Relocations name routines of the runtime; what a
+/// debugger wants to know is not there.
+pub fn compiled(isa: &Isa, name: &str) -> Option<CompiledCode> {
+    let routine = &ROUTINES[find(name)?];
+    if !is_usual(isa) {
+        return None;
     }
-    let functions = FUNCTIONS.get_or_init(functions).as_ref().map_err(Clone::clone)?;
-    let named = |function: &&Function| match &function.name {
-        UserFuncName::Testcase(known) => known.raw() == name.as_bytes(),
-        UserFuncName::User(_) => false,
-    };
-    Ok(functions.iter().find(named))
+    let mut code = CompiledCode::default();
+    code.bytes = CODE.get(routine.code.0..routine.code.1)?.to_vec();
+    code.pool_start = routine.pool_start;
+    for &(offset, kind, symbol, addend) in routine.relocs {
+        code.relocs.push(Reloc {
+            offset,
+            kind: npu_mc::reloc::Reloc::from_number(kind)?,
+            target: symbol.map_or(RelocTarget::Function, RelocTarget::Runtime),
+            addend,
+        });
+    }
+    for &(offset, number) in routine.traps {
+        code.traps.push(Trap {
+            offset,
+            code: TrapCode::from_raw(number.try_into().ok()?),
+            inst: None,
+            srcloc: cranelift_codegen::ir::SourceLoc::default(),
+        });
+    }
+    Some(code)
+}
+
+/// Whether code for `isa` is that which the build script made.
+fn is_usual(isa: &Isa) -> bool {
+    let flags = || isa.flags().iter().filter(|flag| !CHECKS.contains(&flag.name));
+    *isa.settings() == TargetSettings::default()
+        && Pass::ALL
+            .iter()
+            .all(|pass| isa.runs(*pass) == PASSES.contains(&pass.name()))
+        && flags().count() == FLAGS.len()
+        && flags()
+            .zip(FLAGS)
+            .all(|(flag, usual)| (flag.name, flag.value_string().as_str()) == *usual)
 }

@@ -259,10 +259,14 @@ impl NpuModule {
             return;
         }
         let name = name.to_owned();
-        let definition = match naplespu_runtime::function(&name) {
-            Ok(None) => return,
-            Ok(Some(function)) => self.compile_runtime(&name, function),
-            Err(reason) => Definition::Failed { refused: false, reason },
+        let isa = self.runtime_isa.get_or_insert_with(|| self.isa.for_runtime());
+        let definition = match naplespu_runtime::compiled(isa, &name) {
+            Some(code) => self.place_routine(&name, code, &FunctionParameters::new()),
+            None => match naplespu_runtime::function(&name) {
+                Ok(None) => return,
+                Ok(Some(function)) => self.compile_runtime(&name, function),
+                Err(reason) => Definition::Failed { refused: false, reason },
+            },
         };
         self.runtime.insert(name, definition);
     }
@@ -274,11 +278,15 @@ impl NpuModule {
             Ok(code) => code,
             Err(error) => return Definition::failed(&error),
         };
+        self.place_routine(name, code, &ctx.func.params)
+    }
+
+    fn place_routine(&mut self, name: &str, code: CompiledCode, params: &FunctionParameters) -> Definition {
         let own = Target::Runtime(name.to_owned());
         let reference = |reloc: &cranelift_naplespu::code::Reloc| Reference {
             offset: reloc.offset,
             kind: reloc.kind,
-            target: Target::of_code(&reloc.target, &own, &ctx.func.params, Names::Runtime),
+            target: Target::of_code(&reloc.target, &own, params, Names::Runtime),
             addend: reloc.addend,
         };
         let references = code.relocs.iter().map(reference).collect();

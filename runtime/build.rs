@@ -1,0 +1,162 @@
+//! Compiles the routines of the runtime for the usual settings, so that programs need neither read nor compile them.
+
+#[path = "src/source.rs"]
+mod source;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{ExternalName, Function, UserFuncName};
+use cranelift_codegen::settings::{self, Flags};
+use cranelift_naplespu::code::{CompiledCode, RelocTarget};
+use cranelift_naplespu::{Isa, Pass, Triple, isa};
+use source::{CHECKS, SOURCES, difference, parse};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
+const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__npu_f64_sub", "__npu_f64_add")];
+
+/// A routine: what its text is of, where that stands, and the function.
+struct Routine {
+    text_of: String,
+    text: (usize, usize, usize),
+    function: Function,
+}
+
+fn main() -> ExitCode {
+    match build() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build() -> Result<(), String> {
+    println!("cargo::rerun-if-changed=src/source.rs");
+    for (file, _) in SOURCES {
+        println!("cargo::rerun-if-changed={}", file.trim_start_matches("runtime/"));
+    }
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    let flags = Flags::new(settings::builder());
+    let isa = isa::lookup(Triple::default())
+        .finish(flags)
+        .map_err(|e| e.to_string())?;
+    let isa = isa.for_runtime();
+    let mut code = Vec::new();
+    let mut table = String::new();
+    let routines = routines()?;
+    for (name, routine) in &routines {
+        let compiled = compile(&isa, &routine.function).map_err(|error| format!("{name}: {error}"))?;
+        let start = code.len();
+        code.extend(&compiled.bytes);
+        let relocs = relocs(&compiled).map_err(|error| format!("{name}: {error}"))?;
+        let traps: Vec<(u32, u8)> = compiled
+            .traps
+            .iter()
+            .map(|t| (t.offset, t.code.as_raw().get()))
+            .collect();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            table,
+            "    Built {{ name: {name:?}, text_of: {:?}, text: {:?}, code: ({start}, {}), pool_start: {}, relocs: &{relocs:?}, traps: &{traps:?} }},",
+            routine.text_of,
+            routine.text,
+            code.len(),
+            compiled.pool_start
+        );
+    }
+    let flags = isa.flags().iter().filter(|flag| !CHECKS.contains(&flag.name));
+    let flags: Vec<(&str, String)> = flags.map(|flag| (flag.name, flag.value_string())).collect();
+    let passes = Pass::ALL.iter().filter(|pass| isa.runs(**pass));
+    let passes: Vec<&str> = passes.map(|pass| pass.name()).collect();
+    let text = format!(
+        "use super::Built;\n\
+         pub(crate) static CODE: &[u8] = include_bytes!(\"code.bin\");\n\
+         pub(crate) static FLAGS: &[(&str, &str)] = &{flags:?};\n\
+         pub(crate) static PASSES: &[&str] = &{passes:?};\n\
+         pub(crate) static ROUTINES: [Built; {}] = [\n{table}];\n",
+        routines.len()
+    );
+    for (name, contents) in [("code.bin", code), ("routines.rs", text.into_bytes())] {
+        let path = out.join(name);
+        std::fs::write(&path, contents).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// All routines by name.
+fn routines() -> Result<BTreeMap<String, Routine>, String> {
+    let mut all = BTreeMap::new();
+    for (number, (file, text)) in SOURCES.iter().enumerate() {
+        // A function ends with the first brace at the start of a line.
+        let mut at = 0;
+        let starts_at = |at: usize| match text[at..].find("\nfunction %") {
+            _ if text[at..].starts_with("function %") => Some(at),
+            found => found.map(|found| at + found + 1),
+        };
+        while let Some(start) = starts_at(at) {
+            let end = text[start..].find("\n}").map(|found| start + found + 2);
+            at = end.ok_or_else(|| format!("{file}: a function does not end"))?;
+            let function = parse(file, &text[start..at])?.pop();
+            let function = function.ok_or_else(|| format!("{file}: no function at byte {start}"))?;
+            let name = name(&function);
+            let routine = Routine {
+                text_of: name.clone(),
+                text: (number, start, at),
+                function,
+            };
+            if all.insert(name.clone(), routine).is_some() {
+                return Err(format!("{file}: {name} is defined twice"));
+            }
+        }
+        let (found, expected) = (
+            all.values().filter(|r| r.text.0 == number).count(),
+            parse(file, text)?.len(),
+        );
+        if found != expected {
+            return Err(format!("{file}: found {found} of {expected} functions"));
+        }
+    }
+    for (name, sum) in DIFFERENCES {
+        let missing = || format!("there is nothing to make {name} from");
+        let sum = all.get(*sum).ok_or_else(missing)?;
+        let routine = Routine {
+            text_of: sum.text_of.clone(),
+            text: sum.text,
+            function: difference(&sum.function, name).ok_or_else(missing)?,
+        };
+        all.insert((*name).to_owned(), routine);
+    }
+    Ok(all)
+}
+
+fn name(function: &Function) -> String {
+    match &function.name {
+        UserFuncName::Testcase(name) => String::from_utf8_lossy(name.raw()).into_owned(),
+        UserFuncName::User(name) => name.to_string(),
+    }
+}
+
+fn compile(isa: &Isa, function: &Function) -> Result<CompiledCode, String> {
+    let mut ctx = Context::for_function(function.clone());
+    isa.compile(&mut ctx, &mut ControlPlane::default())
+        .map_err(|error| error.to_string())
+}
+
+/// Offset, number of the kind, symbol (none for the function itself) and addend.
+fn relocs(code: &CompiledCode) -> Result<Vec<(u32, u8, Option<String>, i64)>, String> {
+    let one = |reloc: &cranelift_naplespu::code::Reloc| {
+        let symbol = match &reloc.target {
+            RelocTarget::Function => None,
+            RelocTarget::Runtime(name) => Some((*name).to_owned()),
+            RelocTarget::Name(ExternalName::TestCase(name)) => Some(String::from_utf8_lossy(name.raw()).into_owned()),
+            RelocTarget::Name(name) => return Err(format!("a reference to {name:?}")),
+        };
+        Ok((reloc.offset, reloc.kind.number(), symbol, reloc.addend))
+    };
+    code.relocs.iter().map(one).collect()
+}
