@@ -78,10 +78,22 @@ enum Op {
     MaskedStore,
     /// A vector to the stack, a lane of it overwritten, and what is there then.
     StoredLane(usize),
-    /// A call of another function.
-    Call(usize),
+    /// A call of another function, for the result with this number.
+    Call(usize, usize),
     /// One of two lists of lines, by whether the operand is zero, with the value of each that goes on.
     Choose(Box<[(Vec<Line>, usize); 2]>),
+    /// A loop that carries a value.
+    Loop(Box<Loop>),
+}
+
+/// A loop: its lines see a counter and the value that it carries, after all values outside.
+#[derive(Clone, Debug)]
+struct Loop {
+    /// How often it goes round.
+    count: u32,
+    lines: Vec<Line>,
+    /// The value that is carried on.
+    next: usize,
 }
 
 /// An operation with its operands, which are values by number: parameters first, then those of the lines in scope.
@@ -96,10 +108,10 @@ struct Line {
 #[derive(Clone, Debug)]
 struct Func {
     params: Vec<Kind>,
-    result: Kind,
+    results: Vec<Kind>,
     lines: Vec<Line>,
-    /// The value that it returns.
-    last: usize,
+    /// The values that it returns.
+    last: Vec<usize>,
 }
 
 /// Functions, and arguments to call the first with.
@@ -283,12 +295,43 @@ impl Generator<'_, '_> {
             21..=22 if self.index + 1 < self.funcs.len() => {
                 let callee = self.u.int_in_range(self.index + 1..=self.funcs.len() - 1)?;
                 let func = &self.funcs[callee];
-                (Op::Call(callee), func.params.clone(), func.result)
+                let result = self.u.int_in_range(0..=func.results.len() - 1)?;
+                (Op::Call(callee, result), func.params.clone(), func.results[result])
             }
+            _ if depth == 0 && self.u.arbitrary()? => return self.repeat(lines),
             _ if depth == 0 => return self.choose(lines),
             _ => return Ok(false),
         };
         self.add(lines, op, &params, kind)
+    }
+
+    /// A loop. What it carries may be what a choice in it gives.
+    fn repeat(&mut self, lines: &mut Vec<Line>) -> Result<bool> {
+        let kind = *self.u.choose(&Kind::ALL)?;
+        let outer = self.scope.len();
+        let Some(first) = self.pick(kind)? else {
+            return Ok(false);
+        };
+        self.scope.extend([Int, kind]);
+        let mut body = Vec::new();
+        for _ in 0..self.u.int_in_range(1..=6)? {
+            self.line(&mut body, 1)?;
+        }
+        let next = self.pick(kind)?;
+        self.scope.truncate(outer);
+        let Some(next) = next else { return Ok(false) };
+        let count = self.u.int_in_range(1..=9)?;
+        lines.push(Line {
+            op: Op::Loop(Box::new(Loop {
+                count,
+                lines: body,
+                next,
+            })),
+            args: vec![first],
+            kind,
+        });
+        self.scope.push(kind);
+        Ok(true)
     }
 
     /// Two lists of lines, of which a value decides which is executed.
@@ -360,11 +403,15 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         for _ in 0..u.int_in_range(2..=5)? {
             params.push(*u.choose(&Kind::ALL)?);
         }
+        let mut results = Vec::new();
+        for _ in 0..*u.choose(&[1, 1, 2, 3, 6])? {
+            results.push(*u.choose(&Kind::ALL)?);
+        }
         funcs.push(Func {
             params,
-            result: *u.choose(&Kind::ALL)?,
+            results,
             lines: Vec::new(),
-            last: 0,
+            last: Vec::new(),
         });
     }
     for index in (0..count).rev() {
@@ -378,9 +425,13 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         for _ in 0..generator.u.int_in_range(4..=24)? {
             generator.line(&mut lines, 0)?;
         }
-        // The last value of the type: there is a parameter of each.
-        let result = funcs[index].result;
-        let last = generator.scope.iter().rposition(|&kind| kind == result).unwrap_or(0);
+        // Late values of the types: there is a parameter of each.
+        let mut last = Vec::new();
+        for &kind in &funcs[index].results {
+            let late = generator.scope.iter().rposition(|&other| other == kind);
+            let any = generator.pick(kind)?;
+            last.extend(if last.is_empty() { late } else { any });
+        }
         funcs[index].lines = lines;
         funcs[index].last = last;
     }
@@ -509,7 +560,37 @@ impl Writer<'_> {
                 self.put(&format!("store notrap {}, {address}+{}", args[1], 64 + 4 * lane));
                 self.put(&format!("{name} = load.i32x16 notrap aligned {address}+64"));
             }
-            Op::Call(callee) => self.put(&format!("{name} = call fn{callee}({list})")),
+            Op::Call(callee, result) => {
+                let count = self.funcs[*callee].results.len();
+                let names: Vec<String> = (0..count)
+                    .map(|number| if number == *result { name.clone() } else { self.name() })
+                    .collect();
+                self.put(&format!("{} = call fn{callee}({list})", names.join(", ")));
+            }
+            Op::Loop(inner) => {
+                let block = self.blocks;
+                self.blocks += 2;
+                let (zero, counter, carried) = (self.name(), self.name(), self.name());
+                self.put(&format!("{zero} = iconst.i32 0"));
+                self.put(&format!("jump block{block}({zero}, {list})"));
+                self.out += &format!("block{block}({counter}: i32, {carried}: {kind}):\n");
+                let outer = self.names.len();
+                self.names.push((counter.clone(), Int));
+                self.names.push((carried, line.kind));
+                self.lines(&inner.lines);
+                let next = self.names[inner.next].0.clone();
+                self.names.truncate(outer);
+                let (one, count, rest, more) = (self.name(), self.name(), self.name(), self.name());
+                self.put(&format!("{one} = iconst.i32 1"));
+                self.put(&format!("{count} = iadd {counter}, {one}"));
+                self.put(&format!("{rest} = iconst.i32 {}", inner.count));
+                self.put(&format!("{more} = icmp ult {count}, {rest}"));
+                self.put(&format!(
+                    "brif {more}, block{block}({count}, {next}), block{}({next})",
+                    block + 1
+                ));
+                self.out += &format!("block{}({name}: {kind}):\n", block + 1);
+            }
             Op::Choose(arms) => {
                 let block = self.blocks;
                 self.blocks += 3;
@@ -531,13 +612,17 @@ impl Writer<'_> {
 
 /// The number by which functions refer to an intrinsic.
 fn intrinsic_number(name: &str) -> usize {
-    100 + INTRINSICS.iter().position(|(other, ..)| *other == name).unwrap_or(0)
+    let number = INTRINSICS.iter().position(|(other, ..)| *other == name);
+    100 + number.unwrap_or_else(|| panic!("no intrinsic `{name}`"))
 }
 
-fn signature(params: &[Kind], result: Option<Kind>) -> String {
-    let params: Vec<&str> = params.iter().map(|kind| kind.name()).collect();
-    let result = result.map_or(String::new(), |kind| format!(" -> {}", kind.name()));
-    format!("({}){result}", params.join(", "))
+fn signature(params: &[Kind], results: &[Kind]) -> String {
+    let [params, results] = [params, results].map(|list| {
+        let names: Vec<&str> = list.iter().map(|kind| kind.name()).collect();
+        names.join(", ")
+    });
+    let arrow = if results.is_empty() { "" } else { " -> " };
+    format!("({params}){arrow}{results}")
 }
 
 impl Case {
@@ -547,24 +632,21 @@ impl Case {
         for (index, func) in self.funcs.iter().enumerate() {
             let mut writer = Writer {
                 funcs: &self.funcs,
-                out: format!("function %f{index}{} {{\n", signature(&func.params, Some(func.result))),
+                out: format!("function %f{index}{} {{\n", signature(&func.params, &func.results)),
                 names: Vec::new(),
                 next: 0,
                 blocks: 1,
             };
             writer.put("ss0 = explicit_slot 128, align = 64");
             for (number, callee) in writer.funcs.iter().enumerate().skip(index + 1) {
-                let text = format!(
-                    "fn{number} = %f{number}{}",
-                    signature(&callee.params, Some(callee.result))
-                );
+                let text = format!("fn{number} = %f{number}{}", signature(&callee.params, &callee.results));
                 writer.put(&text);
             }
             for (name, params, result) in INTRINSICS {
                 let number = intrinsic_number(name);
                 writer.put(&format!(
                     "fn{number} = %__builtin_npu_{name}{}",
-                    signature(params, *result)
+                    signature(params, result.as_slice())
                 ));
             }
             let mut params = Vec::new();
@@ -575,7 +657,8 @@ impl Case {
             }
             writer.out += &format!("\nblock0({}):\n", params.join(", "));
             writer.lines(&func.lines);
-            let last = writer.names[func.last].0.clone();
+            let last: Vec<&str> = func.last.iter().map(|&value| writer.names[value].0.as_str()).collect();
+            let last = last.join(", ");
             writer.put(&format!("return {last}"));
             out += &writer.out;
             out += "}\n\n";
@@ -586,7 +669,12 @@ impl Case {
     /// What a call comes to.
     fn expected(&self, arithmetic: Arithmetic) -> Vec<DataValue> {
         let funcs = &self.funcs;
-        host_values(funcs[0].result, &Machine { funcs, arithmetic }.call(0, &self.args))
+        let results = Machine { funcs, arithmetic }.call(0, &self.args);
+        let kinds = funcs[0].results.iter();
+        kinds
+            .zip(&results)
+            .flat_map(|(&kind, lanes)| host_values(kind, lanes))
+            .collect()
     }
 }
 
@@ -655,13 +743,14 @@ pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failur
             defined.map_err(|error| mismatch(format!("{} did not compile: {error}", function.name)))?;
         }
         match program.call("f0", &args) {
-            Ok(values) if values.iter().zip(&expected).all(|(a, b)| a.bitwise_eq(b)) => {}
+            Ok(values)
+                if values.len() == expected.len() && values.iter().zip(&expected).all(|(a, b)| a.bitwise_eq(b)) => {}
             Ok(values) => {
-                let mut text = String::new();
+                let mut text = format!("{} values, expected {}\n", values.len(), expected.len());
                 for (lane, (value, expected)) in values.iter().zip(&expected).enumerate() {
                     if !value.bitwise_eq(expected) {
                         // Writing to a string does not fail.
-                        let _ = writeln!(text, "lane {lane}: {value:?}, expected {expected:?}");
+                        let _ = writeln!(text, "value {lane}: {value:?}, expected {expected:?}");
                     }
                 }
                 return Err(mismatch(format!("called with {args:?}\n{text}")));

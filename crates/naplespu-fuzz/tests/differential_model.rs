@@ -56,6 +56,8 @@ fn generator() {
         "= call fn100(",
         "    call fn120(",
         "brif",
+        "icmp ult",
+        " -> i32, f32 {",
         "= fcmp",
         "= vall_true",
         "= bitselect",

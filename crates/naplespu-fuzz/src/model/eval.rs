@@ -22,15 +22,15 @@ pub(super) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// The result of a call.
-    pub fn call(&self, func: usize, args: &[Lanes]) -> Lanes {
+    /// The results of a call.
+    pub fn call(&self, func: usize, args: &[Lanes]) -> Vec<Lanes> {
         let func = &self.funcs[func];
         let mut values = args.to_vec();
         let mut kinds = func.params.clone();
         // All lanes, in every function.
         let mut mask = u16::MAX;
         self.lines(&func.lines, &mut values, &mut kinds, &mut mask);
-        values[func.last]
+        func.last.iter().map(|&value| values[value]).collect()
     }
 
     fn lines(&self, lines: &[Line], values: &mut Vec<Lanes>, kinds: &mut Vec<Kind>, mask: &mut u16) {
@@ -107,7 +107,20 @@ impl Machine<'_> {
             }
             Op::MaskedStore => under(*mask, &args[1], &args[0]),
             Op::Intrinsic(op) => intrinsic(op, &args, mask),
-            Op::Call(callee) => self.call(*callee, &args),
+            Op::Call(callee, result) => self.call(*callee, &args)[*result],
+            Op::Loop(inner) => {
+                let outer = values.len();
+                let mut carried = args[0];
+                for round in 0..inner.count {
+                    values.extend([[round; LANES], carried]);
+                    kinds.extend([Int, line.kind]);
+                    self.lines(&inner.lines, values, kinds, mask);
+                    carried = values[inner.next];
+                    values.truncate(outer);
+                    kinds.truncate(outer);
+                }
+                carried
+            }
             Op::Choose(arms) => {
                 let (lines, last) = &arms[usize::from(args[0][0] == 0)];
                 let outer = values.len();
