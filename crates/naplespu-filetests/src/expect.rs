@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn run_lines_are_told_from_prose() {
+    fn run_lines_and_prose_differ() {
         assert!(is_run_line("; run: %f() == 1"));
         assert!(is_run_line("; run"));
         assert!(is_run_line(";print: %f()"));

@@ -510,7 +510,7 @@ fn compile(isa: &Isa, func: &Function, disassemble: bool) -> Result<Result<Strin
     })
 }
 
-/// Calls a function of a program; refusals are told apart from failures.
+/// Calls a function of a program; refusals are kept apart from failures.
 ///
 /// # Errors
 ///
@@ -521,7 +521,7 @@ pub fn call_simulated(
     args: &[DataValue],
 ) -> Result<Vec<DataValue>, CallError> {
     let name = function_name(&case.func.name);
-    told_apart(|| program.call(&name, args))
+    classified(|| program.call(&name, args))
 }
 
 /// Calls a function of a program on several threads, which all have to come to the same results.
@@ -536,7 +536,7 @@ pub fn call_simulated_threads(
     threads: usize,
 ) -> Result<Vec<DataValue>, CallError> {
     let name = function_name(&case.func.name);
-    let all = told_apart(|| program.call_threads(&name, args, threads))?;
+    let all = classified(|| program.call_threads(&name, args, threads))?;
     let Some(first) = all.first() else {
         return Ok(Vec::new());
     };
@@ -551,8 +551,8 @@ pub fn call_simulated_threads(
     Ok(first.clone())
 }
 
-/// What a call came to, with refusals and traps told apart from failures.
-fn told_apart<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallError> {
+/// What a call came to, with refusals and traps kept apart from failures.
+fn classified<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallError> {
     match caught(call) {
         Ok(Ok(values)) => Ok(values),
         Ok(Err(error @ (RunError::Refused { .. } | RunError::Undefined { .. }))) => {

@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     let (object, linked) = assemble(&source, &placement).map_err(|faults| {
         output::report(&source.render(&faults));
-        Stop::Told
+        Stop::Reported
     })?;
     if let Some(path) = &args.symbols {
         output::write(Some(path), symbol_map(&object, &linked).as_bytes())?;
@@ -115,7 +115,7 @@ fn text(name: String, bytes: Vec<u8>) -> Result<Source, Stop> {
             let source = Source::new(name, text);
             let fault = Diagnostic::new("the file is not UTF-8 text", at..at, "here");
             output::report(&source.render(&[fault]));
-            Err(Stop::Told)
+            Err(Stop::Reported)
         }
     }
 }

@@ -95,7 +95,7 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
             })
             .collect();
         output::report(&source.render(&faults));
-        Stop::Told
+        Stop::Reported
     })?;
     Ok((format, image))
 }
@@ -202,7 +202,7 @@ fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
         return Ok(symbols);
     }
     output::report(&source.render(&faults));
-    Err(Stop::Told)
+    Err(Stop::Reported)
 }
 
 /// A line of a file of symbols; nothing for a number that is not an address.

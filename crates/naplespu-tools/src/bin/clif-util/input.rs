@@ -84,7 +84,7 @@ pub fn report(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
     crate::output::report(&file.source.render(faults));
     Err(match faults.iter().any(|fault| fault.panic.is_some()) {
         true => Stop::Panicked,
-        false => Stop::Told,
+        false => Stop::Reported,
     })
 }
 

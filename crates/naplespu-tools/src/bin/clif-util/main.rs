@@ -2,14 +2,13 @@
 //!
 //! # Contract
 //!
-//! One file per subcommand; this one only parses the command line. Results go to standard output, faults to standard error.
+//! One file per subcommand, `print` for two; this one only parses the command line. Results go to standard output, faults to standard error.
 //! Exit status: 0 if all is well, 1 if the input is bad or a test failed, 2 if the command line is wrong, 101 if something
 //! panicked, whatever else happened.
 
 #![deny(missing_docs)]
 
 mod asm;
-mod cat;
 mod compile;
 mod disasm;
 mod gdb;
@@ -17,7 +16,7 @@ mod input;
 mod interpret;
 mod isa;
 mod output;
-mod print_cfg;
+mod print;
 mod run;
 mod run_lines;
 mod sim;
@@ -40,12 +39,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Asm(asm::Args),
-    Cat(cat::Args),
+    /// Print CLIF files in normal form
+    Cat(print::Args),
     Compile(compile::Args),
     Disasm(disasm::Args),
     Interpret(interpret::Args),
     Isa(isa::Args),
-    PrintCfg(print_cfg::Args),
+    /// Print control-flow graphs in the language of Graphviz
+    PrintCfg(print::Args),
     Run(run::Args),
     Sim(sim::Args),
     Test(test::Args),
@@ -54,7 +55,7 @@ enum Command {
 /// Why a subcommand ended early. Everything has been said already, except for what stands here.
 enum Stop {
     /// The input is bad or a test failed; reported.
-    Told,
+    Reported,
     /// Something panicked; reported.
     Panicked,
     /// A fault to report.
@@ -86,12 +87,12 @@ fn main() -> ExitCode {
     // Deeply nested or very long functions need more stack than the main thread has.
     let outcome = naplespu_filetests::runner::with_large_stack(|| match cli.command {
         Command::Asm(args) => asm::run(&args),
-        Command::Cat(args) => cat::run(&args),
+        Command::Cat(args) => print::cat(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Disasm(args) => disasm::run(&args),
         Command::Interpret(args) => interpret::run(&args),
         Command::Isa(args) => isa::run(&args),
-        Command::PrintCfg(args) => print_cfg::run(&args),
+        Command::PrintCfg(args) => print::cfg(&args),
         Command::Run(args) => run::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Test(args) => test::run(&args),
@@ -99,7 +100,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
         // What nobody read may have been that something failed.
-        Ok(Err(Stop::Told | Stop::Closed)) => ExitCode::FAILURE,
+        Ok(Err(Stop::Reported | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
         Ok(Err(Stop::Fault(text))) => {
             output::report(&format!("error: {text}\n"));
@@ -112,7 +113,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells what is wrong with the command line, with the usage of the subcommand; or help, if that was asked for.
+/// Reports what is wrong with the command line, with the usage of the subcommand; or help, if that was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
     // Nothing is left to do if standard error is closed.
     let _ = error.print();

@@ -10,7 +10,7 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
     let mut sum = Ok(());
     for path in files {
         match run_file(path, &mut summary) {
-            outcome @ (Ok(()) | Err(Stop::Told | Stop::Panicked)) => sum = worse(sum, outcome),
+            outcome @ (Ok(()) | Err(Stop::Reported | Stop::Panicked)) => sum = worse(sum, outcome),
             Err(stop) => return Err(stop),
         }
     }
@@ -26,7 +26,7 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
     if lines.failed == 0 && lines.refused == 0 {
         sum
     } else {
-        worse(sum, Err(Stop::Told))
+        worse(sum, Err(Stop::Reported))
     }
 }
 

@@ -235,7 +235,7 @@ pub fn run(args: &Args) -> Outcome {
     match halt {
         Execution::One(End::Ended { status }) if status == Status::ENDED => Ok(()),
         Execution::Many(Halt::Ended) if numbers.iter().all(|&n| machine.thread(n).status() == Status::ENDED) => Ok(()),
-        _ => Err(Stop::Told),
+        _ => Err(Stop::Reported),
     }
 }
 

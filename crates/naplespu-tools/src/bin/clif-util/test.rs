@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Outcome {
     match summary {
         Summary { panics: 1.., .. } => Err(Stop::Panicked),
         summary if summary.is_good() => Ok(()),
-        _ => Err(Stop::Told),
+        _ => Err(Stop::Reported),
     }
 }
 

@@ -1,10 +1,10 @@
-//! `clif-util print-cfg`: control-flow graphs for Graphviz.
+//! `clif-util cat`: CLIF, read and printed again. `clif-util print-cfg`: control-flow graphs for Graphviz.
 
 use crate::{Outcome, input, output};
 use cranelift_codegen::cfg_printer::CFGPrinter;
 use std::path::PathBuf;
 
-/// Print control-flow graphs in the language of Graphviz
+/// Files to print.
 #[derive(clap::Args)]
 pub struct Args {
     /// CLIF files; `-` is standard input
@@ -12,8 +12,22 @@ pub struct Args {
     files: Vec<PathBuf>,
 }
 
-/// Runs the subcommand.
-pub fn run(args: &Args) -> Outcome {
+/// Prints functions.
+pub fn cat(args: &Args) -> Outcome {
+    let mut text = String::new();
+    for path in &args.files {
+        for case in input::read_clif(path)?.functions {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text += &case.func.display().to_string();
+        }
+    }
+    output::print(text.as_bytes())
+}
+
+/// Prints control-flow graphs. Functions have to be valid.
+pub fn cfg(args: &Args) -> Outcome {
     let mut text = String::new();
     for path in &args.files {
         let file = input::read_clif(path)?;
