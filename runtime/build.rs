@@ -147,8 +147,10 @@ fn compile(isa: &Isa, function: &Function) -> Result<CompiledCode, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Offset, number of the kind, symbol (none for the function itself) and addend.
-fn relocs(code: &CompiledCode) -> Result<Vec<(u32, u8, Option<String>, i64)>, String> {
+/// A relocation: offset, number of the kind, symbol (none for the function itself) and addend.
+type Reloc = (u32, u8, Option<String>, i64);
+
+fn relocs(code: &CompiledCode) -> Result<Vec<Reloc>, String> {
     let one = |reloc: &cranelift_naplespu::code::Reloc| {
         let symbol = match &reloc.target {
             RelocTarget::Function => None,

@@ -95,6 +95,7 @@ pub struct Trap {
 
 /// A stretch of code with one source location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SrcLocRange {
     /// First byte.
     pub start: u32,
@@ -106,6 +107,7 @@ pub struct SrcLocRange {
 
 /// Where the garbage-collected values of a frame are while a call is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StackMap {
     /// The address that the callee returns to.
     pub return_offset: u32,
@@ -115,6 +117,7 @@ pub struct StackMap {
 
 /// A value in a stack map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StackMapEntry {
     /// Its type.
     pub ty: ir::Type,
@@ -124,6 +127,7 @@ pub struct StackMapEntry {
 
 /// Debug tags, which the compiler hands on without a look.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DebugTags {
     /// The place they are attached to.
     pub offset: u32,
@@ -145,6 +149,7 @@ pub enum DebugTagPos {
 
 /// Where a labelled value is during a stretch of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LabelRange {
     /// First byte.
     pub start: u32,
@@ -156,6 +161,7 @@ pub struct LabelRange {
 
 /// Place of a labelled value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LabelLoc {
     /// In a register.
     Reg(npu_mc::Reg),
@@ -165,6 +171,7 @@ pub enum LabelLoc {
 
 /// The stack frame, from high to low addresses; all sizes in bytes (`isa-abi.md` 5.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FrameLayout {
     /// Distance from the stack pointer in the body to the stack pointer at entry: the whole frame, 0 when there is none.
     pub size: u32,

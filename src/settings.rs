@@ -12,6 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 
 /// Description of one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingInfo {
     /// Its name.
     pub name: &'static str,
@@ -25,6 +26,7 @@ pub struct SettingInfo {
 
 /// A setting that was not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SetError {
     /// There is no setting of this name.
     UnknownName(String),

@@ -137,7 +137,7 @@ fn observe(code: &CompiledCode, args: [u32; 4]) -> usize {
                         let sp = machine.thread(0).scalar(SReg::SP);
                         machine.memory().read_u32(sp.wrapping_add_signed(at))
                     }
-                    LabelLoc::Reg(Reg::V(reg)) => panic!("a scalar in {reg:?}"),
+                    other => panic!("a scalar in {other:?}"),
                 };
                 looks += 1;
                 let (first, place) = *seen.entry(*label).or_insert((number, offset));

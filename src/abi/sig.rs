@@ -32,6 +32,7 @@ pub enum Place {
 
 /// A signature with the place of everything.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SigInfo {
     /// The arguments.
     pub args: Vec<Places>,

@@ -10,6 +10,7 @@ use std::fmt;
 
 /// What is wrong with a call of an intrinsic.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BuildError {
     /// There is no intrinsic of this name.
     Unknown(String),
