@@ -9,7 +9,7 @@
 //! * [`rules`] has all that td says about an opcode and type.
 //! * [`Legality`] knows the settings: [`Legality::action`] is about any such instruction, [`Legality::rule`] about one at hand.
 //! * `validate` refuses functions by it, and `docs/clif-support.md` is made from it.
-//! * [`run`] rewrites, on CLIF and before anything else, what becomes other CLIF: so far `atomic_rmw` and `atomic_cas`, in a file of
+//! * `run` rewrites, on CLIF and before anything else, what becomes other CLIF: so far `atomic_rmw` and `atomic_cas`, in a file of
 //!   their own. It runs only where a setting says that there can be some, so other functions pay nothing.
 //!
 //! # Limits

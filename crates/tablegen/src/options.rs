@@ -13,7 +13,7 @@ pub struct Options {
     pub defines: Vec<String>,
     /// Files that need not exist on disk, by the path under which they are opened; looked at first.
     pub files: FxHashMap<PathBuf, String>,
-    /// Keep the steps that give fields their values, for [`Record::history`]. Takes time and memory.
+    /// Keep the steps that give fields their values, for [`Record::history`](crate::Record::history). Takes time and memory.
     pub trace: bool,
     /// Steps of evaluation after which a program is stopped. One step is about 50 ns.
     pub step_limit: u64,
