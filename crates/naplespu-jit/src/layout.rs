@@ -3,7 +3,7 @@
 //! Code, data and stack have a range each, and the scratchpad is a memory of its own.
 
 use npu_link::Layout;
-use npu_mc::machine::BOOT_PC;
+use npu_mc::machine::{BOOT_PC, CACHE_LINE, DCACHE_SETS};
 use npu_sim::{CORE_LIMIT, THREADS};
 
 /// Where functions are placed, after the trap vector and the boot address.
@@ -16,8 +16,9 @@ const DATA: (u32, u32) = (0x4000_0000, 0xe000_0000);
 /// no register are written above it.
 const STACK_TOP: u32 = 0xf000_0000;
 
-/// Bytes between the stacks of two threads. Thread 0 has the uppermost.
-const STACK_STRIDE: u32 = 0x20_0000;
+/// Bytes between the stacks of two threads. Thread 0 has the uppermost. Not a multiple of the cache's size: the threads of a core
+/// use the same depths of their stacks at the same time, and must not meet in the same sets.
+const STACK_STRIDE: u32 = 0x20_0000 - DCACHE_SETS * CACHE_LINE / THREADS as u32;
 
 // The stacks of all threads are above the data.
 const _: () = assert!((CORE_LIMIT * THREADS) as u32 <= (STACK_TOP - DATA.1) / STACK_STRIDE);

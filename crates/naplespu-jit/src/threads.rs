@@ -18,7 +18,8 @@ impl NpuModule {
     /// [`NpuModule::call`] otherwise, which is this for one thread.
     ///
     /// Numbers go on from core to core, so a module of one core takes up to [`THREADS`]; see
-    /// [`Config::cores`](npu_sim::Config::cores). Below the 2 MiB that lie between two stacks is the stack of the next thread.
+    /// [`Config::cores`](npu_sim::Config::cores). Two stacks lie 256 bytes under 2 MiB apart, so that threads at the same depth use different sets of the cache; below that is
+    /// the stack of the next thread.
     ///
     /// # Errors
     ///
