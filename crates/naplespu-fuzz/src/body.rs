@@ -1,4 +1,5 @@
-//! The body of one function: blocks, branches and the values in scope. Instructions are in `operations`.
+//! The body of one function: blocks, branches and the values in scope. Instructions are in `operations`,
+//! loops over memory in `loops`.
 
 use super::generate::{Block, Def, Func, Line, Ty, constant, constant_lines, ty, types};
 use arbitrary::{Result, Unstructured};
@@ -76,11 +77,11 @@ impl<'a, 'u> Body<'a, 'u> {
         defs
     }
 
-    fn end(&mut self, terminator: String) {
+    pub fn end(&mut self, terminator: String) {
         self.blocks[self.current].terminator = terminator;
     }
 
-    fn block(&mut self, params: &[Ty]) -> (usize, Vec<Def>) {
+    pub fn block(&mut self, params: &[Ty]) -> (usize, Vec<Def>) {
         let params: Vec<Def> = params.iter().map(|&w| self.fresh(w)).collect();
         self.blocks.push(Block {
             params: params.clone(),
@@ -130,8 +131,9 @@ impl<'a, 'u> Body<'a, 'u> {
                 self.instruction()?;
             }
             if depth < 3 {
-                match self.u.int_in_range(0..=4)? {
+                match self.u.int_in_range(0..=5)? {
                     0 | 1 => self.branch(depth)?,
+                    4 => self.array_loop()?,
                     2 => self.counted_loop(depth)?,
                     3 => self.table(depth)?,
                     _ => {}

@@ -17,6 +17,7 @@ pub mod compiles;
 pub mod generate;
 mod instruction;
 pub mod lanes;
+mod loops;
 pub mod model;
 mod operations;
 mod reduce;

@@ -315,7 +315,7 @@ impl Body<'_, '_> {
     }
 
     /// A value that later instructions do not pick up.
-    fn hidden(&mut self, ty: Ty, text: String) -> u32 {
+    pub fn hidden(&mut self, ty: Ty, text: String) -> u32 {
         let def = self.fresh(ty);
         self.blocks[self.current].lines.push(Line {
             defs: vec![def],
