@@ -53,6 +53,37 @@ impl Lower<'_> {
         )
     }
 
+    /// Whether the register of a narrow value is known to have zeros above it. Definitions are followed so deep.
+    pub fn is_zero_extended(&self, value: Value, depth: u32) -> bool {
+        if self.is_overflow_flag(value) {
+            return true;
+        }
+        let Some(inst) = self.defining(value) else {
+            return false;
+        };
+        match self.func.dfg.insts[inst] {
+            InstructionData::Binary { opcode, args: [a, b] } if depth > 0 => {
+                let known = |value| self.is_zero_extended(value, depth - 1);
+                // Numbers that are the same with and without a sign.
+                let positive = |value| {
+                    let bits = self.func.dfg.value_type(value).bits();
+                    self.scalar_constant(value)
+                        .is_some_and(|number| number >> (bits - 1) == 0)
+                };
+                match opcode {
+                    Opcode::Band => known(a) || known(b) || positive(a) || positive(b),
+                    Opcode::Bor | Opcode::Bxor => known(a) && known(b),
+                    _ => false,
+                }
+            }
+            // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
+            data => matches!(
+                data.opcode(),
+                Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz | Opcode::AtomicLoad
+            ),
+        }
+    }
+
     /// A constant shift amount modulo the width of the type.
     pub fn amount_of(&mut self, ty: Type, value: Value) -> u32 {
         let constant = self.wide_constant(value).unwrap_or_else(|| {

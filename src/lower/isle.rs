@@ -449,17 +449,7 @@ impl generated::Context for Lower<'_> {
     // What is known about upper bits.
 
     fn known_zero_extended(&mut self, value: Value) -> Option<Value> {
-        if self.is_overflow_flag(value) {
-            return Some(value);
-        }
-        let inst = self.defining(value)?;
-        let opcode = self.func.dfg.insts[inst].opcode();
-        // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
-        let known = matches!(
-            opcode,
-            Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz | Opcode::AtomicLoad
-        );
-        known.then_some(value)
+        self.is_zero_extended(value, 3).then_some(value)
     }
 
     fn lone_narrow_load(&mut self, value: Value) -> Option<Value> {
