@@ -10,7 +10,7 @@ use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
 use crate::vcode::{dce, presched};
-use crate::{frame, intrinsics, legalize, optimize, regalloc, validate};
+use crate::{frame, intrinsics, legalize, opt, regalloc, validate};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use npu_mc::errata::Erratum;
@@ -25,11 +25,11 @@ fn run(
     let mut stages = Recorder::new(request);
 
     // CLIF.
-    optimize::verify(ctx, isa.flags())?;
+    opt::verify(ctx, isa.flags())?;
     let (sig, callees) = validate::run(&ctx.func, isa)?;
     legalize::run(&mut ctx.func, isa.settings());
     let expanded = intrinsics::expand(&mut ctx.func, isa);
-    optimize::run(ctx, isa, ctrl)?;
+    opt::run(ctx, isa, ctrl, &mut stages)?;
     intrinsics::finish(&mut ctx.func, &expanded);
     stages.keep(Stage::Opt, || ctx.func.display().to_string());
 

@@ -138,7 +138,15 @@ impl Mode {
         let optimized = flags.opt_level() != OptLevel::None;
         let worth = |pass: &Pass| match pass {
             Pass::Dce => true,
-            Pass::Egraph => optimized && self == Self::Program,
+            Pass::Egraph
+            | Pass::Compares
+            | Pass::Bits
+            | Pass::Addresses
+            | Pass::Licm
+            | Pass::Pointers
+            | Pass::Increments
+            | Pass::Exits => optimized && self == Self::Program,
+            Pass::Unroll => flags.opt_level() == OptLevel::Speed && self == Self::Program,
             Pass::Presched => optimized && self == Self::Runtime,
             _ => optimized,
         };

@@ -58,14 +58,13 @@ mod encode;
 pub mod error;
 mod finish;
 mod frame;
-mod hide;
 mod inst;
 pub mod intrinsics;
 pub mod isa;
 pub mod legalize;
 mod list_sched;
 mod lower;
-mod optimize;
+mod opt;
 pub mod passes;
 mod regalloc;
 pub mod runtime;
@@ -78,7 +77,7 @@ mod vcode;
 pub use code::CompiledCode;
 pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, LookupError, Triple};
-pub use optimize::verify_function;
+pub use opt::verify_function;
 pub use passes::{Pass, Stage, StageRequest};
 
 /// What the project's own tests look at. Not part of the interface: it changes without notice.
@@ -87,6 +86,7 @@ pub mod internals {
     pub use crate::finish::func::MachFunction;
     pub use crate::finish::run_pass;
     pub use crate::finish::text::parse as parse_function;
-    pub use crate::optimize::run as optimize;
+    pub use crate::opt::run as optimize;
+    pub use crate::passes::Recorder;
     pub use crate::validate::refuses;
 }

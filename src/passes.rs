@@ -55,8 +55,24 @@ macro_rules! named {
 named! {
     /// A pass without which code is still right.
     Pass: "pass that can be left out" {
+        /// Compares of floats with constants.
+        Compares = "compares",
+        /// Simplification by known bits.
+        Bits = "bits",
+        /// Copies of the bodies of loops.
+        Unroll = "unroll",
+        /// Addresses in one form.
+        Addresses = "addresses",
         /// Cranelift's simplification.
         Egraph = "egraph",
+        /// Loop-invariant code motion.
+        Licm = "licm",
+        /// Strength reduction of addresses.
+        Pointers = "pointers",
+        /// Increments at the ends of loops.
+        Increments = "increments",
+        /// Blocks for what is passed out of loops.
+        Exits = "exits",
         /// Dead code elimination on VCode.
         Dce = "dce",
         /// Scheduling before register allocation.
@@ -75,7 +91,21 @@ named! {
 named! {
     /// A form of a function on its way through the compiler.
     Stage: "stage" {
-        /// CLIF after Cranelift's passes.
+        /// CLIF with compares of floats with constants as those of integers.
+        Compares = "compares",
+        /// CLIF without what known bits make needless.
+        Bits = "bits",
+        /// CLIF with loops unrolled.
+        Unroll = "unroll",
+        /// The same with addresses in one form.
+        Addresses = "addresses",
+        /// The same, simplified, and without what does not change in loops.
+        Licm = "licm",
+        /// The same with pointers that are incremented.
+        Pointers = "pointers",
+        /// The same with increments at the ends of loops.
+        Increments = "increments",
+        /// CLIF as it is lowered.
         Opt = "opt",
         /// Machine instructions on virtual registers, as the rules give them.
         Vcode = "vcode",
@@ -142,14 +172,15 @@ impl FromIterator<Stage> for StageRequest {
 
 /// Collects the stages that were asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     request: StageRequest,
     /// What was asked for, in the order of the pipeline.
-    pub(crate) texts: Vec<(Stage, String)>,
+    pub texts: Vec<(Stage, String)>,
 }
 
 impl Recorder {
-    pub(crate) fn new(request: StageRequest) -> Self {
+    /// Collects these.
+    pub fn new(request: StageRequest) -> Self {
         Self {
             request,
             texts: Vec::new(),
@@ -157,7 +188,7 @@ impl Recorder {
     }
 
     /// The function is in this form now.
-    pub(crate) fn keep(&mut self, stage: Stage, text: impl FnOnce() -> String) {
+    pub fn keep(&mut self, stage: Stage, text: impl FnOnce() -> String) {
         if self.request.contains(stage) {
             self.texts.push((stage, text()));
         }

@@ -13,9 +13,9 @@ use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_interpreter::environment::FunctionStore;
-use cranelift_naplespu::internals::optimize;
+use cranelift_naplespu::internals::{Recorder, optimize};
 use cranelift_naplespu::verify_function;
-use cranelift_naplespu::{CompileError, CompiledCode, Isa};
+use cranelift_naplespu::{CompileError, CompiledCode, Isa, Stage};
 use naplespu_jit::{DefineError, Program, RunError, function_name};
 use naplespu_reader::config::{Config, FileConfigs, ForcedTarget};
 use naplespu_reader::diagnostic::Diagnostic;
@@ -147,8 +147,8 @@ impl FileTest<'_> {
             Subtest::PrintCfg => self.print(|func| CFGPrinter::new(func).to_string()),
             Subtest::Interpret => self.interpret(),
             Subtest::Verifier => configs.iter().for_each(|c| self.verifier(c)),
-            Subtest::Optimize { precise } => {
-                configs.iter().for_each(|c| self.optimize(c, precise));
+            Subtest::Optimize { stage, precise } => {
+                configs.iter().for_each(|c| self.optimize(c, stage, precise));
             }
             Subtest::Compile { .. } | Subtest::Disasm { .. } => {
                 configs.iter().for_each(|c| self.compile(c, subtest));
@@ -339,17 +339,19 @@ impl FileTest<'_> {
         }
     }
 
-    fn optimize(&mut self, config: &Config, precise: bool) {
+    fn optimize(&mut self, config: &Config, stage: Option<Stage>, precise: bool) {
         let setting = config.to_string();
         for index in self.valid() {
             let func = self.file.functions[index].func.clone();
             let result = caught(|| {
                 let isa = config.isa().map_err(|e| e.to_string())?;
                 let mut ctx = Context::for_function(func);
-                optimize(&mut ctx, &isa, &mut ControlPlane::default()).map_err(|e| e.to_string())?;
+                let mut stages = Recorder::new(stage.into_iter().collect());
+                optimize(&mut ctx, &isa, &mut ControlPlane::default(), &mut stages).map_err(|e| e.to_string())?;
                 verify_function(&ctx.func, isa.flags())
                     .map_err(|e| format!("the result is invalid:\n{e}\n{}", ctx.func.display()))?;
-                Ok::<_, String>(ctx.func.display().to_string())
+                let (last, stages) = (ctx.func.display().to_string(), stages.texts);
+                Ok::<_, String>(stages.into_iter().next().map_or(last, |(_, text)| text))
             });
             match result {
                 Ok(Ok(text)) => self.check(index, &text, precise, &setting),

@@ -12,7 +12,7 @@
 //! | `cat` | CLIF printed again |
 //! | `print-cfg` | the control-flow graph |
 //! | `verifier` | the verifier's errors against `; error:` comments |
-//! | `optimize [precise-output]` | CLIF after optimization |
+//! | `optimize [STAGE] [precise-output]` | CLIF after optimization, or after one of its passes |
 //! | `compile [precise-output] [expect-fail]` | assembly text |
 //! | `disasm [precise-output]` | disassembly: offsets, bytes, text, relocations, traps |
 //! | `run [single]` | run lines, compiled and simulated |

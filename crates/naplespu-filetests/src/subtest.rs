@@ -1,5 +1,6 @@
 //! The subtests and their options, read from `test` lines.
 
+use cranelift_naplespu::Stage;
 use naplespu_reader::diagnostic::Diagnostic;
 use naplespu_reader::header::{Header, TestLine};
 
@@ -12,8 +13,10 @@ pub enum Subtest {
     PrintCfg,
     /// The errors that the verifier finds are those that `; error:` comments announce.
     Verifier,
-    /// CLIF after the optimizations that need no machine.
+    /// CLIF after the optimizations that need no machine, or after one of them.
     Optimize {
+        /// Print the function as it is after this one.
+        stage: Option<Stage>,
         /// Compare with the whole expectation after the function.
         precise: bool,
     },
@@ -76,9 +79,15 @@ impl Subtest {
             "print-cfg" => Subtest::PrintCfg,
             "verifier" => Subtest::Verifier,
             "interpret" => Subtest::Interpret,
-            "optimize" => Subtest::Optimize {
-                precise: take("precise-output"),
-            },
+            "optimize" => {
+                let precise = take("precise-output");
+                let named = |text: &str| Stage::ALL.iter().copied().find(|stage| text == stage.name());
+                let stage = left.iter().find_map(|option| named(&option.text));
+                if let Some(stage) = stage {
+                    left.retain(|option| option.text != stage.name());
+                }
+                Subtest::Optimize { stage, precise }
+            }
             "compile" => Subtest::Compile {
                 precise: take("precise-output"),
                 expect_fail: take("expect-fail"),
@@ -127,7 +136,7 @@ impl Subtest {
     pub fn is_precise(self) -> bool {
         matches!(
             self,
-            Self::Optimize { precise: true } | Self::Compile { precise: true, .. } | Self::Disasm { precise: true }
+            Self::Optimize { precise: true, .. } | Self::Compile { precise: true, .. } | Self::Disasm { precise: true }
         )
     }
 }

@@ -115,7 +115,8 @@ fn timeouts_and_hangs_say_where() {
         }",
     );
     assert_eq!(call(&mut module, count, &[100]).unwrap(), 0);
-    assert!((100..1000).contains(&module.steps()), "{}", module.steps());
+    // Fewer than a branch for each number: loops are unrolled.
+    assert!((50..1000).contains(&module.steps()), "{}", module.steps());
     module.set_step_limit(500);
     match call(&mut module, count, &[-1]) {
         Err(RunError::Timeout { steps: 500, at }) => {

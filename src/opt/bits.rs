@@ -1,0 +1,185 @@
+//! Known bits: what a number is at most, and what that makes simpler.
+//!
+//! * A bit mask that covers all that can be set goes.
+//! * A conversion to f32 of a small number is one of a narrow number, which the float unit does exactly.
+
+use super::loops;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{
+    Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types,
+};
+
+/// How far definitions are followed.
+const DEPTH: u32 = 6;
+
+/// The largest number, read without a sign, that an integer of up to 64 bits can be.
+pub fn largest(func: &Function, value: Value) -> u64 {
+    largest_within(func, value, DEPTH)
+}
+
+fn largest_within(func: &Function, value: Value, depth: u32) -> u64 {
+    let value = func.dfg.resolve_aliases(value);
+    let ty = func.dfg.value_type(value);
+    let all = loops::mask(ty);
+    if !ty.is_int() || ty.bits() > 64 {
+        return u64::MAX;
+    }
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else {
+        return all;
+    };
+    if let Some(number) = loops::constant(func, value) {
+        return number;
+    }
+    if depth == 0 {
+        return all;
+    }
+    let of = |value| largest_within(func, value, depth - 1);
+    let args = func.dfg.inst_args(inst);
+    let found = match (func.dfg.insts[inst].opcode(), args) {
+        (Opcode::Uextend, &[x]) => of(x),
+        (Opcode::Ireduce, &[x]) => of(x),
+        (Opcode::Uload8, _) => 0xff,
+        (Opcode::Uload16, _) => 0xffff,
+        (Opcode::Uload32, _) => 0xffff_ffff,
+        (Opcode::Icmp | Opcode::Fcmp, _) => 1,
+        (Opcode::Clz | Opcode::Ctz | Opcode::Popcnt | Opcode::Cls, _) => u64::from(ty.bits()),
+        (Opcode::Band, &[x, y]) => of(x).min(of(y)),
+        // All bits below the highest.
+        (Opcode::Bor | Opcode::Bxor, &[x, y]) => below_highest(of(x) | of(y)),
+        (Opcode::Umin, &[x, y]) => of(x).min(of(y)),
+        (Opcode::Umax, &[x, y]) => of(x).max(of(y)),
+        (Opcode::Select | Opcode::SelectSpectreGuard, &[_, x, y]) => of(x).max(of(y)),
+        (Opcode::Iadd, &[x, y]) => of(x).checked_add(of(y)).unwrap_or(all),
+        (Opcode::Imul, &[x, y]) => of(x).checked_mul(of(y)).unwrap_or(all),
+        (Opcode::Urem, &[x, y]) => match loops::constant(func, y) {
+            Some(number) if number > 0 => of(x).min(number - 1),
+            _ => of(x),
+        },
+        (Opcode::Udiv, &[x, _]) => of(x),
+        (Opcode::Ushr, &[x, y]) => match loops::constant(func, y) {
+            Some(amount) => of(x) >> (amount & u64::from(ty.bits() - 1)),
+            None => of(x),
+        },
+        (Opcode::Ishl, &[x, y]) => match loops::constant(func, y) {
+            Some(amount) => {
+                let amount = amount & u64::from(ty.bits() - 1);
+                let (low, cut) = (of(x) << amount, of(x) >> (64 - amount.max(1)) != 0 && amount > 0);
+                if cut { all } else { low }
+            }
+            None => all,
+        },
+        _ => all,
+    };
+    if found > all { all } else { found }
+}
+
+/// All bits up to the highest that is set.
+fn below_highest(bits: u64) -> u64 {
+    u64::MAX.checked_shr(bits.leading_zeros()).unwrap_or(0)
+}
+
+/// Simplifies by what is known. Gives whether anything changed; aliases may be left behind.
+pub fn run(func: &mut Function, has_fpu: bool) -> bool {
+    let mut changed = false;
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    for block in blocks {
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = func.layout.next_inst(inst);
+            changed |= match func.dfg.insts[inst].opcode() {
+                Opcode::Band => useless_mask(func, inst),
+                Opcode::FcvtFromUint | Opcode::FcvtFromSint if has_fpu => small_to_float(func, inst),
+                _ => false,
+            };
+        }
+    }
+    changed
+}
+
+fn useless_mask(func: &mut Function, inst: Inst) -> bool {
+    let InstructionData::Binary { args: [x, y], .. } = func.dfg.insts[inst] else {
+        return false;
+    };
+    let result = func.dfg.first_result(inst);
+    let ty = func.dfg.value_type(result);
+    if !ty.is_int() || ty.bits() > 64 {
+        return false;
+    }
+    let (value, mask) = match (loops::constant(func, x), loops::constant(func, y)) {
+        (None, Some(mask)) => (x, mask),
+        (Some(mask), None) => (y, mask),
+        _ => return false,
+    };
+    if below_highest(largest(func, value)) & !mask != 0 {
+        return false;
+    }
+    func.dfg.clear_results(inst);
+    func.dfg.change_to_alias(result, value);
+    func.layout.remove_inst(inst);
+    true
+}
+
+/// The narrow type that holds a number which is not negative.
+pub fn narrow(func: &Function, value: Value) -> Option<Type> {
+    let ty = func.dfg.value_type(value);
+    if !ty.is_int() || !(32..=64).contains(&ty.bits()) {
+        return None;
+    }
+    match largest(func, value) {
+        0..=0xff => Some(types::I8),
+        0x100..=0xffff => Some(types::I16),
+        _ => None,
+    }
+}
+
+fn small_to_float(func: &mut Function, inst: Inst) -> bool {
+    let InstructionData::Unary { arg, .. } = func.dfg.insts[inst] else {
+        return false;
+    };
+    let to = func.dfg.value_type(func.dfg.first_result(inst));
+    let Some(narrow) = narrow(func, arg).filter(|_| to == types::F32) else {
+        return false;
+    };
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    cursor.use_srcloc(inst);
+    let small = cursor.ins().ireduce(narrow, arg);
+    func.replace(inst).fcvt_from_uint(types::F32, small);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest that the value returned can be.
+    fn largest_of(body: &str) -> u64 {
+        let text = format!("function %f(i32, i8) -> i32 {{\nblock0(v0: i32, v1: i8):\n{body}\n    return v9\n}}");
+        let functions = cranelift_reader::parse_functions(&text).unwrap();
+        let func = &functions[0];
+        let block = func.layout.entry_block().unwrap();
+        let last = func.layout.last_inst(block).unwrap();
+        largest(func, func.dfg.inst_args(last)[0])
+    }
+
+    #[test]
+    fn bounds_follow_operations() {
+        for (body, expected) in [
+            ("v9 = uextend.i32 v1", 0xff),
+            ("v2 = iconst.i32 12\n v9 = band v0, v2", 12),
+            ("v2 = iconst.i32 12\n v9 = urem v0, v2", 11),
+            ("v2 = iconst.i32 28\n v9 = ushr v0, v2", 15),
+            ("v2 = uextend.i32 v1\n v9 = iadd v2, v2", 510),
+            ("v2 = uextend.i32 v1\n v9 = imul v2, v2", 65025),
+            ("v2 = uextend.i32 v1\n v3 = iconst.i32 4\n v9 = ishl v2, v3", 0xff0),
+            (
+                "v2 = uextend.i32 v1\n v3 = iconst.i32 28\n v9 = ishl v2, v3",
+                0xffff_ffff,
+            ),
+            ("v2 = uextend.i32 v1\n v3 = iconst.i32 256\n v9 = bor v2, v3", 511),
+            ("v9 = iadd v0, v0", 0xffff_ffff),
+            ("v9 = sextend.i32 v1", 0xffff_ffff),
+        ] {
+            assert_eq!(largest_of(body), expected, "{body}");
+        }
+    }
+}

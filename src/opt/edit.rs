@@ -1,0 +1,220 @@
+//! Changes of control flow: where branches go, and copies of blocks.
+
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{
+    Block, BlockArg, BlockCall, Function, Inst, InstructionData, JumpTableData, Opcode, Value, ValueLabelAssignments,
+};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+
+/// One of the ways that a branch can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The branch.
+    pub inst: Inst,
+    /// Which of its destinations.
+    pub number: usize,
+}
+
+/// The destinations of a branch; none of any other instruction.
+pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
+    func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
+}
+
+/// Where the edge leads.
+pub fn target(func: &Function, edge: Edge) -> Option<Block> {
+    let call = destinations(func, edge.inst).get(edge.number)?;
+    Some(call.block(&func.dfg.value_lists))
+}
+
+/// The arguments that the edge passes; `None` if one of them is not a value.
+pub fn args(func: &Function, edge: Edge) -> Option<Vec<Value>> {
+    let call = destinations(func, edge.inst).get(edge.number)?;
+    call.args(&func.dfg.value_lists).map(|arg| arg.as_value()).collect()
+}
+
+/// Leads the edge to another block.
+pub fn redirect(func: &mut Function, edge: Edge, to: Block, args: &[Value]) {
+    let dfg = &mut func.dfg;
+    let call = BlockCall::new(to, args.iter().copied().map(BlockArg::Value), &mut dfg.value_lists);
+    let calls = dfg.insts[edge.inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    if let Some(place) = calls.get_mut(edge.number) {
+        *place = call;
+    }
+}
+
+/// Changes what the edge passes. The list is made anew: instructions that Cranelift has replaced, and that are nowhere any more, may
+/// share the old one.
+fn change_arguments(func: &mut Function, edge: Edge, change: impl FnOnce(&mut Vec<BlockArg>)) {
+    let Some(call) = destinations(func, edge.inst).get(edge.number) else {
+        return;
+    };
+    let target = call.block(&func.dfg.value_lists);
+    let mut args: Vec<BlockArg> = call.args(&func.dfg.value_lists).collect();
+    change(&mut args);
+    let dfg = &mut func.dfg;
+    let call = BlockCall::new(target, args, &mut dfg.value_lists);
+    let calls = dfg.insts[edge.inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    if let Some(place) = calls.get_mut(edge.number) {
+        *place = call;
+    }
+}
+
+/// Passes one more argument along the edge.
+pub fn append_argument(func: &mut Function, edge: Edge, value: Value) {
+    change_arguments(func, edge, |args| args.push(value.into()));
+}
+
+/// Drops arguments of the edge: those with these numbers, the last first.
+pub fn remove_arguments(func: &mut Function, edge: Edge, numbers: &[usize]) {
+    if !numbers.is_empty() {
+        change_arguments(func, edge, |args| {
+            for &number in numbers {
+                args.remove(number);
+            }
+        });
+    }
+}
+
+/// The branch always takes the edge.
+pub fn always(func: &mut Function, edge: Edge) {
+    if let Some(&destination) = destinations(func, edge.inst).get(edge.number) {
+        func.dfg.insts[edge.inst] = InstructionData::Jump {
+            opcode: Opcode::Jump,
+            destination,
+        };
+    }
+}
+
+/// The parameters of the block are values that are known where it begins.
+pub fn replace_params(func: &mut Function, block: Block, values: &[Value]) {
+    let params: Vec<Value> = func.dfg.block_params(block).to_vec();
+    func.dfg.detach_block_params(block);
+    for (param, &value) in params.into_iter().zip(values) {
+        func.dfg.change_to_alias(param, value);
+    }
+}
+
+/// How often each value is used.
+pub fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
+    let mut uses = SecondaryMap::with_capacity(func.dfg.num_values());
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            for value in func.dfg.inst_values(inst) {
+                uses[func.dfg.resolve_aliases(value)] += 1;
+            }
+        }
+    }
+    uses
+}
+
+/// A copy of some blocks: what stands for what.
+#[derive(Debug, Default)]
+pub struct Copy {
+    /// Values of the copied blocks.
+    pub values: FxHashMap<Value, Value>,
+    /// The blocks.
+    pub blocks: FxHashMap<Block, Block>,
+    /// Their instructions.
+    pub insts: FxHashMap<Inst, Inst>,
+}
+
+impl Copy {
+    /// Copies the blocks and lays the copies out in front of `before`. Parameters that `values` has already are left out of
+    /// the copies; branches among the blocks go to the copies, all others where they went.
+    pub fn make(func: &mut Function, blocks: &[Block], values: FxHashMap<Value, Value>, before: Block) -> Self {
+        let mut copy = Self {
+            values,
+            ..Self::default()
+        };
+        for &block in blocks {
+            let new = func.dfg.make_block();
+            func.layout.insert_block(new, before);
+            if func.layout.is_cold(block) {
+                func.layout.set_cold(new);
+            }
+            copy.blocks.insert(block, new);
+            let params: Vec<Value> = func.dfg.block_params(block).to_vec();
+            for param in params {
+                if let Entry::Vacant(place) = copy.values.entry(param) {
+                    let ty = func.dfg.value_type(param);
+                    let own = *place.insert(func.dfg.append_block_param(new, ty));
+                    copy_labels(func, param, own);
+                }
+            }
+            let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+            for inst in insts {
+                let own = func.dfg.clone_inst(inst);
+                func.layout.append_inst(own, new);
+                let loc = func.srcloc(inst);
+                if !loc.is_default() {
+                    func.set_srcloc(own, loc);
+                }
+                if func.debug_tags.has(inst) {
+                    func.debug_tags.clone_tags(inst, own);
+                }
+                if let InstructionData::BranchTable { opcode, arg, table } = func.dfg.insts[own] {
+                    let calls: Vec<BlockCall> = func.dfg.jump_tables[table]
+                        .all_branches()
+                        .to_vec()
+                        .iter()
+                        .map(|call| call.deep_clone(&mut func.dfg.value_lists))
+                        .collect();
+                    if let Some((&default, rest)) = calls.split_first() {
+                        let table = func.dfg.jump_tables.push(JumpTableData::new(default, rest));
+                        func.dfg.insts[own] = InstructionData::BranchTable { opcode, arg, table };
+                    }
+                }
+                copy.insts.insert(inst, own);
+                for number in 0..func.dfg.inst_results(inst).len() {
+                    let (old, new) = (func.dfg.inst_results(inst)[number], func.dfg.inst_results(own)[number]);
+                    copy.values.insert(old, new);
+                    copy_labels(func, old, new);
+                }
+            }
+        }
+        copy.connect(func);
+        copy
+    }
+
+    /// Operands and destinations of the copies become those of the copy.
+    fn connect(&self, func: &mut Function) {
+        for &inst in self.insts.values() {
+            let dfg = &mut func.dfg;
+            dfg.map_inst_values(inst, |value| self.value(value));
+            let calls = dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+            for call in calls {
+                if let Some(&block) = self.blocks.get(&call.block(&dfg.value_lists)) {
+                    call.set_block(block, &mut dfg.value_lists);
+                }
+            }
+        }
+    }
+
+    /// What the value is in the copy.
+    pub fn value(&self, value: Value) -> Value {
+        self.values.get(&value).copied().unwrap_or(value)
+    }
+
+    /// What the edge is in the copy.
+    pub fn edge(&self, edge: Edge) -> Edge {
+        Edge {
+            inst: self.insts.get(&edge.inst).copied().unwrap_or(edge.inst),
+            number: edge.number,
+        }
+    }
+
+    /// What the block is in the copy.
+    pub fn block(&self, block: Block) -> Block {
+        self.blocks.get(&block).copied().unwrap_or(block)
+    }
+}
+
+/// A copy of a value has its labels.
+fn copy_labels(func: &mut Function, from: Value, to: Value) {
+    if let Some(labels) = &mut func.dfg.values_labels
+        && let Some(ValueLabelAssignments::Starts(starts)) = labels.get(&from).cloned()
+    {
+        labels.insert(to, ValueLabelAssignments::Starts(starts));
+    }
+}

@@ -1,0 +1,171 @@
+//! Addresses as sums: values with constant factors, and a constant. All of it modulo 2^32, as addresses are.
+
+use super::loops;
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
+use smallvec::SmallVec;
+
+/// How deep sums are looked into.
+const DEPTH: u32 = 16;
+
+/// How many terms a sum has at most.
+const TERMS: usize = 12;
+
+/// A sum of products, and a constant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Different values, each with what it is multiplied by, in the order of the values' numbers.
+    pub terms: SmallVec<[(Value, u32); 4]>,
+    /// The constant.
+    pub constant: u32,
+}
+
+/// What an instruction on i32 contributes to a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The sum of two values.
+    Add(Value, Value),
+    /// The difference of two values.
+    Minus(Value, Value),
+    /// A value and a constant.
+    Plus(Value, u32),
+    /// A value, multiplied.
+    Times(Value, u32),
+}
+
+/// The instruction as a step, if it is one.
+pub fn step(func: &Function, inst: Inst) -> Option<Step> {
+    let InstructionData::Binary { opcode, args } = func.dfg.insts[inst] else {
+        return None;
+    };
+    let [a, b] = args;
+    if func.dfg.value_type(a) != types::I32 {
+        return None;
+    }
+    let number = |value| loops::constant(func, value);
+    let word = |number: u64| (number & u64::from(u32::MAX)) as u32;
+    Some(match (opcode, number(a), number(b)) {
+        (Opcode::Iadd, _, Some(c)) => Step::Plus(a, word(c)),
+        (Opcode::Iadd, Some(c), None) => Step::Plus(b, word(c)),
+        (Opcode::Iadd, None, None) => Step::Add(a, b),
+        (Opcode::Isub, _, Some(c)) => Step::Plus(a, word(c).wrapping_neg()),
+        (Opcode::Isub, _, None) => Step::Minus(a, b),
+        (Opcode::Imul, _, Some(c)) => Step::Times(a, word(c)),
+        (Opcode::Imul, Some(c), None) => Step::Times(b, word(c)),
+        (Opcode::Ishl, _, Some(c)) if func.dfg.value_type(b).bits() <= 64 => Step::Times(a, 1 << (c & 31)),
+        _ => return None,
+    })
+}
+
+impl Sum {
+    /// The value as a sum. `opens` says whether an instruction is looked into; those that add a constant always are.
+    /// `None` if there are too many terms.
+    pub fn of(func: &Function, value: Value, opens: &dyn Fn(Inst, Step) -> bool) -> Option<Self> {
+        let mut sum = Self::default();
+        sum.add(func, value, 1, opens, DEPTH)?;
+        sum.terms.retain(|term| term.1 != 0);
+        sum.terms.sort_unstable_by_key(|term| term.0);
+        Some(sum)
+    }
+
+    fn add(
+        &mut self,
+        func: &Function,
+        value: Value,
+        factor: u32,
+        opens: &dyn Fn(Inst, Step) -> bool,
+        depth: u32,
+    ) -> Option<()> {
+        let value = func.dfg.resolve_aliases(value);
+        if let Some(number) = loops::constant(func, value) {
+            let word = (number & u64::from(u32::MAX)) as u32;
+            self.constant = self.constant.wrapping_add(word.wrapping_mul(factor));
+            return Some(());
+        }
+        if depth > 0
+            && let ValueDef::Result(inst, 0) = func.dfg.value_def(value)
+            && let Some(step) = step(func, inst)
+            && opens(inst, step)
+        {
+            return match step {
+                Step::Add(a, b) => {
+                    self.add(func, a, factor, opens, depth - 1)?;
+                    self.add(func, b, factor, opens, depth - 1)
+                }
+                Step::Minus(a, b) => {
+                    self.add(func, a, factor, opens, depth - 1)?;
+                    self.add(func, b, factor.wrapping_neg(), opens, depth - 1)
+                }
+                Step::Plus(a, number) => {
+                    self.constant = self.constant.wrapping_add(number.wrapping_mul(factor));
+                    self.add(func, a, factor, opens, depth - 1)
+                }
+                Step::Times(a, number) => self.add(func, a, factor.wrapping_mul(number), opens, depth - 1),
+            };
+        }
+        if let Some(term) = self.terms.iter_mut().find(|term| term.0 == value) {
+            term.1 = term.1.wrapping_add(factor);
+            return Some(());
+        }
+        self.terms.push((value, factor));
+        (self.terms.len() <= TERMS).then_some(())
+    }
+}
+
+/// Computes a sum of terms on top of another sum, if there is one. Values with the same factor are multiplied once. `None` if there is
+/// nothing.
+pub fn add_terms(cursor: &mut FuncCursor<'_>, total: Option<Value>, terms: &[(Value, u32)]) -> Option<Value> {
+    let is_negative = |factor: u32| factor.cast_signed() < 0;
+    let (negative, positive): (Vec<_>, Vec<_>) = terms.iter().copied().partition(|term| is_negative(term.1));
+    let negative: Vec<_> = negative
+        .into_iter()
+        .map(|(value, factor)| (value, factor.wrapping_neg()))
+        .collect();
+    let (more, less) = (products(cursor, positive), products(cursor, negative));
+    let own = match (more, less) {
+        (Some(more), Some(less)) => Some(cursor.ins().isub(more, less)),
+        (Some(more), None) => Some(more),
+        (None, Some(less)) => {
+            return Some(match total {
+                Some(total) => cursor.ins().isub(total, less),
+                None => cursor.ins().ineg(less),
+            });
+        }
+        (None, None) => None,
+    };
+    match (total, own) {
+        (Some(total), Some(own)) => Some(cursor.ins().iadd(total, own)),
+        (total, own) => total.or(own),
+    }
+}
+
+/// The sum of the terms.
+fn products(cursor: &mut FuncCursor<'_>, mut terms: Vec<(Value, u32)>) -> Option<Value> {
+    terms.sort_unstable_by_key(|&(value, factor)| (factor, value));
+    let mut total: Option<Value> = None;
+    for group in terms.chunk_by(|a, b| a.1 == b.1) {
+        let &[(first, factor), ref rest @ ..] = group else {
+            continue;
+        };
+        let sum = rest.iter().fold(first, |sum, term| cursor.ins().iadd(sum, term.0));
+        let product = multiply(cursor, sum, factor);
+        total = Some(match total {
+            Some(total) => cursor.ins().iadd(total, product),
+            None => product,
+        });
+    }
+    total
+}
+
+/// The value times a constant.
+fn multiply(cursor: &mut FuncCursor<'_>, value: Value, factor: u32) -> Value {
+    if factor == 1 {
+        return value;
+    }
+    if factor.is_power_of_two() {
+        let amount = cursor.ins().iconst(types::I32, i64::from(factor.trailing_zeros()));
+        return cursor.ins().ishl(value, amount);
+    }
+    let factor = cursor.ins().iconst(types::I32, i64::from(factor.cast_signed()));
+    cursor.ins().imul(value, factor)
+}

@@ -1,0 +1,524 @@
+//! Natural loops: their edges, the values that grow by a constant in every round, and how many rounds there are.
+
+use super::edit::{self, Edge};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Function, InstructionData, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::loop_analysis::Loop;
+use rustc_hash::FxHashMap;
+
+/// A loop with one back edge.
+#[derive(Clone, Debug)]
+pub struct NaturalLoop {
+    /// Its name in the loop tree.
+    pub id: Loop,
+    /// The block that every round begins with.
+    pub header: Block,
+    /// The edge to the header that ends a round.
+    pub back: Edge,
+    /// The edges to the header from outside.
+    pub entries: Vec<Edge>,
+    /// All blocks, inner loops' included, in reverse postorder: the header first.
+    pub blocks: Vec<Block>,
+    /// The edges out of the loop.
+    pub exits: Vec<Edge>,
+    /// Whether no other loop is inside.
+    pub innermost: bool,
+}
+
+impl NaturalLoop {
+    /// The block of the back edge.
+    pub fn latch(&self, func: &Function) -> Option<Block> {
+        func.layout.inst_block(self.back.inst)
+    }
+
+    /// Whether the block is part of the loop.
+    pub fn contains(&self, block: Block) -> bool {
+        self.blocks.contains(&block)
+    }
+
+    /// Whether the value is the same in every round: it is defined outside.
+    pub fn is_invariant(&self, func: &Function, value: Value) -> bool {
+        !self.contains(definition(func, value))
+    }
+}
+
+/// The block that defines the value.
+pub fn definition(func: &Function, value: Value) -> Block {
+    let value = func.dfg.resolve_aliases(value);
+    let found = match func.dfg.value_def(value) {
+        ValueDef::Result(inst, _) => func.layout.inst_block(inst),
+        ValueDef::Param(block, _) => Some(block),
+        ValueDef::Union(..) => None,
+    };
+    found.unwrap_or_else(|| Block::from_u32(u32::MAX - 1))
+}
+
+/// All loops with one back edge whose header is not the entry, outer ones before inner ones. The loops of the function must have
+/// been analysed.
+pub fn find(ctx: &Context) -> Vec<NaturalLoop> {
+    let (func, tree) = (&ctx.func, &ctx.loop_analysis);
+    let mut place: FxHashMap<Loop, usize> = FxHashMap::default();
+    let mut found: Vec<NaturalLoop> = Vec::new();
+    let mut backs: Vec<Vec<Edge>> = Vec::new();
+    for id in tree.loops() {
+        place.insert(id, found.len());
+        found.push(NaturalLoop {
+            id,
+            header: tree.loop_header(id),
+            back: Edge {
+                inst: cranelift_codegen::ir::Inst::from_u32(0),
+                number: 0,
+            },
+            entries: Vec::new(),
+            blocks: Vec::new(),
+            exits: Vec::new(),
+            innermost: true,
+        });
+        backs.push(Vec::new());
+    }
+    for &block in ctx.domtree.cfg_rpo() {
+        let mut at = tree.innermost_loop(block);
+        let mut inner = false;
+        while let Some(id) = at {
+            if let Some(lp) = place.get(&id).and_then(|&index| found.get_mut(index)) {
+                lp.blocks.push(block);
+                lp.innermost &= !inner;
+            }
+            inner = true;
+            at = tree.loop_parent(id);
+        }
+        let Some(inst) = func.layout.last_inst(block) else {
+            continue;
+        };
+        for (number, call) in edit::destinations(func, inst).iter().enumerate() {
+            let edge = Edge { inst, number };
+            let to = call.block(&func.dfg.value_lists);
+            let mut at = tree.innermost_loop(block);
+            while let Some(id) = at {
+                if let Some(lp) = place.get(&id).and_then(|&index| found.get_mut(index))
+                    && !tree.is_in_loop(to, id)
+                {
+                    lp.exits.push(edge);
+                }
+                at = tree.loop_parent(id);
+            }
+            if let Some(&index) = tree.is_loop_header(to).and_then(|id| place.get(&id)) {
+                if tree.is_in_loop(block, found[index].id) {
+                    backs[index].push(edge);
+                } else {
+                    found[index].entries.push(edge);
+                }
+            }
+        }
+    }
+    let entry = func.layout.entry_block();
+    found
+        .into_iter()
+        .zip(backs)
+        .filter_map(|(mut lp, backs)| match backs.as_slice() {
+            &[back] if Some(lp.header) != entry && !lp.entries.is_empty() => {
+                lp.back = back;
+                Some(lp)
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The bits of an integer constant of up to 64 bits.
+pub fn constant(func: &Function, value: Value) -> Option<u64> {
+    let value = func.dfg.resolve_aliases(value);
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else {
+        return None;
+    };
+    match func.dfg.insts[inst] {
+        InstructionData::UnaryImm {
+            opcode: Opcode::Iconst,
+            imm,
+        } => Some(imm.bits().cast_unsigned() & mask(func.dfg.value_type(value))),
+        _ => None,
+    }
+}
+
+/// All bits of an integer of up to 64 bits.
+pub fn mask(ty: Type) -> u64 {
+    u64::MAX >> (64 - ty.bits().clamp(1, 64))
+}
+
+/// The value as another one and a constant that is added to it.
+pub fn split_offset(func: &Function, value: Value) -> (Value, u64) {
+    let mut value = func.dfg.resolve_aliases(value);
+    let mut total = 0u64;
+    while let ValueDef::Result(inst, 0) = func.dfg.value_def(value) {
+        let InstructionData::Binary { opcode, args } = func.dfg.insts[inst] else {
+            break;
+        };
+        let (left, right) = (constant(func, args[0]), constant(func, args[1]));
+        let rest = match (opcode, left, right) {
+            (Opcode::Iadd, _, Some(c)) => {
+                total = total.wrapping_add(c);
+                args[0]
+            }
+            (Opcode::Iadd, Some(c), None) => {
+                total = total.wrapping_add(c);
+                args[1]
+            }
+            (Opcode::Isub, _, Some(c)) => {
+                total = total.wrapping_sub(c);
+                args[0]
+            }
+            _ => break,
+        };
+        value = func.dfg.resolve_aliases(rest);
+    }
+    (value, total)
+}
+
+/// A parameter of a header that grows by the same number in every round.
+#[derive(Clone, Copy, Debug)]
+pub struct Induction {
+    /// The parameter.
+    pub param: Value,
+    /// Its place among the header's parameters.
+    pub index: usize,
+    /// Its type, an integer of up to 64 bits.
+    pub ty: Type,
+    /// What is added in a round, modulo the type's size.
+    pub step: u64,
+    /// What it is in the first round, if that is a constant.
+    pub start: Option<u64>,
+}
+
+impl Induction {
+    /// The step as a signed number.
+    pub fn signed_step(&self) -> i64 {
+        let unused = 64 - self.ty.bits();
+        (self.step << unused).cast_signed() >> unused
+    }
+}
+
+/// The induction variables of a loop.
+pub fn inductions(func: &Function, lp: &NaturalLoop) -> Vec<Induction> {
+    let Some(next) = edit::args(func, lp.back) else {
+        return Vec::new();
+    };
+    let params = func.dfg.block_params(lp.header);
+    let mut found = Vec::new();
+    for (index, (&param, &next)) in params.iter().zip(&next).enumerate() {
+        let ty = func.dfg.value_type(param);
+        if !ty.is_int() || ty.bits() > 64 {
+            continue;
+        }
+        let (root, step) = split_offset(func, next);
+        let step = step & mask(ty);
+        if root != param || step == 0 {
+            continue;
+        }
+        let mut starts = lp.entries.iter().map(|&entry| {
+            let args = edit::args(func, entry)?;
+            constant(func, *args.get(index)?)
+        });
+        let first = starts.next().flatten();
+        let start = first.filter(|_| starts.all(|start| start == first));
+        found.push(Induction {
+            param,
+            index,
+            ty,
+            step,
+            start,
+        });
+    }
+    found
+}
+
+/// What an induction variable is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// A number.
+    Constant(u64),
+    /// A value from outside of the loop.
+    Value(Value),
+}
+
+/// An exit that compares an induction variable with a number that does not change, in every round.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedExit {
+    /// The edge out of the loop.
+    pub edge: Edge,
+    /// The variable.
+    pub variable: Induction,
+    /// What is added to it before the compare.
+    pub offset: u64,
+    /// The loop is left when the sum and the bound, in this order, compare so.
+    pub leaves: IntCC,
+    /// The bound.
+    pub bound: Bound,
+    /// How often the branch is reached if no other exit is taken before, the last time included.
+    pub count: Option<u64>,
+}
+
+/// The exits of the loop that count.
+pub fn counted_exits(ctx: &Context, lp: &NaturalLoop) -> Vec<CountedExit> {
+    let func = &ctx.func;
+    let variables = inductions(func, lp);
+    let Some(latch) = lp.latch(func).filter(|_| !variables.is_empty()) else {
+        return Vec::new();
+    };
+    let counted = |&edge: &Edge| {
+        let block = func.layout.inst_block(edge.inst)?;
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[edge.inst] else {
+            return None;
+        };
+        let other = Edge {
+            number: 1 - edge.number,
+            ..edge
+        };
+        let stays = lp.contains(edit::target(func, other)?);
+        let every_round =
+            ctx.domtree.block_dominates(block, latch) && ctx.loop_analysis.innermost_loop(block) == Some(lp.id);
+        if !stays || !every_round {
+            return None;
+        }
+        let (mut condition, operands) = compare(func, arg)?;
+        if edge.number == 1 {
+            condition = condition.complement();
+        }
+        let (left, right) = operands;
+        let test = |condition, tested, bound| exit_test(func, lp, &variables, edge, condition, tested, bound);
+        test(condition, left, right).or_else(|| match right {
+            Bound::Value(right) => test(condition.swap_args(), right, bound_of(func, left)),
+            Bound::Constant(_) => None,
+        })
+    };
+    lp.exits.iter().filter_map(counted).collect()
+}
+
+fn bound_of(func: &Function, value: Value) -> Bound {
+    constant(func, value).map_or(Bound::Value(value), Bound::Constant)
+}
+
+/// The condition of a branch as a compare of integers; one without a compare asks whether a number is not 0.
+fn compare(func: &Function, condition: Value) -> Option<(IntCC, (Value, Bound))> {
+    let condition = func.dfg.resolve_aliases(condition);
+    if let ValueDef::Result(inst, 0) = func.dfg.value_def(condition)
+        && let InstructionData::IntCompare { cond, args, .. } = func.dfg.insts[inst]
+    {
+        let scalar = func.dfg.value_type(args[0]).is_int();
+        return scalar.then(|| (cond, (args[0], bound_of(func, args[1]))));
+    }
+    Some((IntCC::NotEqual, (condition, Bound::Constant(0))))
+}
+
+/// The exit, if it compares one of the variables with what does not change.
+fn exit_test(
+    func: &Function,
+    lp: &NaturalLoop,
+    variables: &[Induction],
+    edge: Edge,
+    leaves: IntCC,
+    tested: Value,
+    bound: Bound,
+) -> Option<CountedExit> {
+    if let Bound::Value(value) = bound
+        && !lp.is_invariant(func, value)
+    {
+        return None;
+    }
+    let (root, offset) = split_offset(func, tested);
+    let variable = *variables.iter().find(|variable| variable.param == root)?;
+    let offset = offset & mask(variable.ty);
+    let count = match (variable.start, bound) {
+        (Some(start), Bound::Constant(bound)) => {
+            let first = start.wrapping_add(offset);
+            rounds_before(first, variable.step, leaves, bound, variable.ty).and_then(|rounds| rounds.checked_add(1))
+        }
+        _ => None,
+    };
+    Some(CountedExit {
+        edge,
+        variable,
+        offset,
+        leaves,
+        bound,
+        count,
+    })
+}
+
+/// The smallest and largest signed number that induction variables of counted loops are at the start of a round.
+pub type Ranges = FxHashMap<Value, (i64, i64)>;
+
+/// The ranges of the variables of these loops.
+pub fn ranges(ctx: &Context, loops: &[NaturalLoop]) -> Ranges {
+    let mut ranges = Ranges::default();
+    for lp in loops {
+        for exit in counted_exits(ctx, lp) {
+            let variable = exit.variable;
+            let (Some(start), Some(count)) = (variable.start, exit.count) else {
+                continue;
+            };
+            let unused = 64 - variable.ty.bits();
+            let first = (start << unused).cast_signed() >> unused;
+            let last = i64::try_from(count - 1)
+                .ok()
+                .and_then(|rounds| rounds.checked_mul(variable.signed_step()))
+                .and_then(|distance| distance.checked_add(first))
+                .filter(|&last| (last << unused) >> unused == last);
+            if let Some(last) = last {
+                ranges.insert(variable.param, (first.min(last), first.max(last)));
+            }
+        }
+    }
+    ranges
+}
+
+/// How often the exit is reached at most, as far as that is known from the ranges of outer variables.
+pub fn most_rounds(func: &Function, lp: &NaturalLoop, exit: &CountedExit, ranges: &Ranges) -> Option<u64> {
+    let unused = 64 - exit.variable.ty.bits();
+    let signed = |bits: u64| (bits << unused).cast_signed() >> unused;
+    let range = |value: Value| {
+        if let Some(number) = constant(func, value) {
+            return Some((signed(number), signed(number)));
+        }
+        let (root, offset) = split_offset(func, value);
+        let (low, high) = *ranges.get(&root)?;
+        let offset = signed(offset);
+        Some((low.checked_add(offset)?, high.checked_add(offset)?))
+    };
+    let (low, high) = match exit.bound {
+        Bound::Constant(number) => (signed(number), signed(number)),
+        Bound::Value(value) => range(value)?,
+    };
+    let step = exit.variable.signed_step();
+    let mut most = 0;
+    for &entry in &lp.entries {
+        let start = *edit::args(func, entry)?.get(exit.variable.index)?;
+        let (first, last) = range(start)?;
+        let distance = if step > 0 {
+            high.checked_sub(first)?
+        } else {
+            last.checked_sub(low)?
+        };
+        let rounds = distance.checked_sub(signed(exit.offset).checked_mul(step.signum())?)? / step.checked_abs()?;
+        most = most.max(u64::try_from(rounds).unwrap_or(0) + 1);
+    }
+    Some(most)
+}
+
+/// How often `step` is added to `first` until it compares so with the bound; `None` if it never does, or only after it has
+/// passed the largest or smallest number of its type.
+fn rounds_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> Option<u64> {
+    let all = mask(ty);
+    // Signed numbers are unsigned ones with the sign turned around.
+    let sign = match leaves {
+        IntCC::SignedLessThan
+        | IntCC::SignedLessThanOrEqual
+        | IntCC::SignedGreaterThan
+        | IntCC::SignedGreaterThanOrEqual => 1 << (ty.bits() - 1),
+        _ => 0,
+    };
+    let (first, bound) = ((first & all) ^ sign, (bound & all) ^ sign);
+    let shift = 64 - ty.bits();
+    let signed = i128::from((step << shift).cast_signed() >> shift);
+    let up = |bound: i128| {
+        let distance = bound - i128::from(first);
+        if distance <= 0 {
+            return Some(0);
+        }
+        if signed <= 0 {
+            return None;
+        }
+        let rounds = (distance + signed - 1) / signed;
+        (i128::from(first) + rounds * signed <= i128::from(all)).then(|| u64::try_from(rounds).ok())?
+    };
+    let down = |bound: i128| {
+        let distance = i128::from(first) - bound;
+        if distance <= 0 {
+            return Some(0);
+        }
+        if signed >= 0 {
+            return None;
+        }
+        let rounds = (distance - signed - 1) / -signed;
+        (i128::from(first) + rounds * signed >= 0).then(|| u64::try_from(rounds).ok())?
+    };
+    let bound_number = i128::from(bound);
+    match leaves {
+        IntCC::Equal => {
+            // The smallest n with n * step = distance, modulo the size of the type.
+            let distance = bound.wrapping_sub(first) & all;
+            let zeros = step.trailing_zeros();
+            if distance & ((1u64 << zeros) - 1) != 0 {
+                return None;
+            }
+            Some((distance >> zeros).wrapping_mul(inverse(step >> zeros)) & (all >> zeros))
+        }
+        IntCC::NotEqual => Some(u64::from(first == bound)),
+        IntCC::UnsignedGreaterThanOrEqual | IntCC::SignedGreaterThanOrEqual => up(bound_number),
+        IntCC::UnsignedGreaterThan | IntCC::SignedGreaterThan => (bound < all).then(|| up(bound_number + 1))?,
+        IntCC::UnsignedLessThanOrEqual | IntCC::SignedLessThanOrEqual => down(bound_number),
+        IntCC::UnsignedLessThan | IntCC::SignedLessThan => (bound > 0).then(|| down(bound_number - 1))?,
+    }
+}
+
+/// The number with which an odd one gives 1, modulo 2^64.
+fn inverse(odd: u64) -> u64 {
+    // Each step doubles the bits that are right; an odd number is its own inverse modulo 8.
+    (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_codegen::ir::types;
+
+    /// Counts by doing it.
+    fn count(first: u8, step: u8, leaves: IntCC, bound: u8) -> Option<u64> {
+        let holds = |x: u8| {
+            let (sx, sb) = (x.cast_signed(), bound.cast_signed());
+            match leaves {
+                IntCC::Equal => x == bound,
+                IntCC::NotEqual => x != bound,
+                IntCC::SignedLessThan => sx < sb,
+                IntCC::SignedGreaterThanOrEqual => sx >= sb,
+                IntCC::SignedGreaterThan => sx > sb,
+                IntCC::SignedLessThanOrEqual => sx <= sb,
+                IntCC::UnsignedLessThan => x < bound,
+                IntCC::UnsignedGreaterThanOrEqual => x >= bound,
+                IntCC::UnsignedGreaterThan => x > bound,
+                IntCC::UnsignedLessThanOrEqual => x <= bound,
+            }
+        };
+        let mut x = first;
+        for rounds in 0..300 {
+            if holds(x) {
+                return Some(rounds);
+            }
+            x = x.wrapping_add(step);
+        }
+        None
+    }
+
+    #[test]
+    fn rounds_are_those_that_counting_gives() {
+        let mut known = 0;
+        for &leaves in IntCC::all() {
+            for first in (0..=255).step_by(5) {
+                for step in (1..=255).step_by(7) {
+                    for bound in (0..=255).step_by(3).chain([255]) {
+                        let counted = count(first, step, leaves, bound);
+                        let computed =
+                            rounds_before(u64::from(first), u64::from(step), leaves, u64::from(bound), types::I8);
+                        if computed.is_some() {
+                            assert_eq!(computed, counted, "{first} + n * {step} {leaves} {bound}");
+                            known += 1;
+                        } else if matches!(leaves, IntCC::Equal | IntCC::NotEqual) {
+                            assert!(counted.is_none() || leaves == IntCC::NotEqual);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(known > 100_000);
+    }
+}

@@ -1,0 +1,147 @@
+//! What happens to a function as CLIF: Cranelift's passes that need no machine, and ours, in order.
+//!
+//! Passes over loops come before Cranelift's simplification where they give it something to simplify (copies of a loop's body
+//! with known numbers), and after it where they count what is left. Each is a file; what they share is the shape of loops
+//! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
+
+mod addresses;
+mod bits;
+mod compares;
+mod edit;
+mod egraph;
+mod exits;
+mod hide;
+mod increments;
+mod licm;
+mod linear;
+mod loops;
+mod merge;
+mod params;
+mod pointers;
+mod unroll;
+mod verify;
+
+pub use verify::{verify, verify_function};
+
+use crate::error::CompileError;
+use crate::isa::Isa;
+use crate::passes::{Pass, Recorder, Stage};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::settings::OptLevel;
+use loops::NaturalLoop;
+
+/// Brings the function into the form that is lowered: without unreachable code and constant block parameters, with what the
+/// passes of the target make of it, with its loops known if anything is optimized.
+///
+/// # Errors
+///
+/// [`CompileError::Optimizer`] if a pass fails; in debug builds [`CompileError::Verifier`] if the result of a pass is not valid.
+pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut Recorder) -> Result<(), CompileError> {
+    let optimize = isa.flags().opt_level() != OptLevel::None;
+    clean(ctx, isa)?;
+    if optimize {
+        ctx.compute_loop_analysis();
+    }
+    if isa.runs(Pass::Compares) && compares::run(&mut ctx.func) {
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Compares, || ctx.func.display().to_string());
+    if isa.runs(Pass::Bits) && bits::run(&mut ctx.func, isa.settings().has_fpu) {
+        ctx.func.dfg.resolve_all_aliases();
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Bits, || ctx.func.display().to_string());
+    if isa.runs(Pass::Unroll) && has_loops(ctx) && unroll::run(ctx, isa)? {
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Unroll, || ctx.func.display().to_string());
+    if isa.runs(Pass::Addresses) && addresses::run(ctx) {
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Addresses, || ctx.func.display().to_string());
+    if isa.runs(Pass::Egraph) {
+        egraph::run(ctx, isa.quiet_flags(), ctrl)?;
+        check(ctx, isa)?;
+    }
+    if optimize {
+        // The passes may leave blocks that nothing reaches any more.
+        analyse(ctx);
+    }
+    let loops = if optimize && has_loops(ctx) {
+        loops::find(ctx)
+    } else {
+        Vec::new()
+    };
+    finish_loops(ctx, isa, &loops, stages)
+}
+
+/// The passes over loops that count what is left after simplification.
+fn finish_loops(
+    ctx: &mut Context,
+    isa: &Isa,
+    loops: &[NaturalLoop],
+    stages: &mut Recorder,
+) -> Result<(), CompileError> {
+    let runs = |pass: Pass| !loops.is_empty() && isa.runs(pass);
+    let mut changed = false;
+    if runs(Pass::Licm) {
+        changed |= licm::run(ctx, loops);
+    }
+    stages.keep(Stage::Licm, || ctx.func.display().to_string());
+    if runs(Pass::Pointers) && pointers::run(ctx, loops) {
+        params::run(&mut ctx.func);
+        changed = true;
+    }
+    stages.keep(Stage::Pointers, || ctx.func.display().to_string());
+    if runs(Pass::Increments) {
+        changed |= increments::run(&mut ctx.func, loops);
+    }
+    stages.keep(Stage::Increments, || ctx.func.display().to_string());
+    if runs(Pass::Exits) && exits::run(ctx, loops) {
+        analyse(ctx);
+        changed = true;
+    }
+    if changed {
+        ctx.func.dfg.resolve_all_aliases();
+        check(ctx, isa)?;
+    }
+    Ok(())
+}
+
+/// Finds the loops.
+fn analyse(ctx: &mut Context) {
+    ctx.compute_cfg();
+    ctx.compute_domtree();
+    ctx.compute_loop_analysis();
+}
+
+/// Removes unreachable code, aliases, and block parameters that are always the same if anything is optimized.
+fn clean(ctx: &mut Context, isa: &Isa) -> Result<(), CompileError> {
+    let flags = isa.quiet_flags();
+    let failed = |error: cranelift_codegen::CodegenError| CompileError::Optimizer(error.to_string());
+    ctx.compute_cfg();
+    ctx.compute_domtree();
+    ctx.eliminate_unreachable_code(flags).map_err(failed)?;
+    if isa.flags().opt_level() != OptLevel::None {
+        ctx.remove_constant_phis(flags).map_err(failed)?;
+        if merge::run(&mut ctx.func) {
+            ctx.compute_cfg();
+            ctx.compute_domtree();
+        }
+    }
+    ctx.func.dfg.resolve_all_aliases();
+    Ok(())
+}
+
+fn has_loops(ctx: &Context) -> bool {
+    ctx.loop_analysis.loops().len() > 0
+}
+
+/// In debug builds, verifies what a pass made.
+fn check(ctx: &Context, isa: &Isa) -> Result<(), CompileError> {
+    if cfg!(debug_assertions) {
+        verify(ctx, isa.flags())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Block parameters that nobody needs go, with their arguments.
+
+use super::edit::{self, Edge};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, Value, ValueDef};
+
+/// Removes parameters that only compute themselves or other such parameters. Gives whether there were any.
+pub fn run(func: &mut Function) -> bool {
+    let entry = func.layout.entry_block();
+    let has_params = |block| Some(block) != entry && func.dfg.num_block_params(block) > 0;
+    if !func.layout.blocks().any(has_params) {
+        return false;
+    }
+    let mut live: SecondaryMap<Value, bool> = SecondaryMap::with_capacity(func.dfg.num_values());
+    let mut work: Vec<Value> = Vec::new();
+    // Who passes arguments to each block.
+    let mut into: SecondaryMap<Block, Vec<BlockCall>> = SecondaryMap::new();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            let opcode = func.dfg.insts[inst].opcode();
+            if opcode.is_branch() {
+                for call in edit::destinations(func, inst) {
+                    into[call.block(&func.dfg.value_lists)].push(*call);
+                }
+            }
+            let pure = !(opcode.is_terminator()
+                || opcode.is_call()
+                || opcode.can_trap()
+                || opcode.can_store()
+                || opcode.other_side_effects());
+            if !pure {
+                work.extend(func.dfg.inst_args(inst));
+            }
+            // What a call with handlers passes to them is kept.
+            if func.dfg.insts[inst].exception_table().is_some() {
+                work.extend(func.dfg.inst_values(inst));
+            }
+        }
+    }
+    while let Some(value) = work.pop() {
+        let value = func.dfg.resolve_aliases(value);
+        if std::mem::replace(&mut live[value], true) {
+            continue;
+        }
+        match func.dfg.value_def(value) {
+            ValueDef::Result(inst, _) => work.extend(func.dfg.inst_args(inst)),
+            ValueDef::Param(block, number) => {
+                for call in &into[block] {
+                    let arg = call.args(&func.dfg.value_lists).nth(number);
+                    work.extend(arg.and_then(|arg| arg.as_value()));
+                }
+            }
+            ValueDef::Union(a, b) => work.extend([a, b]),
+        }
+    }
+    let mut changed = false;
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    let mut dead: SecondaryMap<Block, Vec<usize>> = SecondaryMap::new();
+    for &block in blocks.iter().filter(|&&block| Some(block) != entry) {
+        let params: Vec<Value> = func.dfg.block_params(block).to_vec();
+        for (number, &param) in params.iter().enumerate().rev() {
+            if !live[param] {
+                dead[block].push(number);
+                func.dfg.remove_block_param(param);
+                changed = true;
+            }
+        }
+    }
+    if !changed {
+        return false;
+    }
+    for block in blocks {
+        let Some(inst) = func.layout.last_inst(block) else {
+            continue;
+        };
+        for number in 0..edit::destinations(func, inst).len() {
+            let edge = Edge { inst, number };
+            if let Some(target) = edit::target(func, edge) {
+                edit::remove_arguments(func, edge, &dead[target]);
+            }
+        }
+        // Instructions that used such a parameter have no use either, and must not name it.
+        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            let opcode = func.dfg.insts[inst].opcode();
+            let useless = !func.dfg.inst_results(inst).is_empty()
+                && func.dfg.inst_results(inst).iter().all(|&result| !live[result])
+                && !(opcode.is_terminator()
+                    || opcode.is_call()
+                    || opcode.can_trap()
+                    || opcode.can_store()
+                    || opcode.other_side_effects());
+            if useless {
+                func.layout.remove_inst(inst);
+            }
+        }
+    }
+    true
+}
