@@ -6,7 +6,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::{Isa, isa};
+use cranelift_naplespu::{Isa, Pass, isa};
 use cranelift_reader::{Comparison, RunCommand, parse_run_command};
 use naplespu_jit::Program;
 use naplespu_reader::ClifFile;
@@ -132,7 +132,17 @@ fn target(opt_level: &str, strict_float: bool) -> Result<Arc<Isa>, Error> {
     flags.set("opt_level", opt_level)?;
     let mut builder = isa::lookup_by_name("naplespu")?;
     builder.set("strict_float", if strict_float { "true" } else { "false" })?;
-    Ok(builder.finish(Flags::new(flags))?)
+    let isa = builder.finish(Flags::new(flags))?;
+    Ok(match left_out()? {
+        Some(pass) => Arc::new(isa.without_pass(pass)),
+        None => isa,
+    })
+}
+
+/// The pass that stands after `--without`.
+pub fn left_out() -> Result<Option<Pass>, Error> {
+    let mut args = std::env::args().skip_while(|argument| argument != "--without").skip(1);
+    Ok(args.next().map(|name| name.parse()).transpose()?)
 }
 
 /// The name of the kernel in a file.
