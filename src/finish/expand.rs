@@ -512,8 +512,12 @@ impl Expander<'_> {
                 tmp,
                 base,
                 entries,
+                bounded,
             } if !entries.is_empty() => {
                 let labels: Vec<Label> = succs.iter().map(|&s| label(s)).collect();
+                if !bounded {
+                    self.check_index(*index, *tmp, *base, entries, labels[0])?;
+                }
                 self.table(*index, *tmp, *base, entries, &labels)?;
             }
             _ => {
@@ -522,6 +526,33 @@ impl Expander<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// An index beyond the table leads to the default.
+    fn check_index(
+        &mut self,
+        index: Reg,
+        tmp: Reg,
+        base: Reg,
+        entries: &[u32],
+        default: Label,
+    ) -> Result<(), CompileError> {
+        let count = u32::try_from(entries.len()).map_err(|_| too_large("a branch table has too many entries"))?;
+        match i32::try_from(count).ok().filter(|&n| fits(OperandKind::Simm9, n)) {
+            Some(n) => self.op(Opcode::SGEUISSI, [tmp.into(), index.into(), n.into()]),
+            None => {
+                self.constant(base, count);
+                self.op(Opcode::SGEUISSS_32, [tmp.into(), index.into(), base.into()]);
+            }
+        }
+        self.branch_if(
+            Cond {
+                reg: tmp,
+                nonzero: true,
+            },
+            default,
+        );
         Ok(())
     }
 
@@ -534,23 +565,7 @@ impl Expander<'_> {
         entries: &[u32],
         labels: &[Label],
     ) -> Result<(), CompileError> {
-        let default = labels[0];
         let scratch = tmp;
-        let count = u32::try_from(entries.len()).map_err(|_| too_large("a branch table has too many entries"))?;
-        match i32::try_from(count).ok().filter(|&n| fits(OperandKind::Simm9, n)) {
-            Some(n) => self.op(Opcode::SGEUISSI, [scratch.into(), index.into(), n.into()]),
-            None => {
-                self.constant(base, count);
-                self.op(Opcode::SGEUISSS_32, [scratch.into(), index.into(), base.into()]);
-            }
-        }
-        self.branch_if(
-            Cond {
-                reg: tmp,
-                nonzero: true,
-            },
-            default,
-        );
         let shift = WORD.trailing_zeros().cast_signed();
         self.op(Opcode::SLLSSI, [scratch.into(), index.into(), shift.into()]);
         // Three instructions from here to the table, this one included.

@@ -154,11 +154,13 @@ impl<R> MachInst<R> {
                 tmp,
                 base,
                 entries,
+                bounded,
             } => MachInst::BrTable {
                 index: reg(index)?,
                 tmp: reg(tmp)?,
                 base: reg(base)?,
                 entries,
+                bounded,
             },
             Self::ReturnAddress { dst } => MachInst::ReturnAddress { dst: reg(dst)? },
             Self::Copy {

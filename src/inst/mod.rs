@@ -160,6 +160,8 @@ pub enum MachInst<R = Reg> {
         base: R,
         /// For each entry of the table, the successor.
         entries: Vec<u32>,
+        /// Whether the index is known to be one of an entry.
+        bounded: bool,
     },
     /// `dst` := the return address.
     ReturnAddress {

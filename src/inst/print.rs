@@ -132,7 +132,11 @@ impl<R: fmt::Display> fmt::Display for MachInst<R> {
                 tmp,
                 base,
                 entries,
-            } => write!(f, "br_table {index}, {tmp}, {base}, {entries:?}"),
+                bounded,
+            } => {
+                let bounded = if *bounded { ", bounded" } else { "" };
+                write!(f, "br_table {index}, {tmp}, {base}, {entries:?}{bounded}")
+            }
             Self::ReturnAddress { dst } => write!(f, "return_address {dst}"),
             Self::Copy { area, src, size, .. } => write!(f, "copy local{area}, ({src}), {size}"),
             Self::Fence => write!(f, "fence"),

@@ -11,6 +11,7 @@ use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
 use crate::legalize::{Legality, LegalizeAction};
+use crate::opt::bits;
 use crate::runtime::Routine;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
@@ -555,11 +556,17 @@ impl generated::Context for Lower<'_> {
         let tmp = Reg::Virtual(self.new_vreg(RegClass::Int));
         let base = Reg::Virtual(self.new_vreg(RegClass::Int));
         let entries = self.table().to_vec();
+        let largest = |inst| bits::largest(self.func, self.func.dfg.inst_args(inst)[0]);
+        let bounded = self
+            .origin
+            .inst
+            .is_some_and(|inst| largest(inst) < entries.len() as u64);
         self.emit(MInst::BrTable {
             index: index.0,
             tmp,
             base,
             entries,
+            bounded,
         });
     }
 

@@ -5,7 +5,7 @@
 //! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
 
 mod addresses;
-mod bits;
+pub mod bits;
 mod compares;
 mod edit;
 mod egraph;
