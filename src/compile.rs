@@ -5,7 +5,7 @@ use crate::code::CompiledCode;
 use crate::encode;
 use crate::error::CompileError;
 use crate::finish::effects::Conventions;
-use crate::finish::{copyprop, expand, masks, relax, rename, sched};
+use crate::finish::{copyprop, expand, masks, relax, rename, sched, wrap};
 use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
@@ -63,6 +63,11 @@ fn run(
         copyprop::run(&mut func, conventions);
     }
     stages.keep(Stage::Copyprop, || func.to_string());
+    // A function that removes its arguments does so where it removes the frame.
+    if isa.runs(Pass::Wrap) && frame.layout.popped == 0 {
+        wrap::run(&mut func, rename::free(register_set, []), conventions);
+    }
+    stages.keep(Stage::Wrap, || func.to_string());
     if isa.runs(Pass::Masks) {
         masks::run(&mut func);
     }

@@ -79,6 +79,8 @@ named! {
         Presched = "presched",
         /// Copy propagation.
         Copyprop = "copyprop",
+        /// Shrink-wrapping of the frame.
+        Wrap = "wrap",
         /// Merging of regions under one lane mask.
         Masks = "masks",
         /// Register renaming.
@@ -119,6 +121,8 @@ named! {
         Expand = "expand",
         /// The same after copy propagation.
         Copyprop = "copyprop",
+        /// The same with the frame made where it is needed.
+        Wrap = "wrap",
         /// The same with mask regions merged.
         Masks = "masks",
         /// The same with registers renamed.

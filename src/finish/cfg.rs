@@ -6,7 +6,7 @@ use npu_mc::Opcode;
 use smallvec::SmallVec;
 
 /// The blocks that the control flow may reach from the end of a block.
-fn successors(func: &MachFunction, block: usize) -> SmallVec<[usize; 2]> {
+pub(super) fn successors(func: &MachFunction, block: usize) -> SmallVec<[usize; 2]> {
     let mut list = SmallVec::new();
     let next = (block + 1 < func.block_count()).then_some(block + 1);
     let Some(last) = func.terminator(block) else {

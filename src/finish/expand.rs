@@ -1,7 +1,7 @@
 //! VCode with its register assignment to machine instructions: block order and branches, moves, frame accesses,
 //! constants, calls, prologue and epilogue.
 
-use super::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use super::places::Positions;
 use crate::abi::registers::spill_unit;
 use crate::code::RelocTarget;
@@ -687,6 +687,7 @@ impl Expander<'_> {
 
     fn prologue(&mut self) -> Result<(), CompileError> {
         self.enter()?;
+        let start = self.func.insts().len();
         let layout = &self.frame.layout;
         let (size, saved, frame_pointer) = (i64::from(layout.size), layout.saved.clone(), layout.frame_pointer);
         let (first, rest) = self.adjustments();
@@ -699,12 +700,14 @@ impl Expander<'_> {
         if frame_pointer {
             self.move_reg(machine::FP, machine::SP);
         }
+        self.func.mark_since(start, FrameStep::Enter);
         Ok(())
     }
 
     /// Restores the registers and sets `sp` to where it was at entry, plus `above`. Whatever `above` is, `sp` does not
     /// go down: arguments of a tail call that need more room than the function's own have it in the frame.
     fn leave_frame(&mut self, above: i64) {
+        let start = self.func.insts().len();
         let layout = &self.frame.layout;
         let (size, saved) = (i64::from(layout.size), layout.saved.clone());
         let (first, rest) = self.adjustments();
@@ -718,6 +721,7 @@ impl Expander<'_> {
             );
         }
         self.add_to_sp(first + above);
+        self.func.mark_since(start, FrameStep::Leave);
     }
 
     /// The frame is allocated in one step if the registers can then be saved with short offsets, else in two.

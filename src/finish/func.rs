@@ -83,6 +83,18 @@ pub enum CallKind {
     TailCall,
 }
 
+/// What an instruction has to do with the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrameStep {
+    /// Nothing, beside using it.
+    #[default]
+    None,
+    /// It is one of those that make the frame.
+    Enter,
+    /// It is one of those that remove it before the function ends.
+    Leave,
+}
+
 /// An instruction of the machine and what its bytes still wait for.
 #[derive(Clone, Debug)]
 pub struct McInst {
@@ -98,6 +110,8 @@ pub struct McInst {
     pub glued: bool,
     /// Whether this is the jump of a call.
     pub call: CallKind,
+    /// Whether it makes or removes the frame.
+    pub frame: FrameStep,
 }
 
 impl McInst {
@@ -110,6 +124,7 @@ impl McInst {
             trap: None,
             glued: false,
             call: CallKind::None,
+            frame: FrameStep::None,
         }
     }
 
@@ -234,6 +249,11 @@ impl MachFunction {
     /// The instruction that was appended last.
     pub fn last_mut(&mut self) -> Option<&mut McInst> {
         self.insts.last_mut()
+    }
+
+    /// Says of the instructions from the index on what they have to do with the frame.
+    pub fn mark_since(&mut self, index: usize, step: FrameStep) {
+        self.insts.iter_mut().skip(index).for_each(|inst| inst.frame = step);
     }
 
     /// The block with the label; none if it is not bound.

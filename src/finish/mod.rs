@@ -1,7 +1,7 @@
 //! From allocated VCode to the final machine instructions.
 //!
 //! [`expand`](mod@expand) turns every VCode instruction into machine instructions in basic blocks ([`func`]). Then come
-//! passes over these, each of which may be left out but the last: [`copyprop`] drops moves, [`masks`] merges regions under
+//! passes over these, each of which may be left out but the last: [`copyprop`] drops moves, [`wrap`](mod@wrap) makes the frame where it is needed, [`masks`] merges regions under
 //! one lane mask, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
 //! order free of what the hardware gets wrong, [`relax`] replaces branches that do not reach. They share what an instruction
 //! does ([`effects`]), the control flow ([`cfg`](mod@cfg)) and the way to change a function ([`edit`]); [`places`] follows labelled values
@@ -21,13 +21,14 @@ pub mod relax;
 pub mod rename;
 pub mod sched;
 pub mod text;
+pub mod wrap;
 
 use crate::abi::registers::RegisterSet;
 use crate::error::CompileError;
 use effects::Conventions;
 use func::MachFunction;
 
-/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `masks`, `rename`, `sched`, `hazard` or `relax`.
+/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `wrap`, `masks`, `rename`, `sched`, `hazard` or `relax`.
 /// `registers` are those that the function may change.
 ///
 /// # Errors
@@ -37,6 +38,7 @@ pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> 
     let conventions = Conventions::of(registers, None);
     match name {
         "copyprop" => copyprop::run(func, conventions),
+        "wrap" => wrap::run(func, rename::free(registers, []), conventions),
         "masks" => masks::run(func),
         "rename" => rename::run(func, rename::free(registers, []), conventions),
         "sched" => sched::run(func, true),

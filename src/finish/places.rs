@@ -5,7 +5,7 @@
 //! table is corrected here. Where in doubt, a value is nowhere for a while rather than in a wrong place.
 
 use super::effects::{Effects, RegSet, index_of};
-use super::func::{LiveRange, MachFunction};
+use super::func::{LiveRange, MachFunction, McInst};
 use crate::abi::registers::spill_unit;
 use crate::code::LabelLoc;
 use crate::error::CompileError;
@@ -236,6 +236,31 @@ pub(super) fn renamed(
         }
     }
     func.places = joined(found);
+}
+
+/// Takes values out of the table where `gone` says so, of the index of an instruction, the instruction and the place.
+pub(super) fn forget(func: &mut MachFunction, gone: impl Fn(usize, &McInst, LabelLoc) -> bool) {
+    let insts = &func.insts;
+    let mut kept = Vec::with_capacity(func.places.len());
+    for range in &func.places {
+        let mut start = None;
+        for index in range.start..range.end + 1 {
+            let stays = index < range.end && insts.get(index).is_some_and(|inst| !gone(index, inst, range.loc));
+            match (stays, start) {
+                (true, None) => start = Some(index),
+                (false, Some(first)) => {
+                    kept.push(LiveRange {
+                        start: first,
+                        end: index,
+                        ..*range
+                    });
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+    }
+    func.places = kept;
 }
 
 fn now_at(loc: LabelLoc, copies: &Copies) -> Option<LabelLoc> {

@@ -4,7 +4,7 @@
 //! to its own address. A sequence is longer than the branch it replaces and may push others out of reach, so this
 //! repeats until nothing changes; it ends because branches only ever grow.
 
-use super::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use crate::error::CompileError;
 use crate::inst::ops::fits;
 use crate::inst::reg::machine;
@@ -134,6 +134,7 @@ fn push_far_jump(func: &mut MachFunction, target: Label, like: &McInst) {
             trap,
             glued: false,
             call: CallKind::None,
+            frame: FrameStep::None,
         });
     };
     let high = Fixup::FarHigh {

@@ -1,10 +1,10 @@
 //! A machine function as text, and back: `--emit` prints it, tests of single passes write it.
 //!
 //! One instruction a line, as the assembler has it, with the name of a label where a distance waits for one. What else belongs
-//! to an instruction stands after a semicolon: `glued`, `call`, `tail_call`, `trap`, `far_high`, `far_low`, `entry`, how many
+//! to an instruction stands after a semicolon: `glued`, `call`, `tail_call`, `enter` and `leave` a frame, `trap`, `far_high`, `far_low`, `entry`, how many
 //! `times` it stands there if that is often and, in what is printed, relocations.
 
-use super::func::{CallKind, Fixup, Label, MachFunction, McInst};
+use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use crate::vcode::Origin;
 use cranelift_codegen::ir::TrapCode;
 use npu_mc::Operand;
@@ -58,9 +58,14 @@ impl fmt::Display for McInst {
             CallKind::Call => "call",
             CallKind::TailCall => "tail_call",
         };
+        let frame = match self.frame {
+            FrameStep::None => "",
+            FrameStep::Enter => "enter",
+            FrameStep::Leave => "leave",
+        };
         let glued = if self.glued { "glued" } else { "" };
         let trap = self.trap.map_or_else(String::new, |code| format!("trap {code}"));
-        for note in [note.as_str(), call, glued, &trap] {
+        for note in [note.as_str(), call, frame, glued, &trap] {
             if !note.is_empty() {
                 write!(f, " ; {note}")?;
             }
@@ -136,6 +141,8 @@ fn instruction(func: &mut MachFunction, labels: &mut FxHashMap<String, Label>, l
             "glued" => mc.glued = true,
             "call" => mc.call = CallKind::Call,
             "tail_call" => mc.call = CallKind::TailCall,
+            "enter" => mc.frame = FrameStep::Enter,
+            "leave" => mc.frame = FrameStep::Leave,
             "trap" => {
                 mc.trap = Some(
                     rest.parse::<TrapCode>()
