@@ -233,7 +233,13 @@ fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallEr
 /// Reads a line with values that Cranelift knows.
 fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
     match caught(|| parse_run_command(text, signature)) {
-        Ok(Ok(Some(command))) => Ok(command),
+        Ok(Ok(Some(command))) => match after_command(text, &command) {
+            "" => Ok(command),
+            // The reader ends where it has what it wants. A line that says more must not pass as if it had been checked.
+            rest => Err(CallError::Failed(format!(
+                "the run line does not parse: `{rest}` after its end"
+            ))),
+        },
         Ok(Ok(None)) => Err(CallError::Failed("this is not a run line".to_owned())),
         Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
             Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
@@ -251,6 +257,42 @@ fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallErr
         ))),
         Err(panic) => Err(CallError::Panicked(PanicIn::Reader, panic)),
     }
+}
+
+/// What a line says after the command that was read from it.
+fn after_command<'a>(text: &'a str, command: &RunCommand) -> &'a str {
+    let rest = match command {
+        RunCommand::Print(_) => text.find('(').map(|start| after_brackets(&text[start..])),
+        RunCommand::Run(..) => {
+            let compared = ["==", "!="].iter().filter_map(|sign| text.find(sign)).min();
+            compared.map(|sign| {
+                let expected = text[sign + 2..].trim_start();
+                if expected.starts_with('[') {
+                    after_brackets(expected)
+                } else {
+                    let end = expected.find(|c: char| c.is_whitespace() || c == ',' || c == ']');
+                    &expected[end.unwrap_or(expected.len())..]
+                }
+            })
+        }
+    };
+    rest.unwrap_or_default().trim()
+}
+
+/// What follows the bracket that closes the one at the start.
+fn after_brackets(text: &str) -> &str {
+    let mut depth = 0u32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return &text[at + c.len_utf8()..];
+        }
+    }
+    ""
 }
 
 /// Reads a `trap` line; `rest` begins with its colon. Cranelift has no such lines: the call is read as one to print.
@@ -340,5 +382,35 @@ fn is_true(actual: &[DataValue]) -> bool {
             bytes.iter().any(|&b| b != 0)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_says_more_than_is_checked_does_not_parse() {
+        let functions = "function %f(i32) -> i32 { block0(v0: i32): return v0 }";
+        let functions = cranelift_reader::parse_functions(functions).unwrap();
+        let signature = &functions[0].signature;
+        for good in [
+            "run: %f(4) == 4",
+            "run: %f(4) != 5 ",
+            "print: %f(4)",
+            "run: %f(4) == [4]",
+        ] {
+            assert!(parse_command(good, signature).is_ok(), "{good}");
+        }
+        for bad in [
+            "run: %f(4) == 4 garbage",
+            "run: %f(4) == 4, 5",
+            "run: %f(4) == 4 == 5",
+            "run: %f(4) == 4]",
+            "run: %f(4) == [4] [5]",
+            "print: %f(4) == 5",
+        ] {
+            assert!(parse_command(bad, signature).is_err(), "{bad}");
+        }
     }
 }

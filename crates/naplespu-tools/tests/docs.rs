@@ -140,6 +140,7 @@ fn errata() {
          `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. In the other cases the\n\
          work-around is built in: a register that is never allocated, an instruction that is never selected. The reference names a\n\
          section of the machine documents, which are not part of this repository.\n\n\
+         The simulator always is the machine with the faults: code for a machine without one (`erratum_NAME=false`) gives wrong results on it, or does not end.\n\n\
          | erratum | work-around |\n|---|---|\n",
     );
     for erratum in Erratum::ALL {
