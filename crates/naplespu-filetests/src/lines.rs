@@ -394,12 +394,7 @@ mod tests {
         let functions = "function %f(i32) -> i32 { block0(v0: i32): return v0 }";
         let functions = cranelift_reader::parse_functions(functions).unwrap();
         let signature = &functions[0].signature;
-        for good in [
-            "run: %f(4) == 4",
-            "run: %f(4) != 5 ",
-            "print: %f(4)",
-            "run: %f(4) == [4]",
-        ] {
+        for good in ["run: %f(4) == 4", "run: %f(4) != 5 ", "print: %f(4)"] {
             assert!(parse_command(good, signature).is_ok(), "{good}");
         }
         for bad in [
