@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompiledCode {
-    /// Instruction words, little-endian, and constants behind them; a multiple of four bytes. If there are constants, the code
+    /// Instruction words, little-endian, and constants after them; a multiple of four bytes. If there are constants, the code
     /// has to be aligned to 64 bytes.
     pub bytes: Vec<u8>,
     /// Where the instructions end and the constants begin, aligned to 64 bytes if there are any.
@@ -44,14 +44,14 @@ impl CompiledCode {
 
     /// The CLIF instruction that the code at an offset comes from.
     pub fn inst_at(&self, offset: u32) -> Option<ir::Inst> {
-        let behind = self.insts.partition_point(|&(start, _)| start <= offset);
-        self.insts.get(behind.checked_sub(1)?)?.1
+        let after = self.insts.partition_point(|&(start, _)| start <= offset);
+        self.insts.get(after.checked_sub(1)?)?.1
     }
 
     /// The source location that the code at an offset comes from.
     pub fn srcloc_at(&self, offset: u32) -> Option<SourceLoc> {
-        let behind = self.srclocs.partition_point(|range| range.start <= offset);
-        let range = self.srclocs.get(behind.checked_sub(1)?)?;
+        let after = self.srclocs.partition_point(|range| range.start <= offset);
+        let range = self.srclocs.get(after.checked_sub(1)?)?;
         (offset < range.end).then_some(range.loc)
     }
 }

@@ -1,7 +1,7 @@
 //! The limit of the stack: how a function finds out the lowest address that its frame may reach.
 //!
 //! CLIF gives the limit as a global value, made from the context pointer (`vmctx`), the address of a symbol, sums and loads. The
-//! check comes before everything else, in front of the frame, so it is code of the prologue and no VCode.
+//! check comes first, before the frame is made, so it is code of the prologue and no VCode.
 
 use super::sig::{Place, SigInfo};
 use crate::code::RelocTarget;

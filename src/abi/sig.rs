@@ -2,7 +2,7 @@
 //! `td/NaplesPUCallingConv.td`.
 //!
 //! Results that find no register are written to an area of the caller's frame, whose address is passed as one more
-//! argument behind the others.
+//! argument after the others.
 
 use super::registers::RegisterSet;
 use crate::error::{CompileError, Refusal};

@@ -137,7 +137,7 @@ fn record_srcloc(list: &mut Vec<SrcLocRange>, start: u32, mc: &McInst) {
     }
 }
 
-/// Stack maps and debug tags of calls; `next` is the offset behind the jump.
+/// Stack maps and debug tags of calls; `next` is the offset after the jump.
 fn record_call(
     code: &mut CompiledCode,
     func: &Function,

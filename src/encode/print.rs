@@ -6,7 +6,7 @@ use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use std::fmt::Write;
 
 impl CompiledCode {
-    /// Assembly with a label in front of each basic block: what `precise-output` tests compare.
+    /// Assembly with a label before each basic block: what `precise-output` tests compare.
     pub fn asm(&self, params: Option<&FunctionParameters>) -> String {
         let mut text = String::new();
         self.lines(|offset, _, line| {

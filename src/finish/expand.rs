@@ -286,7 +286,7 @@ impl Expander<'_> {
         }
     }
 
-    /// A vector from behind the code. The address is still in the scratch register if nothing was emitted since the last one.
+    /// A vector of the pool after the code. The address is still in the scratch register if nothing was emitted since the last one.
     fn pool_load(&mut self, dst: Reg, index: u32) {
         let distance = |from: u32| (i64::from(index) - i64::from(from)) * i64::from(VECTOR_SLOT);
         let near = |from: u32| i32::try_from(distance(from)).is_ok_and(|d| fits(OperandKind::Offset9, d));

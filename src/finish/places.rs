@@ -16,7 +16,7 @@ use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use regalloc2::{InstPosition, Output, ProgPoint};
 
 /// For each instruction of the VCode the index of the first machine instruction made for it, with the moves of register
-/// allocation in front of it, and without.
+/// allocation before it, and without.
 #[derive(Debug, Default)]
 pub struct Positions {
     with_moves: Vec<Option<usize>>,
@@ -33,7 +33,7 @@ impl Positions {
         }
     }
 
-    /// The moves in front of the instruction start here.
+    /// The moves before the instruction start here.
     pub fn moves(&mut self, inst: usize, at: usize) {
         if let Some(place) = self.with_moves.get_mut(inst) {
             place.get_or_insert(at);
@@ -126,7 +126,7 @@ pub fn reorder(func: &mut MachFunction, regions: &[Reordered]) {
     let insts = &func.insts;
     for range in &mut func.places {
         let old = *range;
-        // A place inside a region is passed when all that stood in front of it has been executed.
+        // A place inside a region is passed when all that stood before it has been executed.
         let passed = |region: &Reordered, index: usize| {
             let last = region.order.iter().rposition(|&from| region.start + from < index);
             region.start + last.map_or(0, |place| place + 1)
@@ -135,7 +135,7 @@ pub fn reorder(func: &mut MachFunction, regions: &[Reordered]) {
             range.start = passed(region, old.start);
         }
         if let Some(region) = region_before(old.end) {
-            // What stood behind, or last, may now come earlier and write over the value.
+            // What stood after it, or last, may now come earlier and write over the value.
             let ends = region.order.iter().enumerate().position(|(place, &from)| {
                 region.start + from + 1 >= old.end && overwrites(&insts[region.start + place].inst, old.loc)
             });

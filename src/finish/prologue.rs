@@ -24,7 +24,7 @@ fn free(index: usize) -> Result<Reg, CompileError> {
 }
 
 impl Expander<'_> {
-    /// Checks and probes in front of the frame.
+    /// Checks and probes before the frame.
     pub(super) fn enter(&mut self) -> Result<(), CompileError> {
         let layout = &self.frame.layout;
         let size = layout.size;

@@ -120,7 +120,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Copies the blocks and lays the copies out in front of `before`. Parameters that `values` has already are left out of
+    /// Copies the blocks and lays the copies out before `before`. Parameters that `values` has already are left out of
     /// the copies; branches among the blocks go to the copies, all others where they went.
     pub fn make(func: &mut Function, blocks: &[Block], values: FxHashMap<Value, Value>, before: Block) -> Self {
         let mut copy = Self {

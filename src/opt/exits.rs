@@ -1,4 +1,4 @@
-//! What is passed along on the way out of a loop is moved behind the loop.
+//! What is passed along on the way out of a loop is moved after the loop.
 //!
 //! An edge whose source has other successors and whose target has other predecessors gets a block for the moves of its arguments.
 //! Inside a loop that block stands in the way: every round jumps around it. A block that is not part of the loop is laid out
@@ -48,7 +48,7 @@ pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
     changed
 }
 
-/// Moves a sum with a constant in front of the jump, if that alone uses it.
+/// Moves a sum with a constant before the jump, if that alone uses it.
 fn sink(func: &mut Function, lp: &NaturalLoop, uses: &mut SecondaryMap<Value, u32>, value: Value, jump: Inst) {
     let value = func.dfg.resolve_aliases(value);
     let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else {

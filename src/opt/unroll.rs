@@ -403,7 +403,7 @@ fn pace(exit: &CountedExit, copies: u64) -> Option<Pace> {
     (stays != IntCC::Equal && stays != IntCC::NotEqual && grows == up && fits).then_some(Pace::Passes { stays })
 }
 
-/// Makes a loop in front of the loop that does `copies` rounds at a time while more than those are left.
+/// Makes a loop before the loop that does `copies` rounds at a time while more than those are left.
 fn ahead(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, pace: Pace, copies: u64) -> Vec<Block> {
     let variable = exit.variable;
     let ty = variable.ty;

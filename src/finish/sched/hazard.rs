@@ -5,7 +5,7 @@
 //! that of the branch, code at the target reads the old register. So no such instruction may stand directly in front
 //! of a branch. A branch that itself waits for the result is safe, and so is a distance of two instructions.
 //!
-//! Where the hazard occurs, the instruction is exchanged with an independent one in front of it; if there is none, an
+//! Where the hazard occurs, the instruction is exchanged with an independent one before it; if there is none, an
 //! instruction without effect goes in between. Words that are only fetched and never issued do not help, hence not a
 //! `nop`.
 
