@@ -171,7 +171,9 @@ fn undefined_operations() {
     );
     assert_eq!(hazards(&machine), [Hazard::UndefinedOperation; 2]);
     // Missing float units hang at issue.
-    for op in without_instruction(46..63) {
+    let hanging = without_instruction(46..63);
+    assert!(hanging.len() >= 13, "{hanging:?}");
+    for op in hanging {
         let mut machine = program(&[NOP, rr(op, 1, 2, 3, SSS)]);
         let reason = HangReason::MissingUnit { op: op as u8 };
         let pc = BASE + 4;
