@@ -7,7 +7,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::isa;
+use cranelift_naplespu::{Compiler, isa};
 use naplespu_reader::ClifFile;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ fn kernels() -> Result<Vec<Function>, Box<dyn std::error::Error>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let functions = kernels()?;
+    let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
     for level in ["none", "speed"] {
         let mut flags = settings::builder();
         flags.set("opt_level", level)?;
@@ -39,9 +40,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut spent, mut rounds, mut bytes) = (Duration::ZERO, 0, 0);
         while spent < TIME {
             for function in &functions {
-                let mut ctx = Context::for_function(function.clone());
+                ctx.clear();
+                ctx.func = function.clone();
                 let start = Instant::now();
-                let code = isa.compile(&mut ctx, &mut ControlPlane::default())?;
+                let code = compiler.compile(&isa, &mut ctx, &mut ControlPlane::default())?;
                 spent += start.elapsed();
                 bytes += code.bytes.len();
             }

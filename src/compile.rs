@@ -2,6 +2,7 @@
 
 use crate::abi::registers;
 use crate::code::CompiledCode;
+use crate::compiler::Buffers;
 use crate::encode;
 use crate::error::CompileError;
 use crate::finish::effects::Conventions;
@@ -16,11 +17,16 @@ use cranelift_codegen::control::ControlPlane;
 use npu_mc::errata::Erratum;
 
 /// Compiles the function in the context.
-fn run(
+///
+/// # Errors
+///
+/// See [`CompileError`].
+pub fn run(
     isa: &Isa,
     ctx: &mut Context,
     ctrl: &mut ControlPlane,
     request: StageRequest,
+    buffers: &mut Buffers,
 ) -> Result<CompiledCode, CompileError> {
     let mut stages = Recorder::new(request);
 
@@ -51,13 +57,13 @@ fn run(
     vcode.finish()?;
 
     // Registers and the frame.
-    let output = regalloc::run(&vcode, env, isa.flags())?;
-    stages.keep(Stage::Regalloc, || regalloc::display(&vcode, &output));
+    let output = regalloc::run(&vcode, env, isa.flags(), &mut buffers.allocator)?;
+    stages.keep(Stage::Regalloc, || regalloc::display(&vcode, output));
     let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers();
-    let frame = frame::layout(&ctx.func, &vcode, &output, register_set, frame_pointer)?;
+    let frame = frame::layout(&ctx.func, &vcode, output, register_set, frame_pointer)?;
 
     // Instructions of the machine.
-    let mut func = expand::expand(vcode, &output, &frame, isa)?;
+    let mut func = expand::expand(vcode, output, &frame, isa)?;
     stages.keep(Stage::Expand, || func.to_string());
     if isa.runs(Pass::Copyprop) {
         copyprop::run(&mut func, conventions);
@@ -91,29 +97,4 @@ fn run(
     let mut code = encode::encode(&func, &frame, &ctx.func)?;
     code.stages = stages.texts;
     Ok(code)
-}
-
-impl Isa {
-    /// Compiles the function in the context. The context's function is optimized in place.
-    ///
-    /// # Errors
-    ///
-    /// See [`CompileError`].
-    pub fn compile(&self, ctx: &mut Context, ctrl: &mut ControlPlane) -> Result<CompiledCode, CompileError> {
-        self.compile_with_stages(ctx, ctrl, StageRequest::default())
-    }
-
-    /// Compiles the function and keeps the text of intermediate forms.
-    ///
-    /// # Errors
-    ///
-    /// See [`CompileError`].
-    pub fn compile_with_stages(
-        &self,
-        ctx: &mut Context,
-        ctrl: &mut ControlPlane,
-        request: StageRequest,
-    ) -> Result<CompiledCode, CompileError> {
-        run(self, ctx, ctrl, request)
-    }
 }

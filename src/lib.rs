@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //!
-//! A function in CLIF goes in, machine code comes out ([`Isa::compile`]), or an error that says why not
+//! A function in CLIF goes in, machine code comes out ([`Isa::compile`], [`Compiler`]), or an error that says why not
 //! ([`CompileError`]). Valid CLIF is compiled or refused by name; nothing panics.
 //!
 //! ```
@@ -23,6 +23,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | `compiler` | [`Compiler`], which keeps its memory from one function to the next |
 //! | `compile` | the pipeline on one page |
 //! | [`legalize`] | what becomes of each CLIF instruction on each type |
 //! | `validate` | what this target refuses |
@@ -54,6 +55,7 @@ extern crate alloc;
 pub mod abi;
 pub mod code;
 mod compile;
+mod compiler;
 mod encode;
 pub mod error;
 mod finish;
@@ -75,6 +77,7 @@ mod validate;
 mod vcode;
 
 pub use code::CompiledCode;
+pub use compiler::Compiler;
 pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, LookupError, Triple};
 pub use opt::verify_function;

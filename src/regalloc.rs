@@ -9,7 +9,6 @@ use cranelift_codegen::settings::{Flags, RegallocAlgorithm};
 use regalloc2::{
     Algorithm, Allocation, Ctx, MachineEnv, OperandConstraint, OperandKind, OperandPos, Output, RegallocOptions,
 };
-use std::cell::RefCell;
 use std::fmt::Write;
 
 /// Writes the chosen registers into the operands.
@@ -58,17 +57,17 @@ pub fn display(vcode: &VCode, output: &Output) -> String {
     text
 }
 
-thread_local! {
-    /// The allocator's tables, whose memory the next function on the thread uses again.
-    static CONTEXT: RefCell<Ctx> = RefCell::default();
-}
-
-/// Runs regalloc2 as the flags say.
+/// Runs regalloc2 as the flags say, in the memory of this context, which has the result afterwards.
 ///
 /// # Errors
 ///
 /// [`CompileError::Regalloc`] if it fails, or if the checker (flag `regalloc_checker`) finds a wrong assignment.
-pub fn run(vcode: &VCode, env: &MachineEnv, flags: &Flags) -> Result<Output, CompileError> {
+pub fn run<'a>(
+    vcode: &VCode,
+    env: &MachineEnv,
+    flags: &Flags,
+    context: &'a mut Ctx,
+) -> Result<&'a Output, CompileError> {
     let options = RegallocOptions {
         verbose_log: flags.regalloc_verbose_logs(),
         validate_ssa: flags.regalloc_checker(),
@@ -77,14 +76,11 @@ pub fn run(vcode: &VCode, env: &MachineEnv, flags: &Flags) -> Result<Output, Com
             RegallocAlgorithm::SinglePass => Algorithm::Fastalloc,
         },
     };
-    let output = CONTEXT.with_borrow_mut(|context| {
-        regalloc2::run_with_ctx(vcode, env, &options, context)
-            .map_err(|error| CompileError::Regalloc(error.to_string()))?;
-        Ok::<_, CompileError>(std::mem::take(&mut context.output))
-    })?;
+    let output = regalloc2::run_with_ctx(vcode, env, &options, context)
+        .map_err(|error| CompileError::Regalloc(error.to_string()))?;
     if flags.regalloc_checker() {
         let mut checker = regalloc2::checker::Checker::new(vcode, env);
-        checker.prepare(&output);
+        checker.prepare(output);
         checker
             .run()
             .map_err(|errors| CompileError::Regalloc(format!("{errors:?}")))?;

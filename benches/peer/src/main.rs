@@ -8,6 +8,7 @@
 //! Without an argument the files are those of `filetests/corpus/`. Functions that one of the two refuses (pulley32 has no
 //! vectors of sixteen lanes) are left out for both, and their number is printed. A figure is the difference between a run that
 //! compiles every function twice and one that compiles each once, so start-up and parsing are in none of them. Wants `valgrind`.
+//! Both compilers are used again for each function, with the memory that they keep; allocations are those of the second round.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -15,6 +16,8 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use naplespu_reader::ClifFile;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -24,9 +27,39 @@ type Error = Box<dyn std::error::Error>;
 const LEVELS: [&str; 2] = ["none", "speed"];
 const ALLOCATORS: [&str; 2] = ["backtracking", "single_pass"];
 
+/// The system's allocator, which counts what it is asked for.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller's.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller's.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
 /// One of the two compilers.
 enum Compiler {
-    Ours(Arc<cranelift_naplespu::Isa>),
+    Ours(Arc<cranelift_naplespu::Isa>, Box<cranelift_naplespu::Compiler>),
     Pulley(OwnedTargetIsa),
 }
 
@@ -40,6 +73,7 @@ impl Compiler {
         match name {
             "ours" => Ok(Compiler::Ours(
                 cranelift_naplespu::isa::lookup_by_name("naplespu")?.finish(flags)?,
+                Box::default(),
             )),
             "pulley32" => Ok(Compiler::Pulley(
                 cranelift_codegen::isa::lookup_by_name("pulley32")?.finish(flags)?,
@@ -49,19 +83,19 @@ impl Compiler {
     }
 
     /// Compiles the function in the context. Whether it was accepted.
-    fn accepts(&self, ctx: &mut Context) -> bool {
+    fn accepts(&mut self, ctx: &mut Context) -> bool {
         let mut ctrl = ControlPlane::default();
         match self {
-            Compiler::Ours(isa) => isa.compile(ctx, &mut ctrl).is_ok(),
+            Compiler::Ours(isa, compiler) => compiler.compile(isa, ctx, &mut ctrl).is_ok(),
             Compiler::Pulley(isa) => ctx.compile(&**isa, &mut ctrl).is_ok(),
         }
     }
 
     /// The number of machine instructions of the function in the context.
-    fn instructions(&self, ctx: &mut Context) -> Result<usize, Error> {
+    fn instructions(&mut self, ctx: &mut Context) -> Result<usize, Error> {
         let mut ctrl = ControlPlane::default();
         match self {
-            Compiler::Ours(isa) => Ok(isa.compile(ctx, &mut ctrl)?.bytes.len() / 4),
+            Compiler::Ours(isa, compiler) => Ok(compiler.compile(isa, ctx, &mut ctrl)?.bytes.len() / 4),
             Compiler::Pulley(isa) => {
                 ctx.set_disasm(true);
                 let code = ctx.compile(&**isa, &mut ctrl).map_err(|error| error.inner)?;
@@ -92,7 +126,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// The functions in the files at the paths, and how many of them one of the compilers refuses.
 fn functions(paths: &[String]) -> Result<(Vec<Function>, usize), Error> {
-    let compilers = [
+    let mut compilers = [
         Compiler::new("ours", "none", "single_pass")?,
         Compiler::new("pulley32", "none", "single_pass")?,
     ];
@@ -102,7 +136,7 @@ fn functions(paths: &[String]) -> Result<(Vec<Function>, usize), Error> {
             let file = ClifFile::parse(&path.display().to_string(), &std::fs::read(&path)?);
             for case in file.functions {
                 let both = compilers
-                    .iter()
+                    .iter_mut()
                     .all(|compiler| compiler.accepts(&mut Context::for_function(case.func.clone())));
                 if both {
                     kept.push(case.func);
@@ -138,7 +172,7 @@ fn count(arguments: &[&str], paths: &[String]) -> Result<u64, Error> {
 
 /// Compiles every function `rounds` times: what callgrind looks at.
 fn compile(name: &str, level: &str, allocator: &str, rounds: u32, paths: &[String]) -> Result<(), Error> {
-    let compiler = Compiler::new(name, level, allocator)?;
+    let mut compiler = Compiler::new(name, level, allocator)?;
     let (functions, _) = functions(paths)?;
     let mut ctx = Context::new();
     for _ in 0..rounds {
@@ -153,6 +187,24 @@ fn compile(name: &str, level: &str, allocator: &str, rounds: u32, paths: &[Strin
     Ok(())
 }
 
+/// Allocations while the functions are compiled, by a compiler and a context that have compiled them once.
+fn allocations(compiler: &mut Compiler, functions: &[Function]) -> u64 {
+    let mut ctx = Context::new();
+    let mut sum = 0;
+    for round in 0..2 {
+        for function in functions {
+            ctx.clear();
+            ctx.func = function.clone();
+            let before = ALLOCATIONS.get();
+            compiler.accepts(&mut ctx);
+            if round > 0 {
+                sum += ALLOCATIONS.get() - before;
+            }
+        }
+    }
+    sum
+}
+
 /// Prints the table.
 fn table(paths: &[String]) -> Result<(), Error> {
     let (functions, left_out) = functions(paths)?;
@@ -162,32 +214,37 @@ fn table(paths: &[String]) -> Result<(), Error> {
         functions.len()
     );
     println!(
-        "{:<6} {:<13} {:>12} {:>12} {:>7} {:>9} {:>9} {:>7}",
-        "level", "allocator", "ours", "pulley32", "speed", "ours/mi", "peer/mi", "speed"
+        "{:<6} {:<13} {:>12} {:>12} {:>7} {:>9} {:>9} {:>7} {:>10} {:>10}",
+        "level", "allocator", "ours", "pulley32", "speed", "ours/mi", "peer/mi", "speed", "ours/alloc", "peer/alloc"
     );
     for level in LEVELS {
         for allocator in ALLOCATORS {
-            let mut figures = [(0, 0); 2];
-            for (name, (host, machine)) in ["ours", "pulley32"].into_iter().zip(&mut figures) {
+            let mut figures = [(0, 0, 0); 2];
+            for (name, (host, machine, blocks)) in ["ours", "pulley32"].into_iter().zip(&mut figures) {
                 let once = count(&["--rounds", "1", name, level, allocator], paths)?;
                 let twice = count(&["--rounds", "2", name, level, allocator], paths)?;
                 *host = twice - once;
-                let compiler = Compiler::new(name, level, allocator)?;
+                let mut compiler = Compiler::new(name, level, allocator)?;
+                *blocks = allocations(&mut compiler, &functions);
                 for function in &functions {
                     *machine += compiler.instructions(&mut Context::for_function(function.clone()))? as u64;
                 }
             }
-            let [(ours, our_code), (theirs, their_code)] = figures;
+            let [(ours, our_code, our_blocks), (theirs, their_code, their_blocks)] = figures;
             println!(
-                "{level:<6} {allocator:<13} {ours:>12} {theirs:>12} {:>7.3} {:>9} {:>9} {:>7.3}",
+                "{level:<6} {allocator:<13} {ours:>12} {theirs:>12} {:>7.3} {:>9} {:>9} {:>7.3} {:>10.2} {:>10.2}",
                 theirs as f64 / ours as f64,
                 ours / our_code,
                 theirs / their_code,
                 theirs as f64 / their_code as f64 / (ours as f64 / our_code as f64),
+                our_blocks as f64 / clif as f64,
+                their_blocks as f64 / clif as f64,
             );
         }
     }
-    println!("speed: pulley32's host instructions over ours; above 1, this compiler is the faster one. mi: machine instruction.");
+    println!(
+        "speed: pulley32's host instructions over ours; above 1, this compiler is the faster one. mi: machine instruction. alloc: allocations for a CLIF instruction."
+    );
     Ok(())
 }
 

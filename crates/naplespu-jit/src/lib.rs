@@ -39,6 +39,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::Flags;
 use cranelift_module::{DataId, FuncId, FuncOrDataId, ModuleDeclarations};
 use cranelift_naplespu::CompiledCode;
+use cranelift_naplespu::Compiler;
 use cranelift_naplespu::Isa;
 use layout::layout;
 use link::Target;
@@ -71,6 +72,8 @@ pub struct NpuModule {
     isa: Arc<Isa>,
     stand_in: OwnedTargetIsa,
     runtime_isa: Option<Isa>,
+    /// Keeps the memory of one compilation for the next.
+    compiler: Compiler,
     declarations: ModuleDeclarations,
     /// One entry a declared function.
     functions: PrimaryMap<FuncId, Definition>,
@@ -139,6 +142,7 @@ impl NpuModule {
             stand_in: stand_in(isa.flags())?,
             isa,
             runtime_isa: None,
+            compiler: Compiler::new(),
             declarations: ModuleDeclarations::default(),
             functions: PrimaryMap::new(),
             data: PrimaryMap::new(),

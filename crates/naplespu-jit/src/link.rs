@@ -274,7 +274,7 @@ impl NpuModule {
     fn compile_runtime(&mut self, name: &str, function: &cranelift_codegen::ir::Function) -> Definition {
         let isa = self.runtime_isa.get_or_insert_with(|| self.isa.for_runtime());
         let mut ctx = Context::for_function(function.clone());
-        let code = match isa.compile(&mut ctx, &mut ControlPlane::default()) {
+        let code = match self.compiler.compile(isa, &mut ctx, &mut ControlPlane::default()) {
             Ok(code) => code,
             Err(error) => return Definition::failed(&error),
         };

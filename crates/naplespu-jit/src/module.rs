@@ -248,7 +248,7 @@ impl NpuModule {
         if names == Names::Ids {
             self.name_intrinsics(&mut ctx.func);
         }
-        let code = match self.isa.compile(ctx, ctrl) {
+        let code = match self.compiler.compile(&self.isa, ctx, ctrl) {
             Ok(code) => code,
             Err(mut error) => {
                 if names == Names::Ids {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// Functions on their way into the simulator.
 pub struct Program {
     isa: Arc<Isa>,
+    /// Its memory is kept from one function to the next.
+    ctx: Option<Context>,
     /// Made by the first definition.
     module: Option<NpuModule>,
     step_limit: Option<u64>,
@@ -40,6 +42,7 @@ impl Program {
     pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Self {
         Self {
             isa,
+            ctx: None,
             module: None,
             step_limit: None,
             config,
@@ -74,11 +77,15 @@ impl Program {
     /// Why it was not compiled, or that there is a function of this name; the program remembers the former for those who call
     /// the function.
     pub fn define(&mut self, func: &Function) -> Result<(), DefineError> {
+        let mut ctx = self.ctx.take().unwrap_or_else(Context::new);
+        ctx.clear();
+        ctx.func = func.clone();
         let module = self.module()?;
         let name = function_name(&func.name);
         let id = module.declare_function(&name, Linkage::Export, &func.signature)?;
-        let mut ctx = Context::for_function(func.clone());
-        module.compile(id, &mut ctx, &mut ControlPlane::default(), Names::Text)
+        let result = module.compile(id, &mut ctx, &mut ControlPlane::default(), Names::Text);
+        self.ctx = Some(ctx);
+        result
     }
 
     /// Code of a compiled function.

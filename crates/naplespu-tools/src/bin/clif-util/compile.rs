@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use cranelift_naplespu::{CompileError, Isa, Pass, Stage, StageRequest};
+use cranelift_naplespu::{CompileError, Compiler, Isa, Pass, Stage, StageRequest};
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
 use std::fmt::Write as _;
@@ -135,8 +135,9 @@ pub fn run(args: &Args) -> Outcome {
 
     let mut out = Vec::new();
     let mut faults = Vec::new();
+    let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
     for case in &file.functions {
-        match caught(|| compile(&isa, &case.func, &forms, args.disassemble, raw)) {
+        match caught(|| compile(&isa, &mut compiler, &mut ctx, &case.func, &forms, args.disassemble, raw)) {
             Ok(Ok((bytes, unresolved))) => {
                 if unresolved > 0 && forms.contains(&Form::Bytes) {
                     output::report(&format!(
@@ -161,14 +162,17 @@ pub fn run(args: &Args) -> Outcome {
 /// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.
 fn compile(
     isa: &Isa,
+    compiler: &mut Compiler,
+    ctx: &mut Context,
     func: &Function,
     forms: &[Form],
     disassemble: bool,
     raw: bool,
 ) -> Result<(Vec<u8>, usize), CompileError> {
     let request: StageRequest = forms.iter().filter_map(|form| form.stage()).collect();
-    let mut ctx = Context::for_function(func.clone());
-    let code = isa.compile_with_stages(&mut ctx, &mut ControlPlane::default(), request)?;
+    ctx.clear();
+    ctx.func = func.clone();
+    let code = compiler.compile_with_stages(isa, ctx, &mut ControlPlane::default(), request)?;
     let unresolved = code.relocs.len();
     if raw {
         return Ok((code.bytes, unresolved));

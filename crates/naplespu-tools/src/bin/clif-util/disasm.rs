@@ -4,6 +4,7 @@ use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_naplespu::Compiler;
 use naplespu_reader::panics::caught;
 use naplespu_reader::{Diagnostic, Source};
 use naplespu_tools::assembly::add_function;
@@ -157,9 +158,11 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
     let mut input = Input::default();
     let mut faults = Vec::new();
     let mut address = args.base;
+    let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
     for case in &file.functions {
-        let mut ctx = Context::for_function(case.func.clone());
-        let code = match caught(|| isa.compile(&mut ctx, &mut ControlPlane::default())) {
+        ctx.clear();
+        ctx.func = case.func.clone();
+        let code = match caught(|| compiler.compile(&isa, &mut ctx, &mut ControlPlane::default())) {
             Ok(Ok(code)) => code,
             Ok(Err(error)) => {
                 faults.extend(crate::compile::explain(&file, case, &error));

@@ -1,0 +1,102 @@
+//! A compiler that is used again: the code is the same, and little memory is allocated.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::{CompiledCode, Compiler, Isa, isa};
+use naplespu_reader::ClifFile;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller's.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: as the caller's.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn target(level: &str) -> Arc<Isa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", level).unwrap();
+    flags.set("enable_verifier", "false").unwrap();
+    let builder = isa::lookup_by_name("naplespu").unwrap();
+    builder.finish(Flags::new(flags)).unwrap()
+}
+
+fn kernels() -> Vec<Function> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests/corpus");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    let parse = |path: &std::path::PathBuf| ClifFile::parse("", &std::fs::read(path).unwrap()).functions;
+    paths.iter().flat_map(parse).map(|case| case.func).collect()
+}
+
+/// Compiles the function; gives the code and the number of allocations.
+fn counted(compiler: &mut Compiler, ctx: &mut Context, isa: &Isa, func: &Function) -> (CompiledCode, usize) {
+    ctx.clear();
+    ctx.func = func.clone();
+    let before = COUNT.get();
+    let code = compiler.compile(isa, ctx, &mut ControlPlane::default()).unwrap();
+    (code, COUNT.get() - before)
+}
+
+#[test]
+fn the_code_does_not_depend_on_what_was_compiled_before() {
+    let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
+    for isa in ["none", "speed"].map(target) {
+        for func in kernels() {
+            let (used, _) = counted(&mut compiler, &mut ctx, &isa, &func);
+            let (fresh, _) = counted(&mut Compiler::new(), &mut Context::new(), &isa, &func);
+            assert_eq!(used.bytes, fresh.bytes, "{}", func.name);
+            assert_eq!(used.asm(None), fresh.asm(None), "{}", func.name);
+        }
+    }
+}
+
+/// The bounds are a tenth above what it is: lower them when it gets less.
+#[test]
+fn a_used_compiler_allocates_less() {
+    for (level, bound) in [("none", 2.0), ("speed", 7.6)] {
+        let isa = target(level);
+        let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
+        let (mut used, mut fresh, mut clif) = (0, 0, 0);
+        for func in kernels() {
+            clif += func.dfg.num_insts();
+            fresh += counted(&mut Compiler::new(), &mut Context::new(), &isa, &func).1;
+            counted(&mut compiler, &mut ctx, &isa, &func);
+            used += counted(&mut compiler, &mut ctx, &isa, &func).1;
+        }
+        let each = used as f64 / clif as f64;
+        assert!(used < fresh, "{level}: {used} allocations, {fresh} of a new compiler");
+        assert!(
+            each < bound,
+            "{level}: {each:.3} allocations a CLIF instruction ({fresh} fresh, {used} used, {clif})"
+        );
+    }
+}
