@@ -10,6 +10,7 @@ use crate::finish::{copyprop, expand, masks, relax, rename, sched, wrap};
 use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
+use crate::timing::Step;
 use crate::vcode::{dce, presched};
 use crate::{frame, intrinsics, legalize, opt, regalloc, validate};
 use cranelift_codegen::Context;
@@ -32,9 +33,12 @@ pub fn run(
 
     // CLIF.
     opt::verify(ctx, isa.flags())?;
+    stages.done(Step::Verify);
     let (sig, callees) = validate::run(&ctx.func, isa)?;
+    stages.done(Step::Validate);
     legalize::run(&mut ctx.func, isa.settings());
     let expanded = intrinsics::expand(&mut ctx.func, isa);
+    stages.done(Step::Legalize);
     opt::run(ctx, isa, ctrl, &mut stages)?;
     intrinsics::finish(&mut ctx.func, &expanded);
     stages.keep(Stage::Opt, || ctx.func.display().to_string());
@@ -44,6 +48,7 @@ pub fn run(
     let env = registers::env(sig.registers, registers::pinned(isa.flags()));
     let register_set = sig.registers;
     let order = BlockOrder::new(ctx)?;
+    stages.done(Step::Order);
     let mut vcode = lower::lower(ctx, isa, sig, callees, &order)?;
     stages.keep(Stage::Vcode, || vcode.to_string());
     if isa.runs(Pass::Dce) {
@@ -55,12 +60,14 @@ pub fn run(
     }
     stages.keep(Stage::Presched, || vcode.to_string());
     vcode.finish()?;
+    stages.done(Step::Operands);
 
     // Registers and the frame.
     let output = regalloc::run(&vcode, env, isa.flags(), &mut buffers.allocator)?;
     stages.keep(Stage::Regalloc, || regalloc::display(&vcode, output));
     let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers();
     let frame = frame::layout(&ctx.func, &vcode, output, register_set, frame_pointer)?;
+    stages.done(Step::Frame);
 
     // Instructions of the machine.
     let mut func = expand::expand(vcode, output, &frame, isa)?;
@@ -95,6 +102,7 @@ pub fn run(
     stages.keep(Stage::Relax, || func.to_string());
 
     let mut code = encode::encode(&func, &frame, &ctx.func)?;
+    stages.done(Step::Encode);
     code.stages = stages.texts;
     Ok(code)
 }

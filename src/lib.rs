@@ -35,7 +35,7 @@
 //! | `encode` | bytes, relocations, debug information |
 //!
 //! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
-//! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`intrinsics`].
+//! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`intrinsics`], [`timing`].
 //!
 //! # Other crates
 //!
@@ -72,6 +72,7 @@ mod regalloc;
 pub mod runtime;
 pub mod settings;
 mod spaces;
+pub mod timing;
 mod types;
 mod validate;
 mod vcode;

@@ -1,5 +1,6 @@
 //! The passes that may be left out, and the stages between which a function can be looked at.
 
+use crate::timing::{Clock, Step};
 use std::fmt;
 use std::str::FromStr;
 
@@ -174,12 +175,13 @@ impl FromIterator<Stage> for StageRequest {
     }
 }
 
-/// Collects the stages that were asked for.
+/// Collects the stages that were asked for, and the time that each takes if [that](crate::timing) is wanted.
 #[derive(Debug, Default)]
 pub struct Recorder {
     request: StageRequest,
     /// What was asked for, in the order of the pipeline.
     pub texts: Vec<(Stage, String)>,
+    clock: Option<Clock>,
 }
 
 impl Recorder {
@@ -188,13 +190,27 @@ impl Recorder {
         Self {
             request,
             texts: Vec::new(),
+            clock: Clock::start(),
         }
     }
 
     /// The function is in this form now.
     pub fn keep(&mut self, stage: Stage, text: impl FnOnce() -> String) {
+        if let Some(clock) = &mut self.clock {
+            clock.done(stage.name());
+        }
         if self.request.contains(stage) {
             self.texts.push((stage, text()));
+            if let Some(clock) = &mut self.clock {
+                clock.skip();
+            }
+        }
+    }
+
+    /// The step is done.
+    pub(crate) fn done(&mut self, step: Step) {
+        if let Some(clock) = &mut self.clock {
+            clock.done(step.name());
         }
     }
 }

@@ -26,6 +26,7 @@ pub use verify::{verify, verify_function};
 use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::passes::{Pass, Recorder, Stage};
+use crate::timing::Step;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::OptLevel;
@@ -43,6 +44,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     if optimize {
         ctx.compute_loop_analysis();
     }
+    stages.done(Step::Clean);
     if isa.runs(Pass::Compares) && compares::run(&mut ctx.func) {
         check(ctx, isa)?;
     }
@@ -64,6 +66,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         egraph::run(ctx, isa.quiet_flags(), ctrl)?;
         check(ctx, isa)?;
     }
+    stages.done(Step::Egraph);
     if optimize {
         // The passes may leave blocks that nothing reaches any more.
         analyse(ctx);
@@ -73,6 +76,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     } else {
         Vec::new()
     };
+    stages.done(Step::Loops);
     finish_loops(ctx, isa, &loops, stages)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Every file under `tests/cli/` is a session with its expected output; `TRYCMD=overwrite` rewrites them.
 
+use cranelift_naplespu::Stage;
 use naplespu_filetests::{Options, Verdict, file, runner};
 use naplespu_reader::panics::{self, PanicIn};
 use std::fs;
@@ -102,6 +103,36 @@ fn a_panic_is_a_flag() {
             let output = clif_util(&[command, path.to_str().unwrap()], false);
             assert_eq!(output.status.code(), Some(status), "{command}: {output:?}");
         }
+    }
+}
+
+/// Every stage has a line, and the shares are those of the whole.
+#[test]
+fn time_by_stage() {
+    let kernel = root().join("../../filetests/corpus/crc32_table.clif");
+    let kernel = kernel.to_str().unwrap();
+    for arguments in [
+        ["compile", "-T", "--set", "opt_level=speed", kernel],
+        ["test", "--time-passes", "-j", "2", kernel],
+    ] {
+        let output = clif_util(&arguments, false);
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let rows = text.lines().filter_map(|line| {
+            let [time, share, name] = line.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+            Some((name, time.parse::<f64>().ok()?, share.parse::<f64>().ok()?))
+        });
+        let rows: Vec<(&str, f64, f64)> = rows.collect();
+        let stages = Stage::ALL.iter().map(|stage| stage.name());
+        let found = rows
+            .iter()
+            .map(|row| row.0)
+            .filter(|name| stages.clone().any(|stage| stage == *name));
+        assert!(found.eq(stages.clone()), "{text}");
+        let (last, others) = rows.split_last().unwrap();
+        let sum: f64 = others.iter().map(|row| row.1).sum();
+        assert!(last.0 == "all" && last.1 > 0.0 && (sum - last.1).abs() < 1e-4, "{text}");
+        assert!((last.2 - 100.0).abs() < 0.1, "{text}");
     }
 }
 

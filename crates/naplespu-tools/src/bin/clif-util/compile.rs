@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use cranelift_naplespu::{CompileError, Compiler, Isa, Pass, Stage, StageRequest};
+use cranelift_naplespu::{CompileError, Compiler, Isa, Pass, Stage, StageRequest, timing};
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
 use std::fmt::Write as _;
@@ -34,6 +34,10 @@ pub struct Args {
     /// A pass to leave out
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     disable_pass: Vec<Left>,
+
+    /// Print the time that each stage of the compiler took, after all else
+    #[arg(short = 'T', long)]
+    time_passes: bool,
 
     /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
     #[arg(short, long, value_name = "OUT")]
@@ -135,6 +139,7 @@ pub fn run(args: &Args) -> Outcome {
 
     let mut out = Vec::new();
     let mut faults = Vec::new();
+    timing::set_enabled(args.time_passes);
     let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
     for case in &file.functions {
         match caught(|| compile(&isa, &mut compiler, &mut ctx, &case.func, &forms, args.disassemble, raw)) {
@@ -156,7 +161,11 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     input::report(&file, &faults)?;
-    output::write(args.output.as_deref(), &out)
+    output::write(args.output.as_deref(), &out)?;
+    if args.time_passes {
+        output::print(timing::take().to_string().as_bytes())?;
+    }
+    Ok(())
 }
 
 /// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.

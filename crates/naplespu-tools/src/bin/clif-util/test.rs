@@ -1,6 +1,7 @@
 //! `clif-util test`: filetests.
 
 use crate::{Outcome, Stop, output};
+use cranelift_naplespu::timing;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use naplespu_filetests::{Options, Summary, Verdict, runner};
 use naplespu_reader::ForcedTarget;
@@ -38,6 +39,10 @@ pub struct Args {
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
     settings: Vec<String>,
 
+    /// Print the time that each stage of the compiler took in all files, on all threads together
+    #[arg(short = 'T', long)]
+    time_passes: bool,
+
     /// Write one line per function to this file: file, name, result, reason, separated by tabs
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -70,6 +75,7 @@ pub fn run(args: &Args) -> Outcome {
         .jobs
         .or_else(|| std::thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get);
+    timing::set_enabled(args.time_passes);
     let mut progress = Progress::new(files.len());
     let mut summary = Summary::default();
     let mut printed = Ok(());
@@ -93,6 +99,9 @@ pub fn run(args: &Args) -> Outcome {
         output::write(Some(path), runner::report(&outcomes).as_bytes())?;
     }
     output::print(format!("{summary}\n").as_bytes())?;
+    if args.time_passes {
+        output::print(timing::take().to_string().as_bytes())?;
+    }
     match summary {
         Summary { panics: 1.., .. } => Err(Stop::Panicked),
         summary if summary.is_good() => Ok(()),
