@@ -84,6 +84,8 @@ named! {
         Wrap = "wrap",
         /// Merging of regions under one lane mask.
         Masks = "masks",
+        /// Jumps that rounds of loops do without.
+        Jumps = "jumps",
         /// Register renaming.
         Rename = "rename",
         /// List scheduling.
@@ -126,6 +128,8 @@ named! {
         Wrap = "wrap",
         /// The same with mask regions merged.
         Masks = "masks",
+        /// The same with fewer jumps.
+        Jumps = "jumps",
         /// The same with registers renamed.
         Rename = "rename",
         /// The same, scheduled and free of hazards.

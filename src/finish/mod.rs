@@ -2,7 +2,7 @@
 //!
 //! [`expand`](mod@expand) turns every VCode instruction into machine instructions in basic blocks ([`func`]). Then come
 //! passes over these, each of which may be left out but the last: [`copyprop`] drops moves, [`wrap`](mod@wrap) makes the frame where it is needed, [`masks`] merges regions under
-//! one lane mask, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
+//! one lane mask, [`jumps`] lays out branches so that fewer are executed, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
 //! order free of what the hardware gets wrong, [`relax`] replaces branches that do not reach. They share what an instruction
 //! does ([`effects`]), the control flow ([`cfg`](mod@cfg)) and the way to change a function ([`edit`]); [`places`] follows labelled values
 //! through all this, and [`text`] prints and reads it.
@@ -14,6 +14,7 @@ pub mod edit;
 pub mod effects;
 pub mod expand;
 pub mod func;
+pub mod jumps;
 pub mod masks;
 pub mod places;
 pub mod prologue;
@@ -28,7 +29,7 @@ use crate::error::CompileError;
 use effects::Conventions;
 use func::MachFunction;
 
-/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `wrap`, `masks`, `rename`, `sched`, `hazard` or `relax`.
+/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `wrap`, `masks`, `jumps`, `rename`, `sched`, `hazard` or `relax`.
 /// `registers` are those that the function may change.
 ///
 /// # Errors
@@ -40,6 +41,7 @@ pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> 
         "copyprop" => copyprop::run(func, conventions),
         "wrap" => wrap::run(func, rename::free(registers, []), conventions),
         "masks" => masks::run(func),
+        "jumps" => jumps::run(func, conventions),
         "rename" => rename::run(func, rename::free(registers, []), conventions),
         "sched" => sched::run(func, true),
         "hazard" => sched::hazard::run(func),

@@ -115,7 +115,7 @@ fn replace(func: &mut MachFunction, far: &[bool], veneers: &mut FxHashSet<Label>
 }
 
 /// The opposite of a conditional branch; none for an unconditional one.
-fn invert(op: Opcode) -> Option<Opcode> {
+pub(super) fn invert(op: Opcode) -> Option<Opcode> {
     match op {
         Opcode::BEQZ => Some(Opcode::BNEZ),
         Opcode::BNEZ => Some(Opcode::BEQZ),

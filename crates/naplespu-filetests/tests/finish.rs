@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const PASSES: &[&str] = &["copyprop", "wrap", "masks", "rename", "sched", "hazard", "relax"];
+const PASSES: &[&str] = &[
+    "copyprop", "wrap", "masks", "jumps", "rename", "sched", "hazard", "relax",
+];
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/finish");
