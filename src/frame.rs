@@ -20,13 +20,13 @@ use crate::abi::registers::{RegisterSet, clobbered, spill_unit};
 use crate::abi::slots::slot_alignment;
 use crate::code::FrameLayout;
 use crate::error::CompileError;
+use crate::inst::MInst;
 use crate::inst::reg::{from_preg, machine, to_preg};
-use crate::inst::{MInst, MachInst};
 use crate::vcode::VCode;
 use cranelift_codegen::ir::Function;
 use npu_mc::Reg;
 use npu_mc::machine::STACK_ALIGN;
-use regalloc2::{Edit, Output, PRegSet};
+use regalloc2::{Edit, Output, PReg, PRegSet};
 
 /// The largest frame: offsets and addresses are signed 32-bit numbers.
 const MAX_FRAME: u64 = 1 << 30;
@@ -132,10 +132,13 @@ fn spill_shape(reg: Reg) -> (u64, u64) {
 
 /// The registers that the function changes and its callers count on, in save order.
 fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame_pointer: bool) -> Vec<Reg> {
-    let mut touched = PRegSet::empty();
+    // One byte each is faster than a bit for so many operands.
+    let mut assigned = [false; PReg::NUM_INDEX];
     for reg in output.allocs.iter().filter_map(|allocation| allocation.as_reg()) {
-        touched.add(reg);
+        assigned[reg.index()] = true;
     }
+    let assigned = assigned.iter().enumerate().filter(|(_, assigned)| **assigned);
+    let mut touched: PRegSet = assigned.map(|(index, _)| PReg::from_index(index)).collect();
     for (_, Edit::Move { to, .. }) in &output.edits {
         if let Some(reg) = to.as_reg() {
             touched.add(reg);
@@ -143,7 +146,7 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     }
     if vcode.has_calls {
         for inst in &vcode.insts {
-            if let MachInst::Call(info) = inst {
+            if let MInst::Call(info) = inst {
                 touched.union_from(info.clobbers);
             }
         }
@@ -176,7 +179,7 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
 /// The registers that an instruction returns values in.
 fn results(inst: &MInst) -> impl Iterator<Item = Reg> {
     let uses = match inst {
-        MachInst::Return { uses } => uses.as_slice(),
+        MInst::Return { uses } => uses.as_slice(),
         _ => &[],
     };
     uses.iter().map(|&(_, at)| at)

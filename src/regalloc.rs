@@ -1,9 +1,9 @@
 //! Register allocation: the machine environment from td/, regalloc2 over the VCode, its checker when asked for.
 
 use crate::error::CompileError;
+use crate::inst::MInst;
 use crate::inst::operands::OperandVisitor;
 use crate::inst::reg::{Reg, from_preg};
-use crate::inst::{MInst, MachInst};
 use crate::vcode::VCode;
 use cranelift_codegen::settings::{Flags, RegallocAlgorithm};
 use regalloc2::{
@@ -24,17 +24,9 @@ impl OperandVisitor for Assign<'_> {
     }
 }
 
-/// The instruction with the registers that were chosen, in the order in which it shows its operands.
-///
-/// # Errors
-///
-/// [`CompileError::Internal`] if an operand was given no register.
-pub fn assign(mut inst: MInst, allocations: &[Allocation]) -> Result<MachInst<npu_mc::Reg>, CompileError> {
+/// Writes the registers that were chosen, in the order in which the instruction shows its operands.
+pub fn assign(inst: &mut MInst, allocations: &[Allocation]) {
     inst.visit_operands(&mut Assign(allocations.iter()));
-    inst.map(&mut |reg| {
-        reg.as_real()
-            .ok_or_else(|| CompileError::internal("regalloc", reg, "a machine register for every operand"))
-    })
 }
 
 /// The VCode with the registers that were chosen and the moves that were inserted.
@@ -48,7 +40,7 @@ pub fn display(vcode: &VCode, output: &Output) -> String {
                 InstOrEdit::Edit(Edit::Move { from, to }) => writeln!(text, "    move {to}, {from}"),
                 InstOrEdit::Inst(inst) => {
                     let mut allocated = vcode.insts[inst.index()].clone();
-                    allocated.visit_operands(&mut Assign(output.inst_allocs(inst).iter()));
+                    assign(&mut allocated, output.inst_allocs(inst));
                     writeln!(text, "    {allocated}")
                 }
             };

@@ -31,7 +31,12 @@ pub fn of_flags(func: &Function, flags: MemFlags) -> Space {
 
 /// The space that the instruction accesses, if it accesses one.
 pub fn of_inst(func: &Function, inst: Inst) -> Space {
-    match func.dfg.insts[inst].memflags() {
+    of_data(func, &func.dfg.insts[inst])
+}
+
+/// The same of an instruction that has been looked up.
+pub fn of_data(func: &Function, data: &InstructionData) -> Space {
+    match data.memflags() {
         Some(flags) => of_flags(func, flags),
         None => Space::Main,
     }

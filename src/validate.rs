@@ -8,9 +8,9 @@ use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, Rule, TypeSet};
-use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot, Type,
+    AbiParam, ArgumentPurpose, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot, Type, Value,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
@@ -96,8 +96,8 @@ struct Insts<'a> {
 impl<'a> Insts<'a> {
     fn new(func: &'a Function, isa: &'a Isa) -> Self {
         let mut types = TypeSet::new();
-        for value in func.dfg.values() {
-            types.insert(func.dfg.value_type(value));
+        for value in 0..func.dfg.num_values() {
+            types.insert(func.dfg.value_type(Value::new(value)));
         }
         Self {
             func,

@@ -33,37 +33,49 @@ pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result
             "the code has more than {MAX_INSTS} instructions"
         )));
     }
-    let starts = function
-        .vcode_blocks
-        .iter()
-        .map(|&block| Ok(offset(function.position(block)?)));
+    let mut block_starts = Vec::with_capacity(function.vcode_blocks.len());
+    for &block in &function.vcode_blocks {
+        block_starts.push(offset(function.position(block)?));
+    }
     let mut code = CompiledCode {
         bytes: Vec::with_capacity(function.insts().len() * INSTRUCTION_SIZE as usize),
         frame: frame.layout.clone(),
-        block_starts: starts.collect::<Result<_, CompileError>>()?,
+        block_starts,
+        // Two machine instructions for one of CLIF are about the usual number.
+        insts: Vec::with_capacity(function.insts().len() / 2 + 1),
         ..CompiledCode::default()
     };
     code.pool_start = offset(function.insts().len()).next_multiple_of(VECTOR_SLOT);
     for (index, mc) in function.insts().iter().enumerate() {
-        let inst = resolve(function, index, mc)?;
-        let word = npu_mc::encode(&inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))?;
+        let distance = |target: Label, after: u32| -> Result<i64, CompileError> {
+            let to = i64::from(offset(function.position(target)?));
+            Ok(to - i64::from(offset(index)) - i64::from(after))
+        };
+        let word = match &mc.fixup {
+            Fixup::None => word(&mc.inst)?,
+            Fixup::Reloc { kind, target, addend } => {
+                code.relocs.push(Reloc {
+                    offset: offset(index),
+                    kind: *kind,
+                    target: target.clone(),
+                    addend: *addend,
+                });
+                word(&mc.inst)?
+            }
+            Fixup::Pool { kind, index: vector } => {
+                code.relocs.push(Reloc {
+                    offset: offset(index),
+                    kind: *kind,
+                    target: RelocTarget::Function,
+                    addend: i64::from(code.pool_start) + i64::from(*vector) * i64::from(VECTOR_SLOT),
+                });
+                word(&mc.inst)?
+            }
+            Fixup::Branch(target) | Fixup::TableEntry { target, .. } => patched(mc.inst, distance(*target, 0)?)?,
+            Fixup::FarHigh { target, after } => patched(mc.inst, distance(*target, *after)? >> 16 & 0xffff)?,
+            Fixup::FarLow { target, after } => patched(mc.inst, distance(*target, *after)? & 0xffff)?,
+        };
         code.bytes.extend_from_slice(&word.to_le_bytes());
-        if let Fixup::Reloc { kind, target, addend } = &mc.fixup {
-            code.relocs.push(Reloc {
-                offset: offset(index),
-                kind: *kind,
-                target: target.clone(),
-                addend: *addend,
-            });
-        }
-        if let Fixup::Pool { kind, index: vector } = mc.fixup {
-            code.relocs.push(Reloc {
-                offset: offset(index),
-                kind,
-                target: RelocTarget::Function,
-                addend: i64::from(code.pool_start) + i64::from(vector) * i64::from(VECTOR_SLOT),
-            });
-        }
         if let Some(trap) = mc.trap {
             code.traps.push(Trap {
                 offset: offset(index),
@@ -98,19 +110,12 @@ pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result
     Ok(code)
 }
 
-/// The instruction with its immediate filled in.
-fn resolve(function: &MachFunction, index: usize, mc: &McInst) -> Result<Inst, CompileError> {
-    let distance = |target: Label, after: u32| -> Result<i64, CompileError> {
-        let to = i64::from(offset(function.position(target)?));
-        Ok(to - i64::from(offset(index)) - i64::from(after))
-    };
-    let immediate = match mc.fixup {
-        Fixup::None | Fixup::Reloc { .. } | Fixup::Pool { .. } => return Ok(mc.inst),
-        Fixup::Branch(target) | Fixup::TableEntry { target, .. } => distance(target, 0)?,
-        Fixup::FarHigh { target, after } => distance(target, after)? >> 16 & 0xffff,
-        Fixup::FarLow { target, after } => distance(target, after)? & 0xffff,
-    };
-    let mut inst = mc.inst;
+fn word(inst: &Inst) -> Result<u32, CompileError> {
+    npu_mc::encode(inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))
+}
+
+/// The word of the instruction with this immediate.
+fn patched(mut inst: Inst, immediate: i64) -> Result<u32, CompileError> {
     let immediate = i32::try_from(immediate).ok();
     match (inst.operands.len().checked_sub(1), immediate) {
         (Some(last), Some(immediate)) => inst.operands.set(last, Operand::Imm(immediate)),
@@ -122,7 +127,7 @@ fn resolve(function: &MachFunction, index: usize, mc: &McInst) -> Result<Inst, C
             ));
         }
     }
-    Ok(inst)
+    word(&inst)
 }
 
 fn record_srcloc(list: &mut Vec<SrcLocRange>, start: u32, mc: &McInst) {

@@ -236,6 +236,10 @@ impl<'a> Editor<'a> {
             }
             return;
         }
+        if removed.is_empty() {
+            func.insert(inserted);
+            return;
+        }
         let mut inserted = inserted.into_iter().peekable();
         func.rebuild(|func, index, inst| {
             while let Some((_, new)) = inserted.next_if(|&(place, _)| place == index) {

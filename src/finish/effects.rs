@@ -118,6 +118,12 @@ pub struct Access {
     pub bytes: i32,
 }
 
+/// Whether the result, if there is one, may come later than a branch resolves: of long operations, and of loads, which may miss.
+pub fn may_be_late(inst: &Inst) -> bool {
+    let desc = inst.desc();
+    desc.flags.may_load() && !desc.scratchpad || u32::from(desc.latency) > LOST_RESULT
+}
+
 /// What an instruction does, apart from what it computes.
 #[derive(Clone, Copy, Debug)]
 pub struct Effects {
@@ -179,7 +185,6 @@ impl Effects {
                 bytes: bytes.cast_signed(),
             }
         });
-        let misses = flags.may_load() && !desc.scratchpad;
         Self {
             reads,
             writes,
@@ -188,7 +193,7 @@ impl Effects {
             is_branch: flags.is_branch(),
             is_barrier: flags.has_side_effects(),
             latency: u32::from(desc.latency).max(1),
-            is_late: !writes.is_empty() && (misses || u32::from(desc.latency) > LOST_RESULT),
+            is_late: !writes.is_empty() && may_be_late(inst),
         }
     }
 

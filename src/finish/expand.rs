@@ -8,8 +8,8 @@ use crate::code::RelocTarget;
 use crate::error::CompileError;
 use crate::frame::Frame;
 use crate::inst::ops::{fits, immediate_range, load_op, store_op};
-use crate::inst::reg::{from_preg, machine};
-use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst, MachInst, SelectWord};
+use crate::inst::reg::{self, from_preg, machine};
+use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst};
 use crate::isa::Isa;
 use crate::regalloc::assign;
 use crate::vcode::{Origin, VCode};
@@ -73,8 +73,11 @@ pub(super) struct Expander<'a> {
     pool_base: Option<(usize, u32)>,
 }
 
-/// An instruction with machine registers.
-type Allocated = MachInst<Reg>;
+/// The register of the machine that an operand has.
+fn real(reg: reg::Reg) -> Result<Reg, CompileError> {
+    reg.as_real()
+        .ok_or_else(|| CompileError::internal("regalloc", reg, "a machine register for every operand"))
+}
 
 impl Expander<'_> {
     fn run(&mut self, mut insts: Vec<MInst>, output: &Output) -> Result<(), CompileError> {
@@ -97,15 +100,15 @@ impl Expander<'_> {
                     InstOrEdit::Edit(Edit::Move { from, to }) => self.edit(*from, *to)?,
                     InstOrEdit::Inst(number) => {
                         positions.inst(number.index(), self.func.insts().len());
-                        let inst = std::mem::replace(&mut insts[number.index()], MInst::Nop);
-                        let inst = assign(inst, output.inst_allocs(number))?;
+                        let inst = &mut insts[number.index()];
+                        assign(inst, output.inst_allocs(number));
                         self.origin = self.vcode.origins[number.index()];
                         if inst.is_branch() {
                             let succs = self.vcode.blocks[index].succs.iter();
                             let succs: SmallVec<[usize; 2]> = succs.map(|succ| targets[succ.index()]).collect();
-                            self.branch(&inst, &succs, next)?;
+                            self.branch(inst, &succs, next)?;
                         } else {
-                            self.inst(&inst)?;
+                            self.inst(inst)?;
                         }
                         positions.moves(number.index() + 1, self.func.insts().len());
                     }
@@ -339,111 +342,112 @@ impl Expander<'_> {
 
     // Instructions.
 
-    fn inst(&mut self, inst: &Allocated) -> Result<(), CompileError> {
+    fn inst(&mut self, inst: &MInst) -> Result<(), CompileError> {
         match inst {
-            MachInst::Op { op, dst, srcs, imm } => self.plain(*op, *dst, srcs, *imm)?,
-            MachInst::Load { op, dst, addr } => {
-                let (base, offset) = self.resolve(*addr)?;
-                self.access(*op, *dst, base, offset);
+            MInst::Op { op, dst, srcs, imm } => self.plain(*op, *dst, srcs, *imm)?,
+            MInst::Load { op, dst, addr } => {
+                let (base, offset) = self.resolve(addr.map(&mut real)?)?;
+                self.access(*op, real(*dst)?, base, offset);
             }
-            MachInst::Store { op, src, addr } => {
-                let (base, offset) = self.resolve(*addr)?;
-                self.access(*op, *src, base, offset);
+            MInst::Store { op, src, addr } => {
+                let (base, offset) = self.resolve(addr.map(&mut real)?)?;
+                self.access(*op, real(*src)?, base, offset);
             }
-            MachInst::Move { dst, src } => self.move_reg(*dst, *src),
-            MachInst::Const { dst, value } => match *dst {
+            MInst::Move { dst, src } => self.move_reg(real(*dst)?, real(*src)?),
+            MInst::Const { dst, value } => match real(*dst)? {
                 dst @ Reg::S(_) => self.constant(dst, *value),
                 dst @ Reg::V(_) => self.splat(dst, *value),
             },
-            MachInst::PoolLoad { dst, index } => self.pool_load(*dst, *index),
-            MachInst::Masked {
+            MInst::PoolLoad { dst, index } => self.pool_load(real(*dst)?, *index),
+            MInst::Masked {
                 mask,
                 op,
                 dst,
                 srcs,
                 imm,
             } => {
-                self.set_mask(*mask);
+                self.set_mask(mask.map(&mut real)?);
                 self.plain(*op, Some(*dst), srcs, *imm)?;
                 self.set_mask(LaneMask::Lanes(ALL_LANES));
             }
-            MachInst::MaskedStore { mask, op, src, addr } => {
-                let (base, offset) = self.resolve(*addr)?;
+            MInst::MaskedStore { mask, op, src, addr } => {
+                let (base, offset) = self.resolve(addr.map(&mut real)?)?;
+                let mask = mask.map(&mut real)?;
                 // Nothing comes back from the scratchpad for no lane.
                 let skip = match mask {
                     LaneMask::Reg(reg)
                         if op.desc().scratchpad && self.isa.has_erratum(Erratum::ScratchpadEmptyMask) =>
                     {
                         let skip = self.func.new_label();
-                        let empty = Cond {
-                            reg: *reg,
-                            nonzero: false,
-                        };
+                        let empty = Cond { reg, nonzero: false };
                         self.branch_if(empty, skip);
                         Some(skip)
                     }
                     _ => None,
                 };
-                self.set_mask(*mask);
-                self.access(*op, *src, base, offset);
+                self.set_mask(mask);
+                self.access(*op, real(*src)?, base, offset);
                 self.set_mask(LaneMask::Lanes(ALL_LANES));
                 if let Some(skip) = skip {
                     self.func.bind(skip);
                 }
             }
-            MachInst::SymbolAddr { dst, target, addend } => self.symbol(*dst, target, *addend),
-            MachInst::Address { dst, addr } => {
-                let (base, offset) = self.resolve(*addr)?;
-                self.add(*dst, base, offset);
+            MInst::SymbolAddr { dst, target, addend } => self.symbol(real(*dst)?, target, *addend),
+            MInst::Address { dst, addr } => {
+                let (base, offset) = self.resolve(addr.map(&mut real)?)?;
+                self.add(real(*dst)?, base, offset);
             }
-            MachInst::Select { cond, words } => {
-                let moved = |word: &&SelectWord<Reg>| word.if_false != word.dst;
-                if words.iter().any(|word| moved(&word)) {
+            MInst::Select { cond, words } => {
+                if words.iter().any(|word| word.if_false != word.dst) {
                     let skip = self.func.new_label();
-                    self.branch_if(*cond, skip);
-                    for word in words.iter().filter(moved) {
-                        self.move_reg(word.dst, word.if_false);
+                    self.branch_if(cond.map(&mut real)?, skip);
+                    for word in words {
+                        self.move_reg(real(word.dst)?, real(word.if_false)?);
                     }
                     self.func.bind(skip);
                 }
             }
-            MachInst::TrapIf { cond, code } => {
+            MInst::TrapIf { cond, code } => {
                 let label = self.trap_label(*code);
-                self.branch_if(*cond, label);
+                self.branch_if(cond.map(&mut real)?, label);
                 self.mark_trap(*code);
             }
-            MachInst::Trap { code } => {
+            MInst::Trap { code } => {
                 let label = self.trap_label(*code);
                 self.jump(label);
                 self.mark_trap(*code);
             }
-            MachInst::Args { .. } => self.prologue()?,
-            MachInst::Return { .. } => {
+            MInst::Args { .. } => self.prologue()?,
+            MInst::Return { .. } => {
                 self.leave_frame(self.frame.layout.popped.into());
                 self.op(Opcode::JRET, []);
             }
-            MachInst::Call(info) => {
-                self.jump_to_callee(&info.dest, CallKind::Call);
+            MInst::Call(info) => {
+                self.jump_to_callee(&info.dest, CallKind::Call)?;
                 self.add_to_sp(-i64::from(info.popped));
             }
-            MachInst::ReturnCall(info) => {
+            MInst::ReturnCall(info) => {
                 self.leave_frame(i64::from(self.frame.layout.popped) - i64::from(info.popped));
-                self.jump_to_callee(&info.dest, CallKind::TailCall);
+                self.jump_to_callee(&info.dest, CallKind::TailCall)?;
             }
-            MachInst::ReturnAddress { dst } => self.return_address(*dst),
-            MachInst::Copy {
+            MInst::ReturnAddress { dst } => self.return_address(real(*dst)?),
+            MInst::Copy {
                 area,
                 src,
                 size,
                 aligned,
                 tmps,
-            } => self.copy(*area, *src, *size, *aligned, *tmps)?,
-            MachInst::Fence => {
+            } => {
+                let [a, b, c, d] = *tmps;
+                let tmps = [real(a)?, real(b)?, real(c)?, real(d)?];
+                self.copy(*area, real(*src)?, *size, *aligned, tmps)?;
+            }
+            MInst::Fence => {
                 // A label keeps the scheduler from moving accesses across.
                 let fence = self.func.new_label();
                 self.func.bind(fence);
             }
-            MachInst::SequencePoint => {
+            MInst::SequencePoint => {
                 // Nothing changes sides with it either.
                 let point = self.func.new_label();
                 self.func.bind(point);
@@ -451,8 +455,7 @@ impl Expander<'_> {
                     .sequence_points
                     .extend(self.origin.inst.map(|inst| (point, inst)));
             }
-            MachInst::Nop => {}
-            MachInst::Jump | MachInst::CondBr { .. } | MachInst::BrTable { .. } => {
+            MInst::Jump | MInst::CondBr { .. } | MInst::BrTable { .. } => {
                 return Err(CompileError::internal(
                     "expand",
                     inst,
@@ -463,20 +466,21 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn plain(&mut self, op: Opcode, dst: Option<Reg>, srcs: &[Reg], imm: i32) -> Result<(), CompileError> {
-        let desc = op.desc();
+    fn plain(&mut self, op: Opcode, dst: Option<reg::Reg>, srcs: &[reg::Reg], imm: i32) -> Result<(), CompileError> {
         let mut regs = srcs.iter().copied();
         let mut operands = Operands::new();
-        for operand in desc.operands {
-            let value = if operand.is_def {
-                dst.map(Operand::from)
+        for operand in op.desc().operands {
+            let reg = if operand.is_def {
+                dst
             } else if operand.kind.register_file().is_some() {
-                regs.next().map(Operand::from)
+                regs.next()
             } else {
-                Some(Operand::Imm(imm))
+                operands.push(Operand::Imm(imm));
+                continue;
             };
-            let value = value.ok_or_else(|| CompileError::internal("expand", op, "a register for every operand"))?;
-            operands.push(value);
+            let reg = reg.and_then(reg::Reg::as_real);
+            let reg = reg.ok_or_else(|| CompileError::internal("expand", op, "a register for every operand"))?;
+            operands.push(reg.into());
         }
         self.push(Inst { opcode: op, operands }, Fixup::None);
         Ok(())
@@ -493,32 +497,34 @@ impl Expander<'_> {
         self.push(inst, Fixup::Branch(target));
     }
 
-    fn branch(&mut self, inst: &Allocated, succs: &[usize], next: Option<usize>) -> Result<(), CompileError> {
+    fn branch(&mut self, inst: &MInst, succs: &[usize], next: Option<usize>) -> Result<(), CompileError> {
         let label = |block: usize| self.block_labels[block];
         match inst {
-            MachInst::CondBr { cond } if succs[0] != succs[1] => {
+            MInst::CondBr { cond } if succs[0] != succs[1] => {
+                let cond = cond.map(&mut real)?;
                 let (taken, other) = (label(succs[0]), label(succs[1]));
                 if next == Some(succs[0]) {
                     self.branch_if(cond.inverted(), other);
                 } else {
-                    self.branch_if(*cond, taken);
+                    self.branch_if(cond, taken);
                     if next != Some(succs[1]) {
                         self.jump(other);
                     }
                 }
             }
-            MachInst::BrTable {
+            MInst::BrTable {
                 index,
                 tmp,
                 base,
                 entries,
                 bounded,
             } if !entries.is_empty() => {
+                let (index, tmp, base) = (real(*index)?, real(*tmp)?, real(*base)?);
                 let labels: Vec<Label> = succs.iter().map(|&s| label(s)).collect();
                 if !bounded {
-                    self.check_index(*index, *tmp, *base, entries, labels[0])?;
+                    self.check_index(index, tmp, base, entries, labels[0])?;
                 }
-                self.table(*index, *tmp, *base, entries, &labels)?;
+                self.table(index, tmp, base, entries, &labels)?;
             }
             _ => {
                 if next != Some(succs[0]) {
@@ -596,7 +602,7 @@ impl Expander<'_> {
     }
 
     /// The jump of a call: to a function that returns here, or that ends this one.
-    fn jump_to_callee(&mut self, dest: &CallDest<Reg>, kind: CallKind) {
+    fn jump_to_callee(&mut self, dest: &CallDest, kind: CallKind) -> Result<(), CompileError> {
         match dest {
             CallDest::Near(target) => {
                 let op = match kind {
@@ -614,11 +620,12 @@ impl Expander<'_> {
                 self.symbol(machine::SCRATCH, target, 0);
                 self.jump_to_reg(machine::SCRATCH, kind);
             }
-            CallDest::Reg(reg) => self.jump_to_reg(*reg, kind),
+            CallDest::Reg(reg) => self.jump_to_reg(real(*reg)?, kind),
         }
         if let Some(last) = self.func.last_mut() {
             last.call = kind;
         }
+        Ok(())
     }
 
     fn jump_to_reg(&mut self, reg: Reg, kind: CallKind) {

@@ -299,6 +299,41 @@ impl MachFunction {
         self.move_places(&new_position);
     }
 
+    /// Puts instructions, none of them a branch, before those at the indices, which rise, and into their blocks.
+    pub(super) fn insert(&mut self, inserted: Vec<(usize, McInst)>) {
+        let Some(&(first, _)) = inserted.first() else {
+            return;
+        };
+        self.effects.clear();
+        // What starts at the index of a new instruction starts with it.
+        let mut before = 0;
+        for block in &mut self.blocks {
+            while inserted.get(before).is_some_and(|&(index, _)| index < block.start) {
+                before += 1;
+            }
+            block.start += before;
+        }
+        if !self.places.is_empty() {
+            let mut before = 0;
+            let new_position = (0..=self.insts.len()).map(|old| {
+                while inserted.get(before).is_some_and(|&(index, _)| index < old) {
+                    before += 1;
+                }
+                old + before
+            });
+            self.move_places(&new_position.collect::<Vec<_>>());
+        }
+        let rest = self.insts.split_off(first);
+        self.insts.reserve(rest.len() + inserted.len());
+        let (mut rest, mut at) = (rest.into_iter(), first);
+        for (index, inst) in inserted {
+            self.insts.extend(rest.by_ref().take(index - at));
+            self.insts.push(inst);
+            at = index;
+        }
+        self.insts.extend(rest);
+    }
+
     /// Finds the effects of all instructions, if they are not known.
     pub(super) fn find_effects(&mut self) {
         if self.effects.len() != self.insts.len() {

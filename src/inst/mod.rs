@@ -17,17 +17,17 @@ use reg::Reg;
 use regalloc2::PRegSet;
 use smallvec::SmallVec;
 
-/// An instruction of the VCode on registers of type `R`: [`Reg`] up to register allocation, [`npu_mc::Reg`] after it.
+/// An instruction of the VCode. Its registers are virtual ones up to register allocation, and those of the machine after it.
 #[derive(Clone, Debug)]
-pub enum MachInst<R = Reg> {
+pub enum MInst {
     /// One machine instruction on registers and an immediate.
     Op {
         /// The instruction.
         op: Opcode,
         /// The register written, if it writes one.
-        dst: Option<R>,
+        dst: Option<Reg>,
         /// The registers read, in the order of the td record; a tied old value comes last.
-        srcs: Srcs<R>,
+        srcs: Srcs,
         /// The immediate operand; 0 if it has none.
         imm: i32,
     },
@@ -36,68 +36,68 @@ pub enum MachInst<R = Reg> {
         /// The instruction.
         op: Opcode,
         /// The register loaded.
-        dst: R,
+        dst: Reg,
         /// The address.
-        addr: AMode<R>,
+        addr: AMode,
     },
     /// A store of `src` to memory.
     Store {
         /// The instruction.
         op: Opcode,
         /// The register stored.
-        src: R,
+        src: Reg,
         /// The address.
-        addr: AMode<R>,
+        addr: AMode,
     },
     /// `dst` := `src`, of one class.
     Move {
         /// The register written.
-        dst: R,
+        dst: Reg,
         /// The register read.
-        src: R,
+        src: Reg,
     },
     /// `dst` := the constant, in one instruction where one is enough.
     Const {
         /// The register written.
-        dst: R,
+        dst: Reg,
         /// The value.
         value: u32,
     },
     /// `dst` := a vector of the function's pool.
     PoolLoad {
         /// The register written.
-        dst: R,
+        dst: Reg,
         /// Which vector.
         index: u32,
     },
     /// One operation on the lanes of a mask: sets `rm`, works, and sets `rm` to all ones again.
     Masked {
         /// The lanes.
-        mask: LaneMask<R>,
+        mask: LaneMask,
         /// The masked form of the instruction.
         op: Opcode,
         /// The register written.
-        dst: R,
+        dst: Reg,
         /// The registers read; the old value of the other lanes comes last.
-        srcs: Srcs<R>,
+        srcs: Srcs,
         /// The immediate operand; 0 if it has none.
         imm: i32,
     },
     /// A store of the lanes of a mask: sets `rm`, stores, and sets `rm` to all ones again.
     MaskedStore {
         /// The lanes. In a register, bits above the lanes are zero.
-        mask: LaneMask<R>,
+        mask: LaneMask,
         /// The masked form of the instruction.
         op: Opcode,
         /// The register stored.
-        src: R,
+        src: Reg,
         /// The address.
-        addr: AMode<R>,
+        addr: AMode,
     },
     /// `dst` := the address of a symbol.
     SymbolAddr {
         /// The register written.
-        dst: R,
+        dst: Reg,
         /// The symbol.
         target: RelocTarget,
         /// Constant added to its address.
@@ -106,21 +106,21 @@ pub enum MachInst<R = Reg> {
     /// `dst` := the address itself.
     Address {
         /// The register written.
-        dst: R,
+        dst: Reg,
         /// The address.
-        addr: AMode<R>,
+        addr: AMode,
     },
     /// Each `dst` := `cond` ? `if_true` : `if_false`, by one branch over moves. `dst` and `if_true` share a register.
     Select {
         /// The condition.
-        cond: Cond<R>,
+        cond: Cond,
         /// What is selected.
-        words: SmallVec<[SelectWord<R>; 1]>,
+        words: SmallVec<[SelectWord; 1]>,
     },
     /// Stops the thread with a trap code if the condition holds.
     TrapIf {
         /// The condition.
-        cond: Cond<R>,
+        cond: Cond,
         /// The reason.
         code: TrapCode,
     },
@@ -132,32 +132,32 @@ pub enum MachInst<R = Reg> {
     /// The values that the caller put into registers.
     Args {
         /// Virtual register and the argument register it arrives in.
-        defs: Vec<(R, npu_mc::Reg)>,
+        defs: Vec<(Reg, npu_mc::Reg)>,
     },
     /// Return with values in registers.
     Return {
         /// Virtual register and the result register it leaves in.
-        uses: Vec<(R, npu_mc::Reg)>,
+        uses: Vec<(Reg, npu_mc::Reg)>,
     },
     /// A call.
-    Call(Box<CallInfo<R>>),
+    Call(Box<CallInfo>),
     /// A call that takes the place of the function: nothing of it is left when the callee starts.
-    ReturnCall(Box<CallInfo<R>>),
+    ReturnCall(Box<CallInfo>),
     /// To the only successor of the block.
     Jump,
     /// To the first successor if the condition holds, else to the second.
     CondBr {
         /// The condition.
-        cond: Cond<R>,
+        cond: Cond,
     },
     /// To successor `index + 1`, or to successor 0 if there is none such.
     BrTable {
         /// The index: a full 32-bit unsigned number.
-        index: R,
+        index: Reg,
         /// Scratch.
-        tmp: R,
+        tmp: Reg,
         /// Scratch.
-        base: R,
+        base: Reg,
         /// For each entry of the table, the successor.
         entries: Vec<u32>,
         /// Whether the index is known to be one of an entry.
@@ -166,31 +166,26 @@ pub enum MachInst<R = Reg> {
     /// `dst` := the return address.
     ReturnAddress {
         /// The register written.
-        dst: R,
+        dst: Reg,
     },
     /// Copies a structure to an area of the frame, by a loop.
     Copy {
         /// The area.
         area: u32,
         /// Where the structure is.
-        src: R,
+        src: Reg,
         /// Its size in bytes, at least a word.
         size: u32,
         /// Whether the structure is known to be aligned to a word.
         aligned: bool,
         /// Scratch.
-        tmps: [R; 4],
+        tmps: [Reg; 4],
     },
     /// Keeps loads and stores on their sides. Emits nothing: a thread's accesses happen in program order.
     Fence,
     /// A place that debug tags name. Emits nothing.
     SequencePoint,
-    /// Nothing.
-    Nop,
 }
-
-/// An instruction before register allocation.
-pub type MInst = MachInst<Reg>;
 
 /// Lanes of a vector register.
 pub const LANES: usize = npu_mc::machine::LANES as usize;
@@ -209,17 +204,17 @@ pub enum LaneMask<R = Reg> {
 
 /// One word of a select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SelectWord<R = Reg> {
+pub struct SelectWord {
     /// The register written.
-    pub dst: R,
+    pub dst: Reg,
     /// The value if the condition holds.
-    pub if_true: R,
+    pub if_true: Reg,
     /// The value otherwise.
-    pub if_false: R,
+    pub if_false: Reg,
 }
 
 /// Source registers of one instruction, at most three.
-pub type Srcs<R = Reg> = SmallVec<[R; 3]>;
+pub type Srcs = SmallVec<[Reg; 3]>;
 
 /// A condition: a 32-bit register compared with zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,13 +278,13 @@ pub enum AMode<R = Reg> {
 
 /// Everything about a call.
 #[derive(Clone, Debug)]
-pub struct CallInfo<R = Reg> {
+pub struct CallInfo {
     /// Who is called.
-    pub dest: CallDest<R>,
+    pub dest: CallDest,
     /// Arguments in registers.
-    pub uses: Vec<(R, npu_mc::Reg)>,
+    pub uses: Vec<(Reg, npu_mc::Reg)>,
     /// Results in registers.
-    pub defs: Vec<(R, npu_mc::Reg)>,
+    pub defs: Vec<(Reg, npu_mc::Reg)>,
     /// Registers that hold garbage afterwards, results excluded.
     pub clobbers: PRegSet,
     /// Bytes of stack arguments that the callee removes.
@@ -298,16 +293,16 @@ pub struct CallInfo<R = Reg> {
 
 /// Target of a call.
 #[derive(Clone, Debug)]
-pub enum CallDest<R = Reg> {
+pub enum CallDest {
     /// A symbol within reach of a direct call.
     Near(RelocTarget),
     /// A symbol that may be anywhere.
     Far(RelocTarget),
     /// An address in a register.
-    Reg(R),
+    Reg(Reg),
 }
 
-impl<R> MachInst<R> {
+impl MInst {
     /// Whether this ends a block by going to successors.
     pub fn is_branch(&self) -> bool {
         matches!(self, Self::Jump | Self::CondBr { .. } | Self::BrTable { .. })

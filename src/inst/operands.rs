@@ -163,7 +163,7 @@ impl MInst {
                 def_early(v, tmp);
                 def_early(v, base);
             }
-            Self::Jump | Self::Trap { .. } | Self::Fence | Self::SequencePoint | Self::Nop => {}
+            Self::Jump | Self::Trap { .. } | Self::Fence | Self::SequencePoint => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! VCode as text, before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
 
-use super::{AMode, CallDest, Cond, LaneMask, MachInst, SelectWord};
+use super::{AMode, CallDest, Cond, LaneMask, MInst, SelectWord};
 use crate::code::RelocTarget;
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl fmt::Display for RelocTarget {
     }
 }
 
-impl<R: fmt::Display> fmt::Display for CallDest<R> {
+impl fmt::Display for CallDest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Near(target) => write!(f, " {target}"),
@@ -43,7 +43,7 @@ impl<R: fmt::Display> fmt::Display for CallDest<R> {
     }
 }
 
-impl<R: fmt::Display> fmt::Display for MachInst<R> {
+impl fmt::Display for MInst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Op { op, dst, srcs, imm } => {
@@ -141,7 +141,6 @@ impl<R: fmt::Display> fmt::Display for MachInst<R> {
             Self::Copy { area, src, size, .. } => write!(f, "copy local{area}, ({src}), {size}"),
             Self::Fence => write!(f, "fence"),
             Self::SequencePoint => write!(f, "sequence_point"),
-            Self::Nop => write!(f, "nop"),
         }
     }
 }

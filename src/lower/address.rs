@@ -33,7 +33,6 @@ impl Lower<'_> {
     }
 
     fn alignment(&self, value: Value, depth: u32) -> u64 {
-        let value = self.func.dfg.resolve_aliases(value);
         if let Some(constant) = self.as_constant(value) {
             return low_bit(constant.cast_signed());
         }
@@ -91,7 +90,7 @@ impl Lower<'_> {
             (lowest <= offset && total <= highest).then_some(offset)
         };
         let mut total = i64::from(offset);
-        let mut pointer = self.func.dfg.resolve_aliases(pointer);
+        let mut pointer = pointer;
         // The deepest base from which the offset is still in reach.
         let mut best = offset_of(total).map(|offset| (pointer, offset));
         for _ in 0..MAX_DEPTH {
@@ -107,7 +106,7 @@ impl Lower<'_> {
                         break;
                     };
                     total += constant;
-                    pointer = self.func.dfg.resolve_aliases(base);
+                    pointer = base;
                     if let Some(offset) = offset_of(total) {
                         best = Some((pointer, offset));
                     }
@@ -117,7 +116,7 @@ impl Lower<'_> {
                     opcode: Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce,
                     arg,
                 } if self.func.dfg.value_type(arg).bits() >= 32 => {
-                    pointer = self.func.dfg.resolve_aliases(arg);
+                    pointer = arg;
                     if let Some(offset) = offset_of(total) {
                         best = Some((pointer, offset));
                     }

@@ -38,6 +38,8 @@ impl Constant {
 #[derive(Debug, Default)]
 pub struct ConstantPool {
     pending: FxHashMap<Constant, (VReg, usize)>,
+    /// No pending constant was asked for before this position.
+    oldest: usize,
 }
 
 impl ConstantPool {
@@ -50,15 +52,18 @@ impl ConstantPool {
 
     /// Promises `reg` for the constant.
     pub fn insert(&mut self, value: Constant, reg: VReg, position: usize) {
+        if self.pending.is_empty() {
+            self.oldest = position;
+        }
         self.pending.insert(value, (reg, position));
     }
 
     /// Removes and returns the constants that nobody asked for lately, in a fixed order.
     pub fn take_older_than(&mut self, position: usize) -> Vec<(Constant, VReg)> {
-        if self.pending.is_empty() {
+        let limit = position.saturating_sub(WINDOW);
+        if self.pending.is_empty() || self.oldest >= limit {
             return Vec::new();
         }
-        let limit = position.saturating_sub(WINDOW);
         let mut old: Vec<(Constant, VReg)> = self
             .pending
             .iter()
@@ -68,12 +73,16 @@ impl ConstantPool {
         for (value, _) in &old {
             self.pending.remove(value);
         }
+        self.oldest = self.pending.values().map(|&(_, last)| last).min().unwrap_or(limit);
         old.sort_by_key(|(_, reg)| reg.vreg());
         old
     }
 
     /// Removes and returns all pending constants, in a fixed order.
     pub fn take_all(&mut self) -> Vec<(Constant, VReg)> {
+        if self.pending.is_empty() {
+            return Vec::new();
+        }
         let mut all: Vec<(Constant, VReg)> = self.pending.drain().map(|(value, (reg, _))| (value, reg)).collect();
         all.sort_by_key(|(_, reg)| reg.vreg());
         all

@@ -11,7 +11,7 @@ use crate::inst::{AMode, MInst, reg::Reg};
 use crate::isa::Isa;
 use crate::spaces::Space;
 use crate::types::registers_of;
-use crate::vcode::{Origin, VCode};
+use crate::vcode::{Origin, VCode, resolved};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{self, Function, Inst, MemFlags, Value};
 use npu_mc::relation;
@@ -90,7 +90,9 @@ pub struct Lower<'a> {
     /// Instructions of the CLIF instruction at hand, in order.
     pub(super) current: Vec<MInst>,
     /// Instructions of the whole function, in reverse order.
-    pub(super) reversed: Vec<(MInst, Origin)>,
+    pub(super) reversed: Vec<MInst>,
+    /// Where they come from.
+    pub(super) origins: Vec<Origin>,
     pub(super) labels: Vec<(VReg, usize, ir::ValueLabel)>,
     pub(super) origin: Origin,
     /// Where the CLIF instruction at hand accesses memory.
@@ -129,6 +131,7 @@ impl<'a> Lower<'a> {
             aliases: Vec::with_capacity(2 * func.dfg.num_values()),
             current: Vec::new(),
             reversed: Vec::with_capacity(2 * func.dfg.num_insts()),
+            origins: Vec::with_capacity(2 * func.dfg.num_insts()),
             labels: Vec::new(),
             origin: Origin::default(),
             space: Space::Main,
@@ -167,11 +170,8 @@ impl<'a> Lower<'a> {
         reg
     }
 
-    pub(super) fn resolve(&self, mut reg: VReg) -> VReg {
-        while self.aliases[reg.vreg()] != reg {
-            reg = self.aliases[reg.vreg()];
-        }
-        reg
+    pub(super) fn resolve(&self, reg: VReg) -> VReg {
+        resolved(&self.aliases, reg)
     }
 
     /// The error for an instruction that no rule covers.
@@ -279,15 +279,20 @@ impl<'a> Lower<'a> {
         self.value_regs[param]
     }
 
+    /// Defines a constant before all that was lowered so far.
+    pub(super) fn define(&mut self, value: Constant, reg: VReg) {
+        self.reversed.push(value.define(reg));
+        self.origins.push(Origin::default());
+    }
+
     /// Ends the instructions of one CLIF instruction.
     pub fn finish_inst(&mut self) {
         self.flush_current();
     }
 
     pub(super) fn flush_current(&mut self) {
-        let origin = self.origin;
-        self.reversed
-            .extend(self.current.drain(..).rev().map(|inst| (inst, origin)));
+        self.reversed.extend(self.current.drain(..).rev());
+        self.origins.resize(self.reversed.len(), self.origin);
     }
 
     /// A register with the constant, defined somewhere above the current instruction in its block.

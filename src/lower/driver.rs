@@ -10,13 +10,14 @@ use super::order::{self, BlockOrder, LoweredBlock};
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::CompileError;
-use crate::inst::{MInst, operands::OperandVisitor, reg::Reg};
+use crate::inst::MInst;
 use crate::isa::Isa;
 use crate::spaces::{self, Space};
-use crate::vcode::{LabelledRange, Origin, VBlock, VCode};
+use crate::vcode::{LabelledRange, Origin, VBlock, VCode, VRegs};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{self, Inst, Opcode, Value, ValueLabelAssignments};
-use regalloc2::{Block, OperandConstraint, OperandKind, OperandPos, RegClass, VReg};
+use regalloc2::{Block, RegClass};
+use smallvec::{SmallVec, smallvec};
 
 /// Lowers the function in the context, whose control flow graph and dominator tree must be up to date, in this order.
 ///
@@ -81,10 +82,10 @@ impl Lower<'_> {
                     self.end_constants();
                     VBlock {
                         insts: 0..0,
-                        succs: vec![Block::new(*target)],
-                        preds: Vec::new(),
-                        params: Vec::new(),
-                        branch_args: vec![args],
+                        succs: smallvec![Block::new(*target)],
+                        preds: SmallVec::new(),
+                        params: SmallVec::new(),
+                        branch_args: smallvec![args],
                         clif: None,
                     }
                 }
@@ -117,7 +118,7 @@ impl Lower<'_> {
             }
             for inst in self.func.layout.block_insts(*block) {
                 for value in self.func.dfg.inst_values(inst) {
-                    self.uses[self.func.dfg.resolve_aliases(value)] += 1;
+                    self.uses[value] += 1;
                 }
                 let constant = makes_constants(self.func.dfg.insts[inst].opcode());
                 for &result in self.func.dfg.inst_results(inst) {
@@ -134,7 +135,7 @@ impl Lower<'_> {
         succs: &[order::Successor],
         is_entry: bool,
     ) -> Result<VBlock, CompileError> {
-        let mut branch_args = Vec::with_capacity(succs.len());
+        let mut branch_args = SmallVec::with_capacity(succs.len());
         let mut first = true;
         let mut inst_cursor = self.func.layout.last_inst(block);
         while let Some(inst) = inst_cursor {
@@ -152,7 +153,7 @@ impl Lower<'_> {
             if first {
                 for succ in succs {
                     branch_args.push(if succ.split {
-                        Vec::new()
+                        SmallVec::new()
                     } else {
                         self.block_args(&succ.call)
                     });
@@ -164,7 +165,7 @@ impl Lower<'_> {
         }
         self.origin = Origin::default();
         self.end_constants();
-        let mut params = Vec::new();
+        let mut params = SmallVec::new();
         if is_entry {
             self.label_params(block);
             self.lower_args(block);
@@ -179,7 +180,7 @@ impl Lower<'_> {
         Ok(VBlock {
             insts: 0..0,
             succs: succs.iter().map(|s| Block::new(s.index)).collect(),
-            preds: Vec::new(),
+            preds: SmallVec::new(),
             params,
             branch_args,
             clif: Some(block),
@@ -188,25 +189,19 @@ impl Lower<'_> {
 
     /// Whether the instruction does something that shows, or a lowered instruction uses one of its results.
     fn is_needed(&self, inst: Inst) -> bool {
-        let data = &self.func.dfg.insts[inst];
+        let dfg = &self.func.dfg;
+        let used = |result: &Value| self.lowered_uses[*result] > 0 || self.masks[*result].is_some();
+        if dfg.inst_results(inst).iter().any(used) {
+            return true;
+        }
+        let data = &dfg.insts[inst];
         let opcode = data.opcode();
-        let trapping_load = opcode.can_load()
-            && !self.func.dfg.insts[inst]
-                .memflags()
-                .is_some_and(|flags| self.func.dfg.mem_flags[flags].notrap());
-        let effect = opcode.is_call()
-            || opcode.is_terminator()
-            || opcode.can_store()
-            || opcode.other_side_effects()
-            || trapping_load
-            || (opcode.can_trap() && !opcode.can_load());
-        effect
-            || self
-                .func
-                .dfg
-                .inst_results(inst)
-                .iter()
-                .any(|&r| self.lowered_uses[r] > 0 || self.masks[r].is_some())
+        let traps = if opcode.can_load() {
+            !data.memflags().is_some_and(|flags| dfg.mem_flags[flags].notrap())
+        } else {
+            opcode.can_trap()
+        };
+        traps || opcode.is_call() || opcode.is_terminator() || opcode.can_store() || opcode.other_side_effects()
     }
 
     fn lower_inst(&mut self, inst: Inst) -> Result<(), CompileError> {
@@ -217,7 +212,7 @@ impl Lower<'_> {
         let func = self.func;
         let results = func.dfg.inst_results(inst);
         self.label_results(results);
-        self.space = spaces::of_inst(self.func, inst);
+        self.space = spaces::of_data(self.func, &self.func.dfg.insts[inst]);
         let output = isle::lower(self, inst);
         self.space = Space::Main;
         self.check()?;
@@ -265,7 +260,7 @@ impl Lower<'_> {
             match self.hoist.take(self.block, value, reg) {
                 Some(other) if other == reg => {}
                 Some(other) => self.aliases[reg.vreg()] = self.resolve(other),
-                None => self.reversed.push((value.define(reg), Origin::default())),
+                None => self.define(value, reg),
             }
         }
     }
@@ -288,20 +283,20 @@ impl Lower<'_> {
         }
         let position = self.reversed.len();
         for (value, reg) in self.constants.take_older_than(position) {
-            self.reversed.push((value.define(reg), Origin::default()));
+            self.define(value, reg);
         }
     }
 
     fn flush_all_constants(&mut self) {
         for (value, reg) in self.constants.take_all() {
-            self.reversed.push((value.define(reg), Origin::default()));
+            self.define(value, reg);
         }
     }
 
-    fn block_args(&mut self, call: &ir::BlockCall) -> Vec<VReg> {
+    fn block_args(&mut self, call: &ir::BlockCall) -> VRegs {
         let func = self.func;
         let args = call.args(&func.dfg.value_lists);
-        let mut regs = Vec::with_capacity(args.len());
+        let mut regs = VRegs::new();
         for arg in args {
             match arg.as_value() {
                 Some(value) => regs.extend_from_slice(self.put_in_regs(value).as_slice()),
@@ -346,36 +341,7 @@ impl Lower<'_> {
 
     /// Turns the reversed list into the final one and resolves aliases.
     fn assemble(&mut self, mut blocks: Vec<VBlock>, ends: &[usize]) -> Result<(), CompileError> {
-        struct Resolve<'b>(&'b [VReg]);
-        impl OperandVisitor for Resolve<'_> {
-            fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, _: OperandKind, _: OperandPos) {
-                if let Reg::Virtual(vreg) = reg {
-                    loop {
-                        let other = self.0[vreg.vreg()];
-                        if other == *vreg {
-                            break;
-                        }
-                        *vreg = other;
-                    }
-                }
-            }
-        }
         let total = self.reversed.len();
-        let mut visitor = Resolve(&self.aliases);
-        let mut insts = Vec::with_capacity(total);
-        let mut origins = Vec::with_capacity(total);
-        for (inst, origin) in self.reversed.drain(..).rev() {
-            insts.push(inst);
-            origins.push(origin);
-        }
-        for inst in &mut insts {
-            inst.visit_operands(&mut visitor);
-        }
-        for arg in blocks.iter_mut().flat_map(|block| &mut block.branch_args).flatten() {
-            while self.aliases[arg.vreg()] != *arg {
-                *arg = self.aliases[arg.vreg()];
-            }
-        }
         for (index, block) in blocks.iter_mut().enumerate() {
             let start = total - ends[index];
             let end = ends.get(index + 1).map_or(total, |&next| total - next);
@@ -393,10 +359,12 @@ impl Lower<'_> {
         labels.retain(|label| label.start < label.end);
         labels.dedup();
         self.vcode.labels = labels;
-        self.vcode.insts = insts;
-        self.vcode.origins = origins;
+        self.reversed.reverse();
+        self.origins.reverse();
+        self.vcode.insts = std::mem::take(&mut self.reversed);
+        self.vcode.origins = std::mem::take(&mut self.origins);
         self.vcode.blocks = blocks;
-        self.vcode.num_vregs = self.aliases.len();
+        self.vcode.resolve(&self.aliases)?;
         self.vcode.incoming_args = self.sig.stack_args;
         self.vcode.popped = self.sig.popped;
         self.vcode.stack_limit = StackLimit::new(self.func, &self.sig)

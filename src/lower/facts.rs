@@ -28,7 +28,7 @@ impl Lower<'_> {
 
     /// The instruction that the value is the first result of.
     pub fn defining(&self, value: Value) -> Option<Inst> {
-        match self.func.dfg.value_def(self.func.dfg.resolve_aliases(value)) {
+        match self.func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) => Some(inst),
             _ => None,
         }
@@ -36,7 +36,7 @@ impl Lower<'_> {
 
     /// Whether the value is the second result of an instruction that tells about overflow: 0 or 1 in a full register.
     pub fn is_overflow_flag(&self, value: Value) -> bool {
-        let def = self.func.dfg.value_def(self.func.dfg.resolve_aliases(value));
+        let def = self.func.dfg.value_def(value);
         let ValueDef::Result(inst, 1) = def else { return false };
         matches!(
             self.func.dfg.insts[inst].opcode(),

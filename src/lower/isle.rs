@@ -387,8 +387,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn same_value(&mut self, a: Value, b: Value) -> Option<Unit> {
-        let resolve = |value| self.func.dfg.resolve_aliases(value);
-        (resolve(a) == resolve(b)).then_some(())
+        (a == b).then_some(())
     }
 
     fn nonzero_constant(&mut self, value: Value) -> Option<Value> {

@@ -20,7 +20,7 @@ pub enum LoweredBlock {
         /// The block.
         block: Block,
         /// Its successors.
-        succs: Vec<Successor>,
+        succs: Successors,
     },
     /// A block on the edge that leaves `from` as its successor number `edge`.
     Edge {
@@ -43,6 +43,9 @@ pub struct Successor {
     /// Whether there is a block on the edge, which then carries the arguments.
     pub split: bool,
 }
+
+/// All ways out of a block.
+pub type Successors = SmallVec<[Successor; 2]>;
 
 /// The blocks of a function in layout order, the entry first. Unreachable blocks are left out.
 #[derive(Debug, Default)]
@@ -91,28 +94,23 @@ impl BlockOrder {
         if ctx.loop_analysis.is_valid() {
             order = keep_loops_together(ctx, &order)?;
         }
-        // A block that only cold blocks lead into, loops aside, is as cold: definitions stay before uses, and every block
-        // has a predecessor before it.
-        let entry = func.layout.entry_block();
-        let mut cold: SecondaryMap<Block, Option<bool>> = SecondaryMap::new();
-        cold.resize(func.dfg.num_blocks());
-        for &block in ctx.domtree.cfg_rpo() {
-            let warm = Some(block) == entry || ctx.cfg.pred_iter(block).any(|pred| cold[pred.block] == Some(false));
-            cold[block] = Some(!warm || Some(block) != entry && func.layout.is_cold(block));
-        }
+        let cold = cold_blocks(ctx);
         let is_cold = |block: Block| cold[block] == Some(true);
-        order.sort_by_key(|&block| is_cold(block));
+        if !cold.is_empty() {
+            order.sort_by_key(|&block| is_cold(block));
+        }
 
         // Number of edges that arrive at each block.
         let mut in_edges: SecondaryMap<Block, u32> = SecondaryMap::new();
         in_edges.resize(func.dfg.num_blocks());
-        let mut calls: SecondaryMap<Block, BlockCalls> = SecondaryMap::with_default(BlockCalls::new());
-        calls.resize(func.dfg.num_blocks());
+        let mut succs: SecondaryMap<Block, Successors> = SecondaryMap::new();
+        succs.resize(func.dfg.num_blocks());
         for &block in &order {
             if let Some(last) = func.layout.last_inst(block) {
-                calls[block] = distinct_calls(func, last);
-                for call in &calls[block] {
-                    in_edges[call.block(&func.dfg.value_lists)] += 1;
+                let calls = distinct_calls(func, last).into_iter();
+                succs[block] = calls.map(Successor::unplaced).collect();
+                for succ in &succs[block] {
+                    in_edges[succ.call.block(&func.dfg.value_lists)] += 1;
                 }
             }
         }
@@ -121,26 +119,24 @@ impl BlockOrder {
         // fall-through edge first; those that lead to a rarely executed block stand before all such blocks.
         enum Placed {
             Clif(Block),
-            Edge(Block, usize),
+            Edge(Block, BlockCall),
         }
-        let mut placed = Vec::with_capacity(order.len());
+        let mut placed = Vec::with_capacity(2 * order.len());
         let mut index_of: SecondaryMap<Block, usize> = SecondaryMap::new();
         index_of.resize(func.dfg.num_blocks());
-        let mut edge_index: HashMap<(Block, usize), usize> = HashMap::default();
-        let mut rare = Vec::new();
+        let mut rare: Vec<(Block, usize)> = Vec::new();
         for &block in &order {
             if is_cold(block) {
                 for (from, number) in rare.drain(..) {
-                    edge_index.insert((from, number), placed.len());
-                    placed.push(Placed::Edge(from, number));
+                    let call = succs[from][number].split_at(placed.len());
+                    placed.push(Placed::Edge(from, call));
                 }
             }
             index_of[block] = placed.len();
             placed.push(Placed::Clif(block));
-            let outgoing = &calls[block];
-            if outgoing.len() > 1 {
-                for (number, call) in outgoing.iter().enumerate().rev() {
-                    let target = call.block(&func.dfg.value_lists);
+            if succs[block].len() > 1 {
+                for number in (0..succs[block].len()).rev() {
+                    let target = succs[block][number].call.block(&func.dfg.value_lists);
                     if in_edges[target] <= 1 {
                         continue;
                     }
@@ -148,48 +144,65 @@ impl BlockOrder {
                         rare.push((block, number));
                         continue;
                     }
-                    edge_index.insert((block, number), placed.len());
-                    placed.push(Placed::Edge(block, number));
+                    let call = succs[block][number].split_at(placed.len());
+                    placed.push(Placed::Edge(block, call));
                 }
             }
         }
+        let target = |call: BlockCall| index_of[call.block(&func.dfg.value_lists)];
         let blocks = placed
-            .iter()
-            .map(|p| match *p {
-                Placed::Clif(block) => LoweredBlock::Clif {
-                    block,
-                    succs: calls[block]
-                        .iter()
-                        .enumerate()
-                        .map(|(number, &call)| match edge_index.get(&(block, number)) {
-                            Some(&index) => Successor {
-                                call,
-                                index,
-                                split: true,
-                            },
-                            None => {
-                                let index = index_of[call.block(&func.dfg.value_lists)];
-                                Successor {
-                                    call,
-                                    index,
-                                    split: false,
-                                }
-                            }
-                        })
-                        .collect(),
-                },
-                Placed::Edge(from, number) => {
-                    let call = calls[from][number];
-                    LoweredBlock::Edge {
-                        call,
-                        target: index_of[call.block(&func.dfg.value_lists)],
-                        from,
+            .into_iter()
+            .map(|placed| match placed {
+                Placed::Clif(block) => {
+                    let mut succs = std::mem::take(&mut succs[block]);
+                    for succ in succs.iter_mut().filter(|succ| !succ.split) {
+                        succ.index = target(succ.call);
                     }
+                    LoweredBlock::Clif { block, succs }
                 }
+                Placed::Edge(from, call) => LoweredBlock::Edge {
+                    call,
+                    target: target(call),
+                    from,
+                },
             })
             .collect();
         Ok(Self { blocks })
     }
+}
+
+impl Successor {
+    /// The block at the end of the call, which has no place yet.
+    fn unplaced(call: BlockCall) -> Self {
+        Self {
+            call,
+            index: 0,
+            split: false,
+        }
+    }
+
+    /// Puts a block on the edge, at this index in the order; gives what that one calls.
+    fn split_at(&mut self, index: usize) -> BlockCall {
+        (self.index, self.split) = (index, true);
+        self.call
+    }
+}
+
+/// For each block whether it is rarely executed; empty if none is. A block that only such blocks lead into, loops aside, is one
+/// of them: definitions stay before uses, and every block has a predecessor before it.
+fn cold_blocks(ctx: &Context) -> SecondaryMap<Block, Option<bool>> {
+    let func = &ctx.func;
+    let mut cold = SecondaryMap::new();
+    if !func.layout.blocks().any(|block| func.layout.is_cold(block)) {
+        return cold;
+    }
+    cold.resize(func.dfg.num_blocks());
+    let entry = func.layout.entry_block();
+    for &block in ctx.domtree.cfg_rpo() {
+        let warm = Some(block) == entry || ctx.cfg.pred_iter(block).any(|pred| cold[pred.block] == Some(false));
+        cold[block] = Some(!warm || Some(block) != entry && func.layout.is_cold(block));
+    }
+    cold
 }
 
 /// The blocks in an order in which each loop is contiguous and begins with its header, so that code after a loop does

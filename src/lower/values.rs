@@ -9,7 +9,6 @@ use regalloc2::{RegClass, VReg};
 impl Lower<'_> {
     /// The constant that the value is, zero-extended from its type.
     pub fn as_constant(&self, value: Value) -> Option<u64> {
-        let value = self.func.dfg.resolve_aliases(value);
         if !self.may_be_constant[value] {
             return None;
         }
@@ -30,7 +29,6 @@ impl Lower<'_> {
 
     /// The registers of a value, which is thereby used.
     pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
-        let value = self.func.dfg.resolve_aliases(value);
         let regs = self.value_regs[value];
         if let (Some(regs), false) = (regs, self.may_be_constant[value]) {
             self.lowered_uses[value] += 1;
@@ -66,7 +64,6 @@ impl Lower<'_> {
 
     /// Whether the value comes from a load and has no other user than the one that asks.
     pub fn is_lone_load(&self, value: Value) -> bool {
-        let value = self.func.dfg.resolve_aliases(value);
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return false;
         };
@@ -75,7 +72,6 @@ impl Lower<'_> {
 
     /// Asks the load that defines the value, a [lone](Self::is_lone_load) one, for sign extension to 32 bits.
     pub fn request_signed_load(&mut self, value: Value) {
-        let value = self.func.dfg.resolve_aliases(value);
         self.signed_loads[value] = true;
     }
 

@@ -171,7 +171,6 @@ impl Lower<'_> {
     }
 
     fn constant_within(&self, value: Value, depth: u32) -> Option<u128> {
-        let value = self.func.dfg.resolve_aliases(value);
         if !self.may_be_constant[value] {
             return None;
         }
@@ -229,7 +228,6 @@ impl Lower<'_> {
     }
 
     fn words_within(&mut self, value: Value, depth: u32) -> Words {
-        let value = self.func.dfg.resolve_aliases(value);
         let ty = self.func.dfg.value_type(value);
         if let Some(number) = self.wide_constant(value) {
             return Words::constant(number, count(ty));

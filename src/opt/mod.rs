@@ -29,11 +29,13 @@ use crate::passes::{Pass, Recorder, Stage};
 use crate::timing::Step;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::entity::EntityRef;
+use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::settings::OptLevel;
 use loops::NaturalLoop;
 
 /// Brings the function into the form that is lowered: without unreachable code and constant block parameters, with what the
-/// passes of the target make of it, with its loops known if anything is optimized.
+/// passes of the target make of it, with its loops known if anything is optimized, and with aliases that nobody uses any more.
 ///
 /// # Errors
 ///
@@ -106,8 +108,10 @@ fn finish_loops(
         analyse(ctx);
         changed = true;
     }
+    if isa.flags().opt_level() != OptLevel::None {
+        resolve_aliases(&mut ctx.func);
+    }
     if changed {
-        ctx.func.dfg.resolve_all_aliases();
         check(ctx, isa)?;
     }
     Ok(())
@@ -134,8 +138,16 @@ fn clean(ctx: &mut Context, isa: &Isa) -> Result<(), CompileError> {
             ctx.compute_domtree();
         }
     }
-    ctx.func.dfg.resolve_all_aliases();
+    resolve_aliases(&mut ctx.func);
     Ok(())
+}
+
+/// Makes every user of an alias a user of the value that it stands for.
+fn resolve_aliases(func: &mut Function) {
+    let dfg = &func.dfg;
+    if (0..dfg.num_values()).any(|value| dfg.value_is_alias(Value::new(value))) {
+        func.dfg.resolve_all_aliases();
+    }
 }
 
 fn has_loops(ctx: &Context) -> bool {

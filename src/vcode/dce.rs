@@ -6,34 +6,30 @@
 use super::VCode;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, MInst, operands::OperandVisitor};
-use regalloc2::{OperandConstraint, OperandKind, OperandPos, VReg};
+use regalloc2::{OperandConstraint, OperandKind, OperandPos};
 
-/// Adds to or takes from the number of uses of each register.
-struct Count<'a> {
-    uses: &'a mut [u32],
-    remove: bool,
-}
+/// Takes the operands from the number of uses of each register.
+struct Forget<'a>(&'a mut [u32]);
 
-impl OperandVisitor for Count<'_> {
+impl OperandVisitor for Forget<'_> {
     fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
-        let (Reg::Virtual(vreg), OperandKind::Use) = (*reg, kind) else {
-            return;
-        };
-        let uses = &mut self.uses[vreg.vreg()];
-        *uses = if self.remove { *uses - 1 } else { *uses + 1 };
+        if let (Reg::Virtual(vreg), OperandKind::Use) = (*reg, kind) {
+            self.0[vreg.vreg()] -= 1;
+        }
     }
 }
 
-/// Removes the instructions that nobody needs; blocks and labels move along.
+/// Removes the instructions that nobody needs; blocks, labels and operands move along. Lowering has counted the uses.
 pub fn run(vcode: &mut VCode) {
-    let passed = vcode
-        .blocks
-        .iter()
-        .flat_map(|block| &block.branch_args)
-        .flatten()
-        .copied();
-    let dead = find(&mut vcode.insts, passed, vcode.num_vregs);
-    if !dead.contains(&true) {
+    let mut uses = std::mem::take(&mut vcode.uses);
+    let found = find(&mut vcode.insts, &mut uses);
+    if found.changed {
+        // They are collected again.
+        vcode.operands.clear();
+        vcode.operand_ends.clear();
+    }
+    let dead = found.dead;
+    if dead.is_empty() {
         return;
     }
     // Places move up by the instructions that are gone before them.
@@ -57,46 +53,65 @@ pub fn run(vcode: &mut VCode) {
     vcode.insts.retain(|_| marks.next() == Some(&false));
     let mut marks = dead.iter();
     vcode.origins.retain(|_| marks.next() == Some(&false));
+    remove_operands(vcode, &dead);
 }
 
-/// Finds the instructions, in forward order, without which everything that shows stays the same. Registers among
-/// `passed` are arguments of branches. Words of a select that nobody needs are dropped in place.
-fn find(insts: &mut [MInst], passed: impl Iterator<Item = VReg>, num_vregs: usize) -> Vec<bool> {
-    let mut uses = vec![0u32; num_vregs];
-    for vreg in passed {
-        uses[vreg.vreg()] += 1;
+/// Takes out the operands of the instructions that are gone.
+fn remove_operands(vcode: &mut VCode, dead: &[bool]) {
+    let (mut start, mut kept, mut insts) = (0, 0, 0);
+    for (index, &dead) in dead.iter().enumerate().take(vcode.operand_ends.len()) {
+        let end = vcode.operand_ends[index];
+        if !dead {
+            vcode.operands.copy_within(start as usize..end as usize, kept as usize);
+            kept += end - start;
+            vcode.operand_ends[insts] = kept;
+            insts += 1;
+        }
+        start = end;
     }
-    for inst in insts.iter_mut() {
-        inst.visit_operands(&mut Count {
-            uses: &mut uses,
-            remove: false,
-        });
-    }
-    let mut dead = vec![false; insts.len()];
-    for (inst, dead) in insts.iter_mut().zip(&mut dead).rev() {
-        let mut remove = Count {
-            uses: &mut uses,
-            remove: true,
-        };
-        if let MInst::Select { words, .. } = inst {
+    vcode.operands.truncate(kept as usize);
+    vcode.operand_ends.truncate(insts);
+}
+
+/// What nobody needs.
+struct Found {
+    /// For each instruction whether it goes; empty if none does.
+    dead: Vec<bool>,
+    /// Whether an instruction that stays has lost operands.
+    changed: bool,
+}
+
+/// Finds the instructions without which everything that shows stays the same. Words of a select that nobody needs are dropped
+/// in place.
+fn find(insts: &mut [MInst], uses: &mut [u32]) -> Found {
+    let mut found = Found {
+        dead: Vec::new(),
+        changed: false,
+    };
+    let count = insts.len();
+    for (index, inst) in insts.iter_mut().enumerate().rev() {
+        let dead = if let MInst::Select { words, .. } = inst {
             // A word is dropped by itself, so what it used is no longer used either.
+            let before = words.len();
             words.retain(|word| {
-                let kept = is_used(remove.uses, word.dst);
+                let kept = is_used(uses, word.dst);
                 for used in [word.if_true, word.if_false].into_iter().filter_map(Reg::as_virtual) {
-                    remove.uses[used.vreg()] -= u32::from(!kept);
+                    uses[used.vreg()] -= u32::from(!kept);
                 }
                 kept
             });
-            if words.is_empty() {
-                *dead = true;
-                inst.visit_operands(&mut remove);
-            }
-        } else if result(inst).is_some_and(|dst| !is_used(remove.uses, dst)) {
-            *dead = true;
-            inst.visit_operands(&mut remove);
+            found.changed |= words.len() != before;
+            words.is_empty()
+        } else {
+            result(inst).is_some_and(|dst| !is_used(uses, dst))
+        };
+        if dead {
+            inst.visit_operands(&mut Forget(uses));
+            found.dead.resize(count, false);
+            found.dead[index] = true;
         }
     }
-    dead
+    found
 }
 
 fn is_used(uses: &[u32], reg: Reg) -> bool {

@@ -18,6 +18,7 @@ use crate::inst::{
 use cranelift_codegen::ir::{self, SourceLoc, ValueLabel};
 use pool::VectorPool;
 use regalloc2::{Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, RegClass, VReg};
+use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
 
@@ -30,19 +31,22 @@ pub struct Origin {
     pub inst: Option<ir::Inst>,
 }
 
+/// Parameters of a block, or arguments for them.
+pub type VRegs = SmallVec<[VReg; 4]>;
+
 /// A basic block.
 #[derive(Clone, Debug)]
 pub struct VBlock {
     /// Its instructions.
     pub insts: Range<u32>,
     /// Successors, in the order of the branch.
-    pub succs: Vec<Block>,
+    pub succs: SmallVec<[Block; 2]>,
     /// Predecessors.
-    pub preds: Vec<Block>,
+    pub preds: SmallVec<[Block; 2]>,
     /// Parameters.
-    pub params: Vec<VReg>,
+    pub params: VRegs,
     /// For each successor the arguments for its parameters.
-    pub branch_args: Vec<Vec<VReg>>,
+    pub branch_args: SmallVec<[VRegs; 2]>,
     /// The CLIF block it was made from; none for the blocks that split critical edges.
     pub clif: Option<ir::Block>,
 }
@@ -93,8 +97,11 @@ pub struct VCode {
     pub uses_frame_pointer: bool,
     /// Labels of values, sorted by register.
     pub labels: Vec<LabelledRange>,
+    /// The operands of all instructions, and where those of each end. Both are empty while they are not known.
     operands: Vec<Operand>,
     operand_ends: Vec<u32>,
+    /// How often each register is used, arguments of branches included, as lowering left the instructions.
+    uses: Vec<u32>,
     debug_labels: Vec<(VReg, Inst, Inst, u32)>,
     /// What calls can be said to change: a function without vectors need not hear of those.
     clobber_mask: PRegSet,
@@ -110,25 +117,89 @@ impl OperandVisitor for Collect<'_> {
     }
 }
 
+/// Collects the operands as well, after each register has become what it is an alias of, and counts the uses.
+struct Resolve<'a> {
+    aliases: &'a [VReg],
+    uses: &'a mut [u32],
+    operands: &'a mut Vec<Operand>,
+}
+
+impl OperandVisitor for Resolve<'_> {
+    fn operand(&mut self, reg: &mut Reg, constraint: OperandConstraint, kind: OperandKind, pos: OperandPos) {
+        if let Reg::Virtual(vreg) = reg {
+            *vreg = resolved(self.aliases, *vreg);
+            self.uses[vreg.vreg()] += u32::from(kind == OperandKind::Use);
+            self.operands.push(Operand::new(*vreg, constraint, kind, pos));
+        }
+    }
+}
+
+/// The register that a register stands for. The aliases have one for each; those that stand for themselves are their own.
+pub fn resolved(aliases: &[VReg], mut reg: VReg) -> VReg {
+    while aliases[reg.vreg()] != reg {
+        reg = aliases[reg.vreg()];
+    }
+    reg
+}
+
 impl VCode {
-    /// Computes predecessors and operand lists. To be called once, when the instructions are complete.
+    /// Replaces registers that are aliases by what they stand for; finds operands and uses on the way. To be called once, when
+    /// lowering has all instructions and blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::TooLarge`] if there are more operands than 32 bits can count.
+    pub fn resolve(&mut self, aliases: &[VReg]) -> Result<(), CompileError> {
+        self.num_vregs = aliases.len();
+        self.uses = vec![0; aliases.len()];
+        for arg in self
+            .blocks
+            .iter_mut()
+            .flat_map(|block| &mut block.branch_args)
+            .flatten()
+        {
+            *arg = resolved(aliases, *arg);
+            self.uses[arg.vreg()] += 1;
+        }
+        self.operands.reserve(self.insts.len() * 3);
+        self.operand_ends.reserve(self.insts.len());
+        let mut visitor = Resolve {
+            aliases,
+            uses: &mut self.uses,
+            operands: &mut self.operands,
+        };
+        for inst in &mut self.insts {
+            inst.visit_operands(&mut visitor);
+            self.operand_ends.push(operand_count(visitor.operands)?);
+        }
+        Ok(())
+    }
+
+    /// Collects the operands.
+    fn collect(&mut self) -> Result<(), CompileError> {
+        self.operands.clear();
+        self.operand_ends.clear();
+        for inst in &mut self.insts {
+            inst.visit_operands(&mut Collect(&mut self.operands));
+            self.operand_ends.push(operand_count(&self.operands)?);
+        }
+        Ok(())
+    }
+
+    /// Computes predecessors, and operands unless they are known. To be called once, when the instructions are complete.
     ///
     /// # Errors
     ///
     /// [`CompileError::TooLarge`] if there are more operands than 32 bits can count.
     pub fn finish(&mut self) -> Result<(), CompileError> {
         for index in 0..self.blocks.len() {
-            for succ in self.blocks[index].succs.clone() {
+            for number in 0..self.blocks[index].succs.len() {
+                let succ = self.blocks[index].succs[number];
                 self.blocks[succ.index()].preds.push(Block::new(index));
             }
         }
-        self.operands.reserve(self.insts.len() * 3);
-        self.operand_ends.reserve(self.insts.len());
-        for inst in &mut self.insts {
-            inst.visit_operands(&mut Collect(&mut self.operands));
-            let end = u32::try_from(self.operands.len());
-            self.operand_ends
-                .push(end.map_err(|_| CompileError::TooLarge("the function has too many operands".to_owned()))?);
+        if self.operand_ends.len() != self.insts.len() {
+            self.collect()?;
         }
         let has_vectors = self.operands.iter().any(|operand| operand.class() == RegClass::Vector);
         let has_vectors = has_vectors
@@ -156,6 +227,11 @@ impl VCode {
             .collect();
         Ok(())
     }
+}
+
+/// Where the operands of an instruction end, if its own are the last in the list.
+fn operand_count(operands: &[Operand]) -> Result<u32, CompileError> {
+    u32::try_from(operands.len()).map_err(|_| CompileError::TooLarge("the function has too many operands".to_owned()))
 }
 
 impl regalloc2::Function for VCode {

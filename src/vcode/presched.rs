@@ -37,6 +37,9 @@ fn latency(inst: &MInst) -> Option<u32> {
 
 /// Orders the instructions of every block.
 pub fn run(vcode: &mut VCode) {
+    // They are collected again, in the new order.
+    vcode.operands.clear();
+    vcode.operand_ends.clear();
     let mut dependences = Dependences {
         scheduler: ListScheduler::default(),
         latencies: Vec::new(),

@@ -117,11 +117,7 @@ pub(crate) struct BitRun {
 
 impl BitRun {
     pub(crate) const fn mask(&self) -> u32 {
-        if self.width >= 32 {
-            u32::MAX
-        } else {
-            (1 << self.width) - 1
-        }
+        ((1_u64 << self.width) - 1) as u32
     }
 }
 

@@ -79,24 +79,18 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
-/// The bits of an operand's value, or why it is not one of its kind.
-enum Fault {
-    Kind,
-    Range { value: i32, min: i32, max: i32 },
-}
-
-fn value_bits(kind: OperandKind, operand: Operand) -> Result<u32, Fault> {
-    match (kind.range(), operand) {
-        (OperandRange::Register(RegFile::Scalar), Operand::S(r)) => Ok(u32::from(r.number())),
-        (OperandRange::Register(RegFile::Vector), Operand::V(r)) => Ok(u32::from(r.number())),
-        (OperandRange::Immediate { min, max, .. }, Operand::Imm(value)) => {
-            if (min..=max).contains(&value) {
-                Ok(value as u32)
-            } else {
-                Err(Fault::Range { value, min, max })
-            }
-        }
-        _ => Err(Fault::Kind),
+/// Why an operand does not fit where it stands.
+#[cold]
+fn fault(opcode: Opcode, index: usize, kind: OperandKind, found: Operand) -> EncodeError {
+    match (kind.range(), found) {
+        (OperandRange::Immediate { min, max, .. }, Operand::Imm(value)) => EncodeError::Range {
+            opcode,
+            index,
+            value,
+            min,
+            max,
+        },
+        _ => EncodeError::Kind { opcode, index, found },
     }
 }
 
@@ -114,20 +108,14 @@ pub fn encode(inst: &Inst) -> Result<u32, EncodeError> {
     }
     let mut word = desc.base;
     for (index, (&operand, od)) in inst.operands.iter().zip(desc.operands).enumerate() {
-        let bits = value_bits(od.kind, operand).map_err(|fault| match fault {
-            Fault::Kind => EncodeError::Kind {
-                opcode,
-                index,
-                found: operand,
-            },
-            Fault::Range { value, min, max } => EncodeError::Range {
-                opcode,
-                index,
-                value,
-                min,
-                max,
-            },
-        })?;
+        let bits = match (od.kind.range(), operand) {
+            (OperandRange::Register(RegFile::Scalar), Operand::S(r)) => u32::from(r.number()),
+            (OperandRange::Register(RegFile::Vector), Operand::V(r)) => u32::from(r.number()),
+            (OperandRange::Immediate { min, max, .. }, Operand::Imm(value)) if (min..=max).contains(&value) => {
+                value as u32
+            }
+            _ => return Err(fault(opcode, index, od.kind, operand)),
+        };
         for run in od.runs {
             word |= ((bits >> run.value_lsb) & run.mask()) << run.inst_lsb;
         }

@@ -10,7 +10,7 @@
 //! `nop`.
 
 use crate::finish::edit::Editor;
-use crate::finish::effects::Effects;
+use crate::finish::effects::{Effects, may_be_late};
 use crate::finish::func::{Fixup, MachFunction, McInst};
 use crate::inst::reg::machine;
 use npu_mc::{Inst, Opcode, Operand};
@@ -50,7 +50,7 @@ pub fn is_hazard(insts: &[McInst], branch: usize) -> bool {
     let Some(branch) = insts.get(branch).filter(|inst| inst.is_branch()) else {
         return false;
     };
-    !before.glued && is_lost(&Effects::of(&before.inst), &Effects::of(&branch.inst))
+    !before.glued && may_be_late(&before.inst) && is_lost(&Effects::of(&before.inst), &Effects::of(&branch.inst))
 }
 
 /// Whether the branch can make the result of an instruction directly before it get lost.

@@ -30,7 +30,6 @@ impl Lower<'_> {
     }
 
     fn is_mask_within(&self, value: Value, depth: u32) -> bool {
-        let value = self.func.dfg.resolve_aliases(value);
         if self.masks[value].is_some() || self.constant_mask(value).is_some() {
             return true;
         }
@@ -98,7 +97,6 @@ impl Lower<'_> {
 
     /// The bits of a value that is a mask. Upper bits mean nothing.
     pub fn request_mask(&mut self, value: Value) -> Word {
-        let value = self.func.dfg.resolve_aliases(value);
         let value = self.first_of_its_kind(value);
         if let Some(mask) = self.constant_mask(value) {
             return Word::Const(mask.into());
@@ -159,8 +157,7 @@ impl Lower<'_> {
 
     /// The value of the operation on lanes that this one is, through a cast, if nobody but the instruction at hand uses it. What
     /// masks are used in is better off with the rules for masks.
-    pub fn sole_operation(&self, value: Value) -> Option<Value> {
-        let mut value = self.func.dfg.resolve_aliases(value);
+    pub fn sole_operation(&self, mut value: Value) -> Option<Value> {
         let mut inst = self.sole_definition(value)?;
         if let InstructionData::LoadNoOffset {
             opcode: Opcode::Bitcast,
@@ -182,7 +179,6 @@ impl Lower<'_> {
 
     /// The instruction in the block at hand that makes the value, if it has one user.
     pub fn sole_definition(&self, value: Value) -> Option<Inst> {
-        let value = self.func.dfg.resolve_aliases(value);
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return None;
         };

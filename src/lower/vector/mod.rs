@@ -124,7 +124,6 @@ pub fn modulo_back(amount: Word, width: u32) -> Word {
 impl Lower<'_> {
     /// A vector operand, looked at for scalars and constants. It becomes used when it is put in a register.
     pub fn lanes(&mut self, value: Value) -> Lanes {
-        let value = self.func.dfg.resolve_aliases(value);
         if let Some(lanes) = self.constant_vector(value) {
             if lanes.iter().all(|&lane| lane == lanes[0]) {
                 return Lanes::Const(lanes[0]);
@@ -149,7 +148,6 @@ impl Lower<'_> {
     }
 
     fn constant_lanes(&self, value: Value, depth: u32) -> Option<[u32; LANES]> {
-        let value = self.func.dfg.resolve_aliases(value);
         let ty = self.func.dfg.value_type(value);
         if !is_vector(ty) {
             return None;

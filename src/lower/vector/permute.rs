@@ -23,7 +23,7 @@ pub fn shuffle(ctx: &mut Lower<'_>, x: Value, y: Value, bytes: &[u8]) -> Lanes {
             from_y |= 1 << lane;
         }
     }
-    if ctx.func.dfg.resolve_aliases(x) == ctx.func.dfg.resolve_aliases(y) {
+    if x == y {
         from_y = 0;
     }
     let all = u32::from(crate::inst::ALL_LANES);
