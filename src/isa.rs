@@ -142,6 +142,7 @@ impl Mode {
             | Pass::Compares
             | Pass::Bits
             | Pass::Addresses
+            | Pass::Selects
             | Pass::Licm
             | Pass::Pointers
             | Pass::Increments

@@ -66,6 +66,8 @@ named! {
         Addresses = "addresses",
         /// Cranelift's simplification.
         Egraph = "egraph",
+        /// Selects as arithmetic.
+        Selects = "selects",
         /// Loop-invariant code motion.
         Licm = "licm",
         /// Strength reduction of addresses.
@@ -104,7 +106,9 @@ named! {
         Unroll = "unroll",
         /// The same with addresses in one form.
         Addresses = "addresses",
-        /// The same, simplified, and without what does not change in loops.
+        /// The same, simplified, with selects as arithmetic.
+        Selects = "selects",
+        /// The same without what does not change in loops.
         Licm = "licm",
         /// The same with pointers that are incremented.
         Pointers = "pointers",

@@ -18,6 +18,7 @@ mod loops;
 mod merge;
 mod params;
 mod pointers;
+mod selects;
 mod unroll;
 mod verify;
 
@@ -69,6 +70,11 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.done(Step::Egraph);
+    if isa.runs(Pass::Selects) && selects::run(&mut ctx.func) {
+        ctx.func.dfg.resolve_all_aliases();
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Selects, || ctx.func.display().to_string());
     if optimize {
         // The passes may leave blocks that nothing reaches any more.
         analyse(ctx);

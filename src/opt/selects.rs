@@ -1,0 +1,278 @@
+//! Selects as arithmetic: a branch over a move is four instructions, of which no other can use the time.
+//!
+//! A compare is 0 or 1. Multiplied by it, a number is either itself or 0, so
+//!
+//! * a select between a number and 0 is a product,
+//! * one between constants a product and a sum,
+//! * and one between a number and what it becomes by an operation does that operation with the product.
+
+use super::bits;
+use super::edit;
+use super::loops::{constant, mask};
+use crate::inst::ops::fits;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{
+    Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types,
+};
+use npu_mc::OperandKind;
+
+/// Rewrites selects. Gives whether there were any.
+pub fn run(func: &mut Function) -> bool {
+    let mut changed = false;
+    let mut uses = None;
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    for block in blocks {
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = func.layout.next_inst(inst);
+            changed |= match func.dfg.insts[inst].opcode() {
+                Opcode::Smax => limit(func, inst, IntCC::SignedGreaterThan),
+                Opcode::Smin => limit(func, inst, IntCC::SignedLessThan),
+                Opcode::Select => {
+                    let uses = uses.get_or_insert_with(|| edit::count_uses(func));
+                    rewrite(func, inst, uses)
+                }
+                _ => false,
+            };
+        }
+    }
+    changed
+}
+
+/// Whether it is a scalar of one register.
+fn is_word(ty: Type) -> bool {
+    ty.is_int() && ty.bits() <= 32
+}
+
+/// What is limited by 0 is itself or 0.
+fn limit(func: &mut Function, inst: Inst, stays: IntCC) -> bool {
+    let &[x, y] = func.dfg.inst_args(inst) else {
+        return false;
+    };
+    let number = match (constant(func, x), constant(func, y)) {
+        (_, Some(0)) => x,
+        (Some(0), _) => y,
+        _ => return false,
+    };
+    let ty = func.dfg.value_type(number);
+    if ty != types::I32 {
+        // A narrow number would have to be extended for the compare.
+        return false;
+    }
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    cursor.use_srcloc(inst);
+    let zero = cursor.ins().iconst(ty, 0);
+    let is_itself = cursor.ins().icmp(stays, number, zero);
+    let factor = cursor.ins().uextend(ty, is_itself);
+    func.replace(inst).imul(number, factor);
+    true
+}
+
+/// What a select chooses from, as something that is there in one case only.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Whether that is the case when the condition does not hold.
+    otherwise: bool,
+    /// What is there.
+    part: Value,
+    /// What it is combined with; without, it stands alone.
+    with: Option<(Opcode, Value)>,
+}
+
+fn rewrite(func: &mut Function, inst: Inst, uses: &SecondaryMap<Value, u32>) -> bool {
+    let &[condition, yes, no] = func.dfg.inst_args(inst) else {
+        return false;
+    };
+    let ty = func.dfg.value_type(yes);
+    if !is_word(ty) {
+        return false;
+    }
+    let (yes, no) = (func.dfg.resolve_aliases(yes), func.dfg.resolve_aliases(no));
+    let plan = match (constant(func, yes), constant(func, no)) {
+        (_, Some(0)) => Plan {
+            otherwise: false,
+            part: yes,
+            with: None,
+        },
+        (Some(0), _) => Plan {
+            otherwise: true,
+            part: no,
+            with: None,
+        },
+        (Some(a), Some(b)) => return between(func, inst, condition, (a, b)),
+        _ => match (step(func, yes, no, uses), step(func, no, yes, uses)) {
+            (Some((op, part)), _) => Plan {
+                otherwise: false,
+                part,
+                with: Some((op, no)),
+            },
+            (None, Some((op, part))) => Plan {
+                otherwise: true,
+                part,
+                with: Some((op, yes)),
+            },
+            (None, None) => return false,
+        },
+    };
+    if let Some(product) = bit_times(func, inst, condition, plan) {
+        return replace(func, inst, plan, product);
+    }
+    let Some(truth) = truth(func, inst, condition, plan.otherwise, ty) else {
+        return false;
+    };
+    let product = if constant(func, plan.part) == Some(1) {
+        truth
+    } else {
+        FuncCursor::new(func).at_inst(inst).ins().imul(truth, plan.part)
+    };
+    replace(func, inst, plan, product)
+}
+
+fn replace(func: &mut Function, inst: Inst, plan: Plan, product: Value) -> bool {
+    match plan.with {
+        None => {
+            let result = func.dfg.first_result(inst);
+            func.dfg.clear_results(inst);
+            func.dfg.change_to_alias(result, product);
+            func.layout.remove_inst(inst);
+        }
+        Some((op, with)) => {
+            let replace = func.replace(inst);
+            match op {
+                Opcode::Iadd => replace.iadd(with, product),
+                Opcode::Isub => replace.isub(with, product),
+                Opcode::Bor => replace.bor(with, product),
+                _ => replace.bxor(with, product),
+            };
+        }
+    }
+    true
+}
+
+/// What the first value has been made of the second by, if that is an operation that does nothing with 0 and nobody else wants.
+fn step(func: &Function, value: Value, from: Value, uses: &SecondaryMap<Value, u32>) -> Option<(Opcode, Value)> {
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else {
+        return None;
+    };
+    if uses[value] != 1 {
+        return None;
+    }
+    let InstructionData::Binary { opcode, args: [x, y] } = func.dfg.insts[inst] else {
+        return None;
+    };
+    let (x, y) = (func.dfg.resolve_aliases(x), func.dfg.resolve_aliases(y));
+    match opcode {
+        Opcode::Iadd | Opcode::Bor | Opcode::Bxor if x == from => Some((opcode, y)),
+        Opcode::Iadd | Opcode::Bor | Opcode::Bxor if y == from => Some((opcode, x)),
+        Opcode::Isub if x == from => Some((opcode, y)),
+        _ => None,
+    }
+}
+
+/// A select between two constants, if both factor and summand are short.
+fn between(func: &mut Function, inst: Inst, condition: Value, (yes, no): (u64, u64)) -> bool {
+    let ty = func.dfg.value_type(func.dfg.first_result(inst));
+    let signed = |number: u64| {
+        let unused = 64 - ty.bits();
+        (number << unused).cast_signed() >> unused
+    };
+    let is_short = |number: i64| i32::try_from(number).is_ok_and(|number| fits(OperandKind::Simm9, number));
+    let Some((otherwise, factor, summand)) = [(false, yes, no), (true, no, yes)]
+        .into_iter()
+        .map(|(otherwise, some, other)| {
+            let factor = some.wrapping_sub(other) & mask(ty);
+            (otherwise, signed(factor), signed(other))
+        })
+        .filter(|(_, factor, summand)| is_short(*factor) && is_short(*summand))
+        // The sum alone is best.
+        .min_by_key(|(_, factor, _)| *factor != 1)
+    else {
+        return false;
+    };
+    let Some(truth) = truth(func, inst, condition, otherwise, ty) else {
+        return false;
+    };
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    let product = if factor == 1 {
+        truth
+    } else {
+        let factor = cursor.ins().iconst(ty, factor & mask(ty).cast_signed());
+        cursor.ins().imul(truth, factor)
+    };
+    let summand = cursor.ins().iconst(ty, summand & mask(ty).cast_signed());
+    func.replace(inst).iadd(product, summand);
+    true
+}
+
+/// An integer compare.
+fn compare(func: &Function, condition: Value) -> Option<(IntCC, Value, Value)> {
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(func.dfg.resolve_aliases(condition)) else {
+        return None;
+    };
+    match func.dfg.insts[inst] {
+        InstructionData::IntCompare { cond, args: [x, y], .. } => Some((cond, x, y)),
+        _ => None,
+    }
+}
+
+/// The number of which a compare asks whether it is 0, and whether it asks for that.
+fn compare_with_zero(func: &Function, condition: Value) -> Option<(Value, bool)> {
+    match compare(func, condition)? {
+        (IntCC::Equal, x, y) if constant(func, y) == Some(0) => Some((x, true)),
+        (IntCC::NotEqual, x, y) if constant(func, y) == Some(0) => Some((x, false)),
+        _ => None,
+    }
+}
+
+/// A bit, where it stands, times the constant that makes it the part: two instructions.
+fn bit_times(func: &mut Function, inst: Inst, condition: Value, plan: Plan) -> Option<Value> {
+    let part = constant(func, plan.part)?;
+    let (number, zero) = compare_with_zero(func, condition)?;
+    let ValueDef::Result(masks, 0) = func.dfg.value_def(func.dfg.resolve_aliases(number)) else {
+        return None;
+    };
+    let InstructionData::Binary {
+        opcode: Opcode::Band,
+        args: [x, y],
+    } = func.dfg.insts[masks]
+    else {
+        return None;
+    };
+    let bit = constant(func, y).or_else(|| constant(func, x))?;
+    let ty = func.dfg.value_type(plan.part);
+    if !bit.is_power_of_two() || part % bit != 0 || func.dfg.value_type(number) != ty || zero != plan.otherwise {
+        return None;
+    }
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    let factor = cursor.ins().iconst(ty, (part / bit).cast_signed());
+    Some(cursor.ins().imul(number, factor))
+}
+
+/// 1 where the condition holds, or where it does not, else 0.
+fn truth(func: &mut Function, inst: Inst, condition: Value, otherwise: bool, ty: Type) -> Option<Value> {
+    let truth = if let Some((number, zero)) = compare_with_zero(func, condition)
+        && zero == otherwise
+        && is_word(func.dfg.value_type(number))
+        && bits::largest(func, number) <= 1
+    {
+        number
+    } else if !otherwise && bits::largest(func, condition) <= 1 {
+        condition
+    } else {
+        // The opposite compare of numbers of several words may be a second one of many instructions.
+        let (cond, x, y) = compare(func, condition).filter(|(_, x, _)| is_word(func.dfg.value_type(*x)))?;
+        let cond = if otherwise { cond.complement() } else { cond };
+        let mut cursor = FuncCursor::new(func).at_inst(inst);
+        cursor.ins().icmp(cond, x, y)
+    };
+    let has = func.dfg.value_type(truth);
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    cursor.use_srcloc(inst);
+    Some(match has.bits().cmp(&ty.bits()) {
+        std::cmp::Ordering::Less => cursor.ins().uextend(ty, truth),
+        std::cmp::Ordering::Equal => truth,
+        std::cmp::Ordering::Greater => cursor.ins().ireduce(ty, truth),
+    })
+}
