@@ -63,7 +63,7 @@ pub fn run(
     stages.done(Step::Operands);
 
     // Registers and the frame.
-    let output = regalloc::run(&vcode, env, isa.flags(), &mut buffers.allocator)?;
+    let output = regalloc::run(&vcode, env, isa, &mut buffers.allocator)?;
     stages.keep(Stage::Regalloc, || regalloc::display(&vcode, output));
     let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers();
     let frame = frame::layout(&ctx.func, &vcode, output, register_set, frame_pointer)?;

@@ -51,3 +51,8 @@ def AtomicsSingleThread : SettingValue<"single_thread",
 
 def SettingAtomics : EnumSetting<"atomics", [AtomicsRefuse, AtomicsSingleThread],
     "atomic_rmw and atomic_cas: refused, or plain sequences for memory that one thread uses">;
+
+// The size is that of src/regalloc.rs: instructions, blocks and live values. A function of this size takes about a second
+// with the other allocator, and from there on it takes four times as long for twice the size.
+def SettingSinglePassAbove : NumberSetting<"single_pass_above", 0, 0x7fffffff, 100000,
+    "size of a function from which on `single_pass` allocates its registers, whatever `regalloc_algorithm` says; 0: never">;

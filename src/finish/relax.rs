@@ -53,20 +53,16 @@ fn replace(func: &mut MachFunction, far: &[bool], veneers: &mut FxHashSet<Label>
     // Entries of branch tables stay one instruction and go to a veneer after their table, one for each target.
     let mut entries: FxHashMap<usize, Label> = FxHashMap::default();
     let mut islands: FxHashMap<usize, Vec<(Label, Label)>> = FxHashMap::default();
+    let mut known: FxHashMap<(usize, Label), Label> = FxHashMap::default();
     for (index, _) in far.iter().enumerate().filter(|(_, far)| **far) {
         if let Fixup::TableEntry { target, end } = func.insts()[index].fixup {
             let place = func.position(end)?;
-            let island = islands.entry(place).or_default();
-            let known = island.iter().find(|(_, known)| *known == target);
-            let veneer = match known {
-                Some(&(veneer, _)) => veneer,
-                None => {
-                    let veneer = func.new_label();
-                    veneers.insert(veneer);
-                    island.push((veneer, target));
-                    veneer
-                }
-            };
+            let veneer = *known.entry((place, target)).or_insert_with(|| {
+                let veneer = func.new_label();
+                veneers.insert(veneer);
+                islands.entry(place).or_default().push((veneer, target));
+                veneer
+            });
             entries.insert(index, veneer);
         }
     }

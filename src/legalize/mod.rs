@@ -20,6 +20,7 @@
 mod atomics;
 mod conditions;
 mod table;
+mod tables;
 
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
@@ -97,6 +98,7 @@ pub(crate) fn run(func: &mut Function, settings: &TargetSettings) {
     if settings.atomics == Atomics::SingleThread {
         atomics::run(func);
     }
+    tables::run(func);
 }
 
 /// A set of types, as far as the table tells them apart.

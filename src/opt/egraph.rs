@@ -9,6 +9,14 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types};
 use cranelift_codegen::settings::Flags;
 
+/// The work of Cranelift's pass grows with the square of the number of blocks: at 40,000 it is two thirds of the whole.
+const MOST_BLOCKS: usize = 10_000;
+
+/// Whether the function is small enough to be simplified.
+pub fn is_worth(ctx: &Context) -> bool {
+    ctx.func.layout.blocks().nth(MOST_BLOCKS).is_none()
+}
+
 /// Simplifies the function. The loops must have been found, if there are any.
 ///
 /// # Errors

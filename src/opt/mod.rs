@@ -65,7 +65,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Addresses, || ctx.func.display().to_string());
-    if isa.runs(Pass::Egraph) {
+    if isa.runs(Pass::Egraph) && egraph::is_worth(ctx) {
         egraph::run(ctx, isa.quiet_flags(), ctrl)?;
         check(ctx, isa)?;
     }

@@ -227,6 +227,23 @@ impl VCode {
             .collect();
         Ok(())
     }
+
+    /// The sum over all registers of the instructions from the first that names it to the last.
+    pub fn live_instructions(&self) -> usize {
+        let mut lasts = vec![u32::MAX; self.num_vregs];
+        let mut sum = 0;
+        let mut start = 0;
+        for (&end, position) in self.operand_ends.iter().zip(0u32..) {
+            for operand in &self.operands[start..end as usize] {
+                // What lies between this mention and the one before.
+                let last = &mut lasts[operand.vreg().vreg()];
+                sum += position.saturating_sub(*last) as usize;
+                *last = position;
+            }
+            start = end as usize;
+        }
+        sum
+    }
 }
 
 /// Where the operands of an instruction end, if its own are the last in the list.

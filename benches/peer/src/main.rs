@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peer/Cargo.toml [FOLDER OR FILE ...]
+//! cargo run --release --manifest-path benches/peer/Cargo.toml growth [LEVEL ALLOCATOR [SHAPE]]
+//! cargo run --release --manifest-path benches/peer/Cargo.toml text SHAPE INSTRUCTIONS
 //! ```
 //!
 //! Without an argument the files are those of `filetests/corpus/`. Functions that one of the two refuses (pulley32 has no
@@ -10,14 +12,15 @@
 //! compiles every function twice and one that compiles each once, so start-up and parsing are in none of them. Wants `valgrind`.
 //! Both compilers are used again for each function, with the memory that they keep; allocations are those of the second round.
 
+mod growth;
+mod memory;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use naplespu_reader::ClifFile;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -26,36 +29,6 @@ type Error = Box<dyn std::error::Error>;
 
 const LEVELS: [&str; 2] = ["none", "speed"];
 const ALLOCATORS: [&str; 2] = ["backtracking", "single_pass"];
-
-/// The system's allocator, which counts what it is asked for.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller's.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller's.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// One of the two compilers.
 enum Compiler {
@@ -195,10 +168,10 @@ fn allocations(compiler: &mut Compiler, functions: &[Function]) -> u64 {
         for function in functions {
             ctx.clear();
             ctx.func = function.clone();
-            let before = ALLOCATIONS.get();
+            let before = memory::allocations();
             compiler.accepts(&mut ctx);
             if round > 0 {
-                sum += ALLOCATIONS.get() - before;
+                sum += memory::allocations() - before;
             }
         }
     }
@@ -254,6 +227,16 @@ fn run() -> Result<(), Error> {
         && flag == "--rounds"
     {
         return compile(name, level, allocator, rounds.parse()?, paths);
+    }
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["text", shape, size] => {
+            print!("{}", growth::text(shape, size.parse()?)?);
+            return Ok(());
+        }
+        ["growth"] => return growth::tables("speed", "backtracking", ""),
+        ["growth", level, allocator] => return growth::tables(level, allocator, ""),
+        ["growth", level, allocator, part] => return growth::tables(level, allocator, part),
+        _ => {}
     }
     if arguments.is_empty() {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/corpus");

@@ -1,0 +1,118 @@
+//! Time and memory for a CLIF instruction, by the size of the function.
+
+use crate::{Compiler, Error, memory};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::Function;
+use naplespu_reader::ClifFile;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+#[path = "../../growth/shapes.rs"]
+mod shapes;
+
+use shapes::SHAPES;
+
+/// CLIF instructions of the functions.
+const SIZES: [usize; 5] = [1_000, 5_000, 20_000, 100_000, 200_000];
+
+/// A cell that takes longer than this ends its row: all larger ones would take longer still.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Instructions that are compiled for a cell.
+const TOGETHER: usize = 200_000;
+
+/// Stack of the thread that compiles, which is that of a thread of Rust: nothing may need more for a larger function.
+const STACK: usize = 2 << 20;
+
+/// What a function of some size took.
+struct Cell {
+    time: Duration,
+    /// Most bytes in use at once.
+    peak: u64,
+}
+
+/// The function of a shape.
+fn function(text: &str) -> Result<Function, Error> {
+    let file = ClifFile::parse("growth", text.as_bytes());
+    let mut functions = file.functions;
+    match functions.pop() {
+        Some(case) if file.faults.is_empty() => Ok(case.func),
+        _ => Err(file.source.render(&file.faults).into()),
+    }
+}
+
+/// The text of a shape of this name.
+pub fn text(name: &str, count: usize) -> Result<String, Error> {
+    let shape = SHAPES.iter().find(|shape| shape.name == name);
+    Ok((shape.ok_or_else(|| format!("there is no shape `{name}`"))?.text)(
+        count,
+    ))
+}
+
+/// Time that the thread spent on a processor, whatever else runs there.
+fn processor_time() -> Option<Duration> {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(spent.split_whitespace().next()?.parse().ok()?))
+}
+
+fn measure(compiler: &mut Compiler, func: &Function) -> Option<Cell> {
+    // What is small is compiled so often that it takes as long as what is large.
+    let rounds = (TOGETHER / func.dfg.num_insts()).max(1) as u32;
+    let mut peak = 0;
+    let mut contexts: Vec<Context> = (0..rounds).map(|_| Context::for_function(func.clone())).collect();
+    let (start, since) = (Instant::now(), processor_time());
+    for ctx in &mut contexts {
+        let before = memory::restart();
+        if !compiler.accepts(ctx) {
+            return None;
+        }
+        peak = peak.max(memory::peak() - before);
+    }
+    let spent = processor_time()
+        .zip(since)
+        .map(|(now, since)| now.saturating_sub(since));
+    let time = spent.unwrap_or_else(|| start.elapsed()) / rounds;
+    Some(Cell { time, peak })
+}
+
+/// Prints the tables for one level and allocator: shapes whose name has this part.
+pub fn tables(level: &str, allocator: &str, part: &str) -> Result<(), Error> {
+    println!(
+        "opt_level={level} regalloc_algorithm={allocator}: ns (bytes at most in use) for a CLIF instruction, ours and pulley32's"
+    );
+    for shape in SHAPES.iter().filter(|shape| shape.name.contains(part)) {
+        println!("{}: {}", shape.name, shape.about);
+    }
+    print!("{:<18}", "shape");
+    for size in SIZES {
+        print!(" {:>16}", format!("{size}"));
+    }
+    println!();
+    for shape in SHAPES.iter().filter(|shape| shape.name.contains(part)) {
+        for name in ["ours", "pulley32"] {
+            print!("{:<18}", if name == "ours" { shape.name } else { "  pulley32" });
+            for size in SIZES {
+                let func = function(&(shape.text)(size))?;
+                let (level, allocator) = (level.to_owned(), allocator.to_owned());
+                let count = func.dfg.num_insts() as f64;
+                let work = move || {
+                    let mut compiler = Compiler::new(name, &level, &allocator).ok()?;
+                    measure(&mut compiler, &func)
+                };
+                let thread = std::thread::Builder::new().stack_size(STACK).spawn(work)?;
+                let Some(cell) = thread.join().map_err(|_| "a compiler panicked")? else {
+                    print!(" {:>16}", "refused");
+                    continue;
+                };
+                let each = cell.time.as_nanos() as f64 / count;
+                print!(" {:>16}", format!("{each:.0} ({:.0})", cell.peak as f64 / count));
+                if cell.time > PATIENCE {
+                    break;
+                }
+            }
+            println!();
+            std::io::stdout().flush()?;
+        }
+    }
+    Ok(())
+}
