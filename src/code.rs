@@ -1,6 +1,7 @@
 //! The result of a compilation: bytes and everything a loader, a debugger or a test wants to know about them.
 
 use crate::passes::Stage;
+use crate::remarks::LoopRemark;
 use cranelift_codegen::ir::{self, ExternalName, SourceLoc, TrapCode, ValueLabel};
 use std::collections::HashMap;
 
@@ -34,6 +35,8 @@ pub struct CompiledCode {
     pub block_starts: Vec<u32>,
     /// Text of the requested stages (see [`crate::Isa::compile_with_stages`]), in the order of the pipeline.
     pub stages: Vec<(Stage, String)>,
+    /// What became of the innermost loops, where the pass that vectorises them ran.
+    pub loops: Vec<LoopRemark>,
 }
 
 impl CompiledCode {

@@ -108,5 +108,6 @@ pub fn run(
     let mut code = encode::encode(&func, &frame, &ctx.func)?;
     stages.done(Step::Encode);
     code.stages = stages.texts;
+    code.loops = stages.loops;
     Ok(code)
 }

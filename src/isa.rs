@@ -147,7 +147,7 @@ impl Mode {
             | Pass::Pointers
             | Pass::Increments
             | Pass::Exits => optimized && self == Self::Program,
-            Pass::Unroll => flags.opt_level() == OptLevel::Speed && self == Self::Program,
+            Pass::Vectorize | Pass::Unroll => flags.opt_level() == OptLevel::Speed && self == Self::Program,
             Pass::Presched => optimized && self == Self::Runtime,
             _ => optimized,
         };

@@ -69,6 +69,7 @@ mod lower;
 mod opt;
 pub mod passes;
 mod regalloc;
+pub mod remarks;
 pub mod runtime;
 pub mod settings;
 mod spaces;

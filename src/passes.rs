@@ -1,5 +1,6 @@
 //! The passes that may be left out, and the stages between which a function can be looked at.
 
+use crate::remarks::LoopRemark;
 use crate::timing::{Clock, Step};
 use std::fmt;
 use std::str::FromStr;
@@ -60,6 +61,8 @@ named! {
         Compares = "compares",
         /// Simplification by known bits.
         Bits = "bits",
+        /// Sixteen rounds of loops at a time.
+        Vectorize = "vectorize",
         /// Copies of the bodies of loops.
         Unroll = "unroll",
         /// Addresses in one form.
@@ -102,7 +105,9 @@ named! {
         Compares = "compares",
         /// CLIF without what known bits make needless.
         Bits = "bits",
-        /// CLIF with loops unrolled.
+        /// CLIF with loops vectorised.
+        Vectorize = "vectorize",
+        /// The same with loops unrolled.
         Unroll = "unroll",
         /// The same with addresses in one form.
         Addresses = "addresses",
@@ -189,6 +194,8 @@ pub struct Recorder {
     request: StageRequest,
     /// What was asked for, in the order of the pipeline.
     pub texts: Vec<(Stage, String)>,
+    /// What is said about loops.
+    pub loops: Vec<LoopRemark>,
     clock: Option<Clock>,
 }
 
@@ -198,6 +205,7 @@ impl Recorder {
         Self {
             request,
             texts: Vec::new(),
+            loops: Vec::new(),
             clock: Clock::start(),
         }
     }

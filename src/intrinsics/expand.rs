@@ -3,20 +3,17 @@
 //! The mask lives in a stack slot while the function is rewritten. The optimizer knows slots well: it answers reads with
 //! what was written. A slot that nobody reads any more goes away again.
 
-use super::{Reserved, classify, uses_mask};
+use super::{PseudoCalls, Reserved, classify, uses_mask};
 use crate::isa::Isa;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, Block, Endianness, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder,
-    InstructionData, MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, Type, Value, ValueDef,
-    types,
+    AliasRegionData, Block, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, StackSlot,
+    StackSlotData, StackSlotKind, Type, Value, ValueDef, types,
 };
-use cranelift_codegen::isa::CallConv;
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, LANES, SCRATCHPAD_SPACE, WORD_SLOT};
 use npu_mc::tables::{IntrinsicInfo, IntrinsicKind};
-use std::collections::HashMap;
 
 /// A bit for each lane.
 const ALL_LANES: i64 = (1 << LANES) - 1;
@@ -51,7 +48,7 @@ pub fn expand(func: &mut Function, isa: &Isa) -> Expanded {
     let mut expander = Expander {
         isa,
         mask,
-        imports: HashMap::new(),
+        calls: PseudoCalls::default(),
     };
     for (inst, info) in calls {
         let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
@@ -142,7 +139,7 @@ struct Expander<'a> {
     isa: &'a Isa,
     mask: Option<StackSlot>,
     /// Functions that the expansion calls, by name and types.
-    imports: HashMap<(String, Vec<Type>), FuncRef>,
+    calls: PseudoCalls,
 }
 
 impl Expander<'_> {
@@ -306,26 +303,7 @@ impl Expander<'_> {
 
     /// A call of a routine of the runtime, a pseudo-instruction, or another intrinsic.
     fn call(&mut self, cursor: &mut FuncCursor<'_>, name: &str, args: &[Value], result: Option<Type>) -> Option<Value> {
-        let types = |cursor: &FuncCursor<'_>| -> Vec<Type> {
-            let args = args.iter().map(|&arg| cursor.func.dfg.value_type(arg));
-            args.chain(result).collect()
-        };
-        let key = (name.to_owned(), types(cursor));
-        let callee = *self.imports.entry(key).or_insert_with_key(|(name, types)| {
-            let mut signature = Signature::new(CallConv::Probestack);
-            let (params, returns) = types.split_at(args.len());
-            signature.params = params.iter().copied().map(AbiParam::new).collect();
-            signature.returns = returns.iter().copied().map(AbiParam::new).collect();
-            let signature = cursor.func.import_signature(signature);
-            cursor.func.import_function(ExtFuncData {
-                name: ExternalName::testcase(name.as_bytes()),
-                signature,
-                colocated: false,
-                patchable: false,
-            })
-        });
-        let call = cursor.ins().call(callee, args);
-        cursor.func.dfg.inst_results(call).first().copied()
+        self.calls.call(cursor, name, args, result)
     }
 }
 

@@ -9,9 +9,11 @@
 
 mod builder;
 mod expand;
+mod pseudo;
 
 pub use builder::{BuildError, Builder};
 pub use expand::{Expanded, expand, finish};
+pub(crate) use pseudo::PseudoCalls;
 
 use cranelift_codegen::ir::{self, AbiParam, ExternalName, FuncRef, Function, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;

@@ -20,6 +20,7 @@ mod params;
 mod pointers;
 mod selects;
 mod unroll;
+mod vectorize;
 mod verify;
 
 pub use verify::{verify, verify_function};
@@ -57,7 +58,16 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Bits, || ctx.func.display().to_string());
-    if isa.runs(Pass::Unroll) && has_loops(ctx) && unroll::run(ctx, isa)? {
+    let mut vectorized = vectorize::Done::default();
+    if isa.runs(Pass::Vectorize) && has_loops(ctx) {
+        vectorized = vectorize::run(ctx, isa)?;
+        if vectorized.changed() {
+            check(ctx, isa)?;
+        }
+        stages.loops = vectorized.remarks;
+    }
+    stages.keep(Stage::Vectorize, || ctx.func.display().to_string());
+    if isa.runs(Pass::Unroll) && has_loops(ctx) && unroll::run(ctx, isa, vectorized.rests)? {
         check(ctx, isa)?;
     }
     stages.keep(Stage::Unroll, || ctx.func.display().to_string());

@@ -42,14 +42,13 @@ const FEW: u64 = 8;
 /// How often loops are looked for again after some were unrolled: the outer ones have other bodies then.
 const LEVELS: u32 = 4;
 
-/// Unrolls what is worth it. Gives whether anything changed.
+/// Unrolls what is worth it, apart from the loops with the headers of `done`. Gives whether anything changed.
 ///
 /// # Errors
 ///
 /// As [`super::clean`].
-pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
+pub fn run(ctx: &mut Context, isa: &Isa, mut done: FxHashSet<Block>) -> Result<bool, CompileError> {
     let legality = Legality::new(isa.flags(), isa.settings());
-    let mut done: FxHashSet<Block> = FxHashSet::default();
     let mut changed = false;
     for _ in 0..LEVELS {
         let mut touched: FxHashSet<Block> = FxHashSet::default();

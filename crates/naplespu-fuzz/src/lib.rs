@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod anything;
+pub mod arrays;
 mod body;
 pub mod compiles;
 pub mod generate;

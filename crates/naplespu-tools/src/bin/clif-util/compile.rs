@@ -31,6 +31,10 @@ pub struct Args {
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
     emit: Vec<Form>,
 
+    /// Say of each innermost loop whether it was vectorised, or why not
+    #[arg(long)]
+    explain: bool,
+
     /// A pass to leave out
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     disable_pass: Vec<Left>,
@@ -124,10 +128,16 @@ pub fn run(args: &Args) -> Outcome {
     let mut forms = args.emit.clone();
     forms.sort();
     forms.dedup();
-    if forms.is_empty() && !args.disassemble {
+    let others = args.disassemble || args.explain;
+    if forms.is_empty() && !others {
         forms.push(Form::Asm);
     }
-    let raw = args.output.is_some() && forms == [Form::Bytes] && !args.disassemble;
+    let shown = Shown {
+        raw: args.output.is_some() && forms == [Form::Bytes] && !others,
+        disassembly: args.disassemble,
+        loops: args.explain,
+        forms,
+    };
     let file = input::read_clif(&args.file)?;
     let config = input::config_of(&file, &args.target.settings)?;
     let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
@@ -142,15 +152,15 @@ pub fn run(args: &Args) -> Outcome {
     timing::set_enabled(args.time_passes);
     let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
     for case in &file.functions {
-        match caught(|| compile(&isa, &mut compiler, &mut ctx, &case.func, &forms, args.disassemble, raw)) {
+        match caught(|| compile(&isa, &mut compiler, &mut ctx, &case.func, &shown)) {
             Ok(Ok((bytes, unresolved))) => {
-                if unresolved > 0 && forms.contains(&Form::Bytes) {
+                if unresolved > 0 && shown.forms.contains(&Form::Bytes) {
                     output::report(&format!(
                         "warning: the bytes of {} have {unresolved} references that are not resolved; -D shows them\n",
                         case.name
                     ));
                 }
-                if !raw && file.functions.len() > 1 {
+                if !shown.raw && file.functions.len() > 1 {
                     let gap = if out.is_empty() { "" } else { "\n" };
                     out.extend_from_slice(format!("{gap};; function {}\n", case.name).as_bytes());
                 }
@@ -168,28 +178,40 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
+/// What is printed of each function.
+struct Shown {
+    forms: Vec<Form>,
+    disassembly: bool,
+    /// What is said about loops.
+    loops: bool,
+    /// Bytes as they are, and nothing else.
+    raw: bool,
+}
+
 /// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.
 fn compile(
     isa: &Isa,
     compiler: &mut Compiler,
     ctx: &mut Context,
     func: &Function,
-    forms: &[Form],
-    disassemble: bool,
-    raw: bool,
+    shown: &Shown,
 ) -> Result<(Vec<u8>, usize), CompileError> {
-    let request: StageRequest = forms.iter().filter_map(|form| form.stage()).collect();
+    let request: StageRequest = shown.forms.iter().filter_map(|form| form.stage()).collect();
     ctx.clear();
     ctx.func = func.clone();
     let code = compiler.compile_with_stages(isa, ctx, &mut ControlPlane::default(), request)?;
     let unresolved = code.relocs.len();
-    if raw {
+    if shown.raw {
         return Ok((code.bytes, unresolved));
     }
     let params = Some(&ctx.func.params);
     let mut text = String::new();
-    let several = forms.len() + usize::from(disassemble) > 1;
-    for &form in forms {
+    let several = shown.forms.len() + usize::from(shown.disassembly) + usize::from(shown.loops) > 1;
+    if shown.loops {
+        let lines: String = code.loops.iter().map(|remark| format!("{remark}\n")).collect();
+        section(&mut text, several, "loops", &lines);
+    }
+    for &form in &shown.forms {
         let part = match (form, form.stage()) {
             (Form::Clif, _) => func.display().to_string(),
             (Form::Bytes, _) => hex_words(&code.bytes),
@@ -203,7 +225,7 @@ fn compile(
         };
         section(&mut text, several, form.name(), &part);
     }
-    if disassemble {
+    if shown.disassembly {
         section(&mut text, several, "disassembly", &code.disassemble(params));
     }
     Ok((text.into_bytes(), unresolved))

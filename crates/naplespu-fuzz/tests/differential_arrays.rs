@@ -1,0 +1,65 @@
+//! Random counted loops over arrays, vectorised where they can be, against `cranelift-interpreter`.
+//!
+//! A failure prints its seed and the function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone; `NAPLESPU_FUZZ_CASES=n` runs more or fewer
+//! than 1,000 cases, counted from seed 0.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_naplespu::remarks::LoopOutcome;
+use naplespu_fuzz as fuzz;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// The settings under which loops are vectorised.
+fn configs() -> Vec<fuzz::Config> {
+    let all = fuzz::configs().unwrap().into_iter();
+    all.filter(|(name, _)| name.contains("opt_level=speed")).collect()
+}
+
+#[test]
+fn differential_arrays() {
+    let programs = fuzz::Programs::new(&configs());
+    let seeds = match number("NAPLESPU_FUZZ_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("NAPLESPU_FUZZ_CASES").unwrap_or(1000),
+    };
+    let mut failures = Vec::new();
+    for seed in seeds {
+        if let Err(report) = fuzz::arrays::run(&fuzz::bytes(seed), &programs) {
+            failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}"));
+            // A few reports say enough.
+            if failures.len() == 3 {
+                break;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Many of the loops are vectorised, in every way that there is.
+#[test]
+fn generator() {
+    let (_, isa) = configs().remove(0);
+    let (mut vectorised, mut checked, mut unaligned, mut reductions) = (0, 0, 0, 0);
+    for seed in 0..300 {
+        let data = fuzz::bytes(seed);
+        let case = fuzz::arrays::generate(&mut arbitrary::Unstructured::new(&data)).unwrap();
+        let functions = cranelift_reader::parse_functions(&case.text).unwrap();
+        let mut ctx = Context::for_function(functions[0].clone());
+        let code = isa.compile(&mut ctx, &mut ControlPlane::default()).unwrap();
+        for remark in &code.loops {
+            if let LoopOutcome::Vectorised(how) = &remark.outcome {
+                vectorised += 1;
+                checked += usize::from(how.overlap_checks > 0 && how.alignment_check);
+                unaligned += usize::from(how.unaligned_loads > 0);
+                reductions += how.reductions;
+            }
+        }
+    }
+    assert!(
+        vectorised > 80 && checked > 30 && unaligned > 10 && reductions > 20,
+        "{vectorised} loops: {checked} with checks, {unaligned} with unaligned loads, {reductions} reductions"
+    );
+}

@@ -1,0 +1,61 @@
+//! Calls of what has a reserved name, as passes on CLIF make them: routines of the runtime, pseudo-instructions, and intrinsics that
+//! are instructions.
+
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, Signature, Type, Value};
+use cranelift_codegen::isa::CallConv;
+use std::collections::HashMap;
+
+/// The functions that one function calls by reserved names, each declared once.
+#[derive(Debug, Default)]
+pub struct PseudoCalls {
+    imports: HashMap<(String, Vec<Type>), FuncRef>,
+}
+
+impl PseudoCalls {
+    /// Calls `name`.
+    pub fn call(
+        &mut self,
+        cursor: &mut FuncCursor<'_>,
+        name: &str,
+        args: &[Value],
+        result: Option<Type>,
+    ) -> Option<Value> {
+        let types: Vec<Type> = {
+            let args = args.iter().map(|&arg| cursor.func.dfg.value_type(arg));
+            args.chain(result).collect()
+        };
+        let key = (name.to_owned(), types);
+        let callee = *self.imports.entry(key).or_insert_with_key(|(name, types)| {
+            let mut signature = Signature::new(CallConv::Probestack);
+            let (params, returns) = types.split_at(args.len());
+            signature.params = params.iter().copied().map(AbiParam::new).collect();
+            signature.returns = returns.iter().copied().map(AbiParam::new).collect();
+            let signature = cursor.func.import_signature(signature);
+            cursor.func.import_function(ExtFuncData {
+                name: ExternalName::testcase(name.as_bytes()),
+                signature,
+                colocated: false,
+                patchable: false,
+            })
+        });
+        let call = cursor.ins().call(callee, args);
+        cursor.func.dfg.inst_results(call).first().copied()
+    }
+
+    /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
+    pub fn reinterpret(&mut self, cursor: &mut FuncCursor<'_>, lanes: Value, to: Type) -> Value {
+        if cursor.func.dfg.value_type(lanes) == to {
+            return lanes;
+        }
+        self.call(cursor, "__builtin_npu_lanes_reinterpret", &[lanes], Some(to))
+            .unwrap_or(lanes)
+    }
+
+    /// In each lane the lane of `words` whose number is in `index`.
+    pub fn shuffle(&mut self, cursor: &mut FuncCursor<'_>, words: Value, index: Value) -> Value {
+        let ty = cursor.func.dfg.value_type(words);
+        self.call(cursor, "__builtin_npu_shufflei32", &[words, index], Some(ty))
+            .unwrap_or(words)
+    }
+}

@@ -1,0 +1,391 @@
+//! The loads and stores of a loop: where the first round's is, how far the next one is, and what is known about alignment.
+
+use crate::opt::edit;
+use crate::opt::linear::{Step, Sum};
+use crate::opt::loops::{self, Induction, NaturalLoop, Ranges};
+use crate::remarks::Reason;
+use crate::spaces::{self, Space};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{
+    Endianness, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, ValueDef, types,
+};
+use npu_mc::machine::{CACHE_LINE, LANES};
+use smallvec::SmallVec;
+
+/// How far definitions are followed for alignment.
+const DEPTH: u32 = 12;
+
+/// What a narrow element becomes as it is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// Nothing.
+    None,
+    /// Zeros come above it.
+    Zeros,
+    /// Its sign comes above it.
+    Sign,
+}
+
+/// How vectors are loaded or stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One access of an aligned vector.
+    Aligned,
+    /// The same; it is checked at run time whether the address is aligned.
+    Checked,
+    /// Put together from the lines that it is in. The place of its last word in the line is the number, if that is known.
+    TwoLines(Option<u32>),
+    /// One element, the same in every round.
+    OnePlace,
+}
+
+/// One load or store.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The instruction.
+    pub inst: Inst,
+    /// Whether it stores.
+    pub store: bool,
+    /// The type of an element in memory.
+    pub element: Type,
+    /// What becomes of an element that is loaded.
+    pub extension: Extension,
+    /// Its flags.
+    pub flags: MemFlagsData,
+    /// The address in the round that begins with the header's parameters, from what is known where the loop begins.
+    pub near: Sum,
+    /// The same, looked into as far as possible, and with parameters as they are when the loop is entered.
+    pub first: Sum,
+    /// By how many bytes it grows in a round.
+    pub stride: i32,
+    /// How it is done.
+    pub form: Form,
+}
+
+impl Access {
+    /// Bytes of an element.
+    pub fn size(&self) -> u32 {
+        self.element.bytes()
+    }
+
+    /// Bytes of sixteen elements.
+    pub fn bytes(&self) -> u32 {
+        self.size() * LANES
+    }
+
+    /// Whether a load's value never changes while the function runs.
+    pub fn is_readonly(&self) -> bool {
+        !self.store && self.flags.readonly()
+    }
+
+    /// The stack slot that the address starts from, if there is one.
+    pub fn slot(&self, func: &Function) -> Option<StackSlot> {
+        let mut slots = self.first.terms.iter().filter_map(|&(value, factor)| {
+            let slot = slot_of(func, value)?;
+            Some((slot, factor))
+        });
+        match (slots.next(), slots.next()) {
+            (Some((slot, 1)), None) => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// The bytes of its slot that the loop accesses in so many rounds, if it is known that it is only those.
+    pub fn slot_range(&self, func: &Function, rounds: u64, ranges: &Ranges) -> Option<(StackSlot, i64, i64)> {
+        let slot = self.slot(func)?;
+        let (mut low, mut high) = (
+            i64::from(self.first.constant.cast_signed()),
+            i64::from(self.first.constant.cast_signed()),
+        );
+        for &(value, factor) in &self.first.terms {
+            if slot_of(func, value).is_some() {
+                continue;
+            }
+            let &(least, most) = ranges.get(&value)?;
+            let factor = i64::from(factor.cast_signed());
+            let ends = [least.checked_mul(factor)?, most.checked_mul(factor)?];
+            low = low.checked_add(ends[0].min(ends[1]))?;
+            high = high.checked_add(ends[0].max(ends[1]))?;
+        }
+        let way = i64::from(self.stride).checked_mul(i64::try_from(rounds.saturating_sub(1)).ok()?)?;
+        low = low.checked_add(way.min(0))?;
+        high = high.checked_add(way.max(0))?.checked_add(self.size().into())?;
+        let size = i64::from(func.sized_stack_slots[slot].size);
+        (low >= 0 && high <= size).then_some((slot, low, high))
+    }
+}
+
+/// The slot that the value is the start of.
+fn slot_of(func: &Function, value: Value) -> Option<StackSlot> {
+    match func.dfg.insts[func.dfg.value_def(value).inst()?] {
+        InstructionData::StackAddr { stack_slot, offset, .. } if i32::from(offset) == 0 => Some(stack_slot),
+        _ => None,
+    }
+}
+
+/// What accesses are looked at with.
+pub struct Addresses<'a> {
+    /// The function.
+    pub ctx: &'a Context,
+    /// All its loops.
+    pub loops: &'a [NaturalLoop],
+    /// The one at hand.
+    pub lp: &'a NaturalLoop,
+    /// Its variables.
+    pub variables: &'a [Induction],
+}
+
+impl Addresses<'_> {
+    /// The access that an instruction is; `None` if it is none.
+    ///
+    /// # Errors
+    ///
+    /// What is in the way of doing sixteen of them at once.
+    pub fn of(&self, inst: Inst) -> Result<Option<Access>, Reason> {
+        let func = &self.ctx.func;
+        let data = &func.dfg.insts[inst];
+        let opcode = data.opcode();
+        let value = |number: usize| func.dfg.value_type(func.dfg.inst_args(inst)[number]);
+        let (store, element, extension) = match opcode {
+            Opcode::Load => (false, func.dfg.ctrl_typevar(inst), Extension::None),
+            Opcode::Store => (true, value(0), Extension::None),
+            Opcode::Uload8 => (false, types::I8, Extension::Zeros),
+            Opcode::Sload8 => (false, types::I8, Extension::Sign),
+            Opcode::Uload16 => (false, types::I16, Extension::Zeros),
+            Opcode::Sload16 => (false, types::I16, Extension::Sign),
+            Opcode::Istore8 => (true, types::I8, Extension::None),
+            Opcode::Istore16 => (true, types::I16, Extension::None),
+            _ => return Ok(None),
+        };
+        let (InstructionData::Load { flags, offset, .. } | InstructionData::Store { flags, offset, .. }) = *data else {
+            return Ok(None);
+        };
+        if !matches!(element, types::I8 | types::I16 | types::I32 | types::F32) {
+            return Err(Reason::Element(element));
+        }
+        let in_scratchpad = spaces::of_flags(func, flags) == Space::Scratchpad;
+        let flags = func.dfg.mem_flags[flags];
+        if in_scratchpad || flags.explicit_endianness() == Some(Endianness::Big) {
+            return Err(Reason::Memory(opcode));
+        }
+        let pointer = func.dfg.inst_args(inst)[usize::from(store)];
+        let unknown = Reason::Address(opcode);
+        if func.dfg.value_type(pointer) != types::I32 {
+            return Err(unknown);
+        }
+        let opens = |inst: Inst, _: Step| {
+            func.layout
+                .inst_block(inst)
+                .is_some_and(|block| self.lp.contains(block))
+        };
+        let mut near = Sum::of(func, pointer, &opens).ok_or(unknown.clone())?;
+        near.constant = near.constant.wrapping_add(i32::from(offset).cast_unsigned());
+        let mut stride = 0u32;
+        for &(value, factor) in &near.terms {
+            if let Some(variable) = self.variables.iter().find(|variable| variable.param == value) {
+                stride = stride.wrapping_add(factor.wrapping_mul(variable.step as u32));
+            } else if !self.lp.is_invariant(func, value) {
+                return Err(unknown);
+            }
+        }
+        let stride = stride.cast_signed();
+        let bytes = element.bytes();
+        let form = match stride {
+            0 if store => return Err(Reason::SamePlace),
+            0 => Form::OnePlace,
+            _ if stride.cast_unsigned() == bytes => Form::Aligned,
+            _ => return Err(Reason::Stride(stride, bytes)),
+        };
+        let mut first = self.first(&near).ok_or(unknown)?;
+        first.terms.sort_unstable_by_key(|term| term.0);
+        Ok(Some(Access {
+            inst,
+            store,
+            element,
+            extension,
+            flags,
+            near,
+            first,
+            stride,
+            form,
+        }))
+    }
+
+    /// A sum at the start of the loop, in terms that are as plain as possible.
+    fn first(&self, sum: &Sum) -> Option<Sum> {
+        let func = &self.ctx.func;
+        let mut whole = Sum {
+            constant: sum.constant,
+            ..Sum::default()
+        };
+        for &(value, factor) in &sum.terms {
+            let value = self.at_entry(value);
+            let part = Sum::of(func, value, &|_, _| true)?;
+            whole.constant = whole.constant.wrapping_add(part.constant.wrapping_mul(factor));
+            for (value, inner) in part.terms {
+                let factor = inner.wrapping_mul(factor);
+                match whole.terms.iter_mut().find(|term| term.0 == value) {
+                    Some(term) => term.1 = term.1.wrapping_add(factor),
+                    None => whole.terms.push((value, factor)),
+                }
+            }
+        }
+        whole.terms.retain(|term| term.1 != 0);
+        Some(whole)
+    }
+
+    /// What a parameter of the header is when the loop is entered, if there is one way in.
+    pub fn at_entry(&self, value: Value) -> Value {
+        let func = &self.ctx.func;
+        let &[entry] = self.lp.entries.as_slice() else {
+            return value;
+        };
+        let args = edit::args(func, entry).unwrap_or_default();
+        let params = func.dfg.block_params(self.lp.header).iter();
+        let found = params.zip(args).find(|(param, _)| **param == value);
+        found.map_or(value, |(_, arg)| func.dfg.resolve_aliases(arg))
+    }
+
+    /// The power of two, up to a line, that the terms of a sum are known to be a multiple of. Slots count as aligned to lines: those
+    /// that matter will be.
+    pub fn alignment(&self, sum: &Sum) -> u32 {
+        let of = |&(value, factor): &(Value, u32)| {
+            let factor = low_bit(factor);
+            u64::from(self.value_alignment(value, DEPTH)) * u64::from(factor)
+        };
+        let least = sum.terms.iter().map(of).min();
+        least.unwrap_or(u64::MAX).min(CACHE_LINE.into()) as u32
+    }
+
+    fn value_alignment(&self, value: Value, depth: u32) -> u32 {
+        let func = &self.ctx.func;
+        let value = func.dfg.resolve_aliases(value);
+        if let Some(number) = loops::constant(func, value) {
+            return low_bit((number & u64::from(u32::MAX)) as u32);
+        }
+        if depth == 0 || func.dfg.value_type(value) != types::I32 {
+            return 1;
+        }
+        let of = |value| self.value_alignment(value, depth - 1);
+        let inst = match func.dfg.value_def(value) {
+            ValueDef::Result(inst, 0) => inst,
+            ValueDef::Param(block, number) => {
+                // A variable of a loop around this one.
+                let Some(outer) = self.loops.iter().find(|lp| lp.header == block && lp.id != self.lp.id) else {
+                    return 1;
+                };
+                let next = edit::args(func, outer.back).and_then(|args| args.get(number).copied());
+                let Some((root, step)) = next.map(|next| loops::split_offset(func, next)) else {
+                    return 1;
+                };
+                if root != value {
+                    return 1;
+                }
+                let step = low_bit((step & u64::from(u32::MAX)) as u32);
+                let starts = outer.entries.iter().map(|&entry| {
+                    let args = edit::args(func, entry).unwrap_or_default();
+                    args.get(number).map_or(1, |&start| of(start))
+                });
+                return starts.min().unwrap_or(1).min(step);
+            }
+            _ => return 1,
+        };
+        match func.dfg.insts[inst] {
+            InstructionData::StackAddr { offset, .. } => low_bit(i32::from(offset).cast_unsigned()).min(CACHE_LINE),
+            InstructionData::Binary { opcode, args: [a, b] } => match opcode {
+                Opcode::Iadd | Opcode::Isub | Opcode::Bor => of(a).min(of(b)),
+                Opcode::Band => of(a).max(of(b)),
+                Opcode::Imul => (u64::from(of(a)) * u64::from(of(b))).min(1 << 16) as u32,
+                Opcode::Ishl => match loops::constant(func, b) {
+                    Some(amount) if amount < 16 => (u64::from(of(a)) << amount).min(1 << 16) as u32,
+                    _ => of(a),
+                },
+                _ => 1,
+            },
+            _ => 1,
+        }
+    }
+
+    /// Whether a term changes from one time that the loop is entered to the next, by less than a multiple of so many bytes.
+    fn varies(&self, sum: &Sum, bytes: u32) -> bool {
+        let func = &self.ctx.func;
+        sum.terms.iter().any(|term| {
+            let one = Sum {
+                terms: SmallVec::from_slice(&[*term]),
+                constant: 0,
+            };
+            let inside = self
+                .ctx
+                .loop_analysis
+                .innermost_loop(loops::definition(func, term.0))
+                .is_some();
+            inside && self.alignment(&one) < bytes
+        })
+    }
+
+    /// Decides how accesses are done.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Alignment`] if one cannot be done.
+    pub fn choose_forms(&self, accesses: &mut [Access]) -> Result<(), Reason> {
+        // Of accesses that differ by constants, those that are aligned if one of them is.
+        let mut aligned: Vec<(Sum, u32)> = Vec::new();
+        // Stores first: they have to be.
+        let mut order: Vec<usize> = (0..accesses.len()).collect();
+        order.sort_by_key(|&number| !accesses[number].store);
+        for number in order {
+            let access = &accesses[number];
+            if access.form == Form::OnePlace {
+                continue;
+            }
+            let bytes = access.bytes();
+            let opcode = self.ctx.func.dfg.insts[access.inst].opcode();
+            let misaligned = Err(Reason::Alignment(opcode));
+            let terms = Sum {
+                constant: 0,
+                ..access.first.clone()
+            };
+            let known = self.alignment(&terms);
+            let place = access.first.constant & (bytes - 1);
+            let mut form = if known >= bytes {
+                if place == 0 {
+                    Form::Aligned
+                } else {
+                    Form::TwoLines(Some(place))
+                }
+            } else if self.varies(&terms, bytes) {
+                Form::TwoLines(None)
+            } else {
+                match aligned.iter().find(|known| known.0 == terms) {
+                    Some(&(_, at)) if at == place => Form::Checked,
+                    Some(&(_, at)) => Form::TwoLines(Some(place.wrapping_sub(at) & (bytes - 1))),
+                    None => {
+                        aligned.push((terms.clone(), place));
+                        Form::Checked
+                    }
+                }
+            };
+            if let Form::TwoLines(place) = &mut form {
+                // Only words can be put together.
+                let word = access.size() == 4;
+                let in_words = match place {
+                    Some(place) => place.is_multiple_of(4),
+                    None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= 4,
+                };
+                if access.store || !word || !in_words {
+                    return misaligned;
+                }
+                // Where its last word is in the line.
+                *place = place.map(|place| (place / 4 + LANES - 1) % LANES);
+            }
+            accesses[number].form = form;
+        }
+        Ok(())
+    }
+}
+
+/// The largest power of two, up to 2^16, that divides the number.
+fn low_bit(number: u32) -> u32 {
+    1 << number.trailing_zeros().min(16)
+}

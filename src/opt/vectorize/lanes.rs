@@ -1,0 +1,576 @@
+//! A round of the vector loop: each instruction of a round on sixteen lanes, in the order that they have.
+
+use super::access::{Access, Extension, Form};
+use super::emit::{Carried, Emitter, Rounds, binary, vector_flags};
+use super::shape::Passed;
+use super::values::{self, Kind, ROUNDS, vector_of};
+use crate::opt::edit::{self, Edge};
+use crate::opt::linear::Sum;
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    Block, Endianness, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef, types,
+};
+use npu_mc::machine::{CACHE_LINE, LANES};
+use rustc_hash::FxHashMap;
+
+/// Bytes of a word.
+const WORD: u32 = npu_mc::machine::WORD_SLOT;
+
+/// The round that is being made.
+struct Round<'e, 'f> {
+    emitter: &'e mut Emitter<'f>,
+    /// What values of the loop are as vectors, or as masks.
+    vectors: FxHashMap<Value, Value>,
+    /// What is the same in every round, by the value of the loop.
+    uniform: FxHashMap<Value, Value>,
+    /// The same as vectors.
+    splats: FxHashMap<(Value, Type), Value>,
+    /// Pointers: the terms that they start from, by how many bytes they grow, and what they are in this round.
+    pointers: Vec<(Sum, u32, Value)>,
+    /// One of the pointers: its place among what is carried, and by how many bytes it grows.
+    counting: Option<(usize, u32)>,
+    /// Counts the rounds, if their number is known.
+    counter: Option<usize>,
+    /// Lines that were loaded in this round, by the pointer and offset.
+    lines: FxHashMap<(Value, i32), Value>,
+}
+
+/// Makes the round. Gives the vectors that values of the loop became.
+pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> FxHashMap<Value, Value> {
+    let mut round = Round {
+        emitter,
+        vectors: FxHashMap::default(),
+        uniform: FxHashMap::default(),
+        splats: FxHashMap::default(),
+        pointers: Vec::new(),
+        counting: None,
+        counter: None,
+        lines: FxHashMap::default(),
+    };
+    round.begin();
+    let insts: Vec<Inst> = round
+        .emitter
+        .plan
+        .shape
+        .blocks
+        .iter()
+        .flat_map(|&block| round.emitter.func.layout.block_insts(block))
+        .collect();
+    for inst in insts {
+        if round.emitter.plan.lanewise.contains(&inst) {
+            round.instruction(inst);
+        }
+    }
+    round.end(rounds, after);
+    round.vectors
+}
+
+impl Round<'_, '_> {
+    fn setup(&mut self) -> FuncCursor<'_> {
+        let block = self.emitter.setup;
+        self.emitter.at(block)
+    }
+
+    fn body(&mut self) -> FuncCursor<'_> {
+        let block = self.emitter.body;
+        self.emitter.at(block)
+    }
+
+    /// A parameter of the vector loop. What it becomes is set later.
+    fn carry(&mut self, start: Value) -> usize {
+        let ty = self.emitter.func.dfg.value_type(start);
+        let body = self.emitter.body;
+        let param = self.emitter.func.dfg.append_block_param(body, ty);
+        self.emitter.carried.push(Carried {
+            param,
+            start,
+            next: param,
+        });
+        self.emitter.carried.len() - 1
+    }
+
+    /// Makes the parameters for reductions and for variables that are needed as lanes.
+    fn begin(&mut self) {
+        let plan = self.emitter.plan;
+        if plan.rounds.is_some() {
+            let zero = self.setup().ins().iconst(types::I32, 0);
+            self.counter = Some(self.carry(zero));
+        }
+        for reduction in &plan.reductions {
+            let Some(ty) = vector_of(reduction.ty) else { continue };
+            let start = match reduction.identity() {
+                Some(identity) => self.setup().ins().iconst(reduction.ty, identity),
+                None => self.emitter.starts[&reduction.param],
+            };
+            let start = self.setup().ins().splat(ty, start);
+            let place = self.carry(start);
+            let param = self.emitter.carried[place].param;
+            self.vectors.insert(reduction.param, param);
+        }
+        for variable in &plan.variables {
+            let Some(ty) = vector_of(variable.ty).filter(|_| plan.counting.contains(&variable.param)) else {
+                continue;
+            };
+            let start = self.emitter.starts[&variable.param];
+            let step = variable.step as u32;
+            let setup = self.emitter.setup;
+            let ways = self.emitter.lane_numbers(setup, ty, |lane| lane.wrapping_mul(step));
+            let mut cursor = self.setup();
+            let start = cursor.ins().splat(ty, start);
+            let start = cursor.ins().iadd(start, ways);
+            let unused = 64 - variable.ty.bits();
+            let way = (variable.step.wrapping_mul(ROUNDS) << unused).cast_signed() >> unused;
+            let way = cursor.ins().iconst(variable.ty, way);
+            let way = cursor.ins().splat(ty, way);
+            let place = self.carry(start);
+            let param = self.emitter.carried[place].param;
+            let next = self.body().ins().iadd(param, way);
+            self.emitter.carried[place].next = next;
+            self.vectors.insert(variable.param, param);
+        }
+    }
+
+    /// Ends the round: it goes round as long as there are as many rounds.
+    fn end(&mut self, rounds: Rounds, after: Block) {
+        let plan = self.emitter.plan;
+        for reduction in &plan.reductions {
+            let (Some(&param), Some(&next)) = (self.vectors.get(&reduction.param), self.vectors.get(&reduction.result))
+            else {
+                continue;
+            };
+            if let Some(carried) = self.emitter.carried.iter_mut().find(|carried| carried.param == param) {
+                carried.next = next;
+            }
+        }
+        let again = match self.counter {
+            Some(place) => {
+                let param = self.emitter.carried[place].param;
+                let times = plan.rounds.unwrap_or(0) / ROUNDS;
+                let mut cursor = self.body();
+                let one = cursor.ins().iconst(types::I32, 1);
+                let next = cursor.ins().iadd(param, one);
+                let end = cursor.ins().iconst(types::I32, times.cast_signed());
+                let again = cursor.ins().icmp(IntCC::NotEqual, next, end);
+                self.emitter.carried[place].next = next;
+                again
+            }
+            None => {
+                // A pointer counts: there is one, or there would be nothing to do.
+                let (place, bytes) = self.counting.unwrap_or_default();
+                let bytes = bytes / LANES;
+                let Carried { start, next, .. } = self.emitter.carried[place];
+                let mut cursor = self.setup();
+                let bytes = cursor.ins().iconst(types::I32, i64::from(bytes));
+                let way = cursor.ins().imul(rounds.whole, bytes);
+                let end = cursor.ins().iadd(start, way);
+                self.body().ins().icmp(IntCC::NotEqual, next, end)
+            }
+        };
+        let (starts, nexts): (Vec<Value>, Vec<Value>) = self
+            .emitter
+            .carried
+            .iter()
+            .map(|carried| (carried.start, carried.next))
+            .unzip();
+        let body = self.emitter.body;
+        let jump = self.setup().ins().jump(body, &[]);
+        edit::redirect(self.emitter.func, Edge { inst: jump, number: 0 }, body, &starts);
+        let branch = self.body().ins().brif(again, body, &[], after, &[]);
+        let edge = Edge {
+            inst: branch,
+            number: 0,
+        };
+        edit::redirect(self.emitter.func, edge, body, &nexts);
+    }
+
+    /// What is the same in every round.
+    fn uniform(&mut self, value: Value) -> Value {
+        let func = &self.emitter.func;
+        let plan = self.emitter.plan;
+        let value = func.dfg.resolve_aliases(value);
+        if let Some(&known) = self.uniform.get(&value) {
+            return known;
+        }
+        let made = if plan.lp.is_invariant(func, value) {
+            value
+        } else if let Some(&start) = self.emitter.starts.get(&value) {
+            start
+        } else if let Some(&Passed::Same(same)) = plan.shape.passed.get(&value) {
+            self.uniform(same)
+        } else if let ValueDef::Result(inst, _) = func.dfg.value_def(value) {
+            let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
+            let args: Vec<Value> = args.into_iter().map(|arg| self.uniform(arg)).collect();
+            let setup = self.emitter.setup;
+            self.emitter.again(setup, inst, &args)
+        } else {
+            value
+        };
+        self.uniform.insert(value, made);
+        made
+    }
+
+    /// A value as a vector of this type.
+    fn lanes(&mut self, value: Value, ty: Type) -> Value {
+        let value = self.emitter.func.dfg.resolve_aliases(value);
+        if let Some(&known) = self.vectors.get(&value) {
+            return known;
+        }
+        match self.emitter.plan.kind(value) {
+            Kind::Uniform => {
+                let scalar = self.uniform(value);
+                if let Some(&known) = self.splats.get(&(scalar, ty)) {
+                    return known;
+                }
+                let splat = self.setup().ins().splat(ty, scalar);
+                self.splats.insert((scalar, ty), splat);
+                splat
+            }
+            Kind::Lanes(_) | Kind::Mask(_) => {
+                let lanes = match self.emitter.plan.shape.passed.get(&value) {
+                    Some(&Passed::Same(same)) => self.lanes(same, ty),
+                    Some(&Passed::Either { condition, yes, no }) => self.choice(condition, yes, no, ty),
+                    // Every other value was made where it stands.
+                    None => value,
+                };
+                self.vectors.insert(value, lanes);
+                lanes
+            }
+        }
+    }
+
+    /// A vector of the same bits.
+    fn cast(&mut self, value: Value, ty: Type) -> Value {
+        if self.emitter.func.dfg.value_type(value) == ty {
+            return value;
+        }
+        let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+        self.body().ins().bitcast(ty, flags, value)
+    }
+
+    fn choice(&mut self, condition: Value, yes: Value, no: Value, ty: Type) -> Value {
+        let (yes, no) = (self.lanes(yes, ty), self.lanes(no, ty));
+        if self.emitter.plan.kind(condition) == Kind::Uniform {
+            let condition = self.uniform(condition);
+            return self.body().ins().select(condition, yes, no);
+        }
+        let mask = self.lanes(condition, ty);
+        let mask = self.cast(mask, ty);
+        self.body().ins().bitselect(mask, yes, no)
+    }
+
+    /// A vector with lanes of another width: those of narrower elements have any upper bits.
+    fn reinterpret(&mut self, value: Value, ty: Type) -> Value {
+        let mut calls = std::mem::take(&mut self.emitter.calls);
+        let result = calls.reinterpret(&mut self.body(), value, ty);
+        self.emitter.calls = calls;
+        result
+    }
+
+    fn shuffle(&mut self, block: Block, value: Value, index: Value) -> Value {
+        let mut calls = std::mem::take(&mut self.emitter.calls);
+        let result = calls.shuffle(&mut self.emitter.at(block), value, index);
+        self.emitter.calls = calls;
+        result
+    }
+
+    /// Narrow lanes in wide ones.
+    fn extend(&mut self, value: Value, from: Type, to: Type, extension: Extension) -> Value {
+        let bits = from.bits();
+        let wide = self.reinterpret(value, to);
+        let element = to.lane_type();
+        match extension {
+            Extension::None => wide,
+            Extension::Zeros => {
+                let mask = self.setup().ins().iconst(element, (1i64 << bits) - 1);
+                let mask = self.setup().ins().splat(to, mask);
+                self.body().ins().band(wide, mask)
+            }
+            Extension::Sign => {
+                let mut cursor = self.body();
+                let amount = cursor.ins().iconst(types::I32, i64::from(element.bits() - bits));
+                let high = cursor.ins().ishl(wide, amount);
+                cursor.ins().sshr(high, amount)
+            }
+        }
+    }
+
+    fn instruction(&mut self, inst: Inst) {
+        let plan = self.emitter.plan;
+        let srcloc = self.emitter.func.srcloc(inst);
+        let before = self.emitter.func.layout.last_inst(self.emitter.body);
+        if let Some(number) = plan.accesses.iter().position(|access| access.inst == inst) {
+            if plan.accesses[number].store {
+                self.store(&plan.accesses[number]);
+            } else {
+                let value = self.load(number);
+                self.vectors.insert(self.emitter.func.dfg.first_result(inst), value);
+            }
+        } else {
+            let value = self.operation(inst);
+            self.vectors.insert(self.emitter.func.dfg.first_result(inst), value);
+        }
+        // Where it comes from.
+        if !srcloc.is_default() {
+            let body = self.emitter.body;
+            let layout = &self.emitter.func.layout;
+            let first = before.map_or(layout.first_inst(body), |before| layout.next_inst(before));
+            let made: Vec<Inst> = std::iter::successors(first, |&inst| layout.next_inst(inst)).collect();
+            for inst in made {
+                self.emitter.func.set_srcloc(inst, srcloc);
+            }
+        }
+    }
+
+    fn operation(&mut self, inst: Inst) -> Value {
+        let func = &self.emitter.func;
+        let data = func.dfg.insts[inst];
+        let opcode = data.opcode();
+        let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
+        let of = |value: Value| func.dfg.value_type(value);
+        let result = func.dfg.first_result(inst);
+        let scalar = of(result);
+        let from = args.first().map_or(scalar, |&arg| of(arg));
+        let kind = self.emitter.plan.kind(result);
+        let operands = vector_of(from).unwrap_or(from);
+        let is_mask = |value: Value| matches!(self.emitter.plan.kind(value), Kind::Mask(_));
+        if let (Kind::Mask(mask), Some(negates)) = (kind, values::negates(func, inst))
+            && is_mask(args[0])
+        {
+            let lanes = self.lanes(args[0], mask);
+            return if negates { self.body().ins().bnot(lanes) } else { lanes };
+        }
+        match (opcode, data, kind) {
+            (_, InstructionData::IntCompare { cond, .. }, _) => {
+                let (a, b) = (self.lanes(args[0], operands), self.lanes(args[1], operands));
+                self.body().ins().icmp(cond, a, b)
+            }
+            (_, InstructionData::FloatCompare { cond, .. }, _) => {
+                let (a, b) = (self.lanes(args[0], operands), self.lanes(args[1], operands));
+                self.body().ins().fcmp(cond, a, b)
+            }
+            (_, _, Kind::Mask(mask)) => {
+                let (a, b) = (self.lanes(args[0], mask), self.lanes(args[1], mask));
+                binary(&mut self.body(), opcode, mask, a, b)
+            }
+            (_, _, Kind::Uniform) => self.uniform(result),
+            (Opcode::Uextend, _, Kind::Lanes(ty)) if is_mask(args[0]) => {
+                let mask = self.lanes(args[0], ty);
+                let mask = self.cast(mask, ty);
+                let one = self.setup().ins().iconst(ty.lane_type(), 1);
+                let one = self.setup().ins().splat(ty, one);
+                self.body().ins().band(mask, one)
+            }
+            (Opcode::Uextend | Opcode::Sextend, _, Kind::Lanes(ty)) => {
+                let lanes = self.lanes(args[0], operands);
+                let extension = if opcode == Opcode::Uextend {
+                    Extension::Zeros
+                } else {
+                    Extension::Sign
+                };
+                self.extend(lanes, from, ty, extension)
+            }
+            (Opcode::Ireduce, _, Kind::Lanes(ty)) => {
+                let lanes = self.lanes(args[0], operands);
+                self.reinterpret(lanes, ty)
+            }
+            (Opcode::Bitcast, _, Kind::Lanes(ty)) => {
+                let lanes = self.lanes(args[0], operands);
+                self.cast(lanes, ty)
+            }
+            (Opcode::Select, _, Kind::Lanes(ty)) => self.choice(args[0], args[1], args[2], ty),
+            (
+                Opcode::Ishl | Opcode::Ushr | Opcode::Sshr | Opcode::Rotl | Opcode::Rotr,
+                InstructionData::Binary { .. },
+                Kind::Lanes(ty),
+            ) => {
+                let lanes = self.lanes(args[0], ty);
+                let amount = self.uniform(args[1]);
+                binary(&mut self.body(), opcode, ty, lanes, amount)
+            }
+            (_, _, Kind::Lanes(ty)) => {
+                let lanes: Vec<Value> = args.iter().map(|&arg| self.lanes(arg, ty)).collect();
+                let mut cursor = self.body();
+                match *lanes.as_slice() {
+                    [a] => {
+                        let (inst, dfg) = cursor.ins().Unary(opcode, ty, a);
+                        dfg.first_result(inst)
+                    }
+                    [a, b] => binary(&mut cursor, opcode, ty, a, b),
+                    [a, b, c] => {
+                        let (inst, dfg) = cursor.ins().Ternary(opcode, ty, a, b, c);
+                        dfg.first_result(inst)
+                    }
+                    _ => result,
+                }
+            }
+        }
+    }
+
+    /// The pointer from which an access is reached, and the offset from there. It grows by so many bytes in a round.
+    fn pointer(&mut self, sum: &Sum, bytes: u32) -> (Value, i32) {
+        let offset = sum.constant.cast_signed();
+        let same = |known: &&(Sum, u32, Value)| known.0.terms == sum.terms && known.1 == bytes;
+        if let Some(known) = self.pointers.iter().find(same) {
+            return (known.2, offset);
+        }
+        let setup = self.emitter.setup;
+        let start = self.emitter.base(setup, sum);
+        let pointer = self.moving(start, bytes);
+        self.pointers.push((sum.clone(), bytes, pointer));
+        (pointer, offset)
+    }
+
+    /// A pointer that starts here and grows by so many bytes in a round.
+    fn moving(&mut self, start: Value, bytes: u32) -> Value {
+        if let Some(place) = self.counter {
+            // The number of rounds is known: passes over loops make of it what is best.
+            let counter = self.emitter.carried[place].param;
+            let mut cursor = self.body();
+            let way = cursor.ins().iconst(types::I32, i64::from(bytes.trailing_zeros()));
+            let way = cursor.ins().ishl(counter, way);
+            return cursor.ins().iadd(start, way);
+        }
+        let place = self.carry(start);
+        let param = self.emitter.carried[place].param;
+        let mut cursor = self.body();
+        let way = cursor.ins().iconst(types::I32, i64::from(bytes));
+        let next = cursor.ins().iadd(param, way);
+        self.emitter.carried[place].next = next;
+        self.counting.get_or_insert((place, bytes));
+        param
+    }
+
+    fn store(&mut self, access: &Access) {
+        let (bytes, element) = (access.bytes(), access.element);
+        let Some(ty) = vector_of(element) else { return };
+        let value = self.emitter.func.dfg.inst_args(access.inst)[0];
+        let own = self.emitter.func.dfg.value_type(value);
+        let mut lanes = self.lanes(value, vector_of(own).unwrap_or(ty));
+        if own != element {
+            lanes = self.reinterpret(lanes, ty);
+        }
+        let (pointer, offset) = self.pointer(&access.near, bytes);
+        let flags = vector_flags(access.flags);
+        self.body().ins().store(flags, lanes, pointer, offset);
+    }
+
+    fn load(&mut self, number: usize) -> Value {
+        let plan = self.emitter.plan;
+        let access = &plan.accesses[number];
+        let Some(ty) = vector_of(access.element) else {
+            return self.emitter.func.dfg.first_result(access.inst);
+        };
+        let loaded = match access.form {
+            Form::TwoLines(place) => {
+                let words = self.two_lines(access, place, plan.may_carry[number]);
+                self.cast(words, ty)
+            }
+            _ => {
+                let (pointer, offset) = self.pointer(&access.near, access.bytes());
+                let flags = vector_flags(access.flags);
+                self.body().ins().load(ty, flags, pointer, offset)
+            }
+        };
+        let wide = self
+            .emitter
+            .func
+            .dfg
+            .value_type(self.emitter.func.dfg.first_result(access.inst));
+        match vector_of(wide) {
+            Some(wide) if access.extension != Extension::None => {
+                self.extend(loaded, access.element, wide, access.extension)
+            }
+            _ => loaded,
+        }
+    }
+
+    /// Sixteen words that are in two lines: each line is shuffled so that its words come to their lanes. `place` is where the last
+    /// word is in its line.
+    fn two_lines(&mut self, access: &Access, place: Option<u32>, carries: bool) -> Value {
+        let flags = vector_flags(access.flags);
+        let line = CACHE_LINE.cast_signed();
+        let last_lane = LANES - 1;
+        // The line of the last word, the one of the first word, how words come to their lanes, and the lanes of the last line.
+        let (pointer, last, first, index, mask);
+        match place {
+            Some(place) => {
+                let (base, offset) = self.pointer(&access.near, access.bytes());
+                pointer = (base, base);
+                last = offset.wrapping_add((last_lane * WORD).cast_signed() - (place * WORD).cast_signed());
+                first = last.wrapping_sub(line);
+                let setup = self.emitter.setup;
+                index = self
+                    .emitter
+                    .lane_numbers(setup, types::I32X16, |lane| (lane + place + 1) % LANES);
+                mask = self.emitter.lane_numbers(setup, types::I32X16, |lane| {
+                    if lane + place >= last_lane { u32::MAX } else { 0 }
+                });
+            }
+            None => {
+                let setup = self.emitter.setup;
+                let address = self.emitter.first_address(setup, access);
+                let end = self.emitter.plus(setup, address, last_lane * WORD);
+                let numbers = self.emitter.lane_numbers(setup, types::I32X16, |lane| lane);
+                let mut cursor = self.setup();
+                let whole = cursor.ins().iconst(types::I32, -i64::from(line));
+                let last_line = cursor.ins().band(end, whole);
+                let first_line = cursor.ins().band(address, whole);
+                let two = cursor.ins().iconst(types::I32, i64::from(WORD.trailing_zeros()));
+                let word = cursor.ins().ushr(end, two);
+                let lanes = cursor.ins().iconst(types::I32, i64::from(last_lane));
+                let place = cursor.ins().band(word, lanes);
+                let one = cursor.ins().iconst(types::I32, 1);
+                let distance = cursor.ins().iadd(place, one);
+                let distance = cursor.ins().splat(types::I32X16, distance);
+                let sum = cursor.ins().iadd(numbers, distance);
+                let lanes_of = cursor.ins().splat(types::I32X16, lanes);
+                index = cursor.ins().band(sum, lanes_of);
+                // Lanes from 15 - place on.
+                let least = cursor.ins().isub(lanes, place);
+                let least = cursor.ins().splat(types::I32X16, least);
+                mask = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, numbers, least);
+                let bytes = access.bytes();
+                let first_pointer = if carries {
+                    first_line
+                } else {
+                    self.moving(first_line, bytes)
+                };
+                pointer = (self.moving(last_line, bytes), first_pointer);
+                (last, first) = (0, 0);
+            }
+        }
+        let body = self.emitter.body;
+        let last_words = self.line(pointer.0, last, flags, carries);
+        let last_words = self.shuffle(body, last_words, index);
+        let first_words = if carries {
+            // What the round before loaded last.
+            let setup = self.emitter.setup;
+            let start = match place {
+                Some(_) => self.emitter.base(setup, &access.near),
+                None => pointer.1,
+            };
+            let line = self.setup().ins().load(types::I32X16, flags, start, first);
+            let start = self.shuffle(setup, line, index);
+            let place = self.carry(start);
+            self.emitter.carried[place].next = last_words;
+            self.emitter.carried[place].param
+        } else {
+            let line = self.line(pointer.1, first, flags, carries);
+            self.shuffle(body, line, index)
+        };
+        self.body().ins().bitselect(mask, last_words, first_words)
+    }
+
+    /// A line, loaded once in a round if no store comes near.
+    fn line(&mut self, pointer: Value, offset: i32, flags: MemFlagsData, once: bool) -> Value {
+        if once && let Some(&known) = self.lines.get(&(pointer, offset)) {
+            return known;
+        }
+        let loaded = self.body().ins().load(types::I32X16, flags, pointer, offset);
+        if once {
+            self.lines.insert((pointer, offset), loaded);
+        }
+        loaded
+    }
+}

@@ -1,0 +1,103 @@
+//! Vectorisation: sixteen rounds of an innermost loop become one of vectors.
+//!
+//! A loop in front of the scalar one does sixteen rounds at a time, as long as there are as many; the scalar one does what is left,
+//! or everything, where a check at run time finds that addresses are not aligned or arrays overlap. What is not certain to be
+//! right, or not worth it, stays as it is, and [`crate::remarks`] says why.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `shape` | the way through a round, and how rounds are counted |
+//! | `access` | loads and stores: bases, strides, alignment |
+//! | `depend` | which of them may meet |
+//! | `reduction` | what rounds add up |
+//! | `values` | what each value is as a vector |
+//! | `cost` | whether it is worth it |
+//! | `plan` | all of that about one loop |
+//! | `emit`, `lanes` | the vector loop |
+
+mod access;
+mod cost;
+mod depend;
+mod emit;
+mod lanes;
+mod plan;
+mod reduction;
+mod shape;
+mod values;
+
+use super::loops;
+use crate::error::CompileError;
+use crate::isa::Isa;
+use crate::legalize::Legality;
+use crate::remarks::{LoopOutcome, LoopRemark};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::Block;
+use plan::Plan;
+use rustc_hash::FxHashSet;
+
+/// What the pass did.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// What is to be said about the loops, in the order in which they were looked at: inner ones of later code first.
+    pub remarks: Vec<LoopRemark>,
+    /// The scalar loops that do a few rounds at most: no more copies of them are worth it.
+    pub rests: FxHashSet<Block>,
+}
+
+impl Done {
+    /// Whether anything changed.
+    pub fn changed(&self) -> bool {
+        self.remarks
+            .iter()
+            .any(|remark| matches!(remark.outcome, LoopOutcome::Vectorised(_)))
+    }
+}
+
+/// Vectorises what is worth it. The loops of the function must have been found.
+///
+/// # Errors
+///
+/// As [`super::clean`].
+pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
+    let legality = Legality::new(isa.flags(), isa.settings());
+    let mut done = Done::default();
+    let mut seen: FxHashSet<Block> = FxHashSet::default();
+    // What is known of the other loops is out of date once one is changed.
+    loop {
+        let loops = loops::find(ctx);
+        let ranges = loops::ranges(ctx, &loops);
+        let mut changed = false;
+        for lp in loops.iter().rev().filter(|lp| lp.innermost) {
+            if !seen.insert(lp.header) {
+                continue;
+            }
+            let outcome = match Plan::of(ctx, legality, &loops, &ranges, lp) {
+                Ok(plan) => {
+                    seen.insert(emit::run(&mut ctx.func, &plan));
+                    changed = true;
+                    let summary = plan.summary;
+                    if !summary.alignment_check && summary.overlap_checks == 0 {
+                        done.rests.insert(lp.header);
+                    }
+                    LoopOutcome::Vectorised(summary)
+                }
+                Err(reason) => LoopOutcome::Scalar(reason),
+            };
+            let srcloc = ctx.func.layout.first_inst(lp.header).map(|inst| ctx.func.srcloc(inst));
+            done.remarks.push(LoopRemark {
+                header: lp.header,
+                srcloc: srcloc.unwrap_or_default(),
+                outcome,
+            });
+            if changed {
+                break;
+            }
+        }
+        if !changed {
+            break;
+        }
+        super::clean(ctx, isa)?;
+        ctx.compute_loop_analysis();
+    }
+    Ok(done)
+}

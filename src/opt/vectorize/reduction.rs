@@ -1,0 +1,154 @@
+//! Values that every round adds to, in an order that does not matter.
+
+use super::shape::{Passed, Shape};
+use crate::opt::edit;
+use crate::opt::loops::{Induction, NaturalLoop};
+use crate::remarks::Reason;
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, types};
+
+/// A reduction.
+#[derive(Clone, Debug)]
+pub struct Reduction {
+    /// The parameter of the header.
+    pub param: Value,
+    /// What combines lanes, and what came before with the lanes.
+    pub opcode: Opcode,
+    /// What it is after a round.
+    pub result: Value,
+    /// The type of an element.
+    pub ty: Type,
+}
+
+impl Reduction {
+    /// The number that changes nothing; `None` if any value combined with itself is that value, so that every lane can start with
+    /// what came before.
+    pub fn identity(&self) -> Option<i64> {
+        match self.opcode {
+            Opcode::Iadd | Opcode::Bor | Opcode::Bxor => Some(0),
+            Opcode::Band => Some(-1),
+            Opcode::Imul => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// The reductions among the header's parameters.
+///
+/// # Errors
+///
+/// Of a parameter that is neither a variable nor a reduction, what it is.
+pub fn find(
+    func: &Function,
+    lp: &NaturalLoop,
+    shape: &Shape,
+    variables: &[Induction],
+) -> Result<Vec<Reduction>, Reason> {
+    let mut found = Vec::new();
+    let next = edit::args(func, lp.back).unwrap_or_default();
+    for (&param, next) in func.dfg.block_params(lp.header).iter().zip(next) {
+        if variables.iter().any(|variable| variable.param == param) || func.dfg.resolve_aliases(next) == param {
+            continue;
+        }
+        found.push(chain(func, lp, shape, param, next)?);
+    }
+    Ok(found)
+}
+
+/// A value through parameters of blocks that are always the same.
+fn through(func: &Function, shape: &Shape, value: Value) -> Value {
+    let mut value = func.dfg.resolve_aliases(value);
+    while let Some(&Passed::Same(same)) = shape.passed.get(&value) {
+        value = func.dfg.resolve_aliases(same);
+    }
+    value
+}
+
+/// Follows the parameter through the instructions that add to it, up to what it is in the next round.
+fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: Value) -> Result<Reduction, Reason> {
+    let ty = func.dfg.value_type(param);
+    let carried = Reason::Carried(ty);
+    let result = through(func, shape, next);
+    let mut at = param;
+    let mut combined: Option<Opcode> = None;
+    while at != result {
+        let mut users = users(func, lp, shape, at);
+        let (Some(user), None) = (users.pop(), users.pop()) else {
+            return Err(carried);
+        };
+        let InstructionData::Binary { opcode, args } = func.dfg.insts[user] else {
+            return Err(carried);
+        };
+        if matches!(opcode, Opcode::Fadd | Opcode::Fsub | Opcode::Fmul) {
+            return Err(Reason::FloatReduction(opcode));
+        }
+        let sides = args.map(|arg| through(func, shape, arg) == at);
+        let opcode = match (opcode, sides) {
+            // What is subtracted in every round could as well be summed up and subtracted.
+            (Opcode::Isub, [true, false]) => Opcode::Iadd,
+            (
+                Opcode::Iadd
+                | Opcode::Imul
+                | Opcode::Band
+                | Opcode::Bor
+                | Opcode::Bxor
+                | Opcode::Smin
+                | Opcode::Smax
+                | Opcode::Umin
+                | Opcode::Umax,
+                [true, false] | [false, true],
+            ) => opcode,
+            _ => return Err(carried),
+        };
+        if combined.is_some_and(|known| known != opcode) || shape.optional.contains(&block_of(func, user)) {
+            return Err(carried);
+        }
+        combined = Some(opcode);
+        at = func.dfg.first_result(user);
+    }
+    // In a round nobody else sees it.
+    let opcode = combined.ok_or(carried.clone())?;
+    if !users(func, lp, shape, result).is_empty() || !matches!(ty, types::I8 | types::I16 | types::I32) {
+        return Err(carried);
+    }
+    Ok(Reduction {
+        param,
+        opcode,
+        result,
+        ty,
+    })
+}
+
+fn block_of(func: &Function, inst: Inst) -> cranelift_codegen::ir::Block {
+    crate::opt::loops::definition(func, func.dfg.first_result(inst))
+}
+
+/// The instructions of the loop that use the value, other than by passing it on; each as often as it does.
+fn users(func: &Function, lp: &NaturalLoop, shape: &Shape, value: Value) -> Vec<Inst> {
+    let mut found = Vec::new();
+    for &block in &lp.blocks {
+        for inst in func.layout.block_insts(block) {
+            let branch = func.dfg.insts[inst].opcode().is_branch();
+            // Of a branch only what it tests; where it passes the value on, parameters are looked through or have no other use.
+            let args = func.dfg.inst_args(inst);
+            let uses = args.iter().filter(|&&arg| through(func, shape, arg) == value);
+            found.extend(uses.map(|_| inst));
+            if branch && chosen(func, shape, inst, value) {
+                found.push(inst);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a branch passes the value to a parameter that may be something else as well.
+fn chosen(func: &Function, shape: &Shape, branch: Inst, value: Value) -> bool {
+    edit::destinations(func, branch).iter().any(|call| {
+        let to = call.block(&func.dfg.value_lists);
+        let args = call.args(&func.dfg.value_lists);
+        let params = func.dfg.block_params(to).iter();
+        args.zip(params).any(|(arg, param)| {
+            let same = arg.as_value().is_some_and(|arg| through(func, shape, arg) == value);
+            same && matches!(shape.passed.get(param), Some(Passed::Either { .. }))
+        })
+    })
+}
