@@ -15,6 +15,7 @@ mod data;
 mod errors;
 mod library;
 mod link;
+mod parallel;
 mod threads;
 
 fn module() -> NpuModule {
