@@ -63,14 +63,14 @@ named! {
         Bits = "bits",
         /// Sixteen rounds of loops at a time.
         Vectorize = "vectorize",
-        /// Copies of the bodies of loops.
-        Unroll = "unroll",
         /// Addresses in one form.
         Addresses = "addresses",
         /// Cranelift's simplification.
         Egraph = "egraph",
         /// Selects as arithmetic.
         Selects = "selects",
+        /// Copies of the bodies of loops.
+        Unroll = "unroll",
         /// Loop-invariant code motion.
         Licm = "licm",
         /// Strength reduction of addresses.
@@ -107,12 +107,12 @@ named! {
         Bits = "bits",
         /// CLIF with loops vectorised.
         Vectorize = "vectorize",
-        /// The same with loops unrolled.
-        Unroll = "unroll",
         /// The same with addresses in one form.
         Addresses = "addresses",
         /// The same, simplified, with selects as arithmetic.
         Selects = "selects",
+        /// The same with loops unrolled.
+        Unroll = "unroll",
         /// The same without what does not change in loops.
         Licm = "licm",
         /// The same with pointers that are incremented.

@@ -127,6 +127,9 @@ impl Copy {
             values,
             ..Self::default()
         };
+        let insts: usize = blocks.iter().map(|&block| func.layout.block_insts(block).count()).sum();
+        copy.values.reserve(insts);
+        copy.insts.reserve(insts);
         for &block in blocks {
             let new = func.dfg.make_block();
             func.layout.insert_block(new, before);

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 /// Gives the edges out of the loops blocks of their own where they pass arguments. Gives whether there were any; then the control
 /// flow graph and all that follows from it are out of date.
 pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
-    let mut uses = edit::count_uses(&ctx.func);
+    let mut known = None;
     let mut done = FxHashSet::default();
     let mut changed = false;
     for lp in loops {
@@ -30,6 +30,7 @@ pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
             if args.is_empty() || !shared || !chooses || !done.insert((exit.inst, exit.number)) {
                 continue;
             }
+            let uses = known.get_or_insert_with(|| edit::count_uses(func));
             let block = func.dfg.make_block();
             func.layout.insert_block(block, target);
             if func.layout.is_cold(target) {
@@ -40,7 +41,7 @@ pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
             edit::redirect(func, edit::Edge { inst: jump, number: 0 }, target, &args);
             edit::redirect(func, exit, block, &[]);
             for arg in args {
-                sink(func, lp, &mut uses, arg, jump);
+                sink(func, lp, uses, arg, jump);
             }
             changed = true;
         }

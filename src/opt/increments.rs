@@ -10,7 +10,6 @@ use cranelift_codegen::ir::{Function, Inst, Value, ValueDef};
 
 /// Moves increments to the ends of the loops. Gives whether there were any.
 pub fn run(func: &mut Function, loops: &[NaturalLoop]) -> bool {
-    let uses = edit::count_uses(func);
     let mut changed = false;
     for lp in loops {
         let (Some(args), Some(latch)) = (edit::args(func, lp.back), lp.latch(func)) else {
@@ -22,8 +21,7 @@ pub fn run(func: &mut Function, loops: &[NaturalLoop]) -> bool {
             let Some(inst) = increment(func, param, next) else {
                 continue;
             };
-            // Only the back edge takes it.
-            if uses[next] == 1 && func.layout.inst_block(inst) == Some(latch) {
+            if func.layout.inst_block(inst) == Some(latch) && waits(func, inst, lp.back.inst, next) {
                 func.layout.remove_inst(inst);
                 func.layout.insert_inst(inst, lp.back.inst);
                 changed = true;
@@ -31,6 +29,24 @@ pub fn run(func: &mut Function, loops: &[NaturalLoop]) -> bool {
         }
     }
     changed
+}
+
+/// Whether nobody needs the result between the instruction and the branch, and the instruction is not there already.
+fn waits(func: &Function, inst: Inst, branch: Inst, result: Value) -> bool {
+    let mut at = func.layout.next_inst(inst);
+    let mut between = false;
+    while let Some(next) = at.filter(|&next| next != branch) {
+        if func
+            .dfg
+            .inst_values(next)
+            .any(|value| func.dfg.resolve_aliases(value) == result)
+        {
+            return false;
+        }
+        between = true;
+        at = func.layout.next_inst(next);
+    }
+    between && !func.dfg.inst_args(branch).contains(&result)
 }
 
 /// The instruction that adds a constant to the parameter.

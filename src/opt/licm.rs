@@ -8,7 +8,8 @@ use super::addresses;
 use super::loops::{self, NaturalLoop};
 use crate::intrinsics;
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How many values leave one loop at most, so that enough registers are left for what changes in it.
@@ -50,48 +51,56 @@ fn hoist(func: &mut Function, lp: &NaturalLoop) -> bool {
     let &[entry] = lp.entries.as_slice() else {
         return false;
     };
-    if calls(func, lp) {
+    let mut inside: SecondaryMap<Block, bool> = SecondaryMap::with_capacity(func.dfg.num_blocks());
+    for &block in &lp.blocks {
+        inside[block] = true;
+    }
+    let mut candidates: Vec<Inst> = Vec::new();
+    for &block in &lp.blocks {
+        candidates.extend(func.layout.block_insts(block).filter(|&inst| is_cheap(func, inst)));
+    }
+    // Most loops have nothing that does not change; the chain of sums that depend on one another is followed below.
+    let may_leave = |&inst: &Inst| {
+        let mut args = func.dfg.inst_args(inst).iter();
+        args.all(|&arg| loops::constant(func, arg).is_some() || !inside[loops::definition(func, arg)])
+    };
+    if !candidates.iter().any(may_leave) || calls(func, lp) {
         return false;
     }
-    let inside: FxHashSet<_> = lp.blocks.iter().copied().collect();
     let folded = only_offsets(func, lp);
     let mut budget = BUDGET;
     // Equal values in different blocks are one value outside.
     let mut known: FxHashMap<InstructionData, Value> = FxHashMap::default();
     let mut changed = false;
-    for &block in &lp.blocks {
-        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
-        for inst in insts {
-            if !is_cheap(func, inst) || folded.contains(&inst) {
-                continue;
-            }
-            let invariant = |value: Value| {
-                loops::constant(func, value).is_some() || !inside.contains(&loops::definition(func, value))
-            };
-            let mut args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
-            if !args.iter().all(|&arg| invariant(arg)) || budget == 0 {
-                continue;
-            }
-            budget -= 1;
-            for arg in &mut args {
-                *arg = outside(func, *arg, &inside, entry.inst, &mut known);
-            }
-            func.dfg.inst_args_mut(inst).copy_from_slice(&args);
-            let result = func.dfg.first_result(inst);
-            let data = func.dfg.insts[inst];
-            func.layout.remove_inst(inst);
-            if let Some(&same) = known
-                .get(&data)
-                .filter(|&&same| func.dfg.value_type(same) == func.dfg.value_type(result))
-            {
-                func.dfg.clear_results(inst);
-                func.dfg.change_to_alias(result, same);
-            } else {
-                func.layout.insert_inst(inst, entry.inst);
-                known.insert(data, result);
-            }
-            changed = true;
+    for inst in candidates {
+        if folded.contains(&inst) {
+            continue;
         }
+        let invariant =
+            |value: Value| loops::constant(func, value).is_some() || !inside[loops::definition(func, value)];
+        let mut args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
+        if !args.iter().all(|&arg| invariant(arg)) || budget == 0 {
+            continue;
+        }
+        budget -= 1;
+        for arg in &mut args {
+            *arg = outside(func, *arg, &inside, entry.inst, &mut known);
+        }
+        func.dfg.inst_args_mut(inst).copy_from_slice(&args);
+        let result = func.dfg.first_result(inst);
+        let data = func.dfg.insts[inst];
+        func.layout.remove_inst(inst);
+        if let Some(&same) = known
+            .get(&data)
+            .filter(|&&same| func.dfg.value_type(same) == func.dfg.value_type(result))
+        {
+            func.dfg.clear_results(inst);
+            func.dfg.change_to_alias(result, same);
+        } else {
+            func.layout.insert_inst(inst, entry.inst);
+            known.insert(data, result);
+        }
+        changed = true;
     }
     changed
 }
@@ -100,12 +109,12 @@ fn hoist(func: &mut Function, lp: &NaturalLoop) -> bool {
 fn outside(
     func: &mut Function,
     value: Value,
-    inside: &FxHashSet<cranelift_codegen::ir::Block>,
+    inside: &SecondaryMap<Block, bool>,
     before: Inst,
     known: &mut FxHashMap<InstructionData, Value>,
 ) -> Value {
     let value = func.dfg.resolve_aliases(value);
-    if !inside.contains(&loops::definition(func, value)) {
+    if !inside[loops::definition(func, value)] {
         return value;
     }
     let Some(inst) = func.dfg.value_def(value).inst() else {

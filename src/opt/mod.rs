@@ -1,7 +1,7 @@
 //! What happens to a function as CLIF: Cranelift's passes that need no machine, and ours, in order.
 //!
-//! Passes over loops come before Cranelift's simplification where they give it something to simplify (copies of a loop's body
-//! with known numbers), and after it where they count what is left. Each is a file; what they share is the shape of loops
+//! Cranelift's simplification sees each loop once. Unrolling comes after it and simplifies its copies itself, which takes a fraction
+//! of the time ([`simplify`]); the passes after that count what is left. Each is a file; what they share is the shape of loops
 //! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
 
 mod addresses;
@@ -19,6 +19,7 @@ mod merge;
 mod params;
 mod pointers;
 mod selects;
+mod simplify;
 mod unroll;
 mod vectorize;
 mod verify;
@@ -67,10 +68,6 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         stages.loops = vectorized.remarks;
     }
     stages.keep(Stage::Vectorize, || ctx.func.display().to_string());
-    if isa.runs(Pass::Unroll) && has_loops(ctx) && unroll::run(ctx, isa, vectorized.rests)? {
-        check(ctx, isa)?;
-    }
-    stages.keep(Stage::Unroll, || ctx.func.display().to_string());
     if isa.runs(Pass::Addresses) && addresses::run(ctx) {
         check(ctx, isa)?;
     }
@@ -89,12 +86,16 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         // The passes may leave blocks that nothing reaches any more.
         analyse(ctx);
     }
-    let loops = if optimize && has_loops(ctx) {
+    let mut loops = if optimize && has_loops(ctx) {
         loops::find(ctx)
     } else {
         Vec::new()
     };
     stages.done(Step::Loops);
+    if isa.runs(Pass::Unroll) && unroll::run(ctx, isa, &mut loops, vectorized.rests)? {
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Unroll, || ctx.func.display().to_string());
     finish_loops(ctx, isa, &loops, stages)
 }
 

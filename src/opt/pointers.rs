@@ -38,10 +38,10 @@ type Users = SecondaryMap<Value, SmallVec<[Inst; 4]>>;
 
 /// Reduces addresses in the loops, from the innermost outwards. Gives whether anything changed.
 pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
-    let users = users(&ctx.func);
+    let mut known = None;
     let mut changed = false;
     for lp in loops.iter().rev() {
-        changed |= reduce(ctx, lp, &users);
+        changed |= reduce(ctx, lp, &mut known);
     }
     changed
 }
@@ -58,9 +58,10 @@ fn users(func: &Function) -> Users {
     users
 }
 
-fn reduce(ctx: &mut Context, lp: &NaturalLoop, users: &Users) -> bool {
+/// Reduces addresses in one loop. The users of values are those before the pass; they are found when they are asked for first.
+fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> bool {
     let func = &ctx.func;
-    if lp.entries.len() != 1 || licm::calls(func, lp) {
+    if lp.entries.len() != 1 {
         return false;
     }
     let variables: Vec<Induction> = loops::inductions(func, lp)
@@ -71,9 +72,10 @@ fn reduce(ctx: &mut Context, lp: &NaturalLoop, users: &Users) -> bool {
         return false;
     }
     let groups = groups(ctx, lp, &variables);
-    if groups.is_empty() || groups.len() > MOST {
+    if groups.is_empty() || groups.len() > MOST || licm::calls(func, lp) {
         return false;
     }
+    let users = &*known.get_or_insert_with(|| users(func));
     let exits = loops::counted_exits(ctx, lp);
     // All of them, or those that are worth it alone.
     let all: Vec<&Group> = groups.iter().collect();

@@ -13,6 +13,7 @@
 
 use super::edit::{self, Copy, Edge};
 use super::loops::{self, Bound, CountedExit, NaturalLoop, Ranges};
+use super::simplify;
 use crate::error::CompileError;
 use crate::intrinsics;
 use crate::isa::Isa;
@@ -42,19 +43,27 @@ const FEW: u64 = 8;
 /// How often loops are looked for again after some were unrolled: the outer ones have other bodies then.
 const LEVELS: u32 = 4;
 
-/// Unrolls what is worth it, apart from the loops with the headers of `done`. Gives whether anything changed.
+/// Unrolls what is worth it among the loops, which are those of the function, then as before, apart from those with the headers of
+/// `done`. Gives whether anything changed.
 ///
 /// # Errors
 ///
 /// As [`super::clean`].
-pub fn run(ctx: &mut Context, isa: &Isa, mut done: FxHashSet<Block>) -> Result<bool, CompileError> {
+pub fn run(
+    ctx: &mut Context,
+    isa: &Isa,
+    loops: &mut Vec<NaturalLoop>,
+    mut done: FxHashSet<Block>,
+) -> Result<bool, CompileError> {
+    if loops.is_empty() {
+        return Ok(false);
+    }
     let legality = Legality::new(isa.flags(), isa.settings());
     let mut changed = false;
     for _ in 0..LEVELS {
         let mut touched: FxHashSet<Block> = FxHashSet::default();
         // Inner loops first; what shares blocks with one that was changed waits for the next analysis.
-        let loops = loops::find(ctx);
-        let ranges = loops::ranges(ctx, &loops);
+        let ranges = loops::ranges(ctx, loops);
         for lp in loops.iter().rev() {
             if lp.blocks.iter().any(|block| touched.contains(block)) || !done.insert(lp.header) {
                 continue;
@@ -70,6 +79,12 @@ pub fn run(ctx: &mut Context, isa: &Isa, mut done: FxHashSet<Block>) -> Result<b
         changed = true;
         super::clean(ctx, isa)?;
         ctx.compute_loop_analysis();
+        *loops = loops::find(ctx);
+    }
+    if changed && simplify::run(ctx) {
+        super::clean(ctx, isa)?;
+        ctx.compute_loop_analysis();
+        *loops = loops::find(ctx);
     }
     Ok(changed)
 }
@@ -444,8 +459,9 @@ fn ahead(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, pace: Pace, 
             } else {
                 cursor.ins().isub(start, covered)
             };
-            let mut goes = cursor.ins().icmp(IntCC::NotEqual, end, start);
+            let mut goes = covered;
             if shift > 0 {
+                goes = cursor.ins().icmp(IntCC::NotEqual, end, start);
                 let odd = number_of(&mut cursor, ty, (1 << shift) - 1);
                 let rest = cursor.ins().band(distance, odd);
                 let zero = number_of(&mut cursor, ty, 0);

@@ -1,0 +1,701 @@
+//! Simplification of copies: what is known about each copy of a loop's body is computed, in one walk over the function.
+//!
+//! The body itself is simple already, so there is little to look for: operations on constants, constants added to the same value
+//! in every copy, values and loads that an earlier copy has as well. That takes a fraction of the time of Cranelift's simplification.
+//!
+//! A value of 32 bits is known as another value, its root, and a constant on top. Addresses are opened further: `(i + 1) << 2` has the
+//! root `i << 2`, which is made only where an access needs it, and only once for all copies.
+
+use super::addresses;
+use super::edit::{self, Edge};
+use super::loops;
+use crate::spaces::{self, Space};
+use cranelift_codegen::Context;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, types};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+/// What an instruction takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Operand {
+    Value(Value),
+    /// A value that no instruction computes as yet: the number of its key.
+    Unmade(u32),
+    Constant(u64),
+    Nothing,
+}
+
+/// What an instruction computes: two with the same key have the same result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    opcode: Opcode,
+    ty: Type,
+    /// The condition of a compare, the kind of memory of a load.
+    detail: u32,
+    operands: [Operand; 3],
+}
+
+impl Key {
+    fn binary(opcode: Opcode, ty: Type, a: Operand, b: Operand) -> Self {
+        let (a, b) = if commutes(opcode) && b < a { (b, a) } else { (a, b) };
+        Self {
+            opcode,
+            ty,
+            detail: 0,
+            operands: [a, b, Operand::Nothing],
+        }
+    }
+}
+
+fn commutes(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Iadd | Opcode::Imul | Opcode::Band | Opcode::Bor | Opcode::Bxor
+    )
+}
+
+/// A number of 32 bits as another one and a constant; a constant has [`Operand::Nothing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sum {
+    root: Operand,
+    offset: u32,
+}
+
+/// What memory holds, as a number that changes with every store; 0 is none.
+type Version = u32;
+
+/// The state of the walk.
+struct Simplifier<'a> {
+    func: &'a mut Function,
+    domtree: &'a DominatorTree,
+    /// Where each result is known from.
+    known: FxHashMap<Key, (Value, Block)>,
+    sums: SecondaryMap<Value, Option<Sum>>,
+    unmade: Vec<Key>,
+    numbers: FxHashMap<Key, u32>,
+    block: Block,
+    /// The constants of this block.
+    constants: FxHashMap<(Type, u64), Value>,
+    memory: [Version; 2],
+    versions: Version,
+    /// Whether a branch became a jump.
+    branches: bool,
+}
+
+/// Simplifies the function, whose control flow and dominators must be known. Gives whether a branch became a jump; then they are
+/// out of date.
+pub fn run(ctx: &mut Context) -> bool {
+    let Some(entry) = ctx.func.layout.entry_block() else {
+        return false;
+    };
+    let order: Vec<Block> = ctx.domtree.cfg_rpo().copied().collect();
+    let mut simplifier = Simplifier {
+        sums: SecondaryMap::with_capacity(ctx.func.dfg.num_values()),
+        known: FxHashMap::with_capacity_and_hasher(ctx.func.dfg.num_insts() / 2, FxBuildHasher),
+        func: &mut ctx.func,
+        domtree: &ctx.domtree,
+        unmade: Vec::new(),
+        numbers: FxHashMap::default(),
+        block: entry,
+        constants: FxHashMap::default(),
+        memory: [0; 2],
+        versions: 0,
+        branches: false,
+    };
+    let mut ends: SecondaryMap<Block, [Version; 2]> = SecondaryMap::new();
+    for &block in &order {
+        simplifier.block = block;
+        simplifier.constants.clear();
+        for space in 0..2 {
+            let mut before = ctx.cfg.pred_iter(block).map(|pred| ends[pred.block][space]);
+            let first = before.next().unwrap_or(0);
+            simplifier.memory[space] = if first != 0 && before.all(|other| other == first) {
+                first
+            } else {
+                simplifier.new_version()
+            };
+        }
+        let mut next = simplifier.func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = simplifier.func.layout.next_inst(inst);
+            simplifier.visit(inst);
+        }
+        ends[block] = simplifier.memory;
+    }
+    let branches = simplifier.branches;
+    ctx.func.dfg.resolve_all_aliases();
+    remove_dead(&mut ctx.func, order.iter().rev().copied());
+    branches
+}
+
+impl Simplifier<'_> {
+    fn new_version(&mut self) -> Version {
+        self.versions += 1;
+        self.versions
+    }
+
+    fn visit(&mut self, inst: Inst) {
+        let data = self.func.dfg.insts[inst];
+        match data {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst, ..
+            } => self.constant(inst),
+            InstructionData::Unary { opcode, arg } => self.unary(inst, opcode, arg),
+            InstructionData::Binary { opcode, args } => self.binary(inst, opcode, args),
+            InstructionData::IntCompare { opcode, cond, args } => self.compare(inst, opcode, cond, args),
+            InstructionData::FloatCompare { opcode, cond, args } => {
+                let [a, b] = args.map(|arg| Operand::Value(self.resolve(arg)));
+                let ty = self.func.dfg.value_type(args[0]);
+                let detail = cond as u32;
+                self.number(
+                    inst,
+                    Key {
+                        opcode,
+                        ty,
+                        detail,
+                        operands: [a, b, Operand::Nothing],
+                    },
+                );
+            }
+            InstructionData::Ternary { opcode, args } => self.ternary(inst, opcode, args),
+            InstructionData::Load { opcode, .. } => self.load(inst, opcode),
+            InstructionData::Store { opcode, args, .. } => self.store(inst, opcode, args[0]),
+            InstructionData::Brif { arg, .. } => {
+                if let Some(number) = self.bits(arg) {
+                    let number = usize::from(number == 0);
+                    edit::always(self.func, Edge { inst, number });
+                    self.branches = true;
+                }
+            }
+            _ => {
+                let opcode = data.opcode();
+                if opcode.can_store() || opcode.is_call() || opcode.other_side_effects() {
+                    self.memory = [self.new_version(), self.new_version()];
+                }
+            }
+        }
+    }
+
+    fn resolve(&self, value: Value) -> Value {
+        self.func.dfg.resolve_aliases(value)
+    }
+
+    /// The bits of a constant.
+    fn bits(&self, value: Value) -> Option<u64> {
+        loops::constant(self.func, value)
+    }
+
+    /// The value as an operand. Constants of any type up to 64 bits are the same if their bits are.
+    fn operand(&self, value: Value) -> Operand {
+        let value = self.resolve(value);
+        self.bits(value).map_or(Operand::Value(value), Operand::Constant)
+    }
+
+    /// Every use of the instruction's result is one of the other value.
+    fn replace(&mut self, inst: Inst, value: Value) {
+        let result = self.func.dfg.first_result(inst);
+        self.func.dfg.clear_results(inst);
+        self.func.dfg.change_to_alias(result, value);
+        self.func.layout.remove_inst(inst);
+    }
+
+    /// The instruction's result is a constant.
+    fn fold(&mut self, inst: Inst, ty: Type, bits: u64) {
+        let value = self.make_constant(inst, ty, bits);
+        self.replace(inst, value);
+    }
+
+    fn make_constant(&mut self, before: Inst, ty: Type, bits: u64) -> Value {
+        let bits = bits & loops::mask(ty);
+        let func = &mut *self.func;
+        *self.constants.entry((ty, bits)).or_insert_with(|| {
+            let unused = 64 - ty.bits();
+            let mut cursor = FuncCursor::new(func).at_inst(before);
+            cursor.ins().iconst(ty, (bits << unused).cast_signed() >> unused)
+        })
+    }
+
+    /// A constant stands once in a block.
+    fn constant(&mut self, inst: Inst) {
+        let result = self.func.dfg.first_result(inst);
+        let ty = self.func.dfg.value_type(result);
+        let Some(bits) = self.bits(result) else {
+            return;
+        };
+        match self.constants.get(&(ty, bits)) {
+            Some(&same) => self.replace(inst, same),
+            None => {
+                self.constants.insert((ty, bits), result);
+            }
+        }
+    }
+
+    /// A value known from above, if there is one.
+    fn find(&self, key: &Key) -> Option<Value> {
+        let &(value, block) = self.known.get(key)?;
+        self.domtree
+            .block_dominates(block, self.block)
+            .then(|| self.resolve(value))
+    }
+
+    /// The instruction computes what the key says, unless another one has done so. Gives whether it stays.
+    fn number(&mut self, inst: Inst, key: Key) -> bool {
+        if let Some(same) = self.find(&key) {
+            self.replace(inst, same);
+            return false;
+        }
+        let result = self.func.dfg.first_result(inst);
+        self.known.insert(key, (result, self.block));
+        true
+    }
+
+    /// The only result's type, if the instruction does nothing but compute it.
+    fn pure(&self, inst: Inst, opcode: Opcode) -> Option<Type> {
+        let &[result] = self.func.dfg.inst_results(inst) else {
+            return None;
+        };
+        is_pure(opcode).then(|| self.func.dfg.value_type(result))
+    }
+
+    fn unary(&mut self, inst: Inst, opcode: Opcode, arg: Value) {
+        let Some(ty) = self.pure(inst, opcode) else {
+            return;
+        };
+        let arg = self.resolve(arg);
+        let from = self.func.dfg.value_type(arg);
+        if let Some(bits) = self.bits(arg).filter(|_| ty.is_int() && ty.bits() <= 64) {
+            let folded = match opcode {
+                Opcode::Uextend | Opcode::Ireduce => Some(bits),
+                Opcode::Sextend => Some(signed(bits, from).cast_unsigned()),
+                Opcode::Bnot => Some(!bits),
+                Opcode::Ineg => Some(bits.wrapping_neg()),
+                _ => None,
+            };
+            if let Some(bits) = folded {
+                return self.fold(inst, ty, bits);
+            }
+        }
+        self.number(
+            inst,
+            Key {
+                opcode,
+                ty,
+                detail: 0,
+                operands: [Operand::Value(arg), Operand::Nothing, Operand::Nothing],
+            },
+        );
+    }
+
+    fn binary(&mut self, inst: Inst, opcode: Opcode, args: [Value; 2]) {
+        let result = self.func.dfg.inst_results(inst).first().copied();
+        let Some(result) = result.filter(|_| self.func.dfg.inst_results(inst).len() == 1) else {
+            return;
+        };
+        let ty = self.func.dfg.value_type(result);
+        let [a, b] = args.map(|arg| self.resolve(arg));
+        let (left, right) = (self.operand(a), self.operand(b));
+        if ty.is_int() && ty.bits() <= 64 {
+            if let (Operand::Constant(a), Operand::Constant(b)) = (left, right)
+                && let Some(bits) = fold(opcode, ty, a, b)
+            {
+                return self.fold(inst, ty, bits);
+            }
+            match identity(opcode, ty, left, right) {
+                Some(Identity::Left) => return self.replace(inst, a),
+                Some(Identity::Right) => return self.replace(inst, b),
+                Some(Identity::Number(bits)) => return self.fold(inst, ty, bits),
+                Some(Identity::Shifted(amount)) => {
+                    let value = if matches!(left, Operand::Constant(_)) { b } else { a };
+                    let amount = self.make_constant(inst, ty, amount);
+                    self.func.replace(inst).ishl(value, amount);
+                    return self.binary(inst, Opcode::Ishl, [value, amount]);
+                }
+                None => {}
+            }
+        }
+        if !is_pure(opcode) {
+            return;
+        }
+        if ty != types::I32 {
+            self.number(inst, Key::binary(opcode, ty, left, right));
+            return;
+        }
+        let sum = self.binary_sum(opcode, [a, b], [left, right]);
+        let mut key = Key::binary(opcode, ty, left, right);
+        if let Some(sum) = sum
+            && let Operand::Value(root) = sum.root
+        {
+            if sum.offset == 0 {
+                return self.replace(inst, root);
+            }
+            // The root alone is waited for, not what was added to it before.
+            let sums = matches!(opcode, Opcode::Iadd | Opcode::Isub);
+            let constant = matches!(left, Operand::Constant(_)) || matches!(right, Operand::Constant(_));
+            if sums && constant {
+                key = Key::binary(Opcode::Iadd, ty, sum.root, Operand::Constant(sum.offset.into()));
+                if let Some(same) = self.find(&key) {
+                    return self.replace(inst, same);
+                }
+                if root != a {
+                    let offset = self.make_constant(inst, ty, sum.offset.into());
+                    self.func.replace(inst).iadd(root, offset);
+                }
+            }
+        }
+        if self.number(inst, key) {
+            self.sums[result] = sum;
+        }
+    }
+
+    /// What is known about the value as a sum.
+    fn sum(&self, value: Value, operand: Operand) -> Sum {
+        match operand {
+            Operand::Constant(bits) => Sum {
+                root: Operand::Nothing,
+                offset: word(bits),
+            },
+            _ => self.sums[value].unwrap_or(Sum {
+                root: operand,
+                offset: 0,
+            }),
+        }
+    }
+
+    /// The result of an operation as a sum, if that says more than the operation itself.
+    fn binary_sum(&mut self, opcode: Opcode, args: [Value; 2], operands: [Operand; 2]) -> Option<Sum> {
+        let [a, b] = args;
+        match (opcode, operands) {
+            (Opcode::Iadd | Opcode::Isub, [left, right]) => {
+                let (a, b) = (self.sum(a, left), self.sum(b, right));
+                let minus = opcode == Opcode::Isub;
+                let offset = if minus {
+                    a.offset.wrapping_sub(b.offset)
+                } else {
+                    a.offset.wrapping_add(b.offset)
+                };
+                let root = match (a.root, b.root) {
+                    (root, Operand::Nothing) => root,
+                    (Operand::Nothing, root) if !minus => root,
+                    (Operand::Nothing, _) => return None,
+                    (x, y) if x == left && y == right => return None,
+                    (x, y) => self.root(Key::binary(opcode, types::I32, x, y)),
+                };
+                Some(Sum { root, offset })
+            }
+            (Opcode::Ishl | Opcode::Imul, [left, Operand::Constant(number)]) => {
+                let sum = self.sum(a, left);
+                if sum.root == left {
+                    return None;
+                }
+                let (number, factor) = match opcode {
+                    Opcode::Ishl => (number & 31, 1 << (number & 31)),
+                    _ => (number, word(number)),
+                };
+                let key = Key::binary(opcode, types::I32, sum.root, Operand::Constant(number));
+                Some(Sum {
+                    root: self.root(key),
+                    offset: sum.offset.wrapping_mul(factor),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The result of an operation that need not exist.
+    fn root(&mut self, key: Key) -> Operand {
+        if let Some(value) = self.find(&key) {
+            return Operand::Value(value);
+        }
+        let next = self.unmade.len() as u32;
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.unmade.push(key);
+        }
+        Operand::Unmade(number)
+    }
+
+    /// The operand as a value, computed before the instruction if it was not before.
+    fn make(&mut self, before: Inst, operand: Operand) -> Option<Value> {
+        match operand {
+            Operand::Value(value) => Some(value),
+            Operand::Constant(bits) => Some(self.make_constant(before, types::I32, bits)),
+            Operand::Unmade(number) => {
+                let key = *self.unmade.get(number as usize)?;
+                self.make_key(before, key)
+            }
+            Operand::Nothing => None,
+        }
+    }
+
+    fn make_key(&mut self, before: Inst, key: Key) -> Option<Value> {
+        if let Some(value) = self.find(&key) {
+            return Some(value);
+        }
+        let [a, b, _] = key.operands;
+        let (left, right) = (self.make(before, a)?, self.make(before, b)?);
+        let made = Key::binary(key.opcode, key.ty, self.operand(left), self.operand(right));
+        let value = match self.find(&made) {
+            Some(value) => value,
+            None => {
+                let mut cursor = FuncCursor::new(self.func).at_inst(before);
+                cursor.use_srcloc(before);
+                match key.opcode {
+                    Opcode::Iadd => cursor.ins().iadd(left, right),
+                    Opcode::Isub => cursor.ins().isub(left, right),
+                    Opcode::Imul => cursor.ins().imul(left, right),
+                    Opcode::Ishl => cursor.ins().ishl(left, right),
+                    _ => return None,
+                }
+            }
+        };
+        self.known.insert(made, (value, self.block));
+        self.known.insert(key, (value, self.block));
+        Some(value)
+    }
+
+    fn compare(&mut self, inst: Inst, opcode: Opcode, cond: IntCC, args: [Value; 2]) {
+        let Some(ty) = self.pure(inst, opcode) else {
+            return;
+        };
+        let [a, b] = args.map(|arg| self.resolve(arg));
+        let (left, right) = (self.operand(a), self.operand(b));
+        let of = self.func.dfg.value_type(a);
+        let known = match (left, right) {
+            (Operand::Constant(a), Operand::Constant(b)) => Some(compares(cond, of, a, b)),
+            _ if of == types::I32 && matches!(cond, IntCC::Equal | IntCC::NotEqual) => {
+                let (a, b) = (self.sum(a, left), self.sum(b, right));
+                (a.root == b.root).then(|| (a.offset == b.offset) == (cond == IntCC::Equal))
+            }
+            _ => None,
+        };
+        if let Some(known) = known.filter(|_| of.is_int() && ty.is_int()) {
+            return self.fold(inst, ty, known.into());
+        }
+        self.number(
+            inst,
+            Key {
+                opcode,
+                ty: of,
+                detail: cond as u32,
+                operands: [left, right, Operand::Nothing],
+            },
+        );
+    }
+
+    fn ternary(&mut self, inst: Inst, opcode: Opcode, args: [Value; 3]) {
+        let Some(ty) = self.pure(inst, opcode) else {
+            return;
+        };
+        let args = args.map(|arg| self.resolve(arg));
+        if opcode == Opcode::Select {
+            let [condition, then, other] = args;
+            match self.bits(condition) {
+                Some(0) => return self.replace(inst, other),
+                Some(_) => return self.replace(inst, then),
+                None if then == other => return self.replace(inst, then),
+                None => {}
+            }
+        }
+        let operands = args.map(|arg| self.operand(arg));
+        self.number(
+            inst,
+            Key {
+                opcode,
+                ty,
+                detail: 0,
+                operands,
+            },
+        );
+    }
+
+    /// Brings the address of an access into the form of a root and an offset. Gives both.
+    fn address(&mut self, inst: Inst) -> Option<(Operand, u32)> {
+        let pointer = addresses::pointer(self.func, inst)?;
+        let operand = self.operand(pointer);
+        let sum = self.sum(pointer, operand);
+        let offset = self.func.dfg.insts[inst].load_store_offset()?;
+        let total = offset.wrapping_add(sum.offset.cast_signed());
+        let found = Some((sum.root, total.cast_unsigned()));
+        if sum.root == operand || sum.root == Operand::Nothing {
+            return found;
+        }
+        let (root, near) = if addresses::in_reach(total) {
+            (self.make(inst, sum.root)?, total)
+        } else if matches!(sum.root, Operand::Value(_)) {
+            return found;
+        } else {
+            // Neighbours share what no instruction reaches.
+            let far = Operand::Constant((total & !0x7f).cast_unsigned().into());
+            let key = Key::binary(Opcode::Iadd, types::I32, sum.root, far);
+            (self.make_key(inst, key)?, total & 0x7f)
+        };
+        addresses::set_address(self.func, inst, root, near);
+        found
+    }
+
+    /// What answers a load of this address, of this type.
+    fn memory_key(&self, inst: Inst, opcode: Opcode, ty: Type, address: (Operand, u32)) -> Option<(Key, usize)> {
+        let flags = self.func.dfg.insts[inst].memflags()?;
+        let space = match spaces::of_flags(self.func, flags) {
+            Space::Main => 0,
+            Space::Scratchpad => 1,
+        };
+        let flags = self.func.dfg.mem_flags[flags];
+        let order = flags.explicit_endianness().map_or(0, |order| 1 + order as u32);
+        let version = Operand::Constant(self.memory[space].into());
+        let key = Key {
+            opcode,
+            ty,
+            detail: space as u32 | order << 1,
+            operands: [address.0, Operand::Constant(address.1.into()), version],
+        };
+        Some((key, space))
+    }
+
+    fn load(&mut self, inst: Inst, opcode: Opcode) {
+        let &[result] = self.func.dfg.inst_results(inst) else {
+            return;
+        };
+        let ty = self.func.dfg.value_type(result);
+        if let Some(address) = self.address(inst)
+            && let Some((key, _)) = self.memory_key(inst, opcode, ty, address)
+        {
+            self.number(inst, key);
+        }
+    }
+
+    fn store(&mut self, inst: Inst, opcode: Opcode, value: Value) {
+        let value = self.resolve(value);
+        let ty = self.func.dfg.value_type(value);
+        let address = self.address(inst);
+        let key = address.and_then(|address| self.memory_key(inst, Opcode::Load, ty, address));
+        let Some((_, space)) = key else {
+            self.memory = [self.new_version(), self.new_version()];
+            return;
+        };
+        self.memory[space] = self.new_version();
+        // What is stored is what a load of the same type gives next.
+        if opcode == Opcode::Store
+            && let Some((key, _)) = address.and_then(|address| self.memory_key(inst, Opcode::Load, ty, address))
+        {
+            self.known.insert(key, (value, self.block));
+        }
+    }
+}
+
+/// Whether instructions do nothing but compute their results from their operands.
+fn is_pure(opcode: Opcode) -> bool {
+    !(opcode.is_terminator()
+        || opcode.is_branch()
+        || opcode.is_call()
+        || opcode.can_trap()
+        || opcode.can_load()
+        || opcode.can_store()
+        || opcode.other_side_effects())
+}
+
+fn word(bits: u64) -> u32 {
+    (bits & u64::from(u32::MAX)) as u32
+}
+
+fn signed(bits: u64, ty: Type) -> i64 {
+    let unused = 64 - ty.bits();
+    (bits << unused).cast_signed() >> unused
+}
+
+/// The operation on constants, modulo the type's size.
+fn fold(opcode: Opcode, ty: Type, a: u64, b: u64) -> Option<u64> {
+    let amount = (b & u64::from(ty.bits() - 1)) as u32;
+    Some(match opcode {
+        Opcode::Iadd => a.wrapping_add(b),
+        Opcode::Isub => a.wrapping_sub(b),
+        Opcode::Imul => a.wrapping_mul(b),
+        Opcode::Band => a & b,
+        Opcode::Bor => a | b,
+        Opcode::Bxor => a ^ b,
+        Opcode::Ishl => a << amount,
+        Opcode::Ushr => a >> amount,
+        Opcode::Sshr => (signed(a, ty) >> amount).cast_unsigned(),
+        Opcode::Udiv if b != 0 => a / b,
+        Opcode::Urem if b != 0 => a % b,
+        _ => return None,
+    })
+}
+
+/// What an operation with a constant comes to.
+enum Identity {
+    Left,
+    Right,
+    Number(u64),
+    /// The other operand, shifted to the left.
+    Shifted(u64),
+}
+
+fn identity(opcode: Opcode, ty: Type, left: Operand, right: Operand) -> Option<Identity> {
+    let (number, other) = match (left, right) {
+        (_, Operand::Constant(number)) => (number, Identity::Left),
+        (Operand::Constant(number), _) if commutes(opcode) => (number, Identity::Right),
+        _ => return None,
+    };
+    let all = loops::mask(ty);
+    match (opcode, number) {
+        (Opcode::Iadd | Opcode::Isub | Opcode::Bor | Opcode::Bxor, 0) => Some(other),
+        (Opcode::Ishl | Opcode::Ushr | Opcode::Sshr | Opcode::Rotl | Opcode::Rotr, amount)
+            if amount & u64::from(ty.bits() - 1) == 0 =>
+        {
+            Some(other)
+        }
+        (Opcode::Imul | Opcode::Band, 0) => Some(Identity::Number(0)),
+        (Opcode::Imul, 1) => Some(other),
+        (Opcode::Imul, factor) if factor.is_power_of_two() => Some(Identity::Shifted(factor.trailing_zeros().into())),
+        (Opcode::Band, number) if number == all => Some(other),
+        (Opcode::Bor, number) if number == all => Some(Identity::Number(all)),
+        _ => None,
+    }
+}
+
+fn compares(cond: IntCC, ty: Type, a: u64, b: u64) -> bool {
+    let (x, y) = (signed(a, ty), signed(b, ty));
+    match cond {
+        IntCC::Equal => a == b,
+        IntCC::NotEqual => a != b,
+        IntCC::SignedLessThan => x < y,
+        IntCC::SignedLessThanOrEqual => x <= y,
+        IntCC::SignedGreaterThan => x > y,
+        IntCC::SignedGreaterThanOrEqual => x >= y,
+        IntCC::UnsignedLessThan => a < b,
+        IntCC::UnsignedLessThanOrEqual => a <= b,
+        IntCC::UnsignedGreaterThan => a > b,
+        IntCC::UnsignedGreaterThanOrEqual => a >= b,
+    }
+}
+
+/// Removes what nobody needs; the blocks come in postorder.
+fn remove_dead(func: &mut Function, blocks: impl Iterator<Item = Block>) {
+    let mut uses = edit::count_uses(func);
+    for block in blocks {
+        let mut at = func.layout.last_inst(block);
+        while let Some(inst) = at {
+            at = func.layout.prev_inst(inst);
+            let unused = |&result: &Value| uses[result] == 0;
+            if is_needless(func, inst) && func.dfg.inst_results(inst).iter().all(unused) {
+                for value in func.dfg.inst_values(inst) {
+                    uses[value] -= 1;
+                }
+                func.layout.remove_inst(inst);
+            }
+        }
+    }
+}
+
+/// Whether the instruction may go if nobody uses its results.
+fn is_needless(func: &Function, inst: Inst) -> bool {
+    let data = &func.dfg.insts[inst];
+    match data {
+        InstructionData::Load { flags, .. } => func.dfg.mem_flags[*flags].notrap(),
+        _ => is_pure(data.opcode()),
+    }
+}
