@@ -54,16 +54,17 @@ impl Kernel {
         Err(format!("{name} has no run line for {argument}").into())
     }
 
-    /// What the kernel costs.
-    pub fn counts(&self) -> Result<Counts, Error> {
+    /// What the kernel costs, and the report of one thread.
+    pub fn counts(&self) -> Result<(Counts, Report), Error> {
         let one = self.timed(1)?;
-        Ok(Counts {
+        let counts = Counts {
             bytes_none: self.bytes("none")?,
             bytes_speed: self.bytes("speed")?,
             instructions: one.total.instructions,
             cycles_1: one.cycles,
             cycles_8: self.timed(8)?.cycles,
-        })
+        };
+        Ok((counts, one))
     }
 
     /// Bytes of the code of all functions, on the machine's own floats.

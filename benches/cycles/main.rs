@@ -10,6 +10,8 @@
 //! of them is more than 2 % above it in sum; `-- --update` writes that file. None of these counts depends on the machine that
 //! the bench runs on.
 //!
+//! `-- --pictures` draws `docs/pictures/`: cycles by cause, and growth from `benches/results/growth.tsv`.
+//!
 //! `-- --without PASS` leaves out a pass of the compiler: what it is worth.
 //!
 //! # What the two figures contain
@@ -25,9 +27,11 @@
 //!   and `newton_f64` do not compile: these kernels have no figures of LLVM's.
 
 mod kernel;
+mod pictures;
 mod results;
 
 use kernel::{Kernel, kernel_name};
+use npu_sim::Report;
 use results::Counts;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -73,8 +77,16 @@ fn of_llvm(figures: &mut Figures, kernel: &str) -> Result<(i32, [Option<u64>; 2]
     }
 }
 
+/// What the kernels that ran took.
+#[derive(Default)]
+struct Measured {
+    counts: BTreeMap<String, Counts>,
+    /// With one thread.
+    reports: BTreeMap<String, Report>,
+}
+
 /// Prints the table; gives the counts of the kernels that ran, and whether every kernel did.
-fn run() -> Result<(BTreeMap<String, Counts>, bool), Error> {
+fn run() -> Result<(Measured, bool), Error> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests/corpus"))? {
         paths.push(entry?.path());
@@ -82,7 +94,7 @@ fn run() -> Result<(BTreeMap<String, Counts>, bool), Error> {
     paths.sort();
     let mut llvm = llvm()?;
     let mut logs = [Vec::new(), Vec::new()];
-    let mut all = BTreeMap::new();
+    let mut all = Measured::default();
     let mut good = true;
     println!(
         "LLVM: the whole program, start-up included, from C at -O3; ours: the call, from CLIF that was not unrolled"
@@ -94,8 +106,8 @@ fn run() -> Result<(BTreeMap<String, Counts>, bool), Error> {
     for path in paths {
         let (argument, theirs) = of_llvm(&mut llvm, &kernel_name(&path))?;
         let kernel = Kernel::read(&path, argument)?;
-        let counts = match kernel.counts() {
-            Ok(counts) => counts,
+        let (counts, report) = match kernel.counts() {
+            Ok(both) => both,
             Err(error) => {
                 good = false;
                 println!("{:<20} {}", kernel.name, error.to_string().replace('\n', "; "));
@@ -113,7 +125,8 @@ fn run() -> Result<(BTreeMap<String, Counts>, bool), Error> {
                 None => println!("{:<20} {threads:>7} {:>10} {ours:>10}", kernel.name, "-"),
             }
         }
-        all.insert(kernel.name, counts);
+        all.reports.insert(kernel.name.clone(), report);
+        all.counts.insert(kernel.name, counts);
     }
     if let Some((kernel, threads)) = llvm.keys().next() {
         return Err(format!("there is no kernel {kernel}, of which LLVM has a figure with {threads} threads").into());
@@ -130,10 +143,13 @@ fn run() -> Result<(BTreeMap<String, Counts>, bool), Error> {
 
 fn main() -> ExitCode {
     let flag = |name: &str| std::env::args().any(|argument| argument == name);
-    let outcome = run().and_then(|(counts, good)| {
+    let outcome = run().and_then(|(Measured { counts, reports }, good)| {
         results::print_sums(&counts);
         if flag("--update") && good && kernel::left_out()?.is_none() {
             results::write(&counts)?;
+        }
+        if flag("--pictures") {
+            pictures::write(&reports)?;
         }
         if flag("--check") {
             results::check(&counts)?;

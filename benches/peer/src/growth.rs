@@ -4,7 +4,6 @@ use crate::{Compiler, Error, memory};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::Function;
 use naplespu_reader::ClifFile;
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 #[path = "../../growth/shapes.rs"]
@@ -16,7 +15,7 @@ use shapes::SHAPES;
 const SIZES: [usize; 5] = [1_000, 5_000, 20_000, 100_000, 200_000];
 
 /// A cell that takes longer than this ends its row: all larger ones would take longer still.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Instructions that are compiled for a cell.
 const TOGETHER: usize = 200_000;
@@ -75,22 +74,18 @@ fn measure(compiler: &mut Compiler, func: &Function) -> Option<Cell> {
     Some(Cell { time, peak })
 }
 
-/// Prints the tables for one level and allocator: shapes whose name has this part.
-pub fn tables(level: &str, allocator: &str, part: &str) -> Result<(), Error> {
+/// Prints a line for each shape whose name has this part, compiler and size, with tabs: nanoseconds of processor time, and bytes at most
+/// in use, for a CLIF instruction.
+pub fn table(level: &str, allocator: &str, part: &str) -> Result<(), Error> {
     println!(
-        "opt_level={level} regalloc_algorithm={allocator}: ns (bytes at most in use) for a CLIF instruction, ours and pulley32's"
+        "# opt_level={level} regalloc_algorithm={allocator}: shape, compiler, CLIF instructions, ns each, bytes each"
     );
-    for shape in SHAPES.iter().filter(|shape| shape.name.contains(part)) {
-        println!("{}: {}", shape.name, shape.about);
+    let shapes = || SHAPES.iter().filter(|shape| shape.name.contains(part));
+    for shape in shapes() {
+        println!("# {}: {}", shape.name, shape.about);
     }
-    print!("{:<18}", "shape");
-    for size in SIZES {
-        print!(" {:>16}", format!("{size}"));
-    }
-    println!();
-    for shape in SHAPES.iter().filter(|shape| shape.name.contains(part)) {
+    for shape in shapes() {
         for name in ["ours", "pulley32"] {
-            print!("{:<18}", if name == "ours" { shape.name } else { "  pulley32" });
             for size in SIZES {
                 let func = function(&(shape.text)(size))?;
                 let (level, allocator) = (level.to_owned(), allocator.to_owned());
@@ -101,17 +96,18 @@ pub fn tables(level: &str, allocator: &str, part: &str) -> Result<(), Error> {
                 };
                 let thread = std::thread::Builder::new().stack_size(STACK).spawn(work)?;
                 let Some(cell) = thread.join().map_err(|_| "a compiler panicked")? else {
-                    print!(" {:>16}", "refused");
-                    continue;
+                    break;
                 };
                 let each = cell.time.as_nanos() as f64 / count;
-                print!(" {:>16}", format!("{each:.0} ({:.0})", cell.peak as f64 / count));
+                println!(
+                    "{}\t{name}\t{size}\t{each:.0}\t{:.0}",
+                    shape.name,
+                    cell.peak as f64 / count
+                );
                 if cell.time > PATIENCE {
                     break;
                 }
             }
-            println!();
-            std::io::stdout().flush()?;
         }
     }
     Ok(())

@@ -233,9 +233,9 @@ fn run() -> Result<(), Error> {
             print!("{}", growth::text(shape, size.parse()?)?);
             return Ok(());
         }
-        ["growth"] => return growth::tables("speed", "backtracking", ""),
-        ["growth", level, allocator] => return growth::tables(level, allocator, ""),
-        ["growth", level, allocator, part] => return growth::tables(level, allocator, part),
+        ["growth"] => return growth::table("speed", "backtracking", ""),
+        ["growth", level, allocator] => return growth::table(level, allocator, ""),
+        ["growth", level, allocator, part] => return growth::table(level, allocator, part),
         _ => {}
     }
     if arguments.is_empty() {
