@@ -137,13 +137,12 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     for reg in output.allocs.iter().filter_map(|allocation| allocation.as_reg()) {
         assigned[reg.index()] = true;
     }
-    let assigned = assigned.iter().enumerate().filter(|(_, assigned)| **assigned);
-    let mut touched: PRegSet = assigned.map(|(index, _)| PReg::from_index(index)).collect();
     for (_, Edit::Move { to, .. }) in &output.edits {
         if let Some(reg) = to.as_reg() {
-            touched.add(reg);
+            assigned[reg.index()] = true;
         }
     }
+    let mut touched = PRegSet::empty();
     if vcode.has_calls {
         for inst in &vcode.insts {
             if let MInst::Call(info) = inst {
@@ -158,7 +157,9 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     let mut list: Vec<Reg> = Vec::new();
     if registers == RegisterSet::PreserveAll {
         // What callers keep in registers that other conventions may change.
-        let mut extra = touched;
+        let all = assigned.iter().enumerate().filter(|(_, assigned)| **assigned);
+        let mut extra: PRegSet = all.map(|(index, _)| PReg::from_index(index)).collect();
+        extra.union_from(touched);
         for reg in clobbered(RegisterSet::PreserveAll) {
             extra.remove(reg);
         }
@@ -172,7 +173,10 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
         list.sort();
     }
     let saved = npu_mc::cc::CALLEE_SAVED.iter().copied();
-    list.extend(saved.filter(|&reg| touched.contains(to_preg(reg))));
+    list.extend(saved.filter(|&reg| {
+        let reg = to_preg(reg);
+        assigned[reg.index()] || touched.contains(reg)
+    }));
     list
 }
 

@@ -81,8 +81,12 @@ fn real(reg: reg::Reg) -> Result<Reg, CompileError> {
 
 impl Expander<'_> {
     fn run(&mut self, mut insts: Vec<MInst>, output: &Output) -> Result<(), CompileError> {
-        self.block_labels = (0..self.vcode.blocks.len()).map(|_| self.func.new_label()).collect();
-        self.func.reserve(insts.len() + insts.len() / 4);
+        let blocks = self.vcode.blocks.len();
+        self.func.reserve(
+            insts.len() + insts.len() / 4 + output.edits.len(),
+            blocks + blocks / 4 + 1,
+        );
+        self.block_labels = (0..blocks).map(|_| self.func.new_label()).collect();
         let targets = self.forward_targets(&insts, output);
         let kept: Vec<usize> = (0..self.vcode.blocks.len()).filter(|&b| targets[b] == b).collect();
         let mut positions = Positions::new(self.vcode, insts.len());
@@ -126,15 +130,21 @@ impl Expander<'_> {
         let count = self.vcode.blocks.len();
         let only_jump: Vec<bool> = (0..count)
             .map(|index| {
+                let range = &self.vcode.blocks[index].insts;
                 index != 0
+                    && range.len() == 1
+                    && matches!(insts[range.start as usize], MInst::Jump)
                     && output
                         .block_insts_and_edits(self.vcode, Block::new(index))
                         .all(|step| match step {
                             InstOrEdit::Edit(Edit::Move { from, to }) => from == to,
-                            InstOrEdit::Inst(number) => matches!(insts[number.index()], MInst::Jump),
+                            InstOrEdit::Inst(_) => true,
                         })
             })
             .collect();
+        if !only_jump.contains(&true) {
+            return (0..count).collect();
+        }
         let mut target: Vec<Option<usize>> = vec![None; count];
         for start in 0..count {
             let mut path = Vec::new();

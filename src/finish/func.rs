@@ -219,9 +219,12 @@ impl MachFunction {
         label
     }
 
-    /// Makes room for this many instructions.
-    pub fn reserve(&mut self, insts: usize) {
+    /// Makes room for this many instructions and blocks.
+    pub fn reserve(&mut self, insts: usize, blocks: usize) {
         self.insts.reserve(insts);
+        self.blocks.reserve(blocks);
+        self.labels.reserve(blocks);
+        self.vcode_blocks.reserve(blocks);
     }
 
     /// Starts a block with this label after the instructions that are there now.

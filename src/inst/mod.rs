@@ -276,15 +276,18 @@ pub enum AMode<R = Reg> {
     },
 }
 
+/// Virtual registers and the registers that a convention wants them in.
+pub type CallRegs = SmallVec<[(Reg, npu_mc::Reg); 4]>;
+
 /// Everything about a call.
 #[derive(Clone, Debug)]
 pub struct CallInfo {
     /// Who is called.
     pub dest: CallDest,
     /// Arguments in registers.
-    pub uses: Vec<(Reg, npu_mc::Reg)>,
+    pub uses: CallRegs,
     /// Results in registers.
-    pub defs: Vec<(Reg, npu_mc::Reg)>,
+    pub defs: CallRegs,
     /// Registers that hold garbage afterwards, results excluded.
     pub clobbers: PRegSet,
     /// Bytes of stack arguments that the callee removes.

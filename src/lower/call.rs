@@ -7,7 +7,7 @@ use crate::abi::sig::{Place, Places, SigInfo};
 use crate::code::RelocTarget;
 use crate::inst::ops::{immediate_range, load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
-use crate::inst::{AMode, CallDest, CallInfo, MInst};
+use crate::inst::{AMode, CallDest, CallInfo, CallRegs, MInst};
 use crate::intrinsics::routine as routine_of;
 use crate::runtime::{LaneRoutine, Routine};
 use crate::types::registers_of;
@@ -185,7 +185,7 @@ pub(super) fn destination(ctx: &Lower<'_>, callee: FuncRef) -> CallDest {
 
 fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
     let info = places(ctx, sig)?;
-    let mut uses = Vec::new();
+    let mut uses = CallRegs::new();
     ctx.expect_equal(args.len(), info.args.len(), "a place for every argument");
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
         if let (ArgumentPurpose::StructArgument(size), Some(&place)) = (param.purpose, places.first()) {
@@ -211,7 +211,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
         pass(ctx, pointer, place, &mut uses);
         area
     });
-    let mut defs = Vec::new();
+    let mut defs = CallRegs::new();
     let mut loads = Vec::new();
     let mut output = InstOutput::new();
     for (places, param) in info.rets.iter().zip(&ctx.func.dfg.signatures[sig].returns.clone()) {
@@ -242,7 +242,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     Some(output)
 }
 
-fn pass(ctx: &mut Lower<'_>, reg: VReg, place: Place, uses: &mut Vec<(Reg, npu_mc::Reg)>) {
+fn pass(ctx: &mut Lower<'_>, reg: VReg, place: Place, uses: &mut CallRegs) {
     match place {
         Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
         Place::Memory(at) => ctx.emit(MInst::Store {
@@ -253,14 +253,7 @@ fn pass(ctx: &mut Lower<'_>, reg: VReg, place: Place, uses: &mut Vec<(Reg, npu_m
     }
 }
 
-fn push_call(
-    ctx: &mut Lower<'_>,
-    dest: CallDest,
-    uses: Vec<(Reg, npu_mc::Reg)>,
-    defs: Vec<(Reg, npu_mc::Reg)>,
-    registers: RegisterSet,
-    popped: u32,
-) {
+fn push_call(ctx: &mut Lower<'_>, dest: CallDest, uses: CallRegs, defs: CallRegs, registers: RegisterSet, popped: u32) {
     let mut clobbers: PRegSet = clobbered(registers);
     for (_, at) in &defs {
         clobbers.remove(to_preg(*at));

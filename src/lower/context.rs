@@ -165,6 +165,7 @@ impl<'a> Lower<'a> {
             )));
             return VReg::new(0, class);
         }
+        self.vcode.has_vectors |= class == RegClass::Vector;
         let reg = VReg::new(self.aliases.len(), class);
         self.aliases.push(reg);
         reg

@@ -117,14 +117,29 @@ impl Lower<'_> {
                 self.assign_regs(param);
             }
             for inst in self.func.layout.block_insts(*block) {
-                for value in self.func.dfg.inst_values(inst) {
+                let data = &self.func.dfg.insts[inst];
+                for &value in data.arguments(&self.func.dfg.value_lists) {
                     self.uses[value] += 1;
                 }
-                let constant = makes_constants(self.func.dfg.insts[inst].opcode());
+                let opcode = data.opcode();
+                if opcode.is_branch() {
+                    self.count_passed(inst);
+                }
+                let constant = makes_constants(opcode);
                 for &result in self.func.dfg.inst_results(inst) {
                     self.assign_regs(result);
                     self.may_be_constant[result] = constant;
                 }
+            }
+        }
+    }
+
+    /// Counts the arguments that a branch passes.
+    fn count_passed(&mut self, branch: Inst) {
+        let dfg = &self.func.dfg;
+        for call in dfg.insts[branch].branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
+            for value in call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()) {
+                self.uses[value] += 1;
             }
         }
     }
@@ -230,11 +245,8 @@ impl Lower<'_> {
         for (&result, regs) in results.iter().zip(&output) {
             let Some(own) = self.value_regs[result] else { continue };
             let (own, given) = (own.as_slice(), regs.as_slice());
-            let same_classes = own
-                .iter()
-                .map(|reg| reg.class())
-                .eq(given.iter().map(|reg| reg.class()));
-            if !same_classes {
+            let mut pairs = own.iter().zip(given);
+            if own.len() != given.len() || pairs.any(|(own, given)| own.class() != given.class()) {
                 let instruction = self.func.dfg.display_inst(inst);
                 return Err(CompileError::internal(
                     "vcode",

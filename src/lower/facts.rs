@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef
 impl Lower<'_> {
     /// The constant of a type of at most 32 bits, zero-extended.
     pub fn scalar_constant(&self, value: Value) -> Option<u64> {
-        if self.func.dfg.value_type(value).bits() > 32 {
+        if !self.may_be_constant[value] || self.func.dfg.value_type(value).bits() > 32 {
             return None;
         }
         self.as_constant(value)

@@ -10,7 +10,7 @@ use super::context::{InstOutput, Lower};
 use crate::abi::sig::Place;
 use crate::inst::ops::store_op;
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, CallDest, CallInfo, MInst};
+use crate::inst::{AMode, CallDest, CallInfo, CallRegs, MInst};
 use cranelift_codegen::ir::{FuncRef, SigRef, Value};
 use regalloc2::{PRegSet, VReg};
 
@@ -29,7 +29,7 @@ fn emit(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Opt
     let info = places(ctx, sig)?;
     // From the stack arguments of the function to those of the callee.
     let start = offset(ctx.sig.popped) - offset(info.popped);
-    let mut uses = Vec::new();
+    let mut uses = CallRegs::new();
     let mut pass = |ctx: &mut Lower<'_>, reg: VReg, place: Place| match place {
         Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
         Place::Memory(at) => ctx.emit(MInst::Store {
@@ -57,7 +57,7 @@ fn emit(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Opt
     ctx.emit(MInst::ReturnCall(Box::new(CallInfo {
         dest,
         uses,
-        defs: Vec::new(),
+        defs: CallRegs::new(),
         clobbers: PRegSet::empty(),
         popped: info.popped,
     })));

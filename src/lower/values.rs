@@ -34,7 +34,8 @@ impl Lower<'_> {
             self.lowered_uses[value] += 1;
             return regs;
         }
-        if let Some(lanes) = self.constant_vector(value) {
+        let is_vector = regs.is_some_and(|regs| regs.regs[0].class() == RegClass::Vector);
+        if is_vector && let Some(lanes) = self.constant_vector(value) {
             return ValueRegs::one(self.vector_constant(&lanes));
         }
         if let (Some(constant), Some(ValueRegs { len, .. })) = (self.wide_constant(value), regs) {

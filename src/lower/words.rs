@@ -283,8 +283,11 @@ impl Lower<'_> {
 
     /// The words as registers of a result.
     pub fn value_regs(&mut self, words: Words) -> ValueRegs {
-        let regs: SmallVec<[Reg; 4]> = words.as_slice().iter().map(|word| self.reg(*word)).collect();
-        self.result_regs(regs)
+        let mut regs = [Reg::SCRATCH; MAX];
+        for (reg, word) in regs.iter_mut().zip(words.as_slice()) {
+            *reg = self.reg(*word);
+        }
+        self.result_regs(regs.into_iter().take(words.len()))
     }
 
     /// The word in a register.

@@ -21,6 +21,7 @@ use regalloc2::{Block, Inst, InstRange, Operand, OperandConstraint, OperandKind,
 use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Where an instruction comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +94,8 @@ pub struct VCode {
     pub popped: u32,
     /// The lowest address that the frame may have.
     pub stack_limit: Option<StackLimit>,
+    /// Whether there may be a virtual register that holds a vector.
+    pub has_vectors: bool,
     /// Whether the function needs `fp`.
     pub uses_frame_pointer: bool,
     /// Labels of values, sorted by register.
@@ -201,17 +204,7 @@ impl VCode {
         if self.operand_ends.len() != self.insts.len() {
             self.collect()?;
         }
-        let has_vectors = self.operands.iter().any(|operand| operand.class() == RegClass::Vector);
-        let has_vectors = has_vectors
-            || self
-                .blocks
-                .iter()
-                .flat_map(|b| &b.params)
-                .any(|p| p.class() == RegClass::Vector);
-        let clobbered = clobbered(RegisterSet::All).into_iter();
-        self.clobber_mask = clobbered
-            .filter(|reg| has_vectors || reg.class() == RegClass::Int)
-            .collect();
+        self.clobber_mask = clobber_mask(self.has_vectors);
         self.labels.sort_by_key(|l| (l.reg.vreg(), l.start));
         self.debug_labels = self
             .labels
@@ -244,6 +237,17 @@ impl VCode {
         }
         sum
     }
+}
+
+/// What calls can be said to change.
+fn clobber_mask(has_vectors: bool) -> PRegSet {
+    static MASKS: OnceLock<[PRegSet; 2]> = OnceLock::new();
+    let masks = MASKS.get_or_init(|| {
+        let all = clobbered(RegisterSet::All);
+        let scalars = all.into_iter().filter(|reg| reg.class() == RegClass::Int);
+        [scalars.collect(), all]
+    });
+    masks[usize::from(has_vectors)]
 }
 
 /// Where the operands of an instruction end, if its own are the last in the list.
