@@ -6,7 +6,7 @@ use crate::compiler::Buffers;
 use crate::encode;
 use crate::error::CompileError;
 use crate::finish::effects::Conventions;
-use crate::finish::{copyprop, expand, jumps, masks, relax, rename, sched, wrap};
+use crate::finish::{carried, copyprop, expand, jumps, masks, relax, rename, sched, wrap};
 use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
@@ -89,6 +89,10 @@ pub fn run(
         jumps::run(&mut func, conventions);
     }
     stages.keep(Stage::Jumps, || func.to_string());
+    if isa.runs(Pass::Carried) {
+        carried::run(&mut func, conventions);
+    }
+    stages.keep(Stage::Carried, || func.to_string());
     if isa.runs(Pass::Rename) {
         let saved = frame.layout.saved.iter().map(|&(reg, _)| reg);
         rename::run(&mut func, rename::free(register_set, saved), conventions);

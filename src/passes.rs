@@ -91,6 +91,8 @@ named! {
         Masks = "masks",
         /// Jumps that rounds of loops do without.
         Jumps = "jumps",
+        /// Moves between the rounds of loops.
+        Carried = "carried",
         /// Register renaming.
         Rename = "rename",
         /// List scheduling.
@@ -139,6 +141,8 @@ named! {
         Masks = "masks",
         /// The same with fewer jumps.
         Jumps = "jumps",
+        /// The same with fewer moves between rounds of loops.
+        Carried = "carried",
         /// The same with registers renamed.
         Rename = "rename",
         /// The same, scheduled and free of hazards.

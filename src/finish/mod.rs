@@ -2,11 +2,12 @@
 //!
 //! [`expand`](mod@expand) turns every VCode instruction into machine instructions in basic blocks ([`func`]). Then come
 //! passes over these, each of which may be left out but the last: [`copyprop`] drops moves, [`wrap`](mod@wrap) makes the frame where it is needed, [`masks`] merges regions under
-//! one lane mask, [`jumps`] lays out branches so that fewer are executed, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
+//! one lane mask, [`jumps`] lays out branches so that fewer are executed, [`carried`] drops moves between rounds of loops, [`rename`] unties values that share a register, [`sched`] fills the time that results take and keeps the
 //! order free of what the hardware gets wrong, [`relax`] replaces branches that do not reach. They share what an instruction
 //! does ([`effects`]), the control flow ([`cfg`](mod@cfg)) and the way to change a function ([`edit`]); [`places`] follows labelled values
 //! through all this, and [`text`] prints and reads it.
 
+pub mod carried;
 pub mod cfg;
 pub mod copy_loop;
 pub mod copyprop;
@@ -29,7 +30,7 @@ use crate::error::CompileError;
 use effects::Conventions;
 use func::MachFunction;
 
-/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `wrap`, `masks`, `jumps`, `rename`, `sched`, `hazard` or `relax`.
+/// Runs one pass by its name, as a test of that pass wants it: `copyprop`, `wrap`, `masks`, `jumps`, `carried`, `rename`, `sched`, `hazard` or `relax`.
 /// `registers` are those that the function may change.
 ///
 /// # Errors
@@ -42,6 +43,7 @@ pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> 
         "wrap" => wrap::run(func, rename::free(registers, []), conventions),
         "masks" => masks::run(func),
         "jumps" => jumps::run(func, conventions),
+        "carried" => carried::run(func, conventions),
         "rename" => rename::run(func, rename::free(registers, []), conventions),
         "sched" => sched::run(func, true),
         "hazard" => sched::hazard::run(func),

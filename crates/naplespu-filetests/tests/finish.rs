@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const PASSES: &[&str] = &[
-    "copyprop", "wrap", "masks", "jumps", "rename", "sched", "hazard", "relax",
+    "copyprop", "wrap", "masks", "jumps", "carried", "rename", "sched", "hazard", "relax",
 ];
 
 fn files() -> Vec<PathBuf> {
