@@ -12,7 +12,8 @@
 //!
 //! `-- --pictures` draws `docs/pictures/`: cycles by cause, and growth from `benches/results/growth.tsv`.
 //!
-//! `-- --without PASS` leaves out a pass of the compiler: what it is worth.
+//! `-- --without PASS` leaves out a pass of the compiler: what it is worth. `-- --folder FOLDER` measures the kernels of another folder
+//! of the repository, of which LLVM has no figures; it goes with none of the three above.
 //!
 //! # What the two figures contain
 //!
@@ -85,14 +86,22 @@ struct Measured {
     reports: BTreeMap<String, Report>,
 }
 
+/// The folder of the command line, if it names one.
+fn folder() -> Option<String> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--folder");
+    arguments.nth(1)
+}
+
 /// Prints the table; gives the counts of the kernels that ran, and whether every kernel did.
 fn run() -> Result<(Measured, bool), Error> {
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests/corpus"))? {
+    let other = folder();
+    let folder = other.as_deref().unwrap_or("filetests/corpus");
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))? {
         paths.push(entry?.path());
     }
     paths.sort();
-    let mut llvm = llvm()?;
+    let mut llvm = if other.is_some() { Figures::new() } else { llvm()? };
     let mut logs = [Vec::new(), Vec::new()];
     let mut all = Measured::default();
     let mut good = true;
@@ -145,13 +154,14 @@ fn main() -> ExitCode {
     let flag = |name: &str| std::env::args().any(|argument| argument == name);
     let outcome = run().and_then(|(Measured { counts, reports }, good)| {
         results::print_sums(&counts);
-        if flag("--update") && good && kernel::left_out()?.is_none() {
+        let corpus = folder().is_none();
+        if flag("--update") && good && corpus && kernel::left_out()?.is_none() {
             results::write(&counts)?;
         }
-        if flag("--pictures") {
+        if flag("--pictures") && corpus {
             pictures::write(&reports)?;
         }
-        if flag("--check") {
+        if flag("--check") && corpus {
             results::check(&counts)?;
         }
         Ok(good)

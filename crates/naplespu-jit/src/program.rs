@@ -88,28 +88,6 @@ impl Program {
         result
     }
 
-    /// Compiles functions by several threads and adds them: the program is the same as if [`Program::define`] had been called for each. The
-    /// results are in the order of the functions. See [`NpuModule::compile_functions`].
-    pub fn define_all(&mut self, functions: &[&Function]) -> Vec<Result<(), DefineError>> {
-        let module = match self.module() {
-            Ok(module) => module,
-            Err(error) => return functions.iter().map(|_| Err(error.clone().into())).collect(),
-        };
-        let mut contexts: Vec<Context> = functions
-            .iter()
-            .map(|&func| Context::for_function(func.clone()))
-            .collect();
-        let declared = contexts
-            .iter_mut()
-            .map(|ctx| {
-                let name = function_name(&ctx.func.name);
-                let id = module.declare_function(&name, Linkage::Export, &ctx.func.signature);
-                (id, ctx)
-            })
-            .collect();
-        module.compile_all(declared, Names::Text)
-    }
-
     /// Code of a compiled function.
     pub fn code(&self, name: &str) -> Option<&CompiledCode> {
         let module = self.module.as_ref()?;

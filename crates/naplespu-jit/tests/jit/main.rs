@@ -15,7 +15,6 @@ mod data;
 mod errors;
 mod library;
 mod link;
-mod parallel;
 mod threads;
 
 fn module() -> NpuModule {
