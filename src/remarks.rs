@@ -138,6 +138,8 @@ pub enum Reason {
     NoArrays,
     /// There are at most so many rounds.
     FewRounds(u64),
+    /// So many loops of the function are vectorised already.
+    ManyLoops(usize),
     /// So many instructions as vectors would not be worth it in place of so many.
     Cost {
         /// About how many machine instructions the loop would have with vectors.
@@ -175,6 +177,7 @@ impl fmt::Display for Reason {
             Self::Alignment(opcode) => write!(f, "a `{opcode}` is not aligned as vectors have to be"),
             Self::NoArrays => write!(f, "it reads and writes no array"),
             Self::FewRounds(most) => write!(f, "it has at most {most} rounds"),
+            Self::ManyLoops(loops) => write!(f, "{loops} loops of the function are vectorised already"),
             Self::Cost { vector, scalar } => write!(
                 f,
                 "about {vector} instructions with vectors are not worth it in place of {scalar}"

@@ -11,6 +11,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::remarks::{LoopOutcome, LoopRemark, Reason};
 use cranelift_naplespu::{Compiler, Isa, isa};
 use naplespu_jit::Program;
 use shapes::{SHAPES, Shape};
@@ -216,4 +217,47 @@ fn a_small_stack_is_enough() {
         .unwrap()
         .join()
         .unwrap();
+}
+
+/// A function of so many loops over arrays, one after the other.
+fn array_loops(count: usize) -> Function {
+    let mut text = "function %loops(i32, i32) {\nblock0(v0: i32, v1: i32):\n    jump block1\n".to_owned();
+    for number in 0..count {
+        let (entry, body, value) = (2 * number + 1, 2 * number + 2, 10 * (number + 1));
+        let [zero, index, at, old, new, four, next, goes_on] = std::array::from_fn(|place| value + place);
+        text += &format!(
+            "block{entry}:
+                v{zero} = iconst.i32 0
+                jump block{body}(v{zero})
+            block{body}(v{index}: i32):
+                v{at} = iadd v0, v{index}
+                v{old} = load.i32 notrap aligned v{at}
+                v{new} = iadd v{old}, v1
+                store notrap aligned v{new}, v{at}
+                v{four} = iconst.i32 4
+                v{next} = iadd v{index}, v{four}
+                v{goes_on} = icmp ult v{next}, v1
+                brif v{goes_on}, block{body}(v{next}), block{}\n",
+            entry + 2
+        );
+    }
+    text += &format!("block{}:\n    return\n}}\n", 2 * count + 1);
+    cranelift_reader::parse_functions(&text).unwrap().pop().unwrap()
+}
+
+/// After each loop that is vectorised all are looked at again, so their number is bounded; the others say so.
+#[test]
+fn not_all_of_many_loops_are_vectorised() {
+    let isa = target("speed", "backtracking", 0);
+    let mut ctx = Context::for_function(array_loops(70));
+    let code = isa.compile(&mut ctx, &mut ControlPlane::default()).unwrap();
+    let vectorised = |remark: &&LoopRemark| matches!(remark.outcome, LoopOutcome::Vectorised(_));
+    assert_eq!(code.loops.iter().filter(vectorised).count(), 64);
+    let others: Vec<LoopOutcome> = code
+        .loops
+        .iter()
+        .filter(|remark| !vectorised(remark))
+        .map(|remark| remark.outcome.clone())
+        .collect();
+    assert_eq!(others, vec![LoopOutcome::Scalar(Reason::ManyLoops(64)); 6]);
 }

@@ -29,11 +29,14 @@ use super::loops;
 use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::legalize::Legality;
-use crate::remarks::{LoopOutcome, LoopRemark};
+use crate::remarks::{LoopOutcome, LoopRemark, Reason};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::Block;
 use plan::Plan;
 use rustc_hash::FxHashSet;
+
+/// How many loops of a function are vectorised at most: after each, everything is looked at again.
+const MOST_LOOPS: usize = 64;
 
 /// What the pass did.
 #[derive(Debug, Default)]
@@ -62,6 +65,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
     let legality = Legality::new(isa.flags(), isa.settings());
     let mut done = Done::default();
     let mut seen: FxHashSet<Block> = FxHashSet::default();
+    let mut vectorised = 0;
     // What is known of the other loops is out of date once one is changed.
     loop {
         let loops = loops::find(ctx);
@@ -71,8 +75,14 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
             if !seen.insert(lp.header) {
                 continue;
             }
-            let outcome = match Plan::of(ctx, legality, &loops, &ranges, lp) {
+            let plan = if vectorised < MOST_LOOPS {
+                Plan::of(ctx, legality, &loops, &ranges, lp)
+            } else {
+                Err(Reason::ManyLoops(MOST_LOOPS))
+            };
+            let outcome = match plan {
                 Ok(plan) => {
+                    vectorised += 1;
                     seen.insert(emit::run(&mut ctx.func, &plan));
                     changed = true;
                     let summary = plan.summary;
