@@ -12,6 +12,7 @@ use super::relax::invert;
 use crate::code::LabelLoc;
 use crate::inst::reg::machine;
 use npu_mc::{Inst, Opcode, Operand};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The most instructions that the other way out of a loop may execute in vain.
@@ -94,17 +95,21 @@ fn move_ahead(func: &mut MachFunction, conventions: &Conventions) {
     if shapes.is_empty() {
         return;
     }
-    // What the instructions write has its old value no more when the branch executes.
-    let shape_at = |index: usize| {
-        let found = shapes.binary_search_by_key(&index, |(_, shape)| shape.branch);
-        found.ok().map(|place| &shapes[place].1)
-    };
-    let effects = func.effects.clone();
-    places::forget(func, |index, _, loc| {
-        let LabelLoc::Reg(reg) = loc else { return false };
-        let mut moves = shape_at(index).into_iter().flat_map(|shape| shape.moves.clone());
-        moves.any(|moved| effects[moved].writes.contains(reg))
-    });
+    if !func.places().is_empty() {
+        // What the instructions write has its old value no more when the branch executes.
+        let written: FxHashMap<usize, RegSet> = shapes
+            .iter()
+            .map(|(_, shape)| {
+                let moves = shape.moves.clone();
+                let written = moves.fold(RegSet::EMPTY, |set, index| set.or(func.effects[index].writes));
+                (shape.branch, written)
+            })
+            .collect();
+        places::forget(func, |index, _, loc| match loc {
+            LabelLoc::Reg(reg) => written.get(&index).is_some_and(|written| written.contains(reg)),
+            LabelLoc::Stack(_) => false,
+        });
+    }
     let moved: Vec<Vec<McInst>> = shapes
         .iter()
         .map(|(_, shape)| func.insts()[shape.moves.clone()].to_vec())
@@ -233,7 +238,7 @@ fn copy_tails(func: &mut MachFunction) {
             func.bind(label);
         }
         let copy = copies.next_if(|copy| copy.jump == index);
-        if dead.iter().any(|range| range.contains(&index)) {
+        if dead[index] {
             return;
         }
         match copy {
@@ -243,16 +248,19 @@ fn copy_tails(func: &mut MachFunction) {
     });
 }
 
-/// The blocks that nothing leads to any more, as indices of instructions.
-fn unreached(func: &MachFunction, references: &[usize]) -> Vec<Range<usize>> {
+/// For each instruction whether nothing leads to its block any more.
+fn unreached(func: &MachFunction, references: &[usize]) -> Vec<bool> {
     let falls_through = |block: usize| {
         let last = func.terminator(block);
         last.is_none_or(|last| {
             last.inst.opcode != Opcode::JRET && jump_target(last).is_none() && last.call != CallKind::TailCall
         })
     };
-    let gone = (1..func.block_count()).filter(|&block| references[block] == 0 && !falls_through(block - 1));
-    gone.map(|block| func.block_range(block)).collect()
+    let mut dead = vec![false; func.insts().len()];
+    for block in (1..func.block_count()).filter(|&block| references[block] == 0 && !falls_through(block - 1)) {
+        dead[func.block_range(block)].fill(true);
+    }
+    dead
 }
 
 /// What may take the place of the jump at the end of a block: a copy of its target, if that is short and saves a jump.
