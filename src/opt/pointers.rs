@@ -90,18 +90,14 @@ fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> boo
     if chosen.is_empty() {
         return false;
     }
-    let counts: Vec<(Value, CountedExit)> = variables
+    // Of the groups of a variable the one that can count does.
+    let counts: Vec<(usize, CountedExit)> = variables
         .iter()
-        .filter_map(|variable| {
-            let exit = replaceable_exit(func, lp, variable, &chosen, users, &exits)?;
-            Some((variable.param, exit))
-        })
+        .filter_map(|variable| replaceable_exit(func, lp, variable, &chosen, users, &exits))
         .collect();
-    for group in chosen {
-        let exit = counts.iter().find(|(param, _)| *param == group.variable.param);
-        let first = |other: &(Value, CountedExit)| other.0 == group.variable.param;
-        let exit = exit.filter(|found| first(found)).map(|found| found.1);
-        apply(&mut ctx.func, lp, group, exit.as_ref());
+    for (number, group) in chosen.into_iter().enumerate() {
+        let exit = counts.iter().find(|(counting, _)| *counting == number);
+        apply(&mut ctx.func, lp, group, exit.map(|(_, exit)| exit));
     }
     true
 }
@@ -217,7 +213,8 @@ fn dead(func: &Function, lp: &NaturalLoop, groups: &[&Group], users: &Users) -> 
     dead
 }
 
-/// The exit that counts by the variable, if a pointer can do that and nobody else needs the variable then.
+/// The exit that counts by the variable, and the number of the group whose pointer can do that, if nobody else needs the variable
+/// then.
 fn replaceable_exit(
     func: &Function,
     lp: &NaturalLoop,
@@ -225,21 +222,15 @@ fn replaceable_exit(
     groups: &[&Group],
     users: &Users,
     exits: &[CountedExit],
-) -> Option<CountedExit> {
-    let group = groups.iter().find(|group| group.variable.param == variable.param)?;
+) -> Option<(usize, CountedExit)> {
     let exit = exits.iter().find(|exit| exit.variable.param == variable.param)?;
-    // The pointer must not come back to where it ends before the variable does.
-    let stride = u64::from(
-        group
-            .factor
-            .wrapping_mul(variable.step as u32)
-            .cast_signed()
-            .unsigned_abs(),
-    );
     let rounds = exit.count?;
-    if stride == 0 || rounds.checked_mul(stride)? >= 1 << 32 {
-        return None;
-    }
+    let counting = groups.iter().position(|group| {
+        // The pointer must not come back to where it ends before the variable does.
+        let stride = group.factor.wrapping_mul(variable.step as u32);
+        let distance = rounds.checked_mul(stride.cast_signed().unsigned_abs().into());
+        group.variable.param == variable.param && stride != 0 && distance.is_some_and(|distance| distance < 1 << 32)
+    })?;
     let dead = dead(func, lp, groups, users);
     let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.edge.inst] else {
         return None;
@@ -271,7 +262,7 @@ fn replaceable_exit(
             work.push(func.dfg.first_result(user));
         }
     }
-    Some(*exit)
+    Some((counting, *exit))
 }
 
 /// Whether the value is an argument of the back edge's branch only as what the variable becomes.
