@@ -63,6 +63,8 @@ fn count_references(func: &MachFunction) -> Vec<usize> {
 struct Ahead {
     /// The branch.
     branch: usize,
+    /// What it becomes.
+    opposite: Opcode,
     /// The instructions.
     moves: Range<usize>,
     /// Where they lead.
@@ -119,7 +121,7 @@ fn move_ahead(func: &mut MachFunction, conventions: &Conventions) {
     func.rebuild(|func, index, mut inst| {
         if let Some((shape, moved)) = shapes.next_if(|(shape, _)| shape.branch == index) {
             moved.into_iter().for_each(|inst| func.push(inst));
-            inst.inst.opcode = invert(inst.inst.opcode).unwrap_or(inst.inst.opcode);
+            inst.inst.opcode = shape.opposite;
             inst.fixup = Fixup::Branch(shape.back);
             func.push(inst);
             skipped = Some(shape);
@@ -137,7 +139,9 @@ fn move_ahead(func: &mut MachFunction, conventions: &Conventions) {
 
 /// The shape at the end of a block, if it is one that pays.
 fn ahead(func: &MachFunction, block: usize) -> Option<Ahead> {
-    let other = condition_target(func.terminator(block)?)?;
+    let branch = func.terminator(block)?;
+    let other = condition_target(branch)?;
+    let opposite = invert(branch.inst.opcode)?;
     let skipped = func.block_range(block + 1);
     let back = jump_target(func.terminator(block + 1)?)?;
     let moves = skipped.start..skipped.end - 1;
@@ -152,6 +156,7 @@ fn ahead(func: &MachFunction, block: usize) -> Option<Ahead> {
     };
     (moves.len() <= most).then(|| Ahead {
         branch: skipped.start - 1,
+        opposite,
         moves,
         back,
         exit: (!follows).then_some(other),

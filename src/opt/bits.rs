@@ -3,11 +3,9 @@
 //! * A bit mask that covers all that can be set goes.
 //! * A conversion to f32 of a small number is one of a narrow number, which the float unit does exactly.
 
-use super::loops;
+use super::{edit, loops};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{
-    Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types,
-};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types};
 
 /// How far definitions are followed.
 const DEPTH: u32 = 6;
@@ -80,20 +78,11 @@ fn below_highest(bits: u64) -> u64 {
 
 /// Simplifies by what is known. Gives whether anything changed; aliases may be left behind.
 pub fn run(func: &mut Function, has_fpu: bool) -> bool {
-    let mut changed = false;
-    let blocks: Vec<Block> = func.layout.blocks().collect();
-    for block in blocks {
-        let mut next = func.layout.first_inst(block);
-        while let Some(inst) = next {
-            next = func.layout.next_inst(inst);
-            changed |= match func.dfg.insts[inst].opcode() {
-                Opcode::Band => useless_mask(func, inst),
-                Opcode::FcvtFromUint | Opcode::FcvtFromSint if has_fpu => small_to_float(func, inst),
-                _ => false,
-            };
-        }
-    }
-    changed
+    edit::rewrite_each(func, |func, inst| match func.dfg.insts[inst].opcode() {
+        Opcode::Band => useless_mask(func, inst),
+        Opcode::FcvtFromUint | Opcode::FcvtFromSint if has_fpu => small_to_float(func, inst),
+        _ => false,
+    })
 }
 
 fn useless_mask(func: &mut Function, inst: Inst) -> bool {

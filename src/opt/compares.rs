@@ -4,10 +4,11 @@
 //! constant other than 0 one compare of integers finds those of one side, and what else it finds, or the NaNs that it takes in,
 //! another one tells: two or three instructions where a compare of any two floats takes seven.
 
+use super::edit;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    Block, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
+    Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 
 /// The bits of infinity, the largest number.
@@ -18,18 +19,9 @@ const SIGN: u32 = 1 << 31;
 
 /// Rewrites compares. Gives whether there were any.
 pub fn run(func: &mut Function) -> bool {
-    let mut changed = false;
-    let blocks: Vec<Block> = func.layout.blocks().collect();
-    for block in blocks {
-        let mut next = func.layout.first_inst(block);
-        while let Some(inst) = next {
-            next = func.layout.next_inst(inst);
-            if func.dfg.insts[inst].opcode() == Opcode::Fcmp {
-                changed |= rewrite(func, inst);
-            }
-        }
-    }
-    changed
+    edit::rewrite_each(func, |func, inst| {
+        func.dfg.insts[inst].opcode() == Opcode::Fcmp && rewrite(func, inst)
+    })
 }
 
 /// The bits of an f32 constant.

@@ -95,6 +95,21 @@ pub fn replace_params(func: &mut Function, block: Block, values: &[Value]) {
     }
 }
 
+/// Shows each instruction to `rewrite`, which says whether it changed something; what it puts before the instruction is not shown.
+/// Gives whether anything changed.
+pub fn rewrite_each(func: &mut Function, mut rewrite: impl FnMut(&mut Function, Inst) -> bool) -> bool {
+    let mut changed = false;
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    for block in blocks {
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = func.layout.next_inst(inst);
+            changed |= rewrite(func, inst);
+        }
+    }
+    changed
+}
+
 /// How often each value is used.
 pub fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
     let mut uses = SecondaryMap::with_capacity(func.dfg.num_values());

@@ -13,32 +13,21 @@ use crate::inst::ops::fits;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{
-    Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types,
-};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types};
 use npu_mc::OperandKind;
 
 /// Rewrites selects. Gives whether there were any.
 pub fn run(func: &mut Function) -> bool {
-    let mut changed = false;
     let mut uses = None;
-    let blocks: Vec<Block> = func.layout.blocks().collect();
-    for block in blocks {
-        let mut next = func.layout.first_inst(block);
-        while let Some(inst) = next {
-            next = func.layout.next_inst(inst);
-            changed |= match func.dfg.insts[inst].opcode() {
-                Opcode::Smax => limit(func, inst, IntCC::SignedGreaterThan),
-                Opcode::Smin => limit(func, inst, IntCC::SignedLessThan),
-                Opcode::Select => {
-                    let uses = uses.get_or_insert_with(|| edit::count_uses(func));
-                    rewrite(func, inst, uses)
-                }
-                _ => false,
-            };
+    edit::rewrite_each(func, |func, inst| match func.dfg.insts[inst].opcode() {
+        Opcode::Smax => limit(func, inst, IntCC::SignedGreaterThan),
+        Opcode::Smin => limit(func, inst, IntCC::SignedLessThan),
+        Opcode::Select => {
+            let uses = uses.get_or_insert_with(|| edit::count_uses(func));
+            rewrite(func, inst, uses)
         }
-    }
-    changed
+        _ => false,
+    })
 }
 
 /// Whether it is a scalar of one register.

@@ -14,6 +14,7 @@ use super::plan::{Plan, Tail};
 use super::reduction::Reduction;
 use super::shape::{Pace, Passed};
 use super::values::ROUNDS;
+use crate::error::CompileError;
 use crate::intrinsics::PseudoCalls;
 use crate::opt::edit::{self, Edge};
 use crate::opt::linear::{self, Sum};
@@ -66,7 +67,11 @@ pub struct Carried {
 }
 
 /// Makes the vector loop. Gives the block that its rounds begin with.
-pub fn run(func: &mut Function, plan: &Plan) -> Block {
+///
+/// # Errors
+///
+/// As [`lanes::run`].
+pub fn run(func: &mut Function, plan: &Plan) -> Result<Block, CompileError> {
     for &slot in &plan.aligned_slots {
         align(func, slot);
     }
@@ -104,9 +109,9 @@ pub fn run(func: &mut Function, plan: &Plan) -> Block {
         carried: Vec::new(),
     };
     let rounds = emitter.decide(decide, &params);
-    let last = lanes::run(&mut emitter, rounds, after);
+    let last = lanes::run(&mut emitter, rounds, after)?;
     emitter.finish(after, rounds, leave, &last);
-    body
+    Ok(body)
 }
 
 /// Gives a slot the alignment of a line.

@@ -4,6 +4,7 @@ use super::access::{Access, Extension, Form};
 use super::emit::{Carried, Emitter, Rounds, binary, vector_flags};
 use super::shape::Passed;
 use super::values::{self, Kind, ROUNDS, vector_of};
+use crate::error::CompileError;
 use crate::opt::edit::{self, Edge};
 use crate::opt::linear::Sum;
 use cranelift_codegen::cursor::FuncCursor;
@@ -37,7 +38,11 @@ struct Round<'e, 'f> {
 }
 
 /// Makes the round. Gives the vectors that values of the loop became.
-pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> FxHashMap<Value, Value> {
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if nothing in the round counts.
+pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> Result<FxHashMap<Value, Value>, CompileError> {
     let mut round = Round {
         emitter,
         vectors: FxHashMap::default(),
@@ -62,8 +67,8 @@ pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> FxHashMap
             round.instruction(inst);
         }
     }
-    round.end(rounds, after);
-    round.vectors
+    round.end(rounds, after)?;
+    Ok(round.vectors)
 }
 
 impl Round<'_, '_> {
@@ -132,7 +137,7 @@ impl Round<'_, '_> {
     }
 
     /// Ends the round: it goes round as long as there are as many rounds.
-    fn end(&mut self, rounds: Rounds, after: Block) {
+    fn end(&mut self, rounds: Rounds, after: Block) -> Result<(), CompileError> {
         let plan = self.emitter.plan;
         for reduction in &plan.reductions {
             let (Some(&param), Some(&next)) = (self.vectors.get(&reduction.param), self.vectors.get(&reduction.result))
@@ -143,10 +148,10 @@ impl Round<'_, '_> {
                 carried.next = next;
             }
         }
-        let again = match self.counter {
-            Some(place) => {
+        let again = match (self.counter, plan.rounds) {
+            (Some(place), Some(all)) => {
                 let param = self.emitter.carried[place].param;
-                let times = plan.rounds.unwrap_or(0) / ROUNDS;
+                let times = all / ROUNDS;
                 let mut cursor = self.body();
                 let one = cursor.ins().iconst(types::I32, 1);
                 let next = cursor.ins().iadd(param, one);
@@ -155,9 +160,14 @@ impl Round<'_, '_> {
                 self.emitter.carried[place].next = next;
                 again
             }
-            None => {
-                // A pointer counts: there is one, or there would be nothing to do.
-                let (place, bytes) = self.counting.unwrap_or_default();
+            _ => {
+                let Some((place, bytes)) = self.counting else {
+                    return Err(CompileError::internal(
+                        "vectorize",
+                        plan.lp.header,
+                        "a pointer that counts the rounds",
+                    ));
+                };
                 let bytes = bytes / LANES;
                 let Carried { start, next, .. } = self.emitter.carried[place];
                 let mut cursor = self.setup();
@@ -182,6 +192,7 @@ impl Round<'_, '_> {
             number: 0,
         };
         edit::redirect(self.emitter.func, edge, body, &nexts);
+        Ok(())
     }
 
     /// What is the same in every round.

@@ -83,7 +83,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
             let outcome = match plan {
                 Ok(plan) => {
                     vectorised += 1;
-                    seen.insert(emit::run(&mut ctx.func, &plan));
+                    seen.insert(emit::run(&mut ctx.func, &plan)?);
                     changed = true;
                     let summary = plan.summary;
                     if !summary.alignment_check && summary.overlap_checks == 0 {
