@@ -34,9 +34,9 @@ pub fn run(
     // CLIF.
     opt::verify(ctx, isa.flags())?;
     stages.done(Step::Verify);
-    let (sig, callees) = validate::run(&ctx.func, isa)?;
+    let (sig, callees, opcodes) = validate::run(&ctx.func, isa)?;
     stages.done(Step::Validate);
-    legalize::run(&mut ctx.func, isa.settings());
+    legalize::run(&mut ctx.func, isa, &opcodes)?;
     let expanded = intrinsics::expand(&mut ctx.func, isa);
     stages.done(Step::Legalize);
     opt::run(ctx, isa, ctrl, &mut stages)?;

@@ -218,7 +218,12 @@ impl Isa {
     /// The target as the runtime is compiled for: its routines are worth optimizing whatever the program asks for.
     pub fn for_runtime(&self) -> Self {
         let flags = with_flag(&self.flags, "opt_level", "speed");
-        Self::new(self.triple, flags, self.settings.clone(), Mode::Runtime)
+        // What the program's atomic operations become makes no difference to the runtime's, which are plain accesses.
+        let settings = TargetSettings {
+            atomics: TargetSettings::default().atomics,
+            ..self.settings.clone()
+        };
+        Self::new(self.triple, flags, settings, Mode::Runtime)
     }
 
     /// The target without a pass.

@@ -7,7 +7,7 @@ use crate::abi::slots;
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
-use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, Rule, TypeSet};
+use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
 use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
     AbiParam, ArgumentPurpose, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot, Type, Value,
@@ -15,13 +15,13 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
 
-/// Checks the whole function; gives the places of its arguments and results.
+/// Checks the whole function; gives the places of its arguments and results, and the opcodes of its instructions.
 ///
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with every construct that is refused; [`CompileError::Internal`] if the table of legalization says
 /// nothing about an instruction.
-pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures), CompileError> {
+pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures, OpcodeSet), CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
         function: name.clone(),
@@ -62,7 +62,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures), Co
     let mut insts = Insts::new(func, isa);
     insts.check(&mut refusals)?;
     match sig {
-        Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures)),
+        Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures, insts.opcodes)),
         Err(error @ CompileError::Internal { .. }) => Err(error),
         _ => Err(CompileError::Unsupported(refusals)),
     }
@@ -83,6 +83,8 @@ struct Insts<'a> {
     legality: Legality<'a>,
     /// The types of all values, also of those that no instruction in the layout has.
     types: TypeSet,
+    /// The opcodes of the instructions that have been checked.
+    opcodes: OpcodeSet,
     /// Whether a stack slot has more alignment than the stack.
     over_aligned: bool,
     /// Whether the function is the runtime's, which may use what intrinsics are expanded into.
@@ -103,6 +105,7 @@ impl<'a> Insts<'a> {
             func,
             legality: Legality::new(isa.flags(), isa.settings()),
             types,
+            opcodes: OpcodeSet::default(),
             over_aligned: func.sized_stack_slots.values().any(slots::is_over_aligned),
             is_runtime: isa.is_for_runtime(),
             good_callees: EntitySet::new(),
@@ -116,6 +119,7 @@ impl<'a> Insts<'a> {
         for block in func.layout.blocks() {
             for inst in func.layout.block_insts(block) {
                 let opcode = func.dfg.insts[inst].opcode();
+                self.opcodes.insert(opcode);
                 let may_refuse =
                     || self.types.may_refuse(opcode) && legalize::may_refuse(opcode, func.dfg.ctrl_typevar(inst));
                 if !every_one && !may_refuse() {

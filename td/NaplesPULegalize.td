@@ -43,7 +43,8 @@ class InstructionCondition<string summary> : LegalizeCondition<summary> {
 def Always          : LegalizeCondition<"Always.">;
 def SoftFloat       : LegalizeCondition<"With `strict_float=true`, or without a float unit.">;
 def NoFloatUnit     : LegalizeCondition<"Without a float unit.">;
-def AtomicsRefused  : LegalizeCondition<"Unless `atomics=single_thread`.">;
+def AtomicsRefused  : LegalizeCondition<"With `atomics=refuse`.">;
+def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
 def BigEndian       : InstructionCondition<"In big-endian order.">;
@@ -272,13 +273,17 @@ def : Refuse<["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload32x2", "sl
              "load sixteen lanes">;
 
 def : OperationAction<["atomic_load"], narrowTypes # wordTypes, Legal>;
-def : OperationAction<["atomic_store"], narrowTypes # wordTypes, Expand>;
-def : Refuse<["atomic_rmw", "atomic_cas"], narrowTypes # wordTypes,
-             "the hardware has no such operation; the setting `atomics=single_thread` makes it a plain sequence",
-             "$op.$ty", AtomicsRefused>;
-def : OperationAction<["atomic_rmw", "atomic_cas"], narrowTypes # wordTypes, Expand>;
-def : Refuse<["atomic_load", "atomic_store", "atomic_rmw", "atomic_cas"], splitTypes,
-             "a thread reads or writes at most a word at once: i32, i16 and i8">;
+// What is read and written in several steps happens while no other thread of the core has the lock, and so do stores, which
+// would otherwise come between the steps of another thread.
+defvar atomicHelp = "nothing makes it atomic for threads of other cores; `atomics=core` does for those of one";
+def : OperationAction<["atomic_store"], narrowTypes # wordTypes, Expand, AtomicsUnlocked>;
+def : OperationAction<["atomic_store"], narrowTypes # wordTypes, LibCall>;
+def : Refuse<["atomic_rmw", "atomic_cas"], integerTypes, atomicHelp, "$op.$ty", AtomicsRefused>;
+def : Refuse<["atomic_load", "atomic_store"], splitTypes, atomicHelp, "$op.$ty", AtomicsRefused>;
+def : OperationAction<["atomic_rmw", "atomic_cas"], narrowTypes # wordTypes, Expand, AtomicsUnlocked>;
+def : OperationAction<["atomic_load", "atomic_store", "atomic_rmw", "atomic_cas"], splitTypes, Split, AtomicsUnlocked>;
+def : OperationAction<["atomic_rmw", "atomic_cas"], narrowTypes # wordTypes, LibCall>;
+def : OperationAction<["atomic_load", "atomic_store", "atomic_rmw", "atomic_cas"], splitTypes, LibCall>;
 def : OperationAction<["fence"], [untyped], Legal>;
 
 //===----------------------------------------------------------------------===//

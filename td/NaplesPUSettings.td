@@ -45,12 +45,13 @@ def SettingScratchpadBytes : NumberSetting<"scratchpad_bytes", 1, SCRATCHPAD_SIZ
 
 def SettingHasFpu : BoolSetting<"has_fpu", true, "the core has a float unit">;
 
-def AtomicsRefuse : SettingValue<"refuse", "They are refused.">;
+def AtomicsCore : SettingValue<"core", "The threads of a core exclude one another by a lock of the runtime; threads of different cores do not.">;
+def AtomicsRefuse : SettingValue<"refuse", "All but loads, stores and fences of at most a word are refused.">;
 def AtomicsSingleThread : SettingValue<"single_thread",
     "They are plain sequences, as if no other thread touched the memory.">;
 
-def SettingAtomics : EnumSetting<"atomics", [AtomicsRefuse, AtomicsSingleThread],
-    "atomic_rmw and atomic_cas: refused, or plain sequences for memory that one thread uses">;
+def SettingAtomics : EnumSetting<"atomics", [AtomicsCore, AtomicsSingleThread, AtomicsRefuse],
+    "which threads atomic operations are atomic for">;
 
 // The size is that of src/regalloc.rs: instructions, blocks and live values. A function of this size takes about a second
 // with the other allocator, and from there on it takes four times as long for twice the size.

@@ -242,7 +242,11 @@ fn refusals_name_function_instruction_type_and_help() {
     let function = parse(
         "function %wide(i32, i64) -> i32 { block0(v0: i32, v1: i64): atomic_store.i64 v1, v0 v2 = atomic_rmw.i32 add v0, v0 return v2 }",
     );
-    let error = isa(&[])
+    let mut target = isa::lookup_by_name("naplespu").expect("the target");
+    target.set("atomics", "refuse").expect("a setting");
+    let error = target
+        .finish(Flags::new(settings::builder()))
+        .expect("the target")
         .compile(&mut Context::for_function(function), &mut ControlPlane::default())
         .expect_err("refused");
     let CompileError::Unsupported(refusals) = &error else {

@@ -5,7 +5,8 @@
 //! Compiled code calls the routines by the names that [`cranelift_naplespu::runtime`] has. Whoever links a program takes those that it
 //! refers to, together with those that they refer to in turn: [`compiled`] gives the code of one, which the build script made for the
 //! usual settings, without any work; [`function`] its CLIF, to be compiled with
-//! [`Isa::for_runtime`](cranelift_naplespu::Isa::for_runtime) for others. [`functions`] gives all.
+//! [`Isa::for_runtime`](cranelift_naplespu::Isa::for_runtime) for others. [`functions`] gives all. What is referred to and is no
+//! routine is a data object: [`data`].
 //!
 //! # Invariants
 //!
@@ -27,8 +28,30 @@ use cranelift_naplespu::code::{CompiledCode, Reloc, RelocTarget, Trap};
 use cranelift_naplespu::runtime::is_reserved;
 use cranelift_naplespu::settings::TargetSettings;
 use cranelift_naplespu::{Isa, Pass};
+use npu_mc::machine::{BARRIER_COUNTERS, BARRIER_IDS, CACHE_LINE};
 use source::{CHECKS, SOURCES, difference, parse};
 use std::sync::OnceLock;
+
+/// A data object of the runtime. It is in main memory, and zero when a program starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Bytes.
+    pub size: u32,
+    /// In bytes, a power of two.
+    pub align: u32,
+}
+
+/// Name of the locks of atomic operations: a line for each tile. No thread has one between the calls of a host, which
+/// clears what a thread leaves that stops half-way.
+pub const ATOMIC_LOCKS: &str = "__npu_atomic_locks";
+
+/// The data object of the runtime with this name, without `%`. Routines refer to it by that.
+pub fn data(name: &str) -> Option<Data> {
+    (name == ATOMIC_LOCKS).then_some(Data {
+        size: BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE,
+        align: CACHE_LINE,
+    })
+}
 
 /// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.
 const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp"];

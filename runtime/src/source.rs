@@ -39,6 +39,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "memory",
     "lanes",
     "lane_memory",
+    "atomics",
 ];
 
 /// Flags that change no code.

@@ -110,8 +110,13 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
     pseudo_inst(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
 }
 
+/// What takes the lock of atomic operations, given the address of an aligned word in main memory; gives the address of the byte that
+/// holds it, and the word as it is under the lock.
+pub(crate) const ATOMIC_ENTER: &str = "__builtin_npu_atomic_enter";
+
 /// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
-const ROUTINES: [(&str, &str); 7] = [
+const ROUTINES: [(&str, &str); 8] = [
+    (ATOMIC_ENTER, "__npu_atomic_enter"),
     ("__builtin_npu_gather_lanes", "__npu_gather"),
     ("__builtin_npu_scatter_lanes", "__npu_scatter"),
     ("__builtin_npu_store_lanes_8", "__npu_store_lanes_8"),

@@ -53,6 +53,7 @@ impl<'a> Legality<'a> {
             LegalizeCondition::SoftFloat => Some(self.has_soft_float()),
             LegalizeCondition::NoFloatUnit => Some(!self.settings.has_fpu),
             LegalizeCondition::AtomicsRefused => Some(self.settings.atomics == Atomics::Refuse),
+            LegalizeCondition::AtomicsUnlocked => Some(self.settings.atomics != Atomics::Core),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned
             | LegalizeCondition::BigEndian
@@ -84,6 +85,7 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
         LegalizeCondition::SoftFloat
         | LegalizeCondition::NoFloatUnit
         | LegalizeCondition::AtomicsRefused
+        | LegalizeCondition::AtomicsUnlocked
         | LegalizeCondition::NoPinnedReg
         | LegalizeCondition::BadCallee => false,
     }

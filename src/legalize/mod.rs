@@ -9,8 +9,8 @@
 //! * [`rules`] has all that td says about an opcode and type.
 //! * [`Legality`] knows the settings: [`Legality::action`] is about any such instruction, [`Legality::rule`] about one at hand.
 //! * `validate` refuses functions by it, and `docs/clif-support.md` is made from it.
-//! * `run` rewrites, on CLIF and before anything else, what becomes other CLIF: so far `atomic_rmw` and `atomic_cas`, in a file of
-//!   their own. It runs only where a setting says that there can be some, so other functions pay nothing.
+//! * `run` rewrites, on CLIF and before anything else, what becomes other CLIF, each kind in a file of its own. It knows from
+//!   `validate` which opcodes there are, so functions without them pay nothing.
 //!
 //! # Limits
 //!
@@ -25,7 +25,9 @@ mod tables;
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
-use crate::settings::{Atomics, TargetSettings};
+use crate::error::CompileError;
+use crate::isa::Isa;
+use crate::settings::Atomics;
 use cranelift_codegen::ir::{Function, Opcode, Type};
 
 /// What becomes of an opcode on a type under a condition.
@@ -92,13 +94,35 @@ pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
     &table::LEGALIZE_CONDITIONS
 }
 
-/// Rewrites what becomes other CLIF instructions. The function has been validated.
-pub(crate) fn run(func: &mut Function, settings: &TargetSettings) {
-    // Refused with the other setting.
-    if settings.atomics == Atomics::SingleThread {
-        atomics::run(func);
+/// Rewrites what becomes other CLIF instructions. The function has been validated, and has no other opcodes than these.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if the function has no room for what it becomes.
+pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result<(), CompileError> {
+    if atomics::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
+        // The lock itself is made of plain accesses.
+        let locked = isa.settings().atomics == Atomics::Core && !isa.is_for_runtime();
+        atomics::run(func, locked)?;
     }
     tables::run(func);
+    Ok(())
+}
+
+/// A set of opcodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OpcodeSet([u64; 4]);
+
+impl OpcodeSet {
+    /// Adds an opcode.
+    pub fn insert(&mut self, opcode: Opcode) {
+        self.0[usize::from(opcode as u8 >> 6)] |= 1 << (opcode as u8 & 63);
+    }
+
+    /// Whether it was added.
+    pub fn contains(&self, opcode: Opcode) -> bool {
+        self.0[usize::from(opcode as u8 >> 6)] & 1 << (opcode as u8 & 63) != 0
+    }
 }
 
 /// A set of types, as far as the table tells them apart.

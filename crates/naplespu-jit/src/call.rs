@@ -195,11 +195,12 @@ impl NpuModule {
         }
     }
 
-    /// The machine as a call finds it: nobody has been at a barrier, and no cache holds anything.
+    /// The machine as a call finds it: nobody has been at a barrier or has a lock, and no cache holds anything.
     pub(super) fn start_over(&mut self) -> Result<(), RunError> {
         self.machine.reset_barriers();
         let written = self.machine.write_back_caches();
-        Ok(written.map_err(|full| LinkError::MemoryFull(full.to_string()))?)
+        written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
+        Ok(self.free_locks()?)
     }
 
     /// Why a thread did not come back.

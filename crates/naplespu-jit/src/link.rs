@@ -259,6 +259,11 @@ impl NpuModule {
             return;
         }
         let name = name.to_owned();
+        if let Some(data) = naplespu_runtime::data(&name) {
+            let definition = self.place_runtime_data(&name, data);
+            self.runtime.insert(name, definition);
+            return;
+        }
         let isa = self.runtime_isa.get_or_insert_with(|| self.isa.for_runtime());
         let definition = match naplespu_runtime::compiled(isa, &name) {
             Some(code) => self.place_routine(&name, code, &FunctionParameters::new()),
@@ -269,6 +274,35 @@ impl NpuModule {
             },
         };
         self.runtime.insert(name, definition);
+    }
+
+    fn place_runtime_data(&mut self, name: &str, data: naplespu_runtime::Data) -> Definition {
+        let contents = Contents {
+            name: name.to_owned(),
+            purpose: Purpose::Data,
+            align: Some(data.align.into()),
+            bytes: &[],
+            size: data.size.into(),
+            references: Vec::new(),
+        };
+        match self.place(contents) {
+            Ok(index) => Definition::Object(index),
+            Err(error) => Definition::Failed {
+                refused: false,
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    /// Frees the locks of atomic operations: a thread that did not come to the end of its call may have kept one.
+    pub(super) fn free_locks(&mut self) -> Result<(), LinkError> {
+        let Some(Definition::Object(index)) = self.runtime.get(naplespu_runtime::ATOMIC_LOCKS) else {
+            return Ok(());
+        };
+        let Some(object) = self.linker.object(*index) else {
+            return Ok(());
+        };
+        self.write_memory(object.address, &vec![0; object.size as usize])
     }
 
     fn compile_runtime(&mut self, name: &str, function: &cranelift_codegen::ir::Function) -> Definition {

@@ -10,6 +10,7 @@ use cranelift_naplespu::isa;
 use naplespu_jit::NpuModule;
 use naplespu_jit::{LinkError, RunError};
 
+mod atomics;
 mod calls;
 mod data;
 mod errors;
