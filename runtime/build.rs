@@ -16,7 +16,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
-const DIFFERENCES: &[(&str, &str)] = &[("__npu_f32_sub", "__npu_f32_add"), ("__npu_f64_sub", "__npu_f64_add")];
+const DIFFERENCES: &[(&str, &str)] = &[
+    ("__npu_f32_sub", "__npu_f32_add"),
+    ("__npu_f64_sub", "__npu_f64_add"),
+    ("__npu_f128_sub", "__npu_f128_add"),
+];
 
 /// A routine: what its text is of, where that stands, and the function.
 struct Routine {

@@ -199,6 +199,64 @@ routines! {
     F16FromF32 = "__npu_f16_from_f32", 1 -> 1;
     /// Rounded to nearest even, once; upper bits of the result are zero.
     F16FromF64 = "__npu_f16_from_f64", 2 -> 1;
+    /// Sum, rounded to nearest even.
+    F128Add = "__npu_f128_add", 8 -> 4;
+    /// Difference, rounded to nearest even.
+    F128Sub = "__npu_f128_sub", 8 -> 4;
+    /// Product, rounded to nearest even.
+    F128Mul = "__npu_f128_mul", 8 -> 4;
+    /// Quotient, rounded to nearest even.
+    F128Div = "__npu_f128_div", 8 -> 4;
+    /// Square root, rounded to nearest even.
+    F128Sqrt = "__npu_f128_sqrt", 4 -> 4;
+    /// Product of the first two plus the third, rounded once.
+    F128Fma = "__npu_f128_fma", 12 -> 4;
+    /// Rounded up to an integral number.
+    F128Ceil = "__npu_f128_ceil", 4 -> 4;
+    /// Rounded down to an integral number.
+    F128Floor = "__npu_f128_floor", 4 -> 4;
+    /// Rounded towards zero to an integral number.
+    F128Trunc = "__npu_f128_trunc", 4 -> 4;
+    /// Rounded to nearest even to an integral number.
+    F128Nearest = "__npu_f128_nearest", 4 -> 4;
+    /// The smaller number; -0 is below +0, and a NaN wins.
+    F128Min = "__npu_f128_min", 8 -> 4;
+    /// The larger number; -0 is below +0, and a NaN wins.
+    F128Max = "__npu_f128_max", 8 -> 4;
+    /// 1 if the first is less, 2 if both are equal, 4 if it is greater, 8 if one is a NaN.
+    F128Compare = "__npu_f128_compare", 8 -> 1;
+    /// To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.
+    F128ToS32 = "__npu_f128_to_s32", 4 -> 2;
+    /// To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.
+    F128ToS64 = "__npu_f128_to_s64", 4 -> 3;
+    /// To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.
+    F128ToS128 = "__npu_f128_to_s128", 4 -> 5;
+    /// To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.
+    F128ToU32 = "__npu_f128_to_u32", 4 -> 2;
+    /// To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.
+    F128ToU64 = "__npu_f128_to_u64", 4 -> 3;
+    /// To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.
+    F128ToU128 = "__npu_f128_to_u128", 4 -> 5;
+    /// From a signed 32-bit number, exact.
+    F128FromS32 = "__npu_f128_from_s32", 1 -> 4;
+    /// From a signed 64-bit number, exact.
+    F128FromS64 = "__npu_f128_from_s64", 2 -> 4;
+    /// From a signed 128-bit number, rounded to nearest even.
+    F128FromS128 = "__npu_f128_from_s128", 4 -> 4;
+    /// From an unsigned 32-bit number, exact.
+    F128FromU32 = "__npu_f128_from_u32", 1 -> 4;
+    /// From an unsigned 64-bit number, exact.
+    F128FromU64 = "__npu_f128_from_u64", 2 -> 4;
+    /// From an unsigned 128-bit number, rounded to nearest even.
+    F128FromU128 = "__npu_f128_from_u128", 4 -> 4;
+    /// Exact.
+    F128FromF64 = "__npu_f128_from_f64", 2 -> 4;
+    /// Rounded to nearest even, once.
+    F64FromF128 = "__npu_f64_from_f128", 4 -> 2;
+    /// Rounded to nearest even, once.
+    F32FromF128 = "__npu_f32_from_f128", 4 -> 1;
+    /// Rounded to nearest even, once; upper bits of the result are zero.
+    F16FromF128 = "__npu_f16_from_f128", 4 -> 1;
     /// Copies to the first address from the second one as many bytes as the third word says, a multiple of four.
     Copy = "__npu_copy", 3 -> 0;
 }

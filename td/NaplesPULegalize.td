@@ -48,7 +48,6 @@ def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
 def BigEndian       : InstructionCondition<"In big-endian order.">;
-def OperandIsF128   : InstructionCondition<"On an operand of type f128.">;
 def OperandIsNarrow : InstructionCondition<"On an operand of less than 32 bits, or such lanes.">;
 def LanesDiffer     : InstructionCondition<"Between a scalar and a vector.">;
 def ThreadLocal     : InstructionCondition<"Of a thread-local symbol.">;
@@ -301,6 +300,7 @@ foreach op = ["add", "sub", "mul", "div"] in {
   def : CallRoutine<["f"#op], floatLaneTypes, "f32_"#op, SoftFloat, Scalarize>;
   def : CallRoutine<["f"#op], [f16], "f32_"#op>;
   def : CallRoutine<["f"#op], [f64], "f64_"#op>;
+  def : CallRoutine<["f"#op], [f128], "f128_"#op>;
 }
 def : OperationAction<floatArithmetic, [f32] # floatLaneTypes, Legal>;
 foreach op = floatFunctions in {
@@ -308,37 +308,34 @@ foreach op = floatFunctions in {
   defvar name = !cond(!eq(op, "fmin"): "min", !eq(op, "fmax"): "max", true: op);
   def : CallRoutine<[op], !if(!eq(op, "fma"), [f32], [f16, f32]), "f32_"#name>;
   def : CallRoutine<[op], [f64], "f64_"#name>;
+  def : CallRoutine<[op], [f128], "f128_"#name>;
 }
 foreach op = ["sqrt", "fma"] in
   def : CallRoutine<[op], floatLaneTypes, "f32_"#op, Always, Scalarize>;
 def : OperationAction<!listremove(floatFunctions, ["sqrt", "fma"]), floatLaneTypes, Expand>;
-def : Refuse<["fma"], [f16], "compute in f64 and round with fdemote", "$op with a value of type $ty">;
+// In f64, which is wide enough for this one.
+def : OperationAction<["fma"], [f16], LibCall>;
 
 // The float unit's own compares order bit patterns, so these are integer compares.
 def : OperationAction<["fcmp"], floatTypes # floatLaneTypes, Expand>;
-def : OperationAction<["fcmp"], [f64], LibCall>;
+def : OperationAction<["fcmp"], splitFloatTypes, LibCall>;
 def : OperationAction<["fneg", "fabs", "fcopysign"], floatTypes # floatLaneTypes, Expand>;
 def : OperationAction<["fneg", "fabs", "fcopysign"], splitFloatTypes, Split>;
 
-// f128 is only stored and moved.
-defvar noF128 = "compute in f64";
-def : Refuse<floatArithmetic # floatFunctions # integerToFloat # ["fcmp", "fpromote"], [f128], noF128, "$op with a value of type $ty">;
-def : Refuse<floatToInteger # floatToIntegerSat, integerTypes, noF128, "$op with a value of type f128", OperandIsF128>;
-def : Refuse<["fdemote"], [f16, f32, f64], noF128, "$op with a value of type f128", OperandIsF128>;
-def : OperationAction<["fpromote"], [f32, f64], LibCall>;
+def : OperationAction<["fpromote"], [f32, f64, f128], LibCall>;
 def : OperationAction<["fdemote"], [f16, f32, f64], LibCall>;
 
 // CLIF's verifier lets these pass.
 defvar sameLanes = "convert scalars to scalars and vectors to vectors";
 defvar notLanes = "$op between types with different numbers of lanes";
 def : Refuse<floatToIntegerSat, integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;
-def : Refuse<integerToFloat, [f16, f32, f64] # floatLaneTypes, sameLanes, notLanes, LanesDiffer>;
+def : Refuse<integerToFloat, allFloatTypes # floatLaneTypes, sameLanes, notLanes, LanesDiffer>;
 def : OperationAction<floatToInteger # floatToIntegerSat, integerTypes, LibCall>;
 def : OperationAction<floatToIntegerSat, packedTypes # laneTypes, Scalarize>;
 def : OperationAction<integerToFloat, [f32], LibCall, NoFloatUnit>;
 def : OperationAction<integerToFloat, floatLaneTypes, Scalarize, NoFloatUnit>;
 def : OperationAction<integerToFloat, [f32] # floatLaneTypes, Promote, OperandIsNarrow>;
-def : OperationAction<integerToFloat, [f16, f32, f64], LibCall>;
+def : OperationAction<integerToFloat, allFloatTypes, LibCall>;
 def : OperationAction<integerToFloat, floatLaneTypes, Scalarize>;
 
 //===----------------------------------------------------------------------===//

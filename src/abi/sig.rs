@@ -158,13 +158,14 @@ impl SigInfo {
             });
         };
         let registers = match sig.call_conv {
-            CallConv::Fast | CallConv::SystemV | CallConv::Tail => RegisterSet::All,
+            CallConv::Fast
+            | CallConv::SystemV
+            | CallConv::Tail
+            | CallConv::Winch
+            | CallConv::AppleAarch64
+            | CallConv::WindowsFastcall => RegisterSet::All,
             // Cranelift's verifier allows no results with `preserve_all`, so routines that have one say `probestack`.
             CallConv::PreserveAll | CallConv::Probestack => RegisterSet::PreserveAll,
-            other => {
-                refuse(format!("calling convention {other}"), "use system_v, fast or tail");
-                RegisterSet::All
-            }
         };
         let mut check = |param: &AbiParam, role: &str| -> Option<ValueType> {
             let by_value = matches!(param.purpose, ArgumentPurpose::StructArgument(_));
@@ -238,7 +239,12 @@ impl SigInfo {
 /// Which argument a function returns beside what its signature says, and where: as in C, the address of the result that it
 /// was given (`isa-abi.md` 5.2). Not with the convention `tail`, where the last callee may know nothing of it.
 fn returned_pointer(sig: &Signature) -> Option<(usize, Reg)> {
-    let like_c = matches!(sig.call_conv, CallConv::Fast | CallConv::SystemV);
+    let like_c = match sig.call_conv {
+        CallConv::Fast | CallConv::SystemV | CallConv::Winch | CallConv::AppleAarch64 | CallConv::WindowsFastcall => {
+            true
+        }
+        CallConv::Tail | CallConv::PreserveAll | CallConv::Probestack => false,
+    };
     let index = sig.special_param_index(ArgumentPurpose::StructReturn)?;
     let is_word = sig.params[index].value_type == types::I32;
     let places = Placer::new(&cc::RETURNS).place(ValueType::I32)?;

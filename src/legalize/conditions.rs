@@ -2,9 +2,7 @@
 
 use super::{LegalizeAction, LegalizeCondition, Rule, rules};
 use crate::settings::{Atomics, TargetSettings};
-use cranelift_codegen::ir::{
-    Endianness, Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type, types,
-};
+use cranelift_codegen::ir::{Endianness, Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type};
 use cranelift_codegen::settings::Flags;
 
 /// The table under the settings of a target.
@@ -57,7 +55,6 @@ impl<'a> Legality<'a> {
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned
             | LegalizeCondition::BigEndian
-            | LegalizeCondition::OperandIsF128
             | LegalizeCondition::OperandIsNarrow
             | LegalizeCondition::LanesDiffer
             | LegalizeCondition::ThreadLocal
@@ -74,7 +71,6 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
     match condition {
         LegalizeCondition::MaybeUnaligned => !flags(func, inst).aligned(),
         LegalizeCondition::BigEndian => flags(func, inst).explicit_endianness() == Some(Endianness::Big),
-        LegalizeCondition::OperandIsF128 => operand() == Some(types::F128),
         LegalizeCondition::OperandIsNarrow => operand().is_some_and(|ty| ty.lane_bits() < 32),
         LegalizeCondition::LanesDiffer => operand().map(Type::is_vector) != result().map(Type::is_vector),
         LegalizeCondition::ThreadLocal => {

@@ -298,16 +298,27 @@ pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: &[Reg]) -> SmallVec<
         ctx.set_internal(routine.name(), "a routine that the convention has places for");
         return results;
     };
-    let at: SmallVec<[npu_mc::Reg; 8]> = info.args.iter().filter_map(in_reg).collect();
     let from: SmallVec<[npu_mc::Reg; 8]> = info.rets.iter().filter_map(in_reg).collect();
-    if (at.len(), from.len()) != (given, made) || args.len() != given {
-        ctx.set_internal(routine.name(), "as many registers as the routine has words");
+    if (info.args.len(), from.len()) != (given, made) || args.len() != given {
+        ctx.set_internal(routine.name(), "a place for every word of the routine");
         return results;
     }
+    let mut uses = CallRegs::new();
+    for (&src, place) in args.iter().zip(info.args.iter().flatten()) {
+        match *place {
+            Place::Reg(at) => uses.push((src, at)),
+            Place::Memory(at) => ctx.emit(MInst::Store {
+                op: store_op(RegClass::Int),
+                src,
+                addr: AMode::Outgoing { offset: offset(at) },
+            }),
+        }
+    }
+    ctx.vcode.outgoing_args = ctx.vcode.outgoing_args.max(info.stack_args);
     push_call(
         ctx,
         CallDest::Near(RelocTarget::Runtime(routine.name())),
-        args.iter().copied().zip(at).collect(),
+        uses,
         results.iter().copied().zip(from).collect(),
         RegisterSet::PreserveAll,
         0,

@@ -15,7 +15,7 @@ macro_rules! word_methods {
         }
 
         fn computed_float(&mut self, ty: Type) -> Option<Type> {
-            matches!(ty, types::F16 | types::F32 | types::F64).then_some(ty)
+            matches!(ty, types::F16 | types::F32 | types::F64 | types::F128).then_some(ty)
         }
 
         fn two_word_type(&mut self, ty: Type) -> Option<Type> {
@@ -320,6 +320,15 @@ macro_rules! word_methods {
                 | UnorderedOrLessThanOrEqual => Some(cc.complement()),
                 _ => None,
             }
+        }
+
+        fn call_on_operands(&mut self, routine: &Routine, inst: Inst) -> Words {
+            let mut args: SmallVec<[Reg; 8]> = SmallVec::new();
+            for &arg in self.func.dfg.inst_args(inst) {
+                let words = self.words(arg);
+                args.extend(words.as_slice().iter().map(|word| self.reg(*word)));
+            }
+            Words::new(call::routine(self, *routine, &args).into_iter().map(Word::Reg))
         }
 
         fn call_words(&mut self, routine: &Routine, args: Words) -> Words {

@@ -18,7 +18,7 @@ const OUTPUT: u32 = 0x2000_0000;
 const BATCH: usize = 50_000;
 
 /// Instructions that no routine needs for one set of operands.
-const STEPS: u64 = 1000;
+const STEPS: u64 = 3000;
 
 /// A routine with a loop around it.
 struct Driver {

@@ -10,10 +10,6 @@ use std::process::Command;
 /// A construct, and CLIF that has it.
 const LIMITS: &[(&str, &str)] = &[
     (
-        "a calling convention other than `fast`, `system_v`, `tail`, `preserve_all` and `probestack`",
-        "function %f() winch {\nblock0:\n return\n}",
-    ),
-    (
         "a stack limit that is not made at entry from symbols, `vmctx`, sums and loads",
         "function %f(i32) system_v {\n gv0 = vmctx\n stack_limit = gv0\nblock0(v0: i32):\n return\n}",
     ),
