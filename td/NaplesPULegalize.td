@@ -51,6 +51,7 @@ def BigEndian       : InstructionCondition<"In big-endian order.">;
 def OperandIsNarrow : InstructionCondition<"On an operand of less than 32 bits, or such lanes.">;
 def LanesDiffer     : InstructionCondition<"Between a scalar and a vector.">;
 def ThreadLocal     : InstructionCondition<"Of a thread-local symbol.">;
+def NotThreadLocal  : InstructionCondition<"Of a global value that is not a thread-local symbol.">;
 def NotASymbol      : InstructionCondition<"Of a global value that is not a symbol.">;
 // The name, the signature and the kind of call; what is wrong with them is said in words of their own.
 def BadCallee       : InstructionCondition<"Of an intrinsic or with a signature that cannot be called this way.">;
@@ -235,14 +236,16 @@ def : OperationAction<["stack_addr", "get_frame_pointer", "get_stack_pointer", "
 def : Refuse<["func_addr"], [i32, i64], "it is an instruction: wrap it in a function", "the address of an intrinsic",
              BadCallee>;
 def : OperationAction<["func_addr"], [i32], Expand>;
-def : Refuse<["symbol_value"], [i32, i64, i128], "index an array by the number of the thread",
-             "$op of a thread-local symbol", ThreadLocal>;
+// A routine finds the block of the thread.
+def : OperationAction<["symbol_value"], [i32, i64, i128], LibCall, ThreadLocal>;
 def : Refuse<["symbol_value"], [i32, i64, i128], "compute it with loads and sums",
              "$op of a global value that is not a symbol", NotASymbol>;
 def : OperationAction<["symbol_value"], [i32], Expand>;
 def : OperationAction<["symbol_value"], [i64, i128], Split>;
 def : Refuse<["symbol_value"], narrowTypes # allFloatTypes # vectorTypes, "an address has 32 bits: use i32">;
-def : Refuse<["tls_value"], allTypes, "index an array by the number of the thread", "$op">;
+def : Refuse<["tls_value"], [i32, i64, i128], "use symbol_value", "$op of what is not a thread-local symbol", NotThreadLocal>;
+def : OperationAction<["tls_value"], [i32, i64, i128], LibCall>;
+def : Refuse<["tls_value"], narrowTypes # allFloatTypes # vectorTypes, "an address has 32 bits: use i32">;
 def : Refuse<["dynamic_stack_addr"], [i32, i64], "use a stack slot of fixed size", "$op">;
 
 def : Refuse<["get_pinned_reg", "set_pinned_reg"], [i32, i64], "switch on enable_pinned_reg", "$op", NoPinnedReg>;

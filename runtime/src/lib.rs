@@ -28,11 +28,11 @@ use cranelift_naplespu::code::{CompiledCode, Reloc, RelocTarget, Trap};
 use cranelift_naplespu::runtime::is_reserved;
 use cranelift_naplespu::settings::TargetSettings;
 use cranelift_naplespu::{Isa, Pass};
-use npu_mc::machine::{BARRIER_COUNTERS, BARRIER_IDS, CACHE_LINE};
+use npu_mc::machine::{BARRIER_COUNTERS, BARRIER_IDS, CACHE_LINE, WORD_SLOT};
 use source::{CHECKS, SOURCES, difference, parse};
 use std::sync::OnceLock;
 
-/// A data object of the runtime. It is in main memory, and zero when a program starts.
+/// A data object of the runtime. It is in main memory, and zero when a program starts unless its name says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Bytes.
@@ -45,12 +45,18 @@ pub struct Data {
 /// clears what a thread leaves that stops half-way.
 pub const ATOMIC_LOCKS: &str = "__npu_atomic_locks";
 
+/// Name of two words about thread-local storage, which whoever loads a program writes: the address of the block of the first thread
+/// of the first tile, and the bytes from each block to that of the next thread. Tiles have as many threads as a core can have.
+pub const TLS: &str = "__npu_tls";
+
 /// The data object of the runtime with this name, without `%`. Routines refer to it by that.
 pub fn data(name: &str) -> Option<Data> {
-    (name == ATOMIC_LOCKS).then_some(Data {
-        size: BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE,
-        align: CACHE_LINE,
-    })
+    let (size, align) = match name {
+        ATOMIC_LOCKS => (BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE, CACHE_LINE),
+        TLS => (2 * WORD_SLOT, 2 * WORD_SLOT),
+        _ => return None,
+    };
+    Some(Data { size, align })
 }
 
 /// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.

@@ -49,6 +49,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "lanes",
     "lane_memory",
     "atomics",
+    "tls",
 ];
 
 /// Flags that change no code.

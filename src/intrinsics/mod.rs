@@ -114,8 +114,12 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
 /// holds it, and the word as it is under the lock.
 pub(crate) const ATOMIC_ENTER: &str = "__builtin_npu_atomic_enter";
 
+/// What gives the address of the block of thread-local storage of the thread.
+pub(crate) const TLS_BLOCK: &str = "__builtin_npu_tls_block";
+
 /// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
-const ROUTINES: [(&str, &str); 8] = [
+const ROUTINES: [(&str, &str); 9] = [
+    (TLS_BLOCK, "__npu_tls_block"),
     (ATOMIC_ENTER, "__npu_atomic_enter"),
     ("__builtin_npu_gather_lanes", "__npu_gather"),
     ("__builtin_npu_scatter_lanes", "__npu_scatter"),

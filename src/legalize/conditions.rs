@@ -58,6 +58,7 @@ impl<'a> Legality<'a> {
             | LegalizeCondition::OperandIsNarrow
             | LegalizeCondition::LanesDiffer
             | LegalizeCondition::ThreadLocal
+            | LegalizeCondition::NotThreadLocal
             | LegalizeCondition::NotASymbol
             | LegalizeCondition::BadCallee => None,
         }
@@ -75,6 +76,9 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
         LegalizeCondition::LanesDiffer => operand().map(Type::is_vector) != result().map(Type::is_vector),
         LegalizeCondition::ThreadLocal => {
             matches!(global(func, inst), Some(GlobalValueData::Symbol { tls: true, .. }))
+        }
+        LegalizeCondition::NotThreadLocal => {
+            !matches!(global(func, inst), Some(GlobalValueData::Symbol { tls: true, .. }))
         }
         LegalizeCondition::NotASymbol => !matches!(global(func, inst), Some(GlobalValueData::Symbol { .. })),
         LegalizeCondition::Always => true,

@@ -21,6 +21,7 @@ mod atomics;
 mod conditions;
 mod table;
 mod tables;
+mod tls;
 
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
@@ -104,6 +105,9 @@ pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result
         // The lock itself is made of plain accesses.
         let locked = isa.settings().atomics == Atomics::Core && !isa.is_for_runtime();
         atomics::run(func, locked)?;
+    }
+    if tls::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) && tls::has_symbols(func) {
+        tls::run(func);
     }
     tables::run(func);
     Ok(())

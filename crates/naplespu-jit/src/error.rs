@@ -70,7 +70,7 @@ impl From<DefineError> for ModuleError {
 pub enum LinkError {
     /// Symbols that are referred to and not there, each with the name of one that refers to it.
     Undefined(Vec<(String, String)>),
-    /// Thread-local data.
+    /// Thread-local data in the scratchpad.
     ThreadLocal(String),
     /// A data object without contents.
     NoContents(String),
@@ -125,7 +125,7 @@ impl fmt::Display for LinkError {
             Self::ThreadLocal(name) => {
                 write!(
                     f,
-                    "%{name}: there is no thread-local data on naplespu; index an array by the thread's number"
+                    "%{name}: thread-local data is in main memory; in the scratchpad, index an array by the thread's number"
                 )
             }
             Self::NoContents(name) => write!(f, "%{name} has no contents; call `define` or `define_zeroinit`"),

@@ -223,9 +223,17 @@ impl NpuModule {
         self.address_of(&Target::Func(func))
     }
 
-    /// Address of a data object in the memory of the device, if it is known yet.
+    /// Address of a data object in the memory of the device, if it is known yet; of a thread-local one, the distance from the
+    /// start of each thread's block.
     pub fn data_address(&self, data: DataId) -> Option<u32> {
         self.address_of(&Target::Data(data))
+    }
+
+    /// Address of a thread's copy of a thread-local data object that the module defines, if there is such a thread.
+    pub fn tls_address(&self, data: DataId, thread: usize) -> Option<u32> {
+        let object = self.linker.object(Self::object(self.data.get(data))?)?;
+        let has_copies = self.declarations.get_data_decl(data).tls && thread < self.machine.threads();
+        has_copies.then(|| layout::tls_block(thread) + object.address)
     }
 
     /// Size of a data object that the module defines, in bytes.

@@ -4,6 +4,7 @@
 //! written, the others go on waiting, so that what does not use a missing symbol can be called.
 
 use super::error::{LinkError, Location, RunError};
+use super::layout::{TLS_BYTES, TLS_START, tls_block};
 use super::{Definition, NpuModule};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -97,23 +98,28 @@ pub(super) enum Resolved {
 
 impl Memory for Device<'_> {
     fn write(&mut self, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), String> {
-        if purpose != Purpose::Scratchpad {
-            let written = self.0.memory_mut().write(address, bytes);
-            return written.map_err(|full| full.to_string());
+        match purpose {
+            Purpose::Code | Purpose::Data => self.write_main(address, bytes),
+            // Every thread has its own.
+            Purpose::ThreadLocal => {
+                (0..self.0.threads()).try_for_each(|thread| self.write_main(tls_block(thread) + address, bytes))
+            }
+            // What has been given an address there lies within it. Every core has its own.
+            Purpose::Scratchpad => {
+                let start = address as usize;
+                for core in 0..self.0.cores() {
+                    let scratchpad = self.0.core_scratchpad_mut(core);
+                    let place = scratchpad.get_mut(start..start + bytes.len());
+                    let outside = || format!("{} bytes at {address:#x} do not lie in the scratchpad", bytes.len());
+                    place.ok_or_else(outside)?.copy_from_slice(bytes);
+                }
+                Ok(())
+            }
         }
-        // What has been given an address there lies within it. Every core has its own.
-        let start = address as usize;
-        for core in 0..self.0.cores() {
-            let scratchpad = self.0.core_scratchpad_mut(core);
-            let place = scratchpad.get_mut(start..start + bytes.len());
-            let outside = || format!("{} bytes at {address:#x} do not lie in the scratchpad", bytes.len());
-            place.ok_or_else(outside)?.copy_from_slice(bytes);
-        }
-        Ok(())
     }
 
     fn clear(&mut self, purpose: Purpose, address: u32, size: u32) -> Result<(), String> {
-        if purpose == Purpose::Scratchpad {
+        if matches!(purpose, Purpose::Scratchpad | Purpose::ThreadLocal) {
             return self.write(purpose, address, &vec![0; size as usize]);
         }
         let cleared = self.0.memory_mut().clear_unwritten(address, size);
@@ -121,8 +127,11 @@ impl Memory for Device<'_> {
     }
 
     fn read_word(&self, purpose: Purpose, address: u32) -> Result<[u8; 4], String> {
-        if purpose != Purpose::Scratchpad {
-            return Ok(self.0.memory().read_u32(address).to_le_bytes());
+        match purpose {
+            Purpose::Code | Purpose::Data => return Ok(self.0.memory().read_u32(address).to_le_bytes()),
+            // All threads have the same there until something is called.
+            Purpose::ThreadLocal => return Ok(self.0.memory().read_u32(tls_block(0) + address).to_le_bytes()),
+            Purpose::Scratchpad => {}
         }
         let word = self.0.scratchpad().get(address as usize..);
         let word = word.and_then(|rest| rest.first_chunk()).copied();
@@ -132,6 +141,13 @@ impl Memory for Device<'_> {
 
 /// The memories of the simulated device.
 struct Device<'a>(&'a mut Machine);
+
+impl Device<'_> {
+    fn write_main(&mut self, address: u32, bytes: &[u8]) -> Result<(), String> {
+        let written = self.0.memory_mut().write(address, bytes);
+        written.map_err(|full| full.to_string())
+    }
+}
 
 impl NpuModule {
     /// Places an object. Its references wait for the next linking.
@@ -277,11 +293,15 @@ impl NpuModule {
     }
 
     fn place_runtime_data(&mut self, name: &str, data: naplespu_runtime::Data) -> Definition {
+        let bytes: Vec<u8> = match name {
+            naplespu_runtime::TLS => [TLS_START, TLS_BYTES].into_iter().flat_map(u32::to_le_bytes).collect(),
+            _ => Vec::new(),
+        };
         let contents = Contents {
             name: name.to_owned(),
             purpose: Purpose::Data,
             align: Some(data.align.into()),
-            bytes: &[],
+            bytes: &bytes,
             size: data.size.into(),
             references: Vec::new(),
         };

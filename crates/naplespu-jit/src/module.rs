@@ -69,18 +69,12 @@ impl Module for NpuModule {
     }
 
     fn declare_data(&mut self, name: &str, linkage: Linkage, writable: bool, tls: bool) -> ModuleResult<DataId> {
-        if tls {
-            return Err(LinkError::ThreadLocal(name.to_owned()).into());
-        }
         let (id, _) = self.declarations.declare_data(name, linkage, writable, tls)?;
         self.note_data(id);
         Ok(id)
     }
 
     fn declare_anonymous_data(&mut self, writable: bool, tls: bool) -> ModuleResult<DataId> {
-        if tls {
-            return Err(LinkError::ThreadLocal("(anonymous)".to_owned()).into());
-        }
         let id = self.declarations.declare_anonymous_data(writable, tls)?;
         self.note_data(id);
         Ok(id)
@@ -119,7 +113,7 @@ impl Module for NpuModule {
 
     /// Places a data object. There is no memory protection, so an object that is not writable can be written all the same;
     /// `used` means nothing without a file to link. An object whose `custom_section` is `scratchpad` is placed in the scratchpad, and its
-    /// address is one there; other sections mean nothing.
+    /// address is one there; other sections mean nothing. A thread-local object is placed in the block of every thread of the device.
     fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
         let name = self.check_data(data)?;
         let (bytes, size) = match &description.init {
@@ -127,9 +121,12 @@ impl Module for NpuModule {
             Init::Zeros { size } => (&[][..], *size as u64),
             Init::Bytes { contents } => (&contents[..], contents.len() as u64),
         };
-        let purpose = match description.custom_section.as_deref() {
-            Some(SCRATCHPAD_SECTION) => Purpose::Scratchpad,
-            _ => Purpose::Data,
+        let in_scratchpad = description.custom_section.as_deref() == Some(SCRATCHPAD_SECTION);
+        let purpose = match (self.declarations.get_data_decl(data).tls, in_scratchpad) {
+            (true, true) => return Err(LinkError::ThreadLocal(name).into()),
+            (true, false) => Purpose::ThreadLocal,
+            (false, true) => Purpose::Scratchpad,
+            (false, false) => Purpose::Data,
         };
         let relocs = description.all_relocs(Reloc::Abs4);
         let references = references(&name, relocs)?;

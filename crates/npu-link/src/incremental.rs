@@ -205,7 +205,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         }
         let align = match purpose {
             Purpose::Code => align.max(DEFAULT_ALIGN),
-            Purpose::Data | Purpose::Scratchpad => align,
+            Purpose::Data | Purpose::Scratchpad | Purpose::ThreadLocal => align,
         };
         let after = size.next_multiple_of(INSTRUCTION_SIZE.into());
         let room = u64::from(VENEER_SIZE) * near.len() as u64;

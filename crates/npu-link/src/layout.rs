@@ -46,6 +46,8 @@ pub enum Purpose {
     Data,
     /// Data in the scratchpad.
     Scratchpad,
+    /// Thread-local data. Its address is a distance from the start of each thread's block.
+    ThreadLocal,
 }
 
 /// Gives out addresses.
@@ -54,6 +56,7 @@ pub struct Layout {
     code: Range,
     data: Range,
     scratchpad: Range,
+    thread_local: Range,
 }
 
 impl Layout {
@@ -63,6 +66,16 @@ impl Layout {
             code: Range::new(code),
             data: Range::new(data),
             scratchpad: Range::new((0, scratchpad_bytes)),
+            thread_local: Range::new((0, 0)),
+        }
+    }
+
+    /// With blocks of so many bytes for thread-local data, which start at multiples of a cache line.
+    #[must_use]
+    pub fn with_thread_local(self, bytes: u32) -> Self {
+        Self {
+            thread_local: Range::new((0, bytes)),
+            ..self
         }
     }
 
@@ -72,7 +85,11 @@ impl Layout {
     ///
     /// [`LinkError::Alignment`] and [`LinkError::MemoryFull`].
     pub fn take(&mut self, purpose: Purpose, name: &str, size: u64, align: u64) -> Result<u32, LinkError> {
-        if !align.is_power_of_two() || align > MAX_ALIGN {
+        let most = match purpose {
+            Purpose::ThreadLocal => CACHE_LINE.into(),
+            Purpose::Code | Purpose::Data | Purpose::Scratchpad => MAX_ALIGN,
+        };
+        if !align.is_power_of_two() || align > most {
             return Err(LinkError::Alignment {
                 name: name.to_owned(),
                 align,
@@ -82,6 +99,7 @@ impl Layout {
             Purpose::Code => &mut self.code,
             Purpose::Data => &mut self.data,
             Purpose::Scratchpad => &mut self.scratchpad,
+            Purpose::ThreadLocal => &mut self.thread_local,
         };
         range
             .take(size.max(1), align)

@@ -111,14 +111,6 @@ fn calls_through_a_table_of_functions() {
 #[test]
 fn data_that_cannot_be_placed_is_refused() {
     let mut module = lenient_module();
-    let error = link_error(module.declare_data("per_thread", Linkage::Local, true, true));
-    assert_eq!(error, LinkError::ThreadLocal("per_thread".to_owned()));
-    assert!(
-        link_error(module.declare_anonymous_data(true, true))
-            .to_string()
-            .contains("thread-local")
-    );
-
     let id = module.declare_data("object", Linkage::Local, true, false).unwrap();
     let mut description = DataDescription::new();
     let error = link_error(module.define_data(id, &description));

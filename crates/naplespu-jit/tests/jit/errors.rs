@@ -18,7 +18,7 @@ fn a_refused_function_is_named_and_can_be_defined_again() {
         }",
     );
     let refused = "function u0:0(i32) -> i32 system_v {
-        gv0 = symbol colocated tls %per_thread
+        gv0 = symbol colocated %everybodys
     block0(v0: i32):
         v1 = tls_value.i32 gv0
         return v1

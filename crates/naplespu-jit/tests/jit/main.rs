@@ -17,6 +17,7 @@ mod errors;
 mod library;
 mod link;
 mod threads;
+mod tls;
 
 fn module() -> NpuModule {
     with_flags(&[("opt_level", "speed"), ("regalloc_checker", "true")])
