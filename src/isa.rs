@@ -143,6 +143,7 @@ impl Mode {
             | Pass::Bits
             | Pass::Addresses
             | Pass::Selects
+            | Pass::Simplify
             | Pass::Licm
             | Pass::Pointers
             | Pass::Increments

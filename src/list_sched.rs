@@ -51,6 +51,17 @@ pub struct ListScheduler {
 }
 
 impl ListScheduler {
+    /// A scheduler with memory for this many instructions in a row.
+    pub fn with_capacity(insts: usize) -> Self {
+        Self {
+            nodes: Vec::with_capacity(insts),
+            edges: Vec::with_capacity(2 * insts),
+            now: BinaryHeap::with_capacity(insts),
+            order: Vec::with_capacity(insts),
+            ..Self::default()
+        }
+    }
+
     /// Forgets the instructions of before.
     pub fn clear(&mut self) {
         self.nodes.clear();
@@ -122,7 +133,11 @@ impl ListScheduler {
                 node.ready = node.ready.max(cycle + distance);
                 node.waiting_for -= 1;
                 if node.waiting_for == 0 {
-                    self.later.push(Reverse((node.ready, to)));
+                    if node.ready <= cycle + 1 {
+                        self.now.push((node.height, Reverse(to)));
+                    } else {
+                        self.later.push(Reverse((node.ready, to)));
+                    }
                 }
                 edge = next;
             }

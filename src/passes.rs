@@ -63,7 +63,7 @@ named! {
         Bits = "bits",
         /// Sixteen rounds of loops at a time.
         Vectorize = "vectorize",
-        /// Addresses in one form.
+        /// Terms of addresses in the order in which they change.
         Addresses = "addresses",
         /// Cranelift's simplification.
         Egraph = "egraph",
@@ -71,6 +71,8 @@ named! {
         Selects = "selects",
         /// Copies of the bodies of loops.
         Unroll = "unroll",
+        /// What is known about every copy of a body, and offsets of accesses.
+        Simplify = "simplify",
         /// Loop-invariant code motion.
         Licm = "licm",
         /// Strength reduction of addresses.
@@ -109,12 +111,14 @@ named! {
         Bits = "bits",
         /// CLIF with loops vectorised.
         Vectorize = "vectorize",
-        /// The same with addresses in one form.
+        /// The same with terms of addresses in the order in which they change.
         Addresses = "addresses",
         /// The same, simplified, with selects as arithmetic.
         Selects = "selects",
         /// The same with loops unrolled.
         Unroll = "unroll",
+        /// The same with what is known computed, and with constants in addresses as offsets.
+        Simplify = "simplify",
         /// The same without what does not change in loops.
         Licm = "licm",
         /// The same with pointers that are incremented.

@@ -22,6 +22,10 @@ pub fn run(func: &mut MachFunction, conventions: &Conventions) {
     let mut edit = Editor::with_liveness(func, conventions);
     for block in 0..edit.func().block_count() {
         let range = edit.func().block_range(block);
+        let mut insts = edit.insts()[range.clone()].iter();
+        if !insts.any(|inst| as_move(inst, conventions).is_some()) {
+            continue;
+        }
         let live_out = edit.live_out(block);
         read_originals(&mut edit, range.clone(), conventions);
         compute_in_place(&mut edit, range.clone(), live_out, conventions);

@@ -130,24 +130,25 @@ impl<'a> Editor<'a> {
             Role::Def => effects.writes,
         };
         if set.contains(Reg::S(from)) {
-            self.rename_operands(index, |reg, of| if (reg, of) == (from, role) { to } else { reg });
+            self.rename_operands(index, role, |reg| if reg == from { to } else { reg });
         }
     }
 
-    /// Gives each scalar operand of the instruction the register that `new` has for it.
-    pub fn rename_operands(&mut self, index: usize, new: impl Fn(SReg, Role) -> SReg) {
+    /// Gives each scalar operand of the instruction that it reads, or writes, the register that `new` has for it.
+    pub fn rename_operands(&mut self, index: usize, role: Role, new: impl Fn(SReg) -> SReg) {
         if self.unrenamed.is_empty() && !self.func.places.is_empty() {
             self.settle_order();
             self.unrenamed = self.func.insts.iter().map(|inst| inst.inst).collect();
         }
         let inst = &mut self.func.insts[index].inst;
         for (place, described) in inst.desc().operands.iter().enumerate() {
-            if let Some(&Operand::S(reg)) = inst.operands.get(place) {
-                let role = if described.is_def { Role::Def } else { Role::Use };
-                inst.operands.set(place, new(reg, role).into());
+            if described.is_def == (role == Role::Def)
+                && let Some(&Operand::S(reg)) = inst.operands.get(place)
+            {
+                inst.operands.set(place, new(reg).into());
             }
         }
-        self.func.effects[index] = Effects::of(inst);
+        self.func.effects[index].find_registers(inst);
     }
 
     /// Removes the instruction when the pass is finished.

@@ -5,8 +5,8 @@ use crate::abi::registers::{RegisterSet, clobbered};
 use crate::abi::sig::argument_registers;
 use crate::inst::reg::{from_preg, machine};
 use npu_mc::machine::{LOST_RESULT, VECTOR_SLOT, WORD_SLOT};
-use npu_mc::{Inst, Opcode, Reg, RegFile, SReg, VReg, cc};
-use std::sync::OnceLock;
+use npu_mc::{Inst, Opcode, OperandDesc, Reg, RegFile, SReg, VReg, cc};
+use std::sync::{LazyLock, OnceLock};
 
 /// A set of machine registers, one bit per register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub struct RegSet(u128);
 
 /// How many registers there are in both files.
 pub const REGISTERS: usize = 128;
+
+/// How many of them are scalars; they come first in a table of all.
+pub const SCALARS: usize = 64;
 
 /// The position of a register in a table of all.
 pub fn index_of(reg: Reg) -> usize {
@@ -29,7 +32,12 @@ impl RegSet {
 
     /// This register alone.
     pub fn one(reg: Reg) -> Self {
-        Self(1 << index_of(reg))
+        // A word each: shifts of 128 bits are slow.
+        let word = |number: u8| u128::from(1u64 << (number & 63));
+        match reg {
+            Reg::S(reg) => Self(word(reg.number())),
+            Reg::V(reg) => Self(word(reg.number()) << 64),
+        }
     }
 
     /// The register at this position in a table of all.
@@ -77,15 +85,16 @@ impl RegSet {
         Self(self.0 & u64::MAX as u128)
     }
 
+    /// The positions of its scalars in a table of all, in rising order.
+    pub fn scalar_indices(self) -> impl Iterator<Item = usize> {
+        bits_of(self.0 as u64)
+    }
+
     /// The positions of the registers in a table of all, in rising order.
     pub fn indices(self) -> impl Iterator<Item = usize> {
-        let mut left = self.0;
-        std::iter::from_fn(move || {
-            let index = left.trailing_zeros() as usize;
-            let found = left != 0;
-            left &= left.wrapping_sub(1);
-            found.then_some(index)
-        })
+        // Counting zeros of 128 bits is slow.
+        let vectors = bits_of((self.0 >> SCALARS) as u64).map(|index| SCALARS + index);
+        self.scalar_indices().chain(vectors)
     }
 
     /// The registers, scalars first.
@@ -99,6 +108,16 @@ impl RegSet {
             }
         })
     }
+}
+
+/// The numbers of the bits that are set, in rising order.
+fn bits_of(mut left: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = left.trailing_zeros() as usize;
+        let found = left != 0;
+        left &= left.wrapping_sub(1);
+        found.then_some(index)
+    })
 }
 
 impl FromIterator<Reg> for RegSet {
@@ -119,8 +138,8 @@ pub struct Access {
 }
 
 /// Whether the result, if there is one, may come later than a branch resolves: of long operations, and of loads, which may miss.
-pub fn may_be_late(inst: &Inst) -> bool {
-    let desc = inst.desc();
+pub fn may_be_late(opcode: Opcode) -> bool {
+    let desc = opcode.desc();
     desc.flags.may_load() && !desc.scratchpad || u32::from(desc.latency) > LOST_RESULT
 }
 
@@ -148,52 +167,72 @@ pub struct Effects {
 impl Effects {
     /// The effects of an instruction.
     pub fn of(inst: &Inst) -> Self {
+        let mut effects = *Self::of_opcode(inst.opcode);
+        effects.find_registers(inst);
+        effects.is_late &= !effects.writes.is_empty();
+        effects
+    }
+
+    /// Finds the registers again, after those of the instruction were renamed.
+    pub fn find_registers(&mut self, inst: &Inst) {
         let desc = inst.desc();
-        let mut reads = RegSet::EMPTY;
-        let mut writes = RegSet::EMPTY;
-        let mut obeys_mask = false;
-        let mut is_vector = false;
-        for (number, (described, operand)) in desc.operands.iter().zip(inst.operands.iter()).enumerate() {
+        let Self {
+            mut reads, mut writes, ..
+        } = *Self::of_opcode(inst.opcode);
+        for (described, operand) in desc.operands.iter().zip(inst.operands.iter()) {
             let Some(reg) = operand.reg() else { continue };
             let one = RegSet::one(reg);
-            if described.is_def {
-                writes = writes.or(one);
-                if desc.reads_dst {
-                    reads = reads.or(one);
-                }
-            } else {
+            if !described.is_def || desc.reads_dst {
                 reads = reads.or(one);
             }
-            if described.kind.register_file() == Some(RegFile::Vector) {
-                obeys_mask |= described.is_def || desc.scratchpad && desc.flags.may_store();
-                is_vector |= number == 0;
+            if described.is_def {
+                writes = writes.or(one);
             }
         }
-        reads = reads.or(desc.implicit_uses.iter().copied().collect());
-        writes = writes.or(desc.implicit_defs.iter().copied().collect());
-        let flags = desc.flags;
-        let access = (flags.may_load() || flags.may_store()).then(|| {
+        self.reads = reads;
+        self.writes = writes;
+        if let Some(access) = &mut self.access {
             // Memory operands stand last: base, then offset.
-            let at = match inst.operands.as_ref() {
+            access.at = match inst.operands.as_ref() {
                 [.., base, offset] => base.reg().zip(offset.imm()),
                 _ => None,
             };
-            let bytes = if is_vector { VECTOR_SLOT } else { WORD_SLOT };
-            Access {
-                is_store: flags.may_store(),
-                at,
-                bytes: bytes.cast_signed(),
-            }
-        });
+        }
+    }
+
+    /// What all instructions with the opcode have in common: the registers are those that are no operands.
+    fn of_opcode(opcode: Opcode) -> &'static Self {
+        static ALL: LazyLock<Vec<Effects>> =
+            LazyLock::new(|| Opcode::ALL.iter().copied().map(Effects::common).collect());
+        &ALL[opcode.index()]
+    }
+
+    fn common(opcode: Opcode) -> Self {
+        let desc = opcode.desc();
+        let flags = desc.flags;
+        let is_vector = |operand: &OperandDesc| operand.kind.register_file() == Some(RegFile::Vector);
+        let obeys_mask = |operand: &OperandDesc| operand.is_def || desc.scratchpad && flags.may_store();
+        let bytes = if desc.operands.first().is_some_and(is_vector) {
+            VECTOR_SLOT
+        } else {
+            WORD_SLOT
+        };
         Self {
-            reads,
-            writes,
-            obeys_mask,
-            access,
+            reads: desc.implicit_uses.iter().copied().collect(),
+            writes: desc.implicit_defs.iter().copied().collect(),
+            obeys_mask: desc
+                .operands
+                .iter()
+                .any(|operand| is_vector(operand) && obeys_mask(operand)),
+            access: (flags.may_load() || flags.may_store()).then(|| Access {
+                is_store: flags.may_store(),
+                at: None,
+                bytes: bytes.cast_signed(),
+            }),
             is_branch: flags.is_branch(),
             is_barrier: flags.has_side_effects(),
             latency: u32::from(desc.latency).max(1),
-            is_late: !writes.is_empty() && may_be_late(inst),
+            is_late: may_be_late(opcode),
         }
     }
 

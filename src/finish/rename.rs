@@ -8,7 +8,7 @@
 //! Every value has its old register reserved until its turn comes, so none is ever without.
 
 use super::edit::{Editor, Role};
-use super::effects::{Conventions, REGISTERS, RegSet, index_of};
+use super::effects::{Conventions, RegSet, SCALARS, index_of};
 use super::func::MachFunction;
 use crate::abi::registers::{RegisterSet, clobbered};
 use crate::inst::reg::from_preg;
@@ -38,9 +38,10 @@ pub fn run(func: &mut MachFunction, free: RegSet, conventions: &Conventions) {
         order,
         cursor: 0,
         values: Vec::new(),
-        next: [NONE; REGISTERS],
-        taken_until: [0; REGISTERS],
-        named: [0; REGISTERS],
+        live_in: RegSet::EMPTY,
+        next: [NONE; SCALARS],
+        taken_until: [0; SCALARS],
+        named: [0; SCALARS],
         name: std::array::from_fn(|_| None),
     };
     for block in 0..edit.func().block_count() {
@@ -84,14 +85,16 @@ struct Renamer {
     cursor: usize,
     /// The values of the block.
     values: Vec<Value>,
+    /// The registers whose first value was there before the block.
+    live_in: RegSet,
     /// For each register its next value in the code as it was.
-    next: [u32; REGISTERS],
+    next: [u32; SCALARS],
     /// For each register the last instruction that reads what it holds now.
-    taken_until: [u32; REGISTERS],
+    taken_until: [u32; SCALARS],
     /// For each register the last instruction that names it.
-    named: [u32; REGISTERS],
+    named: [u32; SCALARS],
     /// For each register the one that holds its value now, if that is another one.
-    name: [Option<SReg>; REGISTERS],
+    name: [Option<SReg>; SCALARS],
 }
 
 impl Renamer {
@@ -109,12 +112,12 @@ impl Renamer {
     /// Walks the block backwards.
     fn find_values(&mut self, edit: &Editor<'_>, block: Range<usize>, live_out: RegSet, conventions: &Conventions) {
         self.values.clear();
-        self.next = [NONE; REGISTERS];
-        let mut last_read = [0; REGISTERS];
+        self.next = [NONE; SCALARS];
+        let mut last_read = [0; SCALARS];
         let mut live = live_out;
         // What is not there as an operand alone keeps its register.
         let mut kept = live_out;
-        for register in live_out.indices() {
+        for register in live_out.scalar_indices() {
             last_read[register] = NONE;
         }
         let numbers = 1..1 + block.len() as u32;
@@ -122,7 +125,7 @@ impl Renamer {
             let (inst, effects) = (&edit.insts()[index], &edit.effects()[index]);
             let desc = inst.inst.desc();
             let writes = effects.writes.scalars();
-            for register in writes.indices() {
+            for register in writes.scalar_indices() {
                 let own = RegSet::at(register);
                 if desc.reads_dst && effects.reads.meets(own) {
                     // The value goes on.
@@ -140,7 +143,7 @@ impl Renamer {
                 kept = kept.without(own);
             }
             let needed = conventions.needs(inst, effects);
-            for register in needed.without(live).indices() {
+            for register in needed.without(live).scalar_indices() {
                 last_read[register] = number;
             }
             live = live.or(needed);
@@ -150,21 +153,20 @@ impl Renamer {
             }
             kept = kept.or(desc.implicit_uses.iter().copied().collect());
         }
-        for register in live.indices() {
+        for register in live.scalar_indices() {
             self.value(register, 0, last_read[register], false);
         }
+        self.live_in = live;
     }
 
     /// Walks the block forwards.
     fn assign(&mut self, edit: &mut Editor<'_>, block: Range<usize>) {
-        self.taken_until = [0; REGISTERS];
-        self.named = [0; REGISTERS];
+        self.taken_until = [0; SCALARS];
+        self.named = [0; SCALARS];
         self.name = std::array::from_fn(|_| None);
         // What is there at the start.
-        for register in 0..REGISTERS {
-            if let Some(&value) = self.values.get(self.next[register] as usize)
-                && value.start == 0
-            {
+        for register in self.live_in.scalar_indices() {
+            if let Some(&value) = self.values.get(self.next[register] as usize) {
                 self.taken_until[register] = value.end;
                 self.next[register] = value.next;
             }
@@ -175,9 +177,12 @@ impl Renamer {
             let reads = effects.reads.scalars();
             let writes = effects.writes.scalars();
             let touches = reads.meets(renamed);
-            let names = self.name;
+            if touches {
+                let names = &self.name;
+                edit.rename_operands(index, Role::Use, |reg| names[index_of(Reg::S(reg))].unwrap_or(reg));
+            }
             let mut changed = false;
-            for register in writes.indices() {
+            for register in writes.scalar_indices() {
                 let Some(&value) = self
                     .values
                     .get(self.next[register] as usize)
@@ -205,18 +210,13 @@ impl Renamer {
                     }
                 }
             }
-            if touches || changed {
-                let new = &self.name;
-                edit.rename_operands(index, |reg, role| {
-                    let table = match role {
-                        Role::Use => &names,
-                        Role::Def => new,
-                    };
-                    table[index_of(Reg::S(reg))].unwrap_or(reg)
-                });
+            // A result that goes on from the old value has the name of that.
+            if changed || touches && writes.meets(renamed) {
+                let names = &self.name;
+                edit.rename_operands(index, Role::Def, |reg| names[index_of(Reg::S(reg))].unwrap_or(reg));
             }
             let effects = &edit.effects()[index];
-            for register in effects.reads.or(effects.writes).scalars().indices() {
+            for register in effects.reads.or(effects.writes).scalar_indices() {
                 self.named[register] = number;
             }
         }

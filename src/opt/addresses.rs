@@ -1,9 +1,8 @@
-//! Addresses in one form, in which as much as possible does not change in a loop and constants are the offsets of loads and
-//! stores.
+//! Addresses in loops, in an order in which as much as possible does not change.
 //!
-//! `base + ((i + 1) << 2)` becomes `(base + (i << 2)) + 4`, and the 4 is part of the instruction. Terms are added from those that
-//! change least to those that change most, so that sums of what stays the same leave the loop. Addresses are numbers modulo 2^32,
-//! so any order gives the same.
+//! `base + ((row + i + 1) << 2)` becomes `(base + (row << 2)) + (i << 2)` with an offset of 4. Terms are added from those that change
+//! least to those that change most, so that sums of what stays the same leave the loop. Addresses are numbers modulo 2^32, so any
+//! order gives the same. What has nothing to be ordered is left to [`super::simplify`], which makes constants the offsets of accesses.
 
 use super::linear::{self, Step, Sum};
 use super::loops;
@@ -11,12 +10,15 @@ use crate::inst::ops::immediate_range;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Value, types};
 use npu_mc::OperandKind;
 
 /// Rewrites addresses. The loops of the function must have been found. Gives whether anything changed.
 pub fn run(ctx: &mut Context) -> bool {
-    let accesses = accesses(&ctx.func);
+    if ctx.loop_analysis.loops().len() == 0 {
+        return false;
+    }
+    let accesses = accesses(ctx);
     if accesses.is_empty() {
         return false;
     }
@@ -28,20 +30,29 @@ pub fn run(ctx: &mut Context) -> bool {
     changed
 }
 
-/// Loads and stores whose address is computed in 32 bits.
-fn accesses(func: &Function) -> Vec<Inst> {
+/// Loads and stores in loops whose address is a sum that may have to be ordered.
+fn accesses(ctx: &Context) -> Vec<Inst> {
+    let func = &ctx.func;
     let mut found = Vec::new();
-    for block in func.layout.blocks() {
+    for &block in ctx.domtree.cfg_rpo() {
+        if ctx.loop_analysis.innermost_loop(block).is_none() {
+            continue;
+        }
         for inst in func.layout.block_insts(block) {
             if let Some(pointer) = pointer(func, inst)
-                && let ValueDef::Result(def, 0) = func.dfg.value_def(pointer)
-                && linear::step(func, def).is_some()
+                && let Some(sum) = Sum::of(func, pointer, &|_, _| true)
+                && is_worth(&sum, &by_level(ctx, block, &sum))
             {
                 found.push(inst);
             }
         }
     }
     found
+}
+
+/// Whether the order of the terms matters.
+fn is_worth(sum: &Sum, levels: &[Level]) -> bool {
+    levels.len() > 1 && sum.terms.len() > 2
 }
 
 /// The address of a load or store with an offset.
@@ -124,14 +135,12 @@ fn rewrite(ctx: &mut Context, inst: Inst, elsewhere: &SecondaryMap<Value, bool>)
     };
     let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
     let levels = by_level(ctx, block, &sum);
-    let worth = sum.constant != 0 || (levels.len() > 1 && sum.terms.len() > 2);
-    // A constant address, or a place in a slot, is something that lowering knows itself.
-    if !worth || sum.terms.is_empty() || matches!(sum.terms.as_slice(), [(_, 1)]) && sum.constant == 0 {
+    if !is_worth(&sum, &levels) {
         return false;
     }
     let total = offset.wrapping_add(sum.constant.cast_signed());
     // What no instruction reaches is added where the least changes; neighbours share it.
-    let (far, near) = if in_reach(total) || sum.terms.len() == 1 && sum.terms[0].1 == 1 {
+    let (far, near) = if in_reach(total) {
         (0, total)
     } else {
         (total & !0x7f, total & 0x7f)

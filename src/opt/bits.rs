@@ -7,6 +7,9 @@ use super::{edit, loops};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types};
 
+/// What the pass looks for.
+pub const OPCODES: &[Opcode] = &[Opcode::Band, Opcode::FcvtFromUint, Opcode::FcvtFromSint];
+
 /// How far definitions are followed.
 const DEPTH: u32 = 6;
 

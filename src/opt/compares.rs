@@ -11,6 +11,9 @@ use cranelift_codegen::ir::{
     Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 
+/// What the pass looks for.
+pub const OPCODES: &[Opcode] = &[Opcode::Fcmp];
+
 /// The bits of infinity, the largest number.
 const INFINITY: u32 = 0x7f80_0000;
 

@@ -130,8 +130,8 @@ pub struct Copy {
     pub values: FxHashMap<Value, Value>,
     /// The blocks.
     pub blocks: FxHashMap<Block, Block>,
-    /// Their instructions.
-    pub insts: FxHashMap<Inst, Inst>,
+    /// Their instructions, each with its copy.
+    insts: Vec<(Inst, Inst)>,
 }
 
 impl Copy {
@@ -183,7 +183,7 @@ impl Copy {
                         func.dfg.insts[own] = InstructionData::BranchTable { opcode, arg, table };
                     }
                 }
-                copy.insts.insert(inst, own);
+                copy.insts.push((inst, own));
                 for number in 0..func.dfg.inst_results(inst).len() {
                     let (old, new) = (func.dfg.inst_results(inst)[number], func.dfg.inst_results(own)[number]);
                     copy.values.insert(old, new);
@@ -197,7 +197,7 @@ impl Copy {
 
     /// Operands and destinations of the copies become those of the copy.
     fn connect(&self, func: &mut Function) {
-        for &inst in self.insts.values() {
+        for &(_, inst) in &self.insts {
             let dfg = &mut func.dfg;
             dfg.map_inst_values(inst, |value| self.value(value));
             let calls = dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
@@ -216,8 +216,10 @@ impl Copy {
 
     /// What the edge is in the copy.
     pub fn edge(&self, edge: Edge) -> Edge {
+        // Few are asked for, and branches stand at the ends.
+        let copied = self.insts.iter().rev().find(|(old, _)| *old == edge.inst);
         Edge {
-            inst: self.insts.get(&edge.inst).copied().unwrap_or(edge.inst),
+            inst: copied.map_or(edge.inst, |&(_, own)| own),
             number: edge.number,
         }
     }

@@ -5,8 +5,9 @@
 //! operations on floats, about which it knows nothing. Equal ones are still found, and what does not change in a loop leaves it.
 //! The types tell the real ones from the hidden ones.
 
+use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, types};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, types};
 
 /// What stands for what, on two operands.
 const BINARY: &[(Opcode, Opcode)] = &[(Opcode::Isub, Opcode::Fsub), (Opcode::Bxor, Opcode::Fadd)];
@@ -40,7 +41,7 @@ fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> 
 /// Whether the function has values of types that the optimizer must not see as they are: wide vectors, and floats without
 /// constants of their bits.
 pub fn has_hidden_types(func: &Function) -> bool {
-    let mut types = func.dfg.values().map(|value| func.dfg.value_type(value));
+    let mut types = (0..func.dfg.num_values()).map(|value| func.dfg.value_type(Value::new(value)));
     types.any(|ty| is_wide(ty) || matches!(ty, types::F16 | types::F128 | types::F32X16))
 }
 

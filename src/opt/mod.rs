@@ -1,6 +1,6 @@
 //! What happens to a function as CLIF: Cranelift's passes that need no machine, and ours, in order.
 //!
-//! Cranelift's simplification sees each loop once. Unrolling comes after it and simplifies its copies itself, which takes a fraction
+//! Cranelift's simplification sees each loop once. Unrolling comes after it, and what it copied is simplified in one walk, a fraction
 //! of the time ([`simplify`]); the passes after that count what is left. Each is a file; what they share is the shape of loops
 //! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
 
@@ -32,8 +32,8 @@ use crate::passes::{Pass, Recorder, Stage};
 use crate::timing::Step;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::entity::EntityRef;
-use cranelift_codegen::ir::{Function, Value};
+use cranelift_codegen::entity::{EntityRef, packed_option::ReservedValue};
+use cranelift_codegen::ir::{Function, Opcode, Value};
 use cranelift_codegen::settings::OptLevel;
 use loops::NaturalLoop;
 
@@ -50,12 +50,17 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         ctx.compute_loop_analysis();
     }
     stages.done(Step::Clean);
-    if isa.runs(Pass::Compares) && compares::run(&mut ctx.func) {
+    let opcodes = if optimize {
+        OpcodeSet::of(&ctx.func)
+    } else {
+        OpcodeSet::default()
+    };
+    if isa.runs(Pass::Compares) && opcodes.has_any(compares::OPCODES) && compares::run(&mut ctx.func) {
         check(ctx, isa)?;
     }
     stages.keep(Stage::Compares, || ctx.func.display().to_string());
-    if isa.runs(Pass::Bits) && bits::run(&mut ctx.func, isa.settings().has_fpu) {
-        ctx.func.dfg.resolve_all_aliases();
+    if isa.runs(Pass::Bits) && opcodes.has_any(bits::OPCODES) && bits::run(&mut ctx.func, isa.settings().has_fpu) {
+        resolve_aliases(&mut ctx.func);
         check(ctx, isa)?;
     }
     stages.keep(Stage::Bits, || ctx.func.display().to_string());
@@ -78,7 +83,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     }
     stages.done(Step::Egraph);
     if isa.runs(Pass::Selects) && selects::run(&mut ctx.func) {
-        ctx.func.dfg.resolve_all_aliases();
+        resolve_aliases(&mut ctx.func);
         check(ctx, isa)?;
     }
     stages.keep(Stage::Selects, || ctx.func.display().to_string());
@@ -86,7 +91,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         // The passes may leave blocks that nothing reaches any more.
         analyse(ctx);
     }
-    let mut loops = if optimize && has_loops(ctx) {
+    let mut loops = if LOOP_PASSES.iter().any(|&pass| isa.runs(pass)) && has_loops(ctx) {
         loops::find(ctx)
     } else {
         Vec::new()
@@ -96,8 +101,20 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Unroll, || ctx.func.display().to_string());
+    if isa.runs(Pass::Simplify) {
+        if simplify::run(ctx) {
+            clean(ctx, isa)?;
+            ctx.compute_loop_analysis();
+            loops = loops::find(ctx);
+        }
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Simplify, || ctx.func.display().to_string());
     finish_loops(ctx, isa, &loops, stages)
 }
+
+/// The passes after Cranelift's simplification that want to know the loops.
+const LOOP_PASSES: [Pass; 5] = [Pass::Unroll, Pass::Licm, Pass::Pointers, Pass::Increments, Pass::Exits];
 
 /// The passes over loops that count what is left after simplification.
 fn finish_loops(
@@ -134,6 +151,29 @@ fn finish_loops(
     Ok(())
 }
 
+/// Which opcodes a function has: a pass that looks for one of a few need not walk over the others.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpcodeSet([u64; 4]);
+
+impl OpcodeSet {
+    fn of(func: &Function) -> Self {
+        let mut set = [0; 4];
+        for block in func.layout.blocks() {
+            for inst in func.layout.block_insts(block) {
+                let opcode = func.dfg.insts[inst].opcode() as u8;
+                set[usize::from(opcode >> 6)] |= 1 << (opcode & 63);
+            }
+        }
+        Self(set)
+    }
+
+    /// Whether one of these is among them.
+    fn has_any(self, opcodes: &[Opcode]) -> bool {
+        let has = |&opcode: &Opcode| self.0[usize::from(opcode as u8 >> 6)] >> (opcode as u8 & 63) & 1 != 0;
+        opcodes.iter().any(has)
+    }
+}
+
 /// Finds the loops.
 fn analyse(ctx: &mut Context) {
     ctx.compute_cfg();
@@ -162,7 +202,9 @@ fn clean(ctx: &mut Context, isa: &Isa) -> Result<(), CompileError> {
 /// Makes every user of an alias a user of the value that it stands for.
 fn resolve_aliases(func: &mut Function) {
     let dfg = &func.dfg;
-    if (0..dfg.num_values()).any(|value| dfg.value_is_alias(Value::new(value))) {
+    // Aliases without users go on being values, but stand for nothing.
+    let stands_for = |value| dfg.value_alias_dest_for_serialization(Value::new(value));
+    if (0..dfg.num_values()).any(|value| stands_for(value).is_some_and(|to| !to.is_reserved_value())) {
         func.dfg.resolve_all_aliases();
     }
 }

@@ -15,6 +15,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+use std::num::NonZeroU32;
 
 /// How many pointers one loop may get, so that enough registers are left.
 const MOST: usize = 12;
@@ -33,8 +34,41 @@ struct Group {
     accesses: Vec<(Inst, i32)>,
 }
 
-/// Users of each value.
-type Users = SecondaryMap<Value, SmallVec<[Inst; 4]>>;
+/// Users of each value, as lists: a user, and the place of the next one.
+struct Users {
+    first: SecondaryMap<Value, Option<NonZeroU32>>,
+    list: Vec<(Inst, Option<NonZeroU32>)>,
+}
+
+impl Users {
+    fn of(func: &Function) -> Self {
+        let mut users = Self {
+            first: SecondaryMap::with_capacity(func.dfg.num_values()),
+            list: Vec::with_capacity(func.dfg.num_insts() * 2),
+        };
+        for block in func.layout.blocks() {
+            for inst in func.layout.block_insts(block) {
+                for value in func.dfg.inst_values(inst) {
+                    let first = &mut users.first[func.dfg.resolve_aliases(value)];
+                    users.list.push((inst, *first));
+                    // Places are counted from 1.
+                    *first = u32::try_from(users.list.len()).ok().and_then(NonZeroU32::new);
+                }
+            }
+        }
+        users
+    }
+
+    /// The instructions that use the value, each as often as it does.
+    fn of_value(&self, value: Value) -> impl Iterator<Item = Inst> {
+        let mut next = self.first[value];
+        std::iter::from_fn(move || {
+            let &(inst, after) = self.list.get(next?.get() as usize - 1)?;
+            next = after;
+            Some(inst)
+        })
+    }
+}
 
 /// Reduces addresses in the loops, from the innermost outwards. Gives whether anything changed.
 pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
@@ -44,18 +78,6 @@ pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
         changed |= reduce(ctx, lp, &mut known);
     }
     changed
-}
-
-fn users(func: &Function) -> Users {
-    let mut users: Users = SecondaryMap::with_capacity(func.dfg.num_values());
-    for block in func.layout.blocks() {
-        for inst in func.layout.block_insts(block) {
-            for value in func.dfg.inst_values(inst) {
-                users[func.dfg.resolve_aliases(value)].push(inst);
-            }
-        }
-    }
-    users
 }
 
 /// Reduces addresses in one loop. The users of values are those before the pass; they are found when they are asked for first.
@@ -75,7 +97,7 @@ fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> boo
     if groups.is_empty() || groups.len() > MOST || licm::calls(func, lp) {
         return false;
     }
-    let users = &*known.get_or_insert_with(|| users(func));
+    let users = &*known.get_or_insert_with(|| Users::of(func));
     let exits = loops::counted_exits(ctx, lp);
     // All of them, or those that are worth it alone.
     let all: Vec<&Group> = groups.iter().collect();
@@ -91,9 +113,10 @@ fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> boo
         return false;
     }
     // Of the groups of a variable the one that can count does.
+    let gone = dead(func, lp, &chosen, users);
     let counts: Vec<(usize, CountedExit)> = variables
         .iter()
-        .filter_map(|variable| replaceable_exit(func, lp, variable, &chosen, users, &exits))
+        .filter_map(|variable| replaceable_exit(func, lp, variable, &chosen, users, &exits, &gone))
         .collect();
     for (number, group) in chosen.into_iter().enumerate() {
         let exit = counts.iter().find(|(counting, _)| *counting == number);
@@ -166,7 +189,7 @@ fn gain(func: &Function, lp: &NaturalLoop, groups: &[&Group], users: &Users, exi
     variables.dedup_by_key(|variable| variable.param);
     let counters = variables
         .iter()
-        .filter(|variable| replaceable_exit(func, lp, variable, groups, users, exits).is_some())
+        .filter(|variable| replaceable_exit(func, lp, variable, groups, users, exits, &dead).is_some())
         .count();
     (dead.len() + counters).cast_signed() - groups.len().cast_signed()
 }
@@ -190,17 +213,17 @@ fn dead(func: &Function, lp: &NaturalLoop, groups: &[&Group], users: &Users) -> 
         if !inside || dead.contains(&inst) || linear::step(func, inst).is_none() {
             continue;
         }
-        let goes = |user: &Inst| {
-            dead.contains(user)
-                || accesses.contains(user) && {
+        let goes = |user: Inst| {
+            dead.contains(&user)
+                || accesses.contains(&user) && {
                     // As an address, not as what is stored.
-                    let place = addresses::pointer_place(&func.dfg.insts[*user]);
-                    let args = func.dfg.inst_args(*user).iter().enumerate();
+                    let place = addresses::pointer_place(&func.dfg.insts[user]);
+                    let args = func.dfg.inst_args(user).iter().enumerate();
                     let mut values = args.map(|(number, &arg)| (number, func.dfg.resolve_aliases(arg)));
                     values.all(|(number, arg)| arg != value || Some(number) == place)
                 }
         };
-        if users[value].iter().all(goes) {
+        if users.of_value(value).all(goes) {
             dead.insert(inst);
             for &arg in func.dfg.inst_args(inst) {
                 let arg = func.dfg.resolve_aliases(arg);
@@ -214,7 +237,7 @@ fn dead(func: &Function, lp: &NaturalLoop, groups: &[&Group], users: &Users) -> 
 }
 
 /// The exit that counts by the variable, and the number of the group whose pointer can do that, if nobody else needs the variable
-/// then.
+/// then. `dead` are the instructions that nobody needs once the groups have pointers.
 fn replaceable_exit(
     func: &Function,
     lp: &NaturalLoop,
@@ -222,6 +245,7 @@ fn replaceable_exit(
     groups: &[&Group],
     users: &Users,
     exits: &[CountedExit],
+    dead: &FxHashSet<Inst>,
 ) -> Option<(usize, CountedExit)> {
     let exit = exits.iter().find(|exit| exit.variable.param == variable.param)?;
     let rounds = exit.count?;
@@ -231,7 +255,6 @@ fn replaceable_exit(
         let distance = rounds.checked_mul(stride.cast_signed().unsigned_abs().into());
         group.variable.param == variable.param && stride != 0 && distance.is_some_and(|distance| distance < 1 << 32)
     })?;
-    let dead = dead(func, lp, groups, users);
     let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.edge.inst] else {
         return None;
     };
@@ -245,8 +268,8 @@ fn replaceable_exit(
         if !seen.insert(value) {
             continue;
         }
-        for &user in &users[value] {
-            let is_test = Some(user) == test && users[func.dfg.first_result(user)].len() == 1;
+        for user in users.of_value(value) {
+            let is_test = Some(user) == test && users.of_value(func.dfg.first_result(user)).count() == 1;
             let is_back = user == lp.back.inst && value == next && only_argument(func, lp, variable.index, value);
             let is_access = addresses::pointer(func, user) == Some(value)
                 && groups

@@ -1,4 +1,5 @@
-//! Simplification of copies: what is known about each copy of a loop's body is computed, in one walk over the function.
+//! Simplification after unrolling: what is known about each copy of a loop's body is computed, and constants in addresses become
+//! the offsets of accesses, in one walk over the function.
 //!
 //! The body itself is simple already, so there is little to look for: operations on constants, constants added to the same value
 //! in every copy, values and loads that an earlier copy has as well. That takes a fraction of the time of Cranelift's simplification.
@@ -79,6 +80,8 @@ struct Simplifier<'a> {
     block: Block,
     /// The constants of this block.
     constants: FxHashMap<(Type, u64), Value>,
+    /// The bits of the constants so far, of any block. They are seen before they are used.
+    bits: SecondaryMap<Value, Option<u64>>,
     memory: [Version; 2],
     versions: Version,
     /// Whether a branch became a jump.
@@ -94,6 +97,7 @@ pub fn run(ctx: &mut Context) -> bool {
     let order: Vec<Block> = ctx.domtree.cfg_rpo().copied().collect();
     let mut simplifier = Simplifier {
         sums: SecondaryMap::with_capacity(ctx.func.dfg.num_values()),
+        bits: SecondaryMap::with_capacity(ctx.func.dfg.num_values()),
         known: FxHashMap::with_capacity_and_hasher(ctx.func.dfg.num_insts() / 2, FxBuildHasher),
         func: &mut ctx.func,
         domtree: &ctx.domtree,
@@ -126,7 +130,7 @@ pub fn run(ctx: &mut Context) -> bool {
         ends[block] = simplifier.memory;
     }
     let branches = simplifier.branches;
-    ctx.func.dfg.resolve_all_aliases();
+    super::resolve_aliases(&mut ctx.func);
     remove_dead(&mut ctx.func, order.iter().rev().copied());
     branches
 }
@@ -185,13 +189,13 @@ impl Simplifier<'_> {
 
     /// The bits of a constant.
     fn bits(&self, value: Value) -> Option<u64> {
-        loops::constant(self.func, value)
+        self.bits[self.resolve(value)]
     }
 
     /// The value as an operand. Constants of any type up to 64 bits are the same if their bits are.
     fn operand(&self, value: Value) -> Operand {
         let value = self.resolve(value);
-        self.bits(value).map_or(Operand::Value(value), Operand::Constant)
+        self.bits[value].map_or(Operand::Value(value), Operand::Constant)
     }
 
     /// Every use of the instruction's result is one of the other value.
@@ -210,11 +214,13 @@ impl Simplifier<'_> {
 
     fn make_constant(&mut self, before: Inst, ty: Type, bits: u64) -> Value {
         let bits = bits & loops::mask(ty);
-        let func = &mut *self.func;
+        let (func, known) = (&mut *self.func, &mut self.bits);
         *self.constants.entry((ty, bits)).or_insert_with(|| {
             let unused = 64 - ty.bits();
             let mut cursor = FuncCursor::new(func).at_inst(before);
-            cursor.ins().iconst(ty, (bits << unused).cast_signed() >> unused)
+            let made = cursor.ins().iconst(ty, (bits << unused).cast_signed() >> unused);
+            known[made] = Some(bits);
+            made
         })
     }
 
@@ -222,9 +228,10 @@ impl Simplifier<'_> {
     fn constant(&mut self, inst: Inst) {
         let result = self.func.dfg.first_result(inst);
         let ty = self.func.dfg.value_type(result);
-        let Some(bits) = self.bits(result) else {
+        let Some(bits) = loops::constant(self.func, result) else {
             return;
         };
+        self.bits[result] = Some(bits);
         match self.constants.get(&(ty, bits)) {
             Some(&same) => self.replace(inst, same),
             None => {
@@ -673,9 +680,16 @@ fn compares(cond: IntCC, ty: Type, a: u64, b: u64) -> bool {
     }
 }
 
-/// Removes what nobody needs; the blocks come in postorder.
+/// Removes what nobody needs, in a function without aliases; the blocks come in postorder.
 fn remove_dead(func: &mut Function, blocks: impl Iterator<Item = Block>) {
-    let mut uses = edit::count_uses(func);
+    let mut uses: SecondaryMap<Value, u32> = SecondaryMap::with_capacity(func.dfg.num_values());
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            for value in func.dfg.inst_values(inst) {
+                uses[value] += 1;
+            }
+        }
+    }
     for block in blocks {
         let mut at = func.layout.last_inst(block);
         while let Some(inst) = at {

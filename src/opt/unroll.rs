@@ -13,7 +13,6 @@
 
 use super::edit::{self, Copy, Edge};
 use super::loops::{self, Bound, CountedExit, NaturalLoop, Ranges};
-use super::simplify;
 use crate::error::CompileError;
 use crate::intrinsics;
 use crate::isa::Isa;
@@ -25,7 +24,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Type, Va
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Machine instructions, about, that a loop laid out whole may have.
-const WHOLE_BUDGET: u32 = 200;
+const WHOLE_BUDGET: u32 = 128;
 
 /// Loads that a loop laid out whole may have. Cranelift's simplification computes as late as it can, so that all of them may be
 /// done before any sum, and their results have to wait in registers.
@@ -77,11 +76,6 @@ pub fn run(
             break;
         }
         changed = true;
-        super::clean(ctx, isa)?;
-        ctx.compute_loop_analysis();
-        *loops = loops::find(ctx);
-    }
-    if changed && simplify::run(ctx) {
         super::clean(ctx, isa)?;
         ctx.compute_loop_analysis();
         *loops = loops::find(ctx);
@@ -185,11 +179,9 @@ fn copies(size: u32) -> Option<u64> {
 
 /// How many copies of a body of this size are worth it for so many rounds: best is a number that divides them.
 fn factor(count: u64, size: u32) -> Option<u64> {
-    let most = (u64::from(COPIES_BUDGET) / u64::from(size.max(1))).min(2 * COPIES);
+    let most = (u64::from(COPIES_BUDGET) / u64::from(size.max(1))).min(COPIES);
     let divides = (3..=most).rev().find(|&copies| count.is_multiple_of(copies));
-    divides
-        .or_else(|| (most >= COPIES).then_some(COPIES))
-        .or_else(|| (most >= 2).then_some(2))
+    divides.or_else(|| copies(size))
 }
 
 /// Makes sure that later code takes values of the loop only as parameters of the block to which all exits lead, or that there is

@@ -50,7 +50,7 @@ pub fn is_hazard(insts: &[McInst], branch: usize) -> bool {
     let Some(branch) = insts.get(branch).filter(|inst| inst.is_branch()) else {
         return false;
     };
-    !before.glued && may_be_late(&before.inst) && is_lost(&Effects::of(&before.inst), &Effects::of(&branch.inst))
+    !before.glued && may_be_late(before.inst.opcode) && is_lost(&Effects::of(&before.inst), &Effects::of(&branch.inst))
 }
 
 /// Whether the branch can make the result of an instruction directly before it get lost.

@@ -17,7 +17,7 @@ const MAX_REGION: usize = 256;
 /// Reorders every region of the function. `loses_results` says whether the hardware has the erratum of [`hazard`].
 pub fn run(func: &mut MachFunction, loses_results: bool) {
     let mut edit = Editor::new(func);
-    let mut scheduler = Scheduler::default();
+    let mut scheduler = Scheduler::with_capacity(MAX_REGION.min(edit.insts().len()));
     for block in 0..edit.func().block_count() {
         let range = edit.func().block_range(block);
         let mut start = range.start;
@@ -76,18 +76,17 @@ struct Scheduler {
     accesses: Vec<Versioned>,
 }
 
-impl Default for Scheduler {
-    fn default() -> Self {
+impl Scheduler {
+    /// A scheduler with memory for regions of this size.
+    fn with_capacity(insts: usize) -> Self {
         Self {
-            list: ListScheduler::default(),
-            readers: Vec::new(),
+            list: ListScheduler::with_capacity(insts),
+            readers: Vec::with_capacity(2 * insts),
             registers: [UNTOUCHED; REGISTERS],
-            accesses: Vec::new(),
+            accesses: Vec::with_capacity(insts),
         }
     }
-}
 
-impl Scheduler {
     /// Finds what waits for what in a region, and in the instruction after it, if that is in the same block.
     fn dependences(&mut self, region: &[Effects], next: Option<&Effects>) {
         self.list.clear();
