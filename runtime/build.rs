@@ -9,9 +9,9 @@ use cranelift_codegen::ir::{ExternalName, Function, UserFuncName};
 use cranelift_codegen::settings::{self, Flags};
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
 use cranelift_naplespu::{Isa, Pass, Triple, isa};
+use npu_mc::asm;
 use source::{CHECKS, SOURCES, difference, parse};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,6 +21,9 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("__npu_f64_sub", "__npu_f64_add"),
     ("__npu_f128_sub", "__npu_f128_add"),
 ];
+
+/// Routines that CLIF cannot say, in assembly: a file each, with the name of the routine at its start and no other symbol.
+const ASSEMBLY: &[&str] = &["stack_switch.s"];
 
 /// A routine: what its text is of, where that stands, and the function.
 struct Routine {
@@ -51,8 +54,18 @@ fn build() -> Result<(), String> {
         .map_err(|e| e.to_string())?;
     let isa = isa.for_runtime();
     let mut code = Vec::new();
-    let mut table = String::new();
     let routines = routines()?;
+    // By name.
+    let mut rows = BTreeMap::new();
+    for file in ASSEMBLY {
+        let (name, bytes) = assembled(file)?;
+        let start = code.len();
+        code.extend(&bytes);
+        let row = row(&name, "", (0, 0, 0), (start, code.len()), bytes.len(), "[]", "[]");
+        if rows.insert(name.clone(), row).is_some() {
+            return Err(format!("{file}: {name} is defined twice"));
+        }
+    }
     for (name, routine) in &routines {
         let compiled = compile(&isa, &routine.function).map_err(|error| format!("{name}: {error}"))?;
         let start = code.len();
@@ -63,16 +76,20 @@ fn build() -> Result<(), String> {
             .iter()
             .map(|t| (t.offset, t.code.as_raw().get()))
             .collect();
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            table,
-            "    Built {{ name: {name:?}, text_of: {:?}, text: {:?}, code: ({start}, {}), pool_start: {}, relocs: &{relocs:?}, traps: &{traps:?} }},",
-            routine.text_of,
+        let row = row(
+            name,
+            &routine.text_of,
             routine.text,
-            code.len(),
-            compiled.pool_start
+            (start, code.len()),
+            compiled.pool_start as usize,
+            &format!("{relocs:?}"),
+            &format!("{traps:?}"),
         );
+        if rows.insert(name.clone(), row).is_some() {
+            return Err(format!("{name} is defined twice"));
+        }
     }
+    let table: String = rows.values().map(String::as_str).collect();
     let flags = isa.flags().iter().filter(|flag| !CHECKS.contains(&flag.name));
     let flags: Vec<(&str, String)> = flags.map(|flag| (flag.name, flag.value_string())).collect();
     let passes = Pass::ALL.iter().filter(|pass| isa.runs(**pass));
@@ -83,13 +100,44 @@ fn build() -> Result<(), String> {
          pub(crate) static FLAGS: &[(&str, &str)] = &{flags:?};\n\
          pub(crate) static PASSES: &[&str] = &{passes:?};\n\
          pub(crate) static ROUTINES: [Built; {}] = [\n{table}];\n",
-        routines.len()
+        rows.len()
     );
     for (name, contents) in [("code.bin", code), ("routines.rs", text.into_bytes())] {
         let path = out.join(name);
         std::fs::write(&path, contents).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(())
+}
+
+/// A row of the table of routines.
+fn row(
+    name: &str,
+    text_of: &str,
+    text: (usize, usize, usize),
+    code: (usize, usize),
+    pool_start: usize,
+    relocs: &str,
+    traps: &str,
+) -> String {
+    format!(
+        "    Built {{ name: {name:?}, text_of: {text_of:?}, text: {text:?}, code: {code:?}, pool_start: {pool_start}, relocs: &{relocs}, traps: &{traps} }},\n"
+    )
+}
+
+/// Name and bytes of a routine in assembly, which refers to nothing.
+fn assembled(file: &str) -> Result<(String, Vec<u8>), String> {
+    println!("cargo::rerun-if-changed={file}");
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
+    let text = std::fs::read_to_string(PathBuf::from(root).join(file)).map_err(|e| format!("{file}: {e}"))?;
+    let object = asm::assemble(&text, &asm::Options::default()).map_err(|faults| format!("{file}: {faults:?}"))?;
+    let ([symbol], [section], []) = (&object.symbols[..], &object.sections[..], &object.relocations[..]) else {
+        return Err(format!("{file}: not one section with one symbol and no reference"));
+    };
+    let bytes = section.bytes_at(0).to_vec();
+    if bytes.len() as u64 != section.size || !matches!(symbol.value, asm::SymbolValue::Place { offset: 0, .. }) {
+        return Err(format!("{file}: the routine is not the whole section"));
+    }
+    Ok((symbol.name.clone(), bytes))
 }
 
 /// All routines by name.

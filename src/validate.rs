@@ -49,10 +49,6 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures, Opc
         let help = "there is no routine for it; set probestack_strategy=inline";
         refusals.push(whole("probestack_strategy=outline".to_owned(), Some(help)));
     }
-    if let Some(slot) = func.dynamic_stack_slots.keys().next() {
-        let what = format!("a dynamic stack slot ({slot})");
-        refusals.push(whole(what, Some("use a stack slot of fixed size")));
-    }
     if func.layout.entry_block().is_none() {
         refusals.push(whole(
             "a function without blocks".to_owned(),

@@ -45,6 +45,7 @@ def SoftFloat       : LegalizeCondition<"With `strict_float=true`, or without a 
 def NoFloatUnit     : LegalizeCondition<"Without a float unit.">;
 def AtomicsRefused  : LegalizeCondition<"With `atomics=refuse`.">;
 def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core`.">;
+def PinnedReg       : LegalizeCondition<"With `enable_pinned_reg=true`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
 def BigEndian       : InstructionCondition<"In big-endian order.">;
@@ -246,7 +247,8 @@ def : Refuse<["symbol_value"], narrowTypes # allFloatTypes # vectorTypes, "an ad
 def : Refuse<["tls_value"], [i32, i64, i128], "use symbol_value", "$op of what is not a thread-local symbol", NotThreadLocal>;
 def : OperationAction<["tls_value"], [i32, i64, i128], LibCall>;
 def : Refuse<["tls_value"], narrowTypes # allFloatTypes # vectorTypes, "an address has 32 bits: use i32">;
-def : Refuse<["dynamic_stack_addr"], [i32, i64], "use a stack slot of fixed size", "$op">;
+def : OperationAction<["dynamic_stack_addr"], [i32], Custom>;
+def : OperationAction<["dynamic_stack_addr"], [i64], Split>;
 
 def : Refuse<["get_pinned_reg", "set_pinned_reg"], [i32, i64], "switch on enable_pinned_reg", "$op", NoPinnedReg>;
 def : OperationAction<["get_pinned_reg", "set_pinned_reg"], [i32], Legal>;
@@ -385,4 +387,6 @@ def : OperationAction<["call_indirect", "return_call_indirect"], [i64], Split>;
 defvar noExceptions = "return an error code: there are no exceptions";
 def : Refuse<["try_call"], [untyped], noExceptions, "$op">;
 def : Refuse<["try_call_indirect", "get_exception_handler_address"], [i32, i64], noExceptions, "$op">;
-def : Refuse<["stack_switch"], [i32, i64], "start another hardware thread: a thread has one stack", "$op">;
+// It would restore the register as the stack left it.
+def : Refuse<["stack_switch"], [i32, i64], "switch off enable_pinned_reg", "$op", PinnedReg>;
+def : OperationAction<["stack_switch"], [i32, i64], LibCall>;

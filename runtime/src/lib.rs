@@ -1,4 +1,4 @@
-//! The runtime: routines for what the NaplesPU has no instruction for, written in CLIF.
+//! The runtime: routines for what the NaplesPU has no instruction for, written in CLIF; in assembly where CLIF cannot say it.
 //!
 //! # Contract
 //!
@@ -65,7 +65,7 @@ const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp"];
 /// A routine as the build script leaves it.
 struct Built {
     name: &'static str,
-    /// The routine that this one is made from by turning a sign; itself if it has a text of its own.
+    /// The routine that this one is made from by turning a sign; itself if it has a text of its own; empty if it is no CLIF.
     text_of: &'static str,
     /// The number of its source, and where its text starts and ends there.
     text: (usize, usize, usize),
@@ -76,6 +76,13 @@ struct Built {
     relocs: &'static [(u32, u32, Option<&'static str>, i64)],
     /// Offset and trap code.
     traps: &'static [(u32, u8)],
+}
+
+impl Built {
+    /// Whether it is CLIF, which is compiled for each target, and not assembly.
+    fn is_clif(&self) -> bool {
+        !self.text_of.is_empty()
+    }
 }
 
 /// Whether the name is one of those that library calls have, which programs may use as well.
@@ -91,13 +98,13 @@ fn find(name: &str) -> Option<usize> {
     ROUTINES.binary_search_by(|routine| routine.name.cmp(name)).ok()
 }
 
-/// All functions of the runtime.
+/// All functions of the runtime that are CLIF.
 ///
 /// # Errors
 ///
 /// The reader's message if a source is not CLIF, which a test of this crate excludes.
 pub fn functions() -> Result<Vec<Function>, String> {
-    ROUTINES.iter().map(read).collect()
+    ROUTINES.iter().filter(|routine| routine.is_clif()).map(read).collect()
 }
 
 fn read(routine: &Built) -> Result<Function, String> {
@@ -115,24 +122,26 @@ fn read(routine: &Built) -> Result<Function, String> {
         .ok_or_else(|| format!("{} cannot be made from {}", routine.name, routine.text_of))
 }
 
-/// The function of the runtime with this name, without `%`. Its text is read once a process.
+/// The function of the runtime with this name, without `%`, if it is CLIF. Its text is read once a process.
 ///
 /// # Errors
 ///
 /// See [`functions`].
 pub fn function(name: &str) -> Result<Option<&'static Function>, String> {
     static READ: [OnceLock<Result<Function, String>>; ROUTINES.len()] = [const { OnceLock::new() }; ROUTINES.len()];
-    let Some(index) = find(name) else { return Ok(None) };
+    let Some(index) = find(name).filter(|&index| ROUTINES[index].is_clif()) else {
+        return Ok(None);
+    };
     let function = READ[index].get_or_init(|| read(&ROUTINES[index]));
     function.as_ref().map(Some).map_err(Clone::clone)
 }
 
 /// The code of the routine with this name, without `%`, as `isa` would compile it, if that is known without compiling: for a target
-/// [for the runtime](Isa::for_runtime) with the settings and flags that are usual. Relocations name routines of the runtime; what a
+/// [for the runtime](Isa::for_runtime) with the settings and flags that are usual, or for any if the routine is assembly. Relocations name routines of the runtime; what a
 /// debugger wants to know is not there.
 pub fn compiled(isa: &Isa, name: &str) -> Option<CompiledCode> {
     let routine = &ROUTINES[find(name)?];
-    if !is_usual(isa) {
+    if routine.is_clif() && !is_usual(isa) {
         return None;
     }
     let mut code = CompiledCode::default();

@@ -114,11 +114,15 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
 /// holds it, and the word as it is under the lock.
 pub(crate) const ATOMIC_ENTER: &str = "__builtin_npu_atomic_enter";
 
+/// What goes on on another stack.
+pub(crate) const STACK_SWITCH: &str = "__builtin_npu_stack_switch";
+
 /// What gives the address of the block of thread-local storage of the thread.
 pub(crate) const TLS_BLOCK: &str = "__builtin_npu_tls_block";
 
 /// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
-const ROUTINES: [(&str, &str); 9] = [
+const ROUTINES: [(&str, &str); 10] = [
+    (STACK_SWITCH, "__npu_stack_switch"),
     (TLS_BLOCK, "__npu_tls_block"),
     (ATOMIC_ENTER, "__npu_atomic_enter"),
     ("__builtin_npu_gather_lanes", "__npu_gather"),

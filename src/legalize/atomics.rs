@@ -11,14 +11,15 @@
 //! between fences (`isle/atomics.isle`). What is longer than a word, and what stands under the lock, are plain accesses
 //! between fences.
 
+use super::routines::{import, word_of};
 use crate::error::CompileError;
 use crate::intrinsics::ATOMIC_ENTER;
 use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, AtomicRmwOp, Endianness, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder,
-    InstructionData, MemFlagsData, Opcode, Signature, Type, Value, types,
+    AtomicRmwOp, Endianness, FuncRef, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value,
+    types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -112,7 +113,7 @@ pub(super) fn run(func: &mut Function, locked: bool) -> Result<(), CompileError>
             }
             cursor.use_srcloc(inst);
             if locked {
-                let enter = *enter.get_or_insert_with(|| import_enter(cursor.func));
+                let enter = *enter.get_or_insert_with(|| import(cursor.func, ATOMIC_ENTER, CallConv::Probestack, 1, 2));
                 let in_main = spaces::of_flags(cursor.func, flags) == Space::Main;
                 under_lock(&mut cursor, &access, enter, in_main);
             } else if access.is_word() {
@@ -125,20 +126,6 @@ pub(super) fn run(func: &mut Function, locked: bool) -> Result<(), CompileError>
     Ok(())
 }
 
-/// The routine that takes the lock.
-fn import_enter(func: &mut Function) -> FuncRef {
-    let mut signature = Signature::new(CallConv::Probestack);
-    signature.params.push(AbiParam::new(types::I32));
-    signature.returns.resize(2, AbiParam::new(types::I32));
-    let signature = func.import_signature(signature);
-    func.import_function(ExtFuncData {
-        name: ExternalName::testcase(ATOMIC_ENTER),
-        signature,
-        colocated: true,
-        patchable: false,
-    })
-}
-
 /// The operation while no other thread of the core has the lock. The routine loads a word of main memory while it waits for
 /// what it has to know of the lock.
 fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_main: bool) {
@@ -146,7 +133,7 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_m
     let probed = if is_whole_word { types::I32 } else { access.ty };
     cursor.ins().atomic_load(probed, access.flags, access.pointer);
     let word = if is_whole_word && in_main {
-        word_address(cursor, access.pointer)
+        word_of(cursor, access.pointer)
     } else {
         // Some word that is there.
         cursor.ins().get_stack_pointer(types::I32)
@@ -164,15 +151,6 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_m
     let zero = cursor.ins().iconst(types::I8, 0);
     cursor.ins().atomic_store(MemFlagsData::new(), zero, flag);
     replace_by(cursor, old);
-}
-
-/// An address as a word: the low one, if it has several.
-fn word_address(cursor: &mut FuncCursor<'_>, pointer: Value) -> Value {
-    match cursor.func.dfg.value_type(pointer) {
-        types::I32 => pointer,
-        ty if ty.bits() < types::I32.bits() => cursor.ins().uextend(types::I32, pointer),
-        _ => cursor.ins().ireduce(types::I32, pointer),
-    }
 }
 
 /// The operation on more than a word, for one thread.

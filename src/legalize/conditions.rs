@@ -52,6 +52,7 @@ impl<'a> Legality<'a> {
             LegalizeCondition::NoFloatUnit => Some(!self.settings.has_fpu),
             LegalizeCondition::AtomicsRefused => Some(self.settings.atomics == Atomics::Refuse),
             LegalizeCondition::AtomicsUnlocked => Some(self.settings.atomics != Atomics::Core),
+            LegalizeCondition::PinnedReg => Some(self.flags.enable_pinned_reg()),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned
             | LegalizeCondition::BigEndian
@@ -86,6 +87,7 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
         | LegalizeCondition::NoFloatUnit
         | LegalizeCondition::AtomicsRefused
         | LegalizeCondition::AtomicsUnlocked
+        | LegalizeCondition::PinnedReg
         | LegalizeCondition::NoPinnedReg
         | LegalizeCondition::BadCallee => false,
     }

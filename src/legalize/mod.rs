@@ -19,6 +19,8 @@
 
 mod atomics;
 mod conditions;
+mod routines;
+mod stacks;
 mod table;
 mod tables;
 mod tls;
@@ -105,6 +107,9 @@ pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result
         // The lock itself is made of plain accesses.
         let locked = isa.settings().atomics == Atomics::Core && !isa.is_for_runtime();
         atomics::run(func, locked)?;
+    }
+    if stacks::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
+        stacks::run(func);
     }
     if tls::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) && tls::has_symbols(func) {
         tls::run(func);

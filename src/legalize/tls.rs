@@ -1,11 +1,11 @@
 //! Addresses of thread-local symbols: the block of the thread, which a routine of the runtime finds, and the symbol's place in it,
 //! which is what a linker takes for the address of the symbol.
 
+use super::routines::import;
 use crate::intrinsics::TLS_BLOCK;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, InstBuilder, InstructionData,
-    Opcode, Signature, Value, types,
+    Function, GlobalValue, GlobalValueData, InstBuilder, InstructionData, Opcode, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use std::collections::HashMap;
@@ -38,7 +38,8 @@ pub(super) fn run(func: &mut Function) {
             }
             cursor.use_srcloc(inst);
             let start = *start.get_or_insert_with(|| {
-                let routine = *routine.get_or_insert_with(|| import_routine(cursor.func));
+                let routine =
+                    *routine.get_or_insert_with(|| import(cursor.func, TLS_BLOCK, CallConv::Probestack, 0, 1));
                 let call = cursor.ins().call(routine, &[]);
                 cursor.func.dfg.first_result(call)
             });
@@ -70,16 +71,4 @@ fn place_of(func: &mut Function, global: GlobalValue) -> GlobalValue {
         *tls = false;
     }
     func.create_global_value(data)
-}
-
-fn import_routine(func: &mut Function) -> FuncRef {
-    let mut signature = Signature::new(CallConv::Probestack);
-    signature.returns.push(AbiParam::new(types::I32));
-    let signature = func.import_signature(signature);
-    func.import_function(ExtFuncData {
-        name: ExternalName::testcase(TLS_BLOCK),
-        signature,
-        colocated: true,
-        patchable: false,
-    })
 }

@@ -1,0 +1,56 @@
+# stack_switch: goes on where another stack was left.
+#
+#   s0    where to leave this one: sp, fp and the address to go on at, a word each
+#   s1    where the other one is left; may be the same
+#   s2    a word for the other one, which it gets in s0
+#
+# What a caller counts on is kept on the stack that is left, so the three words are enough, and a new stack is a top, any fp and the
+# address of a function of one argument.
+
+__npu_stack_switch:
+        addi            sp, sp, -192
+        store32         s50, 128(sp)
+        store32         s51, 132(sp)
+        store32         s52, 136(sp)
+        store32         s53, 140(sp)
+        store32         s54, 144(sp)
+        store32         s55, 148(sp)
+        store32         s56, 152(sp)
+        store32         s57, 156(sp)
+        store32         ra, 160(sp)
+        store_v16i32    v56, (sp)
+        store_v16i32    v57, 64(sp)
+        addi            sp, sp, -256
+        store_v16i32    v58, (sp)
+        store_v16i32    v60, 64(sp)
+        store_v16i32    v61, 128(sp)
+        store_v16i32    v62, 192(sp)
+        load32          s8, (s1)
+        load32          s9, 4(s1)
+        load32          s10, 8(s1)
+        addi            s11, pc, 32             # the instruction after the jump
+        store32         sp, (s0)
+        store32         fp, 4(s0)
+        store32         s11, 8(s0)
+        move_i32        s0, s2
+        move_i32        sp, s8
+        move_i32        fp, s9
+        jmp             s10
+        load_v16i32     v58, (sp)
+        load_v16i32     v60, 64(sp)
+        load_v16i32     v61, 128(sp)
+        load_v16i32     v62, 192(sp)
+        subi            sp, sp, -256
+        load_v16i32     v56, (sp)
+        load_v16i32     v57, 64(sp)
+        load32          s50, 128(sp)
+        load32          s51, 132(sp)
+        load32          s52, 136(sp)
+        load32          s53, 140(sp)
+        load32          s54, 144(sp)
+        load32          s55, 148(sp)
+        load32          s56, 152(sp)
+        load32          s57, 156(sp)
+        load32          ra, 160(sp)
+        addi            sp, sp, 192
+        jret

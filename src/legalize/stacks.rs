@@ -1,0 +1,61 @@
+//! Switching stacks, which a routine of the runtime does; and dynamic stack slots, which have a fixed size here.
+
+use super::routines::{import, word_of};
+use crate::intrinsics::STACK_SWITCH;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::isa::CallConv;
+use npu_mc::machine::{LANES, STACK_ALIGN};
+
+/// What is rewritten here.
+pub(super) const OPCODES: [Opcode; 2] = [Opcode::StackSwitch, Opcode::DynamicStackAddr];
+
+/// Rewrites the function.
+pub(super) fn run(func: &mut Function) {
+    let slots: Vec<_> = func.dynamic_stack_slots.keys().collect();
+    let slots: Vec<_> = slots
+        .into_iter()
+        .map(|slot| {
+            let ty = func.dynamic_stack_slots[slot].dyn_ty;
+            // A type that is not declared has no size; the verifier finds it.
+            let lane = func
+                .dfg
+                .dynamic_types
+                .get(ty)
+                .map_or(0, |ty| ty.base_vector_ty.lane_bits() / 8);
+            let align = STACK_ALIGN.trailing_zeros() as u8;
+            func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, LANES * lane, align))
+        })
+        .collect();
+    let mut routine = None;
+    let mut cursor = FuncCursor::new(func);
+    while cursor.next_block().is_some() {
+        while let Some(inst) = cursor.next_inst() {
+            let ty = cursor.func.dfg.ctrl_typevar(inst);
+            match cursor.func.dfg.insts[inst] {
+                InstructionData::DynamicStackAddr { dynamic_stack_slot, .. } => {
+                    if let Some(&slot) = slots.get(dynamic_stack_slot.as_u32() as usize) {
+                        cursor.func.replace(inst).stack_addr(ty, slot, 0);
+                    }
+                }
+                InstructionData::Ternary {
+                    opcode: Opcode::StackSwitch,
+                    args,
+                } => {
+                    cursor.use_srcloc(inst);
+                    let args = args.map(|arg| word_of(&mut cursor, arg));
+                    let routine = *routine
+                        .get_or_insert_with(|| import(cursor.func, STACK_SWITCH, CallConv::SystemV, args.len(), 1));
+                    if ty == types::I32 {
+                        cursor.func.replace(inst).call(routine, &args);
+                        continue;
+                    }
+                    let call = cursor.ins().call(routine, &args);
+                    let word = cursor.func.dfg.first_result(call);
+                    cursor.func.replace(inst).uextend(ty, word);
+                }
+                _ => {}
+            }
+        }
+    }
+}
