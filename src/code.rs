@@ -2,7 +2,7 @@
 
 use crate::passes::Stage;
 use crate::remarks::LoopRemark;
-use cranelift_codegen::ir::{self, ExternalName, SourceLoc, TrapCode, ValueLabel};
+use cranelift_codegen::ir::{self, ExceptionTag, ExternalName, SourceLoc, TrapCode, ValueLabel};
 use std::collections::HashMap;
 
 /// Machine code of one function.
@@ -27,6 +27,8 @@ pub struct CompiledCode {
     pub value_labels_ranges: HashMap<ValueLabel, Vec<LabelRange>>,
     /// For each call with a user stack map where the live references are, by rising offset.
     pub stack_maps: Vec<StackMap>,
+    /// The calls of which unwinding has to know more than that they are calls, by rising offset.
+    pub call_sites: Vec<CallSite>,
     /// Debug tags of calls and sequence points, by rising offset.
     pub debug_tags: Vec<DebugTags>,
     /// The stack frame.
@@ -126,6 +128,32 @@ pub struct StackMapEntry {
     pub ty: ir::Type,
     /// Where it is: bytes above the stack pointer as it is in the body of the function, and at the callee's entry.
     pub offset: u32,
+}
+
+/// A call at which exceptions can be caught, or whose callee removes stack arguments.
+///
+/// A frame whose callee has returned, or been left by an exception, has its `sp` back when `popped` is taken away from where the
+/// callee's `sp` was at its entry plus [`FrameLayout::popped`] of the callee. The caller of that frame is where the saved `ra` says, and
+/// the frame's own `sp` at entry was its `sp` plus [`FrameLayout::size`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallSite {
+    /// The address that the callee returns to.
+    pub return_offset: u32,
+    /// Bytes of stack arguments that the callee removes.
+    pub popped: u32,
+    /// The handlers, in the order in which they are asked.
+    pub handlers: Vec<ExceptionHandler>,
+}
+
+/// An exception handler, by the offset of its code. There, the first registers for arguments have what the exception carries, the next one
+/// the `sp` of the frame; nothing else is expected in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExceptionHandler {
+    /// For exceptions with this tag.
+    Tag(ExceptionTag, u32),
+    /// For all.
+    Default(u32),
 }
 
 /// Debug tags, which the compiler hands on without a look.

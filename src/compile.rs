@@ -7,6 +7,7 @@ use crate::encode;
 use crate::error::CompileError;
 use crate::finish::effects::Conventions;
 use crate::finish::{carried, copyprop, expand, jumps, masks, relax, rename, sched, wrap};
+use crate::handlers::Handlers;
 use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
@@ -36,8 +37,10 @@ pub fn run(
     stages.done(Step::Verify);
     let (sig, callees, opcodes) = validate::run(&ctx.func, isa)?;
     stages.done(Step::Validate);
+    let handlers = Handlers::find(&ctx.func);
     legalize::run(&mut ctx.func, isa, &opcodes)?;
     let expanded = intrinsics::expand(&mut ctx.func, isa);
+    handlers.restore(&mut ctx.func);
     stages.done(Step::Legalize);
     opt::run(ctx, isa, ctrl, &mut stages)?;
     intrinsics::finish(&mut ctx.func, &expanded);
@@ -65,19 +68,23 @@ pub fn run(
     // Registers and the frame.
     let output = regalloc::run(&vcode, env, isa, &mut buffers.allocator)?;
     stages.keep(Stage::Regalloc, || regalloc::display(&vcode, output));
-    let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers();
+    // Routines of the runtime leave `fp` as it is. The one that throws exceptions must not have a frame.
+    let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers() && !isa.is_for_runtime();
     let frame = frame::layout(&ctx.func, &vcode, output, register_set, frame_pointer)?;
+    let has_handlers = vcode.has_handlers;
     stages.done(Step::Frame);
 
     // Instructions of the machine.
     let mut func = expand::expand(vcode, output, &frame, isa)?;
     stages.keep(Stage::Expand, || func.to_string());
-    if isa.runs(Pass::Copyprop) {
+    // Nothing in the code leads to handlers, so passes that follow the control flow do not know what they need.
+    let runs = |pass: Pass| isa.runs(pass) && !has_handlers;
+    if runs(Pass::Copyprop) {
         copyprop::run(&mut func, conventions);
     }
     stages.keep(Stage::Copyprop, || func.to_string());
     // A function that removes its arguments does so where it removes the frame.
-    if isa.runs(Pass::Wrap) && frame.layout.popped == 0 {
+    if runs(Pass::Wrap) && frame.layout.popped == 0 {
         wrap::run(&mut func, rename::free(register_set, []), conventions);
     }
     stages.keep(Stage::Wrap, || func.to_string());
@@ -85,15 +92,15 @@ pub fn run(
         masks::run(&mut func);
     }
     stages.keep(Stage::Masks, || func.to_string());
-    if isa.runs(Pass::Jumps) {
+    if runs(Pass::Jumps) {
         jumps::run(&mut func, conventions);
     }
     stages.keep(Stage::Jumps, || func.to_string());
-    if isa.runs(Pass::Carried) {
+    if runs(Pass::Carried) {
         carried::run(&mut func, conventions);
     }
     stages.keep(Stage::Carried, || func.to_string());
-    if isa.runs(Pass::Rename) {
+    if runs(Pass::Rename) {
         let saved = frame.layout.saved.iter().map(|&(reg, _)| reg);
         rename::run(&mut func, rename::free(register_set, saved), conventions);
     }

@@ -145,13 +145,16 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     let mut touched = PRegSet::empty();
     if vcode.has_calls {
         for inst in &vcode.insts {
-            if let MInst::Call(info) = inst {
-                touched.union_from(info.clobbers);
+            match inst {
+                MInst::Call(info) => touched.union_from(info.clobbers),
+                MInst::TryCall(info) => touched.union_from(info.call.clobbers),
+                _ => {}
             }
         }
         touched.add(to_preg(machine::RA));
     }
-    if frame_pointer {
+    // A frame that an exception leaves does not give the frame pointer back.
+    if frame_pointer || vcode.has_handlers {
         touched.add(to_preg(machine::FP));
     }
     let mut list: Vec<Reg> = Vec::new();

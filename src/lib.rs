@@ -45,7 +45,7 @@
 //!
 //! # Limits
 //!
-//! Scalar integers and floats are compiled, and vectors of sixteen lanes of up to 32 bits. Other vectors, exceptions, thread-local
+//! Scalar integers and floats are compiled, and vectors of sixteen lanes of up to 32 bits. Other vectors, thread-local
 //! storage and stack switching are refused; `docs/clif-support.md` has every instruction and type.
 
 #![deny(missing_docs)]
@@ -60,6 +60,7 @@ mod encode;
 pub mod error;
 mod finish;
 mod frame;
+mod handlers;
 mod inst;
 pub mod intrinsics;
 pub mod isa;

@@ -10,7 +10,8 @@ use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
 use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot, Type, Value,
+    AbiParam, ArgumentPurpose, ExceptionTableItem, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot,
+    Type, Value,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
@@ -189,6 +190,19 @@ impl<'a> Insts<'a> {
                 reason
             }
             InstructionData::CallIndirect { sig_ref, opcode, .. } => self.by_signature(opcode, sig_ref),
+            InstructionData::TryCall { func_ref, .. } if intrinsics::classify(func, func_ref).is_some() => {
+                let what = "a call of an intrinsic with exception handlers".to_owned();
+                Some((what, Some("it throws nothing: call it and jump")))
+            }
+            InstructionData::TryCall { opcode, exception, .. }
+            | InstructionData::TryCallIndirect { opcode, exception, .. } => {
+                let table = &func.dfg.exception_tables[exception];
+                if table.items().any(|item| matches!(item, ExceptionTableItem::Context(_))) {
+                    let what = "an exception handler with a context".to_owned();
+                    return Some((what, Some("tags tell handlers apart")));
+                }
+                self.by_signature(opcode, table.signature())
+            }
             InstructionData::FuncAddr { func_ref, .. } => {
                 intrinsics::classify(func, func_ref)?;
                 let what = "the address of an intrinsic".to_owned();

@@ -384,9 +384,13 @@ def : OperationAction<["call", "return_call"], [untyped], Custom>;
 def : Refuse<["call_indirect", "return_call_indirect"], [i32, i64], passable, "$op with this signature", BadCallee>;
 def : OperationAction<["call_indirect", "return_call_indirect"], [i32], Custom>;
 def : OperationAction<["call_indirect", "return_call_indirect"], [i64], Split>;
-defvar noExceptions = "return an error code: there are no exceptions";
-def : Refuse<["try_call"], [untyped], noExceptions, "$op">;
-def : Refuse<["try_call_indirect", "get_exception_handler_address"], [i32, i64], noExceptions, "$op">;
+def : Refuse<["try_call"], [untyped], passable, "$op of this function", BadCallee>;
+def : OperationAction<["try_call"], [untyped], Custom>;
+def : Refuse<["try_call_indirect"], [i32, i64], passable, "$op with this signature", BadCallee>;
+def : OperationAction<["try_call_indirect"], [i32], Custom>;
+def : OperationAction<["try_call_indirect"], [i64], Split>;
+def : OperationAction<["get_exception_handler_address"], [i32], Expand>;
+def : OperationAction<["get_exception_handler_address"], [i64], Split>;
 // It would restore the register as the stack left it.
 def : Refuse<["stack_switch"], [i32, i64], "switch off enable_pinned_reg", "$op", PinnedReg>;
 def : OperationAction<["stack_switch"], [i32, i64], LibCall>;

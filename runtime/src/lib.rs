@@ -49,18 +49,23 @@ pub const ATOMIC_LOCKS: &str = "__npu_atomic_locks";
 /// of the first tile, and the bytes from each block to that of the next thread. Tiles have as many threads as a core can have.
 pub const TLS: &str = "__npu_tls";
 
+/// Name of the table by which the routine that throws exceptions finds handlers: a word with the number of functions, and one with the
+/// address of their list, which `runtime/unwind.clif` describes. Whoever links a program fills it.
+pub const UNWIND_TABLE: &str = "__npu_unwind_table";
+
 /// The data object of the runtime with this name, without `%`. Routines refer to it by that.
 pub fn data(name: &str) -> Option<Data> {
     let (size, align) = match name {
         ATOMIC_LOCKS => (BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE, CACHE_LINE),
         TLS => (2 * WORD_SLOT, 2 * WORD_SLOT),
+        UNWIND_TABLE => (2 * WORD_SLOT, WORD_SLOT),
         _ => return None,
     };
     Some(Data { size, align })
 }
 
-/// Names that Cranelift's library calls have, and that the runtime offers unless a program has its own.
-const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp"];
+/// Names that Cranelift's library calls have, and the routine that throws exceptions; the runtime offers them unless a program has its own.
+const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp", "npu_throw"];
 
 /// A routine as the build script leaves it.
 struct Built {

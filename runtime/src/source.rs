@@ -48,6 +48,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "memory",
     "lanes",
     "lane_memory",
+    "unwind",
     "atomics",
     "tls",
 ];

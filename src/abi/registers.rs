@@ -55,6 +55,20 @@ pub fn clobbered(registers: RegisterSet) -> PRegSet {
     }
 }
 
+/// Registers that hold nothing of the frame when an exception arrives there: all that may be allocated.
+pub fn clobbered_by_exceptions(pinned: Option<SReg>) -> PRegSet {
+    let env = env(RegisterSet::All, pinned);
+    let mut all = PRegSet::empty();
+    for set in env
+        .preferred_regs_by_class
+        .iter()
+        .chain(&env.non_preferred_regs_by_class)
+    {
+        all.union_from(*set);
+    }
+    all
+}
+
 /// How many of the caller-saved scalars a `preserve_all` function may change.
 const PRESERVE_ALL_SCRATCH: usize = 20;
 

@@ -267,6 +267,13 @@ pub fn argument_registers() -> &'static [Reg] {
     })
 }
 
+/// Where an exception handler finds the stack pointer of its frame: behind the registers of what exceptions carry, which are those
+/// of the first arguments.
+pub fn handler_stack_pointer() -> Option<Reg> {
+    let carried = CallConv::SystemV.exception_payload_types(types::I32).len();
+    argument_registers().get(carried).copied()
+}
+
 /// The scalars that hold nothing when a function starts or is jumped to: caller-saved, and no arguments. Those that
 /// every convention may change come first.
 pub fn free_at_entry() -> &'static [SReg] {

@@ -3,7 +3,8 @@
 pub mod print;
 
 use crate::code::{
-    CompiledCode, DebugTagPos, DebugTags, LabelRange, Reloc, RelocTarget, SrcLocRange, StackMap, StackMapEntry, Trap,
+    CallSite, CompiledCode, DebugTagPos, DebugTags, ExceptionHandler, LabelRange, Reloc, RelocTarget, SrcLocRange,
+    StackMap, StackMapEntry, Trap,
 };
 use crate::error::CompileError;
 use crate::finish::func::{CallKind, Fixup, Label, MachFunction, McInst};
@@ -62,6 +63,15 @@ pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result
                 });
                 word(&mc.inst)?
             }
+            Fixup::Address { kind, target } => {
+                code.relocs.push(Reloc {
+                    offset: offset(index),
+                    kind: *kind,
+                    target: RelocTarget::Function,
+                    addend: i64::from(offset(function.position(*target)?)),
+                });
+                word(&mc.inst)?
+            }
             Fixup::Pool { kind, index: vector } => {
                 code.relocs.push(Reloc {
                     offset: offset(index),
@@ -106,6 +116,7 @@ pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result
             .extend(function.pool.iter().flatten().flat_map(|lane| lane.to_le_bytes()));
     }
     record_sequence_points(&mut code, function, func)?;
+    record_call_sites(&mut code, function)?;
     record_labels(&mut code, function);
     Ok(code)
 }
@@ -202,6 +213,26 @@ fn record_sequence_points(
         }
     }
     code.debug_tags.sort_by_key(|tags| (tags.offset, tags.pos));
+    Ok(())
+}
+
+fn record_call_sites(code: &mut CompiledCode, function: &MachFunction) -> Result<(), CompileError> {
+    for site in &function.call_sites {
+        let mut handlers = Vec::with_capacity(site.handlers.len());
+        for &(tag, label) in &site.handlers {
+            let offset = offset(function.position(label)?);
+            handlers.push(match tag {
+                Some(tag) => ExceptionHandler::Tag(tag, offset),
+                None => ExceptionHandler::Default(offset),
+            });
+        }
+        code.call_sites.push(CallSite {
+            return_offset: offset(function.position(site.after)?),
+            popped: site.popped,
+            handlers,
+        });
+    }
+    code.call_sites.sort_by_key(|site| site.return_offset);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Compiled code as text: plain assembly, and the disassembly with offsets, bytes, relocations and traps.
 
-use crate::code::{CompiledCode, DebugTagPos, RelocTarget};
+use crate::code::{CompiledCode, DebugTagPos, ExceptionHandler, RelocTarget};
 use cranelift_codegen::ir::function::FunctionParameters;
 use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use std::fmt::Write;
@@ -102,6 +102,14 @@ impl CompiledCode {
                 };
                 let list: Vec<String> = tags.tags.iter().map(ToString::to_string).collect();
                 let _ = write!(text, " ; tags {side}: {}", list.join(", "));
+            }
+        }
+        for site in self.call_sites.iter().filter(|site| site.return_offset == next) {
+            for handler in &site.handlers {
+                let _ = match handler {
+                    ExceptionHandler::Tag(tag, offset) => write!(text, " ; {tag}: {offset:#x}"),
+                    ExceptionHandler::Default(offset) => write!(text, " ; default: {offset:#x}"),
+                };
             }
         }
         for trap in self.traps.iter().filter(|t| t.offset == offset) {

@@ -1,9 +1,10 @@
 //! VCode with its register assignment to machine instructions: block order and branches, moves, frame accesses,
 //! constants, calls, prologue and epilogue.
 
-use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
+use super::func::{CallKind, CallSite, Fixup, FrameStep, Label, MachFunction, McInst};
 use super::places::Positions;
 use crate::abi::registers::spill_unit;
+use crate::abi::sig::handler_stack_pointer;
 use crate::code::RelocTarget;
 use crate::error::CompileError;
 use crate::frame::Frame;
@@ -13,7 +14,7 @@ use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst};
 use crate::isa::Isa;
 use crate::regalloc::assign;
 use crate::vcode::{Origin, VCode};
-use cranelift_codegen::ir::TrapCode;
+use cranelift_codegen::ir::{ExceptionTag, TrapCode};
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus, VECTOR_SLOT};
 use npu_mc::reloc::Reloc as RelocKind;
@@ -87,7 +88,8 @@ impl Expander<'_> {
             blocks + blocks / 4 + 1,
         );
         self.block_labels = (0..blocks).map(|_| self.func.new_label()).collect();
-        let targets = self.forward_targets(&insts, output);
+        let is_handler = self.handler_blocks(&insts);
+        let targets = self.forward_targets(&insts, output, &is_handler);
         let kept: Vec<usize> = (0..self.vcode.blocks.len()).filter(|&b| targets[b] == b).collect();
         let mut positions = Positions::new(self.vcode, insts.len());
 
@@ -98,6 +100,9 @@ impl Expander<'_> {
             self.func.vcode_blocks.push(label);
             let next = kept.get(place + 1).copied();
             let first = self.vcode.blocks[index].insts.start as usize;
+            if is_handler.get(index) == Some(&true) {
+                self.landing()?;
+            }
             positions.moves(first, self.func.insts().len());
             for step in output.block_insts_and_edits(self.vcode, Block::new(index)) {
                 match step {
@@ -125,14 +130,34 @@ impl Expander<'_> {
         Ok(())
     }
 
+    /// For each block whether exceptions arrive there; empty if none do.
+    fn handler_blocks(&self, insts: &[MInst]) -> Vec<bool> {
+        let mut found = Vec::new();
+        if self.vcode.has_handlers {
+            found.resize(self.vcode.blocks.len(), false);
+            for block in &self.vcode.blocks {
+                let last = block.insts.end.checked_sub(1).and_then(|last| insts.get(last as usize));
+                if let Some(MInst::TryCall(info)) = last {
+                    for handler in &info.handlers {
+                        if let Some(succ) = block.succs.get(handler.succ) {
+                            found[succ.index()] = true;
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
     /// For each block the block to go to instead: itself, or the next one if it holds nothing but a jump.
-    fn forward_targets(&self, insts: &[MInst], output: &Output) -> Vec<usize> {
+    fn forward_targets(&self, insts: &[MInst], output: &Output, is_handler: &[bool]) -> Vec<usize> {
         let count = self.vcode.blocks.len();
         let only_jump: Vec<bool> = (0..count)
             .map(|index| {
                 let range = &self.vcode.blocks[index].insts;
                 index != 0
                     && range.len() == 1
+                    && is_handler.get(index) != Some(&true)
                     && matches!(insts[range.start as usize], MInst::Jump)
                     && output
                         .block_insts_and_edits(self.vcode, Block::new(index))
@@ -434,7 +459,21 @@ impl Expander<'_> {
             }
             MInst::Call(info) => {
                 self.jump_to_callee(&info.dest, CallKind::Call)?;
-                self.add_to_sp(-i64::from(info.popped));
+                if info.popped > 0 {
+                    self.call_site(info.popped, Vec::new());
+                    self.add_to_sp(-i64::from(info.popped));
+                }
+            }
+            MInst::BlockAddress { dst, block } => {
+                let target = self.block_labels.get(*block).copied();
+                let target = target.ok_or_else(|| CompileError::internal("expand", inst, "a block of the function"))?;
+                let dst = real(*dst)?;
+                for (op, kind) in HALVES {
+                    self.push(
+                        Inst::new(op, [dst.into(), Operand::Imm(0)]),
+                        Fixup::Address { kind, target },
+                    );
+                }
             }
             MInst::ReturnCall(info) => {
                 self.leave_frame(i64::from(self.frame.layout.popped) - i64::from(info.popped));
@@ -465,7 +504,7 @@ impl Expander<'_> {
                     .sequence_points
                     .extend(self.origin.inst.map(|inst| (point, inst)));
             }
-            MInst::Jump | MInst::CondBr { .. } | MInst::BrTable { .. } => {
+            MInst::Jump | MInst::CondBr { .. } | MInst::BrTable { .. } | MInst::TryCall(_) => {
                 return Err(CompileError::internal(
                     "expand",
                     inst,
@@ -535,6 +574,22 @@ impl Expander<'_> {
                     self.check_index(index, tmp, base, entries, labels[0])?;
                 }
                 self.table(index, tmp, base, entries, &labels)?;
+            }
+            MInst::TryCall(info) => {
+                self.jump_to_callee(&info.call.dest, CallKind::Call)?;
+                let handlers = info.handlers.iter().map(|handler| {
+                    let succ = succs.get(handler.succ);
+                    let succ = succ.ok_or_else(|| CompileError::internal("expand", inst, "a block for every handler"));
+                    Ok((handler.tag, self.block_labels[*succ?]))
+                });
+                let handlers = handlers.collect::<Result<_, CompileError>>()?;
+                let back = succs.last().copied();
+                let back = back.ok_or_else(|| CompileError::internal("expand", inst, "a way back"))?;
+                self.call_site(info.call.popped, handlers);
+                self.add_to_sp(-i64::from(info.call.popped));
+                if next != Some(back) {
+                    self.jump(self.block_labels[back]);
+                }
             }
             _ => {
                 if next != Some(succs[0]) {
@@ -634,6 +689,29 @@ impl Expander<'_> {
         }
         if let Some(last) = self.func.last_mut() {
             last.call = kind;
+        }
+        Ok(())
+    }
+
+    /// Notes where the call that was just made returns to.
+    fn call_site(&mut self, popped: u32, handlers: Vec<(Option<ExceptionTag>, Label)>) {
+        let after = self.func.new_label();
+        self.func.bind(after);
+        self.func.call_sites.push(CallSite {
+            after,
+            popped,
+            handlers,
+        });
+    }
+
+    /// What stands before a handler: the stack pointer is that of the frame again.
+    fn landing(&mut self) -> Result<(), CompileError> {
+        self.origin = Origin::default();
+        let register = handler_stack_pointer();
+        let register = register.ok_or_else(|| CompileError::internal("expand", "a handler", "a register for sp"))?;
+        self.move_reg(machine::SP, register);
+        if self.frame.layout.frame_pointer {
+            self.move_reg(machine::FP, machine::SP);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::code::{LabelLoc, RelocTarget};
 use crate::error::CompileError;
 use crate::inst::LANES;
 use crate::vcode::Origin;
-use cranelift_codegen::ir::{self, TrapCode, ValueLabel};
+use cranelift_codegen::ir::{self, ExceptionTag, TrapCode, ValueLabel};
 use npu_mc::reloc::Reloc as RelocKind;
 use std::fmt;
 use std::ops::Range;
@@ -52,6 +52,13 @@ pub enum Fixup {
         target: Label,
         /// Bytes from this instruction to the one that adds the distance to its own address.
         after: u32,
+    },
+    /// The linker, with the address of the label.
+    Address {
+        /// Relocation type.
+        kind: RelocKind,
+        /// What is addressed.
+        target: Label,
     },
     /// The linker, with the address of a vector after the code.
     Pool {
@@ -147,6 +154,17 @@ pub struct LiveRange {
     pub loc: LabelLoc,
 }
 
+/// A call that catches exceptions, or whose callee removes stack arguments.
+#[derive(Clone, Debug)]
+pub struct CallSite {
+    /// The block that the callee returns to.
+    pub after: Label,
+    /// Bytes of stack arguments that the callee removes.
+    pub popped: u32,
+    /// The handlers, in the order in which they are asked; one without a tag catches everything.
+    pub handlers: Vec<(Option<ExceptionTag>, Label)>,
+}
+
 /// A basic block: a label, a body, and a branch at the end unless the block falls through.
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -175,6 +193,8 @@ pub struct MachFunction {
     pub(super) places: Vec<LiveRange>,
     /// Vectors that stand after the code.
     pub pool: Vec<[u32; LANES]>,
+    /// What unwinding has to know of calls.
+    pub call_sites: Vec<CallSite>,
     /// Where the sequence points with debug tags are.
     pub sequence_points: Vec<(Label, ir::Inst)>,
 }

@@ -46,6 +46,7 @@ impl fmt::Display for McInst {
             Fixup::TableEntry { target, end } => (Some(target), format!("entry {end}")),
             Fixup::FarHigh { target, after } => (Some(target), format!("far_high {after}")),
             Fixup::FarLow { target, after } => (Some(target), format!("far_low {after}")),
+            Fixup::Address { kind, target } => (Some(target), format!("{} address", kind.name())),
             Fixup::Pool { kind, index } => (None, format!("{} pool {index}", kind.name())),
             Fixup::Reloc { kind, target, addend } => (None, format!("{} {target}{addend:+}", kind.name())),
         };

@@ -11,7 +11,7 @@ pub mod print;
 pub mod reg;
 
 use crate::code::RelocTarget;
-use cranelift_codegen::ir::{StackSlot, TrapCode};
+use cranelift_codegen::ir::{ExceptionTag, StackSlot, TrapCode};
 use npu_mc::Opcode;
 use reg::Reg;
 use regalloc2::PRegSet;
@@ -143,6 +143,15 @@ pub enum MInst {
     Call(Box<CallInfo>),
     /// A call that takes the place of the function: nothing of it is left when the callee starts.
     ReturnCall(Box<CallInfo>),
+    /// A call that ends its block: to the last successor when the callee returns, to one of the others when an exception is caught.
+    TryCall(Box<TryCallInfo>),
+    /// `dst` := the address of the block with this index.
+    BlockAddress {
+        /// The register written.
+        dst: Reg,
+        /// Index of the block.
+        block: usize,
+    },
     /// To the only successor of the block.
     Jump,
     /// To the first successor if the condition holds, else to the second.
@@ -294,6 +303,24 @@ pub struct CallInfo {
     pub popped: u32,
 }
 
+/// Everything about a call with handlers.
+#[derive(Clone, Debug)]
+pub struct TryCallInfo {
+    /// The call. Among the registers it writes are those of what an exception carries.
+    pub call: CallInfo,
+    /// The handlers, in the order in which they are asked.
+    pub handlers: SmallVec<[Handler; 2]>,
+}
+
+/// An exception handler of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// The exceptions that it catches; all if there is none.
+    pub tag: Option<ExceptionTag>,
+    /// The number of the successor that it is.
+    pub succ: usize,
+}
+
 /// Target of a call.
 #[derive(Clone, Debug)]
 pub enum CallDest {
@@ -308,7 +335,10 @@ pub enum CallDest {
 impl MInst {
     /// Whether this ends a block by going to successors.
     pub fn is_branch(&self) -> bool {
-        matches!(self, Self::Jump | Self::CondBr { .. } | Self::BrTable { .. })
+        matches!(
+            self,
+            Self::Jump | Self::CondBr { .. } | Self::BrTable { .. } | Self::TryCall(_)
+        )
     }
 
     /// Whether this ends a block that has no successors.

@@ -3,7 +3,7 @@
 //! One function says it once: register allocation collects the constraints through it, and the registers that were
 //! chosen are written back through it in the same order.
 
-use super::{AMode, CallDest, LaneMask, MInst, reg::Reg};
+use super::{AMode, CallDest, CallInfo, LaneMask, MInst, reg::Reg};
 use crate::abi::sig::free_at_entry;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos, PReg};
 
@@ -37,6 +37,18 @@ fn fixed(v: &mut impl OperandVisitor, reg: &mut Reg, at: npu_mc::Reg, kind: Oper
         OperandKind::Use => OperandPos::Early,
     };
     v.operand(reg, OperandConstraint::FixedReg(preg), kind, pos);
+}
+
+fn call(v: &mut impl OperandVisitor, info: &mut CallInfo) {
+    for (reg, at) in &mut info.uses {
+        fixed(v, reg, *at, OperandKind::Use);
+    }
+    if let CallDest::Reg(reg) = &mut info.dest {
+        use_reg(v, reg);
+    }
+    for (reg, at) in &mut info.defs {
+        fixed(v, reg, *at, OperandKind::Def);
+    }
 }
 
 fn address(v: &mut impl OperandVisitor, addr: &mut AMode) {
@@ -96,7 +108,10 @@ impl MInst {
                 }
             }
             Self::PoolLoad { dst, .. } => def_reg(v, dst),
-            Self::Const { dst, .. } | Self::SymbolAddr { dst, .. } | Self::ReturnAddress { dst } => def_reg(v, dst),
+            Self::Const { dst, .. }
+            | Self::SymbolAddr { dst, .. }
+            | Self::ReturnAddress { dst }
+            | Self::BlockAddress { dst, .. } => def_reg(v, dst),
             Self::Address { dst, addr } => {
                 address(v, addr);
                 def_reg(v, dst);
@@ -129,17 +144,8 @@ impl MInst {
                     fixed(v, reg, *at, OperandKind::Use);
                 }
             }
-            Self::Call(info) => {
-                for (reg, at) in &mut info.uses {
-                    fixed(v, reg, *at, OperandKind::Use);
-                }
-                if let CallDest::Reg(reg) = &mut info.dest {
-                    use_reg(v, reg);
-                }
-                for (reg, at) in &mut info.defs {
-                    fixed(v, reg, *at, OperandKind::Def);
-                }
-            }
+            Self::Call(info) => call(v, info),
+            Self::TryCall(info) => call(v, &mut info.call),
             Self::ReturnCall(info) => {
                 for (reg, at) in &mut info.uses {
                     fixed(v, reg, *at, OperandKind::Use);

@@ -121,6 +121,20 @@ impl fmt::Display for MInst {
                 write!(f, " ->")?;
                 pairs(f, &info.defs)
             }
+            Self::TryCall(info) => {
+                write!(f, "try_call{}", info.call.dest)?;
+                pairs(f, &info.call.uses)?;
+                write!(f, " ->")?;
+                pairs(f, &info.call.defs)?;
+                for handler in &info.handlers {
+                    match handler.tag {
+                        Some(tag) => write!(f, ", {tag}: {}", handler.succ)?,
+                        None => write!(f, ", default: {}", handler.succ)?,
+                    }
+                }
+                Ok(())
+            }
+            Self::BlockAddress { dst, block } => write!(f, "block_address {dst}, block{block}"),
             Self::ReturnCall(info) => {
                 write!(f, "return_call{}", info.dest)?;
                 pairs(f, &info.uses)

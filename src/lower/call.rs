@@ -183,8 +183,19 @@ pub(super) fn destination(ctx: &Lower<'_>, callee: FuncRef) -> CallDest {
     }
 }
 
-fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
-    let info = places(ctx, sig)?;
+/// A new area for the results of a call that are in memory.
+pub(super) fn result_area(ctx: &mut Lower<'_>, info: &SigInfo) -> u32 {
+    ctx.new_local(info.ret_area_size, AREA_ALIGN)
+}
+
+/// Brings arguments to their places; gives those in registers, and the area for results in memory, which is a new one unless there is one.
+pub(super) fn pass_arguments(
+    ctx: &mut Lower<'_>,
+    sig: SigRef,
+    info: &SigInfo,
+    args: &[Value],
+    area: Option<u32>,
+) -> Option<(CallRegs, Option<u32>)> {
     let mut uses = CallRegs::new();
     ctx.expect_equal(args.len(), info.args.len(), "a place for every argument");
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
@@ -201,7 +212,7 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
     }
     // Results in memory go to an area of this function's frame.
     let area = info.ret_area.map(|place| {
-        let area = ctx.new_local(info.ret_area_size, AREA_ALIGN);
+        let area = area.unwrap_or_else(|| result_area(ctx, info));
         let pointer = ctx.new_vreg(RegClass::Int);
         let addr = AMode::Local { area, offset: 0 };
         ctx.emit(MInst::Address {
@@ -211,6 +222,13 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
         pass(ctx, pointer, place, &mut uses);
         area
     });
+    ctx.vcode.outgoing_args = ctx.vcode.outgoing_args.max(info.stack_args);
+    Some((uses, area))
+}
+
+fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
+    let info = places(ctx, sig)?;
+    let (uses, area) = pass_arguments(ctx, sig, &info, args, None)?;
     let mut defs = CallRegs::new();
     let mut loads = Vec::new();
     let mut output = InstOutput::new();
@@ -234,7 +252,6 @@ fn emit_call(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -
         }
         output.push(ctx.known(ValueRegs::from_slice(&regs), "one to four registers for a result")?);
     }
-    ctx.vcode.outgoing_args = ctx.vcode.outgoing_args.max(info.stack_args);
     push_call(ctx, dest, uses, defs, info.registers, info.popped);
     for load in loads {
         ctx.emit(load);
@@ -253,7 +270,14 @@ fn pass(ctx: &mut Lower<'_>, reg: VReg, place: Place, uses: &mut CallRegs) {
     }
 }
 
-fn push_call(ctx: &mut Lower<'_>, dest: CallDest, uses: CallRegs, defs: CallRegs, registers: RegisterSet, popped: u32) {
+pub(super) fn push_call(
+    ctx: &mut Lower<'_>,
+    dest: CallDest,
+    uses: CallRegs,
+    defs: CallRegs,
+    registers: RegisterSet,
+    popped: u32,
+) {
     let mut clobbers: PRegSet = clobbered(registers);
     for (_, at) in &defs {
         clobbers.remove(to_preg(*at));

@@ -5,6 +5,7 @@
 
 use super::constants::{Constant, ConstantPool};
 use super::hoist::Hoist;
+use super::try_call::TryCall;
 use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
 use crate::inst::{AMode, MInst, reg::Reg};
@@ -16,7 +17,9 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{self, Function, Inst, MemFlags, Value};
 use npu_mc::relation;
 use regalloc2::{RegClass, VReg};
+use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
+use std::rc::Rc;
 
 /// The virtual registers of one value, low word first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +105,8 @@ pub struct Lower<'a> {
     pub(super) fault: Option<CompileError>,
     /// Pointer to the area for results in memory, saved at entry.
     pub(super) ret_area: Option<VReg>,
+    /// The calls with handlers, by the blocks that they end.
+    pub(super) try_calls: HashMap<ir::Block, Rc<TryCall>>,
 }
 
 /// A map with a place for every value of the function.
@@ -138,6 +143,7 @@ impl<'a> Lower<'a> {
             table: Vec::new(),
             fault: None,
             ret_area: None,
+            try_calls: HashMap::default(),
         }
     }
 

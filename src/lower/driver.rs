@@ -7,6 +7,7 @@ use super::context::Lower;
 use super::hoist::Hoist;
 use super::isle;
 use super::order::{self, BlockOrder, LoweredBlock};
+use super::try_call;
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::CompileError;
@@ -74,11 +75,17 @@ impl Lower<'_> {
             self.block = index;
             let vblock = match block {
                 LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
-                LoweredBlock::Edge { call, target, .. } => {
+                LoweredBlock::Edge { call, target, from } => {
                     self.origin = Origin::default();
                     self.emit(MInst::Jump);
                     self.flush_current();
-                    let args = self.block_args(call);
+                    let args = if self.try_calls.contains_key(from) {
+                        let args = self.try_call_args(*from, call);
+                        self.flush_current();
+                        args
+                    } else {
+                        self.block_args(call)
+                    };
                     self.end_constants();
                     VBlock {
                         insts: 0..0,
@@ -110,7 +117,7 @@ impl Lower<'_> {
     /// Counts the uses of every value in reachable code and gives each value its registers.
     fn count_uses(&mut self, order: &BlockOrder) {
         for block in &order.blocks {
-            let LoweredBlock::Clif { block, .. } = block else {
+            let LoweredBlock::Clif { block, succs } = block else {
                 continue;
             };
             for &param in self.func.dfg.block_params(*block) {
@@ -124,6 +131,9 @@ impl Lower<'_> {
                 let opcode = data.opcode();
                 if opcode.is_branch() {
                     self.count_passed(inst);
+                    if let Some(table) = data.exception_table() {
+                        self.prepare_try_call(*block, inst, table, succs);
+                    }
                 }
                 let constant = makes_constants(opcode);
                 for &result in self.func.dfg.inst_results(inst) {
@@ -228,7 +238,7 @@ impl Lower<'_> {
         let results = func.dfg.inst_results(inst);
         self.label_results(results);
         self.space = spaces::of_data(self.func, &self.func.dfg.insts[inst]);
-        let output = isle::lower(self, inst);
+        let output = try_call::lower(self, inst).unwrap_or_else(|| isle::lower(self, inst));
         self.space = Space::Main;
         self.check()?;
         let Some(output) = output else {

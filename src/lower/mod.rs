@@ -16,6 +16,7 @@ pub mod isle;
 pub mod order;
 pub mod structs;
 pub mod tail;
+mod try_call;
 pub mod values;
 pub mod vector;
 mod word_rules;

@@ -58,13 +58,10 @@ pub struct BlockOrder {
 pub type BlockCalls = SmallVec<[BlockCall; 2]>;
 
 /// Distinct block calls of a terminator, in the order of the branch: for `brif` always two, for `br_table` the default
-/// and then each different target once.
+/// and then each different target once; for a call with handlers all, the way back last.
 pub fn distinct_calls(func: &Function, inst: Inst) -> BlockCalls {
     let calls = func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
-    if func.dfg.insts[inst].opcode() == Opcode::Brif {
-        return calls.iter().copied().collect();
-    }
-    if calls.len() <= 1 {
+    if func.dfg.insts[inst].opcode() == Opcode::Brif || calls.len() <= 1 || has_handlers(func, inst) {
         return calls.iter().copied().collect();
     }
     let mut seen = SmallVec::with_capacity(calls.len());
@@ -74,6 +71,11 @@ pub fn distinct_calls(func: &Function, inst: Inst) -> BlockCalls {
         keys.entry(key).or_insert_with(|| seen.push(*call));
     }
     seen
+}
+
+/// Whether a terminator is a call with handlers.
+fn has_handlers(func: &Function, inst: Inst) -> bool {
+    func.dfg.insts[inst].exception_table().is_some()
 }
 
 /// Target and arguments of a block call: two calls with the same key are the same edge.
@@ -125,6 +127,7 @@ impl BlockOrder {
         let mut index_of: SecondaryMap<Block, usize> = SecondaryMap::new();
         index_of.resize(func.dfg.num_blocks());
         let mut rare: Vec<(Block, usize)> = Vec::new();
+        let tries = !func.dfg.exception_tables.is_empty();
         for &block in &order {
             if is_cold(block) {
                 for (from, number) in rare.drain(..) {
@@ -134,10 +137,16 @@ impl BlockOrder {
             }
             index_of[block] = placed.len();
             placed.push(Placed::Clif(block));
-            if succs[block].len() > 1 {
+            // What a call with handlers makes is passed on in blocks on its edges.
+            let always = tries
+                && func
+                    .layout
+                    .last_inst(block)
+                    .is_some_and(|last| has_handlers(func, last));
+            if succs[block].len() > 1 || always {
                 for number in (0..succs[block].len()).rev() {
                     let target = succs[block][number].call.block(&func.dfg.value_lists);
-                    if in_edges[target] <= 1 {
+                    if in_edges[target] <= 1 && !always {
                         continue;
                     }
                     if is_cold(target) && !is_cold(block) {

@@ -1,6 +1,7 @@
 //! Blocks that always follow one another become one.
 
 use super::edit;
+use crate::handlers::Handlers;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::packed_option::PackedOption;
@@ -17,6 +18,7 @@ enum Origin {
 
 /// Merges blocks. The control flow graph and all that follows from it are out of date if anything changed.
 pub fn run(func: &mut Function) -> bool {
+    let handlers = Handlers::find(func);
     let mut origins: SecondaryMap<Block, Origin> = SecondaryMap::new();
     for block in func.layout.blocks() {
         let Some(last) = func.layout.last_inst(block) else {
@@ -37,6 +39,10 @@ pub fn run(func: &mut Function) -> bool {
             continue;
         }
         while let Some(next) = only_successor(func, &origins, block) {
+            // Those who take the addresses of its handlers name it, and cannot name the entry block.
+            if handlers.name(func, next) {
+                break;
+            }
             let Some(jump) = func.layout.last_inst(block) else {
                 break;
             };

@@ -209,8 +209,9 @@ fn resolve_aliases(func: &mut Function) {
     }
 }
 
+/// Whether there are loops to work on. What passes over loops know of branches does not hold for calls with handlers.
 fn has_loops(ctx: &Context) -> bool {
-    ctx.loop_analysis.loops().len() > 0
+    ctx.loop_analysis.loops().len() > 0 && ctx.func.dfg.exception_tables.is_empty()
 }
 
 /// In debug builds, verifies what a pass made.

@@ -133,6 +133,7 @@ fn result(inst: &MInst) -> Option<Reg> {
         | MInst::PoolLoad { dst, .. }
         | MInst::Masked { dst, .. }
         | MInst::ReturnAddress { dst }
+        | MInst::BlockAddress { dst, .. }
         // Arguments and results in memory, which are there.
         | MInst::Load { dst, addr: AMode::Incoming { .. } | AMode::Local { .. }, .. } => Some(*dst),
         _ => None,

@@ -88,6 +88,8 @@ pub struct VCode {
     pub tail_args: u32,
     /// Whether the function calls anything and goes on afterwards.
     pub has_calls: bool,
+    /// Whether it catches exceptions.
+    pub has_handlers: bool,
     /// Whether a tail call ends it.
     pub has_tail_calls: bool,
     /// How much higher the stack pointer is when it returns.
@@ -306,6 +308,7 @@ impl regalloc2::Function for VCode {
     fn inst_clobbers(&self, insn: Inst) -> PRegSet {
         match &self.insts[insn.index()] {
             MInst::Call(info) => info.clobbers & self.clobber_mask,
+            MInst::TryCall(info) => info.call.clobbers,
             MInst::Op { op, .. } => {
                 let mut set = PRegSet::empty();
                 for &reg in op.desc().implicit_defs {

@@ -26,6 +26,7 @@ mod module;
 mod program;
 mod threads;
 mod timed;
+mod unwind;
 
 pub use call::host_types;
 pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
@@ -89,6 +90,8 @@ pub struct NpuModule {
     linker: Linker<Target>,
     /// The code of objects that were compiled, by their numbers.
     code: HashMap<usize, CompiledCode>,
+    /// How many functions the table for exceptions has.
+    unwound: usize,
     /// Whether a symbol that a reference waits for may have appeared.
     dirty: bool,
     /// Objects from which nothing is reached that is missing.
@@ -152,6 +155,7 @@ impl NpuModule {
             lookup: None,
             linker: Linker::new(layout),
             code: HashMap::new(),
+            unwound: 0,
             dirty: false,
             ready: HashSet::new(),
             machine: Machine::new(config),

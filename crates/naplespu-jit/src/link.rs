@@ -398,6 +398,9 @@ impl NpuModule {
             }
         }
         self.linker.wait(waiting);
+        if result.is_ok() {
+            result = self.fill_unwind_table();
+        }
         self.dirty = result.is_err();
         result
     }

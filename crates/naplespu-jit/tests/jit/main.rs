@@ -14,6 +14,7 @@ mod atomics;
 mod calls;
 mod data;
 mod errors;
+mod exceptions;
 mod library;
 mod link;
 mod threads;

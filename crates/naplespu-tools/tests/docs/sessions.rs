@@ -10,6 +10,10 @@ use std::process::Command;
 /// A construct, and CLIF that has it.
 const LIMITS: &[(&str, &str)] = &[
     (
+        "a handler with a context in an exception table",
+        "function %f(i32) system_v {\n sig0 = () system_v\n fn0 = %g sig0\nblock0(v0: i32):\n try_call fn0(), sig0, block1, [ context v0, default: block1 ]\nblock1:\n return\n}",
+    ),
+    (
         "a stack limit that is not made at entry from symbols, `vmctx`, sums and loads",
         "function %f(i32) system_v {\n gv0 = vmctx\n stack_limit = gv0\nblock0(v0: i32):\n return\n}",
     ),

@@ -1,0 +1,45 @@
+//! Which call with handlers each `get_exception_handler_address` is about.
+//!
+//! The instruction names the block that the call ends. When a block is split the call ends another one.
+
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
+
+/// Pairs of an instruction that takes the address of a handler and the call that has the handler.
+#[derive(Debug, Default)]
+pub struct Handlers(Vec<(Inst, Inst)>);
+
+impl Handlers {
+    /// Those of the function.
+    pub fn find(func: &Function) -> Self {
+        let mut pairs = Vec::new();
+        // Few functions have any.
+        if !func.dfg.exception_tables.is_empty() {
+            for block in func.layout.blocks() {
+                for inst in func.layout.block_insts(block) {
+                    if let InstructionData::ExceptionHandlerAddress { block, .. } = func.dfg.insts[inst] {
+                        pairs.extend(func.layout.last_inst(block).map(|call| (inst, call)));
+                    }
+                }
+            }
+        }
+        Self(pairs)
+    }
+
+    /// Whether one of the calls ends the block.
+    pub fn name(&self, func: &Function, block: Block) -> bool {
+        self.0
+            .iter()
+            .any(|&(_, call)| func.layout.inst_block(call) == Some(block))
+    }
+
+    /// Lets the instructions name the blocks that the calls end now.
+    pub fn restore(&self, func: &mut Function) {
+        for &(inst, call) in &self.0 {
+            if let (Some(now), InstructionData::ExceptionHandlerAddress { block, .. }) =
+                (func.layout.inst_block(call), &mut func.dfg.insts[inst])
+            {
+                *block = now;
+            }
+        }
+    }
+}
