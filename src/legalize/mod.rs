@@ -112,7 +112,7 @@ pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result
         stacks::run(func);
     }
     if tls::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) && tls::has_symbols(func) {
-        tls::run(func);
+        tls::run(func, opcodes.contains(Opcode::StackSwitch));
     }
     tables::run(func);
     Ok(())
