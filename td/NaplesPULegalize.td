@@ -376,7 +376,7 @@ def : OperationAction<["brif"], splitTypes, Split>;
 def : OperationAction<["br_table", "trap"], [untyped], Custom>;
 def : OperationAction<["trapz", "trapnz"], narrowTypes # wordTypes, Custom>;
 def : OperationAction<["trapz", "trapnz"], splitTypes, Split>;
-def : Refuse<["debugtrap"], [untyped], "there is no breakpoint to go on from; use trap", "$op">;
+def : OperationAction<["debugtrap"], [untyped], Expand>;
 
 defvar passable = "what can be passed, and how, is in docs/abi.md";
 def : Refuse<["call", "return_call"], [untyped], passable, "$op of this function", BadCallee>;

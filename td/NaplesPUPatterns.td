@@ -108,6 +108,7 @@ def set_pinned : SDNode<"(set_pinned_reg $0)", SDTUse>;
 def nop   : SDNode<"(nop)", SDTNone>;
 def fence : SDNode<"(fence)", SDTNone>;
 def sequence_point : SDNode<"(sequence_point)", SDTNone>;
+def debugtrap : SDNode<"(debugtrap)", SDTNone>;
 
 // f32 arithmetic is the float unit's own (setting strict_float is off).
 def HardwareFloat : Predicate<"hardware_float">;
@@ -681,6 +682,7 @@ def : Pat<(set_pinned i32:$a), (SET_PINNED $a)>;
 def : Pat<(nop), (NO_CODE)>;
 def : Pat<(fence), (FENCE)>;
 def : Pat<(sequence_point), (SEQUENCE_POINT)>;
+def : Pat<(debugtrap), (DEBUGTRAP)>;
 
 //===----------------------------------------------------------------------===//
 // Memory. A misaligned access traps, imprecisely, so one that is not known to be aligned goes byte by byte.

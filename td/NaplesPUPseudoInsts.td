@@ -50,6 +50,8 @@ def JUMP     : PseudoInst<(outs), (ins), "emit_jump">;
 def BRIF     : PseudoInst<(outs), (ins condition:$cond), "emit_brif">;
 def BR_TABLE : PseudoInst<(outs), (ins GPR32:$index), "emit_br_table">;
 def TRAP     : PseudoInst<(outs), (ins trapcode:$code), "emit_trap">;
+// Stops the thread until a debugger lets it go on.
+def DEBUGTRAP : PseudoInst<(outs), (ins), "emit_debugtrap">;
 def TRAP_IF  : PseudoInst<(outs), (ins condition:$cond, trapcode:$code), "trap_if">;
 
 //===----------------------------------------------------------------------===//

@@ -26,6 +26,9 @@ use std::collections::BTreeMap;
 /// Registers that the trap sequence overwrites beside `tr`; the thread stops there.
 const TRAP_SCRATCH: [SReg; 2] = [SReg::S48, SReg::S49];
 
+/// What stands for a trap code where a debugger may let the thread go on.
+const NO_TRAP_CODE: u8 = 0;
+
 /// The two instructions that make an address, and what the linker does to them.
 const HALVES: [(Opcode, RelocKind); 2] = [
     (Opcode::LEAH, RelocKind::AbsHighLea),
@@ -452,6 +455,9 @@ impl Expander<'_> {
                 self.jump(label);
                 self.mark_trap(*code);
             }
+            MInst::DebugTrap {
+                tmps: [status, register],
+            } => self.debug_trap(real(*status)?, real(*register)?),
             MInst::Args { .. } => self.prologue()?,
             MInst::Return { .. } => {
                 self.leave_frame(self.frame.layout.popped.into());
@@ -764,18 +770,38 @@ impl Expander<'_> {
         self.origin = Origin::default();
         for (code, label) in std::mem::take(&mut self.traps).into_values() {
             self.func.bind(label);
-            let number = i32::from(code.as_raw().get());
-            self.op(Opcode::MOVEISI, [machine::SCRATCH.into(), number.into()]);
-            self.op(
-                Opcode::MOVEISI,
-                [register, i32::from(ControlRegister::ThreadStatus.number()).into()],
-            );
-            self.op(Opcode::MOVEISI, [status, (ThreadStatus::Trapped as i32).into()]);
-            self.op(Opcode::WRITECR, [status, register]);
+            self.report(code.as_raw().get(), status, register);
             let here = self.func.new_label();
             self.func.bind(here);
             self.jump(here);
         }
+    }
+
+    /// Leaves a trap code and sets the status.
+    fn report(&mut self, code: u8, status: Operand, register: Operand) {
+        self.op(Opcode::MOVEISI, [machine::SCRATCH.into(), i32::from(code).into()]);
+        self.op(
+            Opcode::MOVEISI,
+            [register, i32::from(ControlRegister::ThreadStatus.number()).into()],
+        );
+        self.op(Opcode::MOVEISI, [status, (ThreadStatus::Trapped as i32).into()]);
+        self.op(Opcode::WRITECR, [status, register]);
+    }
+
+    /// As a trap, with a code that none has. The jump is a branch that is always taken, since the code behind it can be reached: by a
+    /// debugger, which finds the status to go on with there.
+    fn debug_trap(&mut self, status: Reg, register: Reg) {
+        let operands = [Operand::from(status), Operand::from(register)];
+        self.report(NO_TRAP_CODE, operands[0], operands[1]);
+        let here = self.func.new_label();
+        self.func.bind(here);
+        let always = Cond {
+            reg: status,
+            nonzero: true,
+        };
+        self.branch_if(always, here);
+        self.op(Opcode::MOVEISI, [operands[0], (ThreadStatus::Running as i32).into()]);
+        self.op(Opcode::WRITECR, operands);
     }
 
     // Frame.

@@ -129,6 +129,11 @@ pub enum MInst {
         /// The reason.
         code: TrapCode,
     },
+    /// Stops the thread; a debugger may let it go on behind.
+    DebugTrap {
+        /// Scratch.
+        tmps: [Reg; 2],
+    },
     /// The values that the caller put into registers.
     Args {
         /// Virtual register and the argument register it arrives in.

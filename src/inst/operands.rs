@@ -164,6 +164,11 @@ impl MInst {
                     def_early(v, tmp);
                 }
             }
+            Self::DebugTrap { tmps } => {
+                for tmp in tmps {
+                    def_early(v, tmp);
+                }
+            }
             Self::BrTable { index, tmp, base, .. } => {
                 use_late(v, index);
                 def_early(v, tmp);

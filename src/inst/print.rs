@@ -107,6 +107,7 @@ impl fmt::Display for MInst {
             }
             Self::TrapIf { cond, code } => write!(f, "trap_if {cond}, {code}"),
             Self::Trap { code } => write!(f, "trap {code}"),
+            Self::DebugTrap { .. } => write!(f, "debugtrap"),
             Self::Args { defs } => {
                 write!(f, "args")?;
                 pairs(f, defs)

@@ -581,6 +581,11 @@ impl generated::Context for Lower<'_> {
         self.emit(MInst::SequencePoint);
     }
 
+    fn emit_debugtrap(&mut self) -> Unit {
+        let tmps = [0; 2].map(|_| Reg::Virtual(self.new_vreg(RegClass::Int)));
+        self.emit(MInst::DebugTrap { tmps });
+    }
+
     fn emit_fence(&mut self) -> Unit {
         self.emit(MInst::Fence);
     }

@@ -239,6 +239,9 @@ impl NpuModule {
             let at = thread.trap_pc().map(|pc| self.location(pc));
             return RunError::Misaligned(at.unwrap_or_default());
         }
+        if thread.scalar(SReg::TR) == 0 {
+            return RunError::DebugTrap(self.location(thread.pc()));
+        }
         let code = u8::try_from(thread.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
         let object = self.linker.code_at(thread.pc());
         // The code that stops the thread is shared by all places of a function with that trap code: the branch says which.

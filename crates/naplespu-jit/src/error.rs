@@ -210,6 +210,8 @@ pub enum RunError {
     Link(LinkError),
     /// The thread stopped with a trap code.
     Trap(TrapReport),
+    /// The thread came to a `debugtrap`, and no debugger is there to let it go on.
+    DebugTrap(Location),
     /// The hardware took a misaligned access as a fault.
     Misaligned(Location),
     /// More instructions than allowed.
@@ -368,6 +370,7 @@ impl fmt::Display for RunError {
                 }
                 write!(f, "{} (thread {})", report.location(), report.thread)
             }
+            Self::DebugTrap(at) => write!(f, "debugtrap without a debugger{at}"),
             Self::Misaligned(at) => write!(f, "misaligned access{at}"),
             Self::Timeout { steps, at } => write!(f, "no result after {steps} instructions{at}"),
             Self::Stopped { reason, at } => write!(f, "the simulator stopped{at}: {reason}"),

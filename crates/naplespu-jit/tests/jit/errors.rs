@@ -188,3 +188,23 @@ fn errors_name_anonymous_functions() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_debugtrap_without_a_debugger() {
+    let mut module = module();
+    let stops = define(
+        &mut module,
+        "function %stops(i32) -> i32 system_v {
+        block0(v0: i32):
+            v1 = imul v0, v0
+            debugtrap
+            return v1
+        }",
+    );
+    match module.call(stops, &[DataValue::I32(3)]) {
+        Err(error @ RunError::DebugTrap(_)) => {
+            assert_eq!(error.to_string(), "debugtrap without a debugger in %stops at inst1");
+        }
+        other => panic!("{other:?}"),
+    }
+}

@@ -3,6 +3,8 @@
 use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::target::ext::breakpoints::WatchKind;
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::{Opcode, SReg};
 use npu_sim::{LANES, Machine, Progress, Space, Status, Stop};
 use std::collections::BTreeSet;
 
@@ -233,6 +235,13 @@ impl Control {
             }
         }
         match step.progress {
+            // The thread stands behind it, and goes on if it is asked to.
+            Progress::Ended(Status::TRAPPED) if self.is_debugtrap(thread, step.word) => {
+                self.machine
+                    .thread_mut(thread)
+                    .set_pc(pc.wrapping_add(INSTRUCTION_SIZE));
+                return signal(Signal::SIGTRAP);
+            }
             Progress::Ended(_) => self.resting[thread] = true,
             Progress::Hang(_) => {
                 self.resting[thread] = true;
@@ -246,6 +255,12 @@ impl Control {
             return signal(Signal::SIGTRAP);
         }
         None
+    }
+
+    /// Whether the jump to itself that a thread has come to is that of a `debugtrap`: a branch, and there is no trap code.
+    fn is_debugtrap(&self, thread: usize, word: u32) -> bool {
+        let is_branch = npu_mc::decode(word).is_ok_and(|inst| inst.opcode == Opcode::BNEZ);
+        is_branch && self.machine.thread(thread).scalar(SReg::TR) == 0
     }
 
     /// Nobody can go on: all have ended, or those that are left wait for ever.
@@ -268,7 +283,6 @@ impl Control {
 mod tests {
     use super::*;
     use npu_link::{Placement, link};
-    use npu_mc::SReg;
     use npu_mc::asm::{Options, assemble};
     use npu_sim::Config;
 
@@ -287,6 +301,27 @@ mod tests {
     fn run(control: &mut Control) -> Reason {
         control.resume();
         (0..10_000).find_map(|_| control.advance()).expect("it stops")
+    }
+
+    #[test]
+    fn a_debugtrap_is_gone_on_from() {
+        let mut control = control(&format!(
+            "movei s5, 1; movei tr, 0; movei s0, 3; movei s1, 11; write_cr s0, s1; bnez s0, .; movei s0, 1; write_cr s0, s1; movei s5, 2\n{END}"
+        ));
+        control.set_all(Action::Stay);
+        control.set_action(1, Action::Continue);
+        for (stop, value) in [(true, 1), (false, 2)] {
+            let reason = run(&mut control);
+            let expected = if stop { Signal::SIGTRAP } else { Signal::SIGSTOP };
+            assert_eq!(
+                reason,
+                Reason::SignalWithThread {
+                    tid: tid(if stop { 1 } else { 0 }),
+                    signal: expected
+                }
+            );
+            assert_eq!(control.machine.thread(1).scalar(SReg::S5), value);
+        }
     }
 
     const END: &str = "movei s0, 2; movei s1, 11; write_cr s0, s1; jmp .\n";
