@@ -77,12 +77,13 @@ pub fn run(
     // Instructions of the machine.
     let mut func = expand::expand(vcode, output, &frame, isa)?;
     stages.keep(Stage::Expand, || func.to_string());
-    // Nothing in the code leads to handlers, so passes that follow the control flow do not know what they need.
-    let runs = |pass: Pass| isa.runs(pass) && !has_handlers;
-    if runs(Pass::Copyprop) {
+    if isa.runs(Pass::Copyprop) {
         copyprop::run(&mut func, conventions);
     }
     stages.keep(Stage::Copyprop, || func.to_string());
+    // Nothing in the code leads to handlers. They need no registers from before, so passes over single blocks are right about them, but
+    // not those that follow the control flow.
+    let runs = |pass: Pass| isa.runs(pass) && !has_handlers;
     // A function that removes its arguments does so where it removes the frame.
     if runs(Pass::Wrap) && frame.layout.popped == 0 {
         wrap::run(&mut func, rename::free(register_set, []), conventions);
@@ -100,7 +101,7 @@ pub fn run(
         carried::run(&mut func, conventions);
     }
     stages.keep(Stage::Carried, || func.to_string());
-    if runs(Pass::Rename) {
+    if isa.runs(Pass::Rename) {
         let saved = frame.layout.saved.iter().map(|&(reg, _)| reg);
         rename::run(&mut func, rename::free(register_set, saved), conventions);
     }

@@ -194,9 +194,8 @@ def : OperationAction<["select", "select_spectre_guard"], splitTypes # splitFloa
 def : OperationAction<["bitselect"], narrowTypes # wordTypes # floatTypes # vectorTypes, Expand>;
 def : OperationAction<["bitselect"], splitTypes # splitFloatTypes, Split>;
 def : OperationAction<["blendv"], narrowTypes # packedTypes, Promote>;
-def : OperationAction<["blendv"], wordTypes # laneTypes # floatLaneTypes, Expand>;
-def : OperationAction<["blendv"], splitTypes, Split>;
-def : Refuse<["blendv"], allFloatTypes, "use select with a compare">;
+def : OperationAction<["blendv"], wordTypes # floatTypes # laneTypes # floatLaneTypes, Expand>;
+def : OperationAction<["blendv"], splitTypes # splitFloatTypes, Split>;
 def : OperationAction<["bmask"], narrowTypes # wordTypes, Expand>;
 def : OperationAction<["bmask"], splitTypes, Split>;
 
