@@ -22,8 +22,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("__npu_f128_sub", "__npu_f128_add"),
 ];
 
-/// Routines that CLIF cannot say, in assembly: a file each, with the name of the routine at its start and no other symbol.
-const ASSEMBLY: &[&str] = &["stack_switch.s"];
+/// Routines that CLIF cannot say as well, in assembly: a file each, with the name of the routine at its start.
+const ASSEMBLY: &[&str] = &["atomic_enter.s", "stack_switch.s"];
 
 /// A routine: what its text is of, where that stands, and the function.
 struct Routine {
@@ -58,10 +58,18 @@ fn build() -> Result<(), String> {
     // By name.
     let mut rows = BTreeMap::new();
     for file in ASSEMBLY {
-        let (name, bytes) = assembled(file)?;
+        let (name, bytes, relocs) = assembled(file)?;
         let start = code.len();
         code.extend(&bytes);
-        let row = row(&name, "", (0, 0, 0), (start, code.len()), bytes.len(), "[]", "[]");
+        let row = row(
+            &name,
+            "",
+            (0, 0, 0),
+            (start, code.len()),
+            bytes.len(),
+            &format!("{relocs:?}"),
+            "[]",
+        );
         if rows.insert(name.clone(), row).is_some() {
             return Err(format!("{file}: {name} is defined twice"));
         }
@@ -124,20 +132,28 @@ fn row(
     )
 }
 
-/// Name and bytes of a routine in assembly, which refers to nothing.
-fn assembled(file: &str) -> Result<(String, Vec<u8>), String> {
+/// Name, bytes and references of a routine in assembly.
+fn assembled(file: &str) -> Result<(String, Vec<u8>, Vec<Reloc>), String> {
     println!("cargo::rerun-if-changed={file}");
     let root = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
     let text = std::fs::read_to_string(PathBuf::from(root).join(file)).map_err(|e| format!("{file}: {e}"))?;
     let object = asm::assemble(&text, &asm::Options::default()).map_err(|faults| format!("{file}: {faults:?}"))?;
-    let ([symbol], [section], []) = (&object.symbols[..], &object.sections[..], &object.relocations[..]) else {
-        return Err(format!("{file}: not one section with one symbol and no reference"));
+    let ([first, ..], [section]) = (&object.symbols[..], &object.sections[..]) else {
+        return Err(format!("{file}: not one section with a symbol"));
     };
     let bytes = section.bytes_at(0).to_vec();
-    if bytes.len() as u64 != section.size || !matches!(symbol.value, asm::SymbolValue::Place { offset: 0, .. }) {
+    if bytes.len() as u64 != section.size || !matches!(first.value, asm::SymbolValue::Place { offset: 0, .. }) {
         return Err(format!("{file}: the routine is not the whole section"));
     }
-    Ok((symbol.name.clone(), bytes))
+    let reloc = |reloc: &asm::Relocation| match reloc.target {
+        asm::Target::Symbol(symbol) => {
+            let name = object.symbols.get(symbol.index()).map(|symbol| symbol.name.clone());
+            Ok((reloc.offset, reloc.kind.number(), name, reloc.addend))
+        }
+        asm::Target::Section(_) => Err(format!("{file}: a reference to a section")),
+    };
+    let relocs: Result<Vec<Reloc>, String> = object.relocations.iter().map(reloc).collect();
+    Ok((first.name.clone(), bytes, relocs?))
 }
 
 /// All routines by name.

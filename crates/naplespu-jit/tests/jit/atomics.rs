@@ -373,7 +373,7 @@ fn the_lock_costs_what_is_said() {
     let plain = cycles("single_thread", 1);
     let measured = [1, 2, 4, 8].map(|threads| cycles("core", threads) - plain);
     println!("{plain} without the lock; with it, and 1, 2, 4, 8 threads, {measured:?} more");
-    for (measured, said) in measured.into_iter().zip([86, 84, 123, 192]) {
+    for (measured, said) in measured.into_iter().zip([78, 90, 144, 217]) {
         assert!(measured <= said + said / 10, "{measured} cycles, {said} expected");
     }
 }
