@@ -28,13 +28,14 @@ __npu_stack_switch:
         load32          s8, (s1)
         load32          s9, 4(s1)
         load32          s10, 8(s1)
-        addi            s11, pc, 32             # the instruction after the jump
+        addi            s11, pc, 36             # the instruction after the jump
         store32         sp, (s0)
         store32         fp, 4(s0)
         store32         s11, 8(s0)
         move_i32        s0, s2
         move_i32        sp, s8
         move_i32        fp, s9
+        movei           ra, 0                   # nobody called what a new stack starts with
         jmp             s10
         load_v16i32     v58, (sp)
         load_v16i32     v60, 64(sp)

@@ -10,8 +10,8 @@ use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
 use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, ExceptionTableItem, FuncRef, Function, Inst, InstructionData, Opcode, SigRef, StackSlot,
-    Type, Value,
+    AbiParam, ArgumentPurpose, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, Function, Inst,
+    InstructionData, Opcode, SigRef, StackSlot, Type, Value, types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
@@ -201,7 +201,8 @@ impl<'a> Insts<'a> {
                     let what = "an exception handler with a context".to_owned();
                     return Some((what, Some("tags tell handlers apart")));
                 }
-                self.by_signature(opcode, table.signature())
+                self.by_payload(table)
+                    .or_else(|| self.by_signature(opcode, table.signature()))
             }
             InstructionData::FuncAddr { func_ref, .. } => {
                 intrinsics::classify(func, func_ref)?;
@@ -210,6 +211,35 @@ impl<'a> Insts<'a> {
             }
             _ => None,
         }
+    }
+
+    /// What an exception carries is one word each; Cranelift's verifier looks at the types only for targets of its own.
+    fn by_payload(&self, table: &ExceptionTableData) -> Option<Reason> {
+        let dfg = &self.func.dfg;
+        let conv = dfg.signatures[table.signature()].call_conv;
+        let words = conv.exception_payload_types(types::I32).len();
+        for call in table.all_branches() {
+            let params = dfg.block_params(call.block(&dfg.value_lists));
+            for (arg, &param) in call.args(&dfg.value_lists).zip(params) {
+                let BlockArg::TryCallExn(number) = arg else { continue };
+                let ty = dfg.value_type(param);
+                if number as usize >= words {
+                    let what = format!("`{arg}` of a call with the convention {conv}");
+                    return Some((
+                        what,
+                        Some("an exception carries `exn0` and `exn1`, with the convention tail or system_v"),
+                    ));
+                }
+                if !matches!(ty, types::I32 | types::I64) {
+                    let what = format!("`{arg}` of type {ty}");
+                    return Some((
+                        what,
+                        Some("what an exception carries is an i32, or an i64 of which the upper half is zero"),
+                    ));
+                }
+            }
+        }
+        None
     }
 
     fn by_signature(&mut self, opcode: Opcode, sig: SigRef) -> Option<Reason> {

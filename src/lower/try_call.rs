@@ -70,7 +70,8 @@ impl Lower<'_> {
         let func = self.func;
         let mut regs = crate::vcode::VRegs::new();
         let mut loaded: SmallVec<[u32; 4]> = SmallVec::new();
-        for arg in call.args(&func.dfg.value_lists) {
+        let params = func.dfg.block_params(call.block(&func.dfg.value_lists));
+        for (arg, &param) in call.args(&func.dfg.value_lists).zip(params) {
             let made = self.try_calls.get(&from).cloned();
             match (arg, made) {
                 (BlockArg::Value(value), _) => regs.extend_from_slice(self.put_in_regs(value).as_slice()),
@@ -91,6 +92,9 @@ impl Lower<'_> {
                 (BlockArg::TryCallExn(number), Some(made)) => {
                     let payload = made.payloads.get(number as usize).copied();
                     regs.extend(self.known(payload, "what the exception carries"));
+                    if func.dfg.value_type(param) == types::I64 {
+                        regs.push(self.constant(0));
+                    }
                 }
                 (_, None) => self.set_internal(format_args!("{arg:?}"), "a call with handlers before the edge"),
             }
