@@ -23,6 +23,27 @@ use npu_mc::tables::{INTRINSICS, IntrinsicInfo, IntrinsicKind, intrinsic_by_name
 /// How all names start.
 pub const PREFIX: &str = "__builtin_npu_";
 
+/// Gives functions whose declared names are reserved these names: in a module functions have numbers, and intrinsics are known by
+/// their names. `name_of` knows the name that a namespace and an index stand for.
+pub fn name_calls(func: &mut Function, name_of: impl Fn(u32, u32) -> Option<String>) {
+    let names: Vec<_> = func
+        .dfg
+        .ext_funcs
+        .iter()
+        .filter_map(|(key, data)| {
+            let ExternalName::User(user) = data.name else {
+                return None;
+            };
+            let user = func.params.user_named_funcs().get(user)?;
+            let name = name_of(user.namespace, user.index)?;
+            is_reserved(&name).then(|| (key, ExternalName::testcase(&name)))
+        })
+        .collect();
+    for (key, name) in names {
+        func.dfg.ext_funcs[key].name = name;
+    }
+}
+
 /// The types that intrinsics have.
 const TYPES: [Type; 4] = [types::I32, types::I64, types::I32X16, types::F32X16];
 

@@ -6,7 +6,7 @@ use super::{Definition, NpuModule};
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{ExternalName, Function, Signature};
+use cranelift_codegen::ir::{Function, Signature};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig, TargetIsa};
 use cranelift_module::{
     DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc, ModuleResult,
@@ -271,26 +271,11 @@ impl NpuModule {
 
     /// Intrinsics are known by their names, which calls of declared functions do not show.
     fn name_intrinsics(&self, func: &mut Function) {
-        let names: Vec<_> = func
-            .dfg
-            .ext_funcs
-            .iter()
-            .filter_map(|(key, data)| {
-                let ExternalName::User(user) = data.name else {
-                    return None;
-                };
-                let user = func.params.user_named_funcs().get(user)?;
-                if user.namespace != 0 || user.index as usize >= self.functions.len() {
-                    return None;
-                }
-                let id = FuncId::from_u32(user.index);
-                let name = self.declarations.get_function_decl(id).name.as_deref()?;
-                intrinsics::is_reserved(name).then(|| (key, ExternalName::testcase(name)))
-            })
-            .collect();
-        for (key, name) in names {
-            func.dfg.ext_funcs[key].name = name;
-        }
+        intrinsics::name_calls(func, |namespace, index| {
+            let is_function = namespace == 0 && (index as usize) < self.functions.len();
+            let id = is_function.then(|| FuncId::from_u32(index))?;
+            self.declarations.get_function_decl(id).name.clone()
+        });
     }
 }
 

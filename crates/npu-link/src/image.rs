@@ -69,6 +69,8 @@ pub struct Segment {
 pub struct Image {
     /// The segments.
     pub segments: Vec<Segment>,
+    /// The address to start at, if the file says that.
+    pub entry: Option<u32>,
 }
 
 /// What is wrong with an image, and where.
@@ -104,7 +106,7 @@ impl Image {
                     address: base,
                     bytes: bytes.to_vec(),
                 }];
-                return Ok(Image { segments });
+                return Ok(Image { segments, entry: None });
             }
             Format::HexWords => Reader::hex_words,
             Format::Mem => |reader, text, _| reader.mem(text),

@@ -145,7 +145,7 @@ pub struct Placed<T> {
 pub type Waiting = (usize, usize);
 
 /// Bytes of a veneer.
-const VENEER_SIZE: u32 = 3 * INSTRUCTION_SIZE;
+pub(crate) const VENEER_SIZE: u32 = 3 * INSTRUCTION_SIZE;
 
 /// The objects of a program and the references between them.
 #[derive(Debug)]
@@ -359,7 +359,7 @@ impl<T: Clone + Eq> Placed<T> {
 }
 
 /// A jump to any address, by the register that compiled code leaves to the emitter.
-fn veneer(target: u32) -> Result<Vec<u8>, EncodeError> {
+pub(crate) fn veneer(target: u32) -> Result<Vec<u8>, EncodeError> {
     let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
     let scratch = Operand::S(SReg::TR);
     let jump = [

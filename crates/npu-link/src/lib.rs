@@ -1,10 +1,14 @@
-//! The linker: objects become images.
+//! The linker: objects become images and programs.
 //!
 //! # Contract
 //!
 //! [`link`] gives the sections of an [`Object`](npu_mc::asm::Object) addresses, applies its relocations and gives an [`Image`] with the
 //! addresses of all sections ([`Linked`]), or all faults, each with its place in the source of the object. An image is bytes with addresses; [`Image::parse`] and
 //! [`Image::write`] know the file formats. [`listing`], [`show_encoding`] and [`symbol_map`] show what came out as text.
+//!
+//! [`link_program`] makes a [`Program`] of several objects, with what they need of libraries ([`Library`], [`Archive`]): it finds what names stand
+//! for, puts sections of one kind together, and gives all faults at once, each with object and section. [`elf`] reads and writes object files
+//! and executables.
 //!
 //! [`Linker`] links a program that grows, as a JIT wants it: an object never moves, and references wait for their symbols.
 //!
@@ -21,6 +25,10 @@
 //! | file | what it does |
 //! |---|---|
 //! | `static_link` | addresses and relocations of one object |
+//! | `program` | programs: `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers |
+//! | `startup` | the code before `main`, in `startup.s` |
+//! | `elf` | ELF files to objects and images, and back |
+//! | `archive` | archives as libraries |
 //! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
 //! | `layout` | the addresses that a growing program takes |
 //! | `image`, `write` | images, from files and to files |
@@ -32,18 +40,26 @@
 
 #![deny(missing_docs)]
 
+mod archive;
+pub mod elf;
 #[doc(hidden)]
 pub mod fuzz;
 mod image;
 mod incremental;
 mod layout;
 mod listing;
+mod program;
+mod startup;
 mod static_link;
 mod write;
 
+pub use archive::Archive;
 pub use image::{Format, Image, ImageError, Segment};
 pub use incremental::{Contents, LinkError, Linker, Memory, Placed, Reference, Waiting};
 pub use layout::{Layout, MAX_ALIGN, Purpose};
 pub use listing::{listing, show_encoding, symbol_map};
+pub use program::{
+    Input, Library, LinkOptions, MemoryLayout, OutputSection, OutputSymbol, Part, Program, ProgramError, link_program,
+};
 pub use static_link::{Linked, Placement, link};
 pub use write::TooLong;

@@ -96,7 +96,7 @@ impl Placing<'_> {
         }
         segments.sort_by_key(|s| s.address);
         if faults.is_empty() {
-            let image = Image { segments };
+            let image = Image { segments, entry: None };
             Ok(Linked { image, addresses })
         } else {
             faults.sort_by_key(|f| f.span.start);

@@ -151,6 +151,7 @@ mod tests {
                     bytes: (0..size).map(|i| i as u8 + 1).collect(),
                 })
                 .to_vec(),
+            entry: None,
         };
         for format in [Format::HexWords, Format::Flat, Format::Mem, Format::MemStandalone] {
             let bytes = image.write(format).unwrap();
@@ -173,6 +174,7 @@ mod tests {
         });
         let image = Image {
             segments: segments.to_vec(),
+            entry: None,
         };
         assert_eq!(image.write(Format::Flat), Err(TooLong(1 << 32)));
         assert!(image.write(Format::HexWords).is_ok());

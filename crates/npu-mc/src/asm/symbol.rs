@@ -25,6 +25,11 @@ impl SymbolId {
 pub struct SectionId(pub(super) u32);
 
 impl SectionId {
+    /// The section at this place in the list.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
     /// The place in the list.
     pub const fn index(self) -> usize {
         self.0 as usize

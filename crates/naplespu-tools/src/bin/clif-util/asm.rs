@@ -4,11 +4,12 @@ use crate::disasm::parse_address;
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use naplespu_reader::{Diagnostic, Source};
+use npu_link::elf::write_object;
 use npu_link::{Format, Linked, Placement, link, listing, show_encoding, symbol_map};
 use npu_mc::asm::{self, Fault, Object};
 use std::path::PathBuf;
 
-/// Assemble a file to an image that `sim` and `disasm` read
+/// Assemble a file to an image that `sim` and `disasm` read, or to an object file
 #[derive(clap::Args)]
 pub struct Args {
     /// An assembly file; `-` is standard input
@@ -19,7 +20,11 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
-    /// What to write
+    /// What to make: an image, or a relocatable object file for `link`
+    #[arg(long, value_enum, default_value_t = Emit::Image, value_name = "KIND")]
+    emit: Emit,
+
+    /// What to write of an image
     #[arg(long, value_enum, default_value_t = OutputFormat::Hex, value_name = "FORMAT")]
     format: OutputFormat,
 
@@ -44,9 +49,18 @@ pub struct Args {
     symbols: Option<PathBuf>,
 }
 
+/// What a source becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// Bytes with addresses
+    Image,
+    /// A relocatable ELF file
+    Obj,
+}
+
 /// Formats of images that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
+pub enum OutputFormat {
     /// Hexadecimal words, `@` and an address before each piece
     Hex,
     /// Little-endian words as they stand in memory, from the first to the last byte, zeros in gaps
@@ -79,6 +93,16 @@ fn parse_section(text: &str) -> Result<(String, u32), String> {
 pub fn run(args: &Args) -> Outcome {
     let (name, bytes) = input::read(&args.file)?;
     let source = text(name, bytes)?;
+    if args.emit == Emit::Obj {
+        let faults = |faults: Vec<Fault>| {
+            let list: Vec<Diagnostic> = faults.into_iter().map(diagnostic).collect();
+            output::report(&source.render(&list));
+            Stop::Reported
+        };
+        let object = asm::assemble(&source.text, &asm::Options::default()).map_err(faults)?;
+        let bytes = write_object(&object).map_err(|error| Stop::Fault(format!("{}: {error}", source.name)))?;
+        return output::write_file(args.output.as_deref(), &bytes);
+    }
     let placement = Placement {
         base: args.base,
         sections: args.section.clone(),

@@ -7,11 +7,12 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::{CompileError, Compiler, Isa, Pass, Stage, StageRequest, timing};
+use naplespu_object::{CompileOrModule, NpuObjectModule, ObjectError};
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Compile CLIF files
 #[derive(clap::Args)]
@@ -43,6 +44,10 @@ pub struct Args {
     #[arg(short = 'T', long)]
     time_passes: bool,
 
+    /// Give each function of an object file a section of its own, so that `link --gc-sections` can leave it out
+    #[arg(long)]
+    function_sections: bool,
+
     /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -59,6 +64,8 @@ enum Form {
     Asm,
     /// Machine code: hexadecimal words, or raw bytes with `-o`.
     Bytes,
+    /// A relocatable object file of all functions.
+    Obj,
 }
 
 impl Form {
@@ -68,6 +75,7 @@ impl Form {
             Form::Stage(stage) => stage.name(),
             Form::Asm => "asm",
             Form::Bytes => "bytes",
+            Form::Obj => "obj",
         }
     }
 
@@ -77,6 +85,7 @@ impl Form {
             Form::Stage(stage) => stage.about(),
             Form::Asm => "Assembly",
             Form::Bytes => "Machine code: hexadecimal words, or raw bytes with -o",
+            Form::Obj => "A relocatable object file of all functions, alone and with -o",
         }
     }
 
@@ -84,7 +93,7 @@ impl Form {
     fn stage(self) -> Option<Stage> {
         match self {
             Form::Stage(stage) => Some(stage),
-            Form::Clif | Form::Asm | Form::Bytes => None,
+            Form::Clif | Form::Asm | Form::Bytes | Form::Obj => None,
         }
     }
 }
@@ -97,7 +106,7 @@ impl ValueEnum for Form {
             [Form::Clif]
                 .into_iter()
                 .chain(stages)
-                .chain([Form::Asm, Form::Bytes])
+                .chain([Form::Asm, Form::Bytes, Form::Obj])
                 .collect()
         });
         &FORMS
@@ -147,6 +156,14 @@ pub fn run(args: &Args) -> Outcome {
         .fold((*isa).clone(), |isa, &Left(pass)| isa.without_pass(pass));
     input::report(&file, &input::verify(&file, &config))?;
 
+    if shown.forms.contains(&Form::Obj) {
+        if shown.forms.len() > 1 || others {
+            return Err(Stop::Usage(
+                "an object file is made alone: no other form goes with --emit=obj".to_owned(),
+            ));
+        }
+        return object(args, &file, isa);
+    }
     let mut out = Vec::new();
     let mut faults = Vec::new();
     timing::set_enabled(args.time_passes);
@@ -176,6 +193,31 @@ pub fn run(args: &Args) -> Outcome {
         output::print(timing::take().to_string().as_bytes())?;
     }
     Ok(())
+}
+
+/// Compiles all functions to one object file.
+fn object(args: &Args, file: &ClifFile, isa: Isa) -> Outcome {
+    let fault = |error: ObjectError| Stop::Fault(error.to_string());
+    let mut module = NpuObjectModule::new(Arc::new(isa)).map_err(fault)?;
+    module.set_function_sections(args.function_sections);
+    let mut faults = Vec::new();
+    for case in &file.functions {
+        match caught(|| module.define_clif(&case.func)) {
+            Ok(Ok(())) => {}
+            Ok(Err(CompileOrModule::Compile(error))) => faults.extend(explain(file, case, &error)),
+            Ok(Err(CompileOrModule::Module(error))) => {
+                faults.push(input::at_function(
+                    file,
+                    case,
+                    "the function is not in the object",
+                    error.to_string(),
+                ));
+            }
+            Err(panic) => faults.push(input::panicked(file, case, "the compiler panicked", &panic)),
+        }
+    }
+    input::report(file, &faults)?;
+    output::write_file(args.output.as_deref(), &module.emit().map_err(fault)?)
 }
 
 /// What is printed of each function.
@@ -221,6 +263,7 @@ fn compile(
                 .filter(|(kept, _)| *kept == stage)
                 .map(|(_, text)| text.as_str())
                 .collect(),
+            (Form::Obj, None) => String::new(),
             (_, None) => code.asm(params),
         };
         section(&mut text, several, form.name(), &part);

@@ -8,7 +8,7 @@ use cranelift_naplespu::Compiler;
 use naplespu_reader::panics::caught;
 use naplespu_reader::{Diagnostic, Source};
 use naplespu_tools::assembly::add_function;
-use npu_link::{Format, Image, ImageError};
+use npu_link::{Format, Image, ImageError, elf};
 use npu_mc::asm::symbol_text;
 use npu_mc::disasm::{Input, Item, Row, Symbol, disassemble, source};
 use std::path::PathBuf;
@@ -51,18 +51,22 @@ pub enum FormatArg {
     Mem,
     /// `_mem_standalone.hex`: address and 64 bytes a line
     Standalone,
+    /// An executable ELF file
+    Elf,
 }
 
 impl FormatArg {
-    /// The format, guessed if need be.
-    pub fn of(self, bytes: &[u8]) -> Format {
-        match self {
+    /// The format, guessed if need be; none for ELF files.
+    fn of(self, bytes: &[u8]) -> Option<Format> {
+        Some(match self {
+            FormatArg::Auto if elf::is_elf(bytes) => return None,
+            FormatArg::Elf => return None,
             FormatArg::Auto => Format::detect(bytes),
             FormatArg::Flat => Format::Flat,
             FormatArg::Hex => Format::HexWords,
             FormatArg::Mem => Format::Mem,
             FormatArg::Standalone => Format::MemStandalone,
-        }
+        })
     }
 }
 
@@ -77,10 +81,13 @@ pub fn parse_address(text: &str) -> Result<u32, String> {
     parsed.ok_or_else(|| format!("`{text}` is not an address from 0 to 0xffffffff"))
 }
 
-/// Reads an image. Its faults are reported.
-pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<(Format, Image), Stop> {
+/// Reads an image, and says in which format unless it is an ELF file. Its faults are reported.
+pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<(Option<Format>, Image), Stop> {
     let (name, bytes) = input::read(path)?;
-    let format = format.of(&bytes);
+    let Some(format) = format.of(&bytes) else {
+        let image = elf::executable(&bytes);
+        return Ok((None, image.map_err(|error| Stop::Fault(format!("{name}: {error}")))?));
+    };
     let image = Image::parse(format, &bytes, base).map_err(|errors: Vec<ImageError>| {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let source = naplespu_reader::Source::new(name, text);
@@ -98,7 +105,7 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
         output::report(&source.render(&faults));
         Stop::Reported
     })?;
-    Ok((format, image))
+    Ok((Some(format), image))
 }
 
 /// Runs the subcommand.
@@ -110,7 +117,7 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         let (format, image) = read_image(&args.file, args.format, args.base)?;
         let size: usize = image.segments.iter().map(|s| s.bytes.len()).sum();
-        if format == Format::Flat {
+        if format == Some(Format::Flat) {
             odd = size % 4;
         }
         Input {

@@ -15,6 +15,8 @@ mod gdb;
 mod input;
 mod interpret;
 mod isa;
+mod link;
+mod objcopy;
 mod output;
 mod print;
 mod run;
@@ -45,6 +47,8 @@ enum Command {
     Disasm(disasm::Args),
     Interpret(interpret::Args),
     Isa(isa::Args),
+    Link(link::Args),
+    Objcopy(objcopy::Args),
     /// Print control-flow graphs in the language of Graphviz
     PrintCfg(print::Args),
     Run(run::Args),
@@ -60,6 +64,8 @@ enum Stop {
     Panicked,
     /// A fault to report.
     Fault(String),
+    /// The command line asks for what does not go together.
+    Usage(String),
     /// Nobody reads the output any more.
     Closed,
 }
@@ -92,6 +98,8 @@ fn main() -> ExitCode {
         Command::Disasm(args) => disasm::run(&args),
         Command::Interpret(args) => interpret::run(&args),
         Command::Isa(args) => isa::run(&args),
+        Command::Link(args) => link::run(&args),
+        Command::Objcopy(args) => objcopy::run(&args),
         Command::PrintCfg(args) => print::cfg(&args),
         Command::Run(args) => run::run(&args),
         Command::Sim(args) => sim::run(&args),
@@ -102,6 +110,10 @@ fn main() -> ExitCode {
         // What nobody read may have been that something failed.
         Ok(Err(Stop::Reported | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
+        Ok(Err(Stop::Usage(text))) => {
+            output::report(&format!("error: {text}\n"));
+            ExitCode::from(2)
+        }
         Ok(Err(Stop::Fault(text))) => {
             output::report(&format!("error: {text}\n"));
             ExitCode::FAILURE

@@ -15,6 +15,16 @@ pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<(), Stop> {
     }
 }
 
+/// Writes the bytes of a file that is not text: to standard output only if that is asked for by name.
+pub fn write_file(path: Option<&Path>, bytes: &[u8]) -> Result<(), Stop> {
+    match path {
+        Some(path) => write(Some(path), bytes),
+        None => Err(Stop::Usage(
+            "this is not text: give `-o OUT`, or `-o -` for standard output".to_owned(),
+        )),
+    }
+}
+
 /// Writes bytes to standard output.
 pub fn print(bytes: &[u8]) -> Result<(), Stop> {
     let mut out = std::io::stdout().lock();

@@ -14,13 +14,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Run a flat binary, a hex word file or a memory image in the simulator
+/// Run a program in the simulator: an ELF file, a flat binary, a hex word file or a memory image
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     files: Files,
 
-    /// Address to start at; the boot address 0x400 if the image has something there, else its first word
+    /// Address to start at; that of an ELF file, the boot address 0x400 if the image has something there, else its first word
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pc: Option<u32>,
 
@@ -141,7 +141,8 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Stop::Fault("the image is empty".to_owned()));
     };
     let boot = npu_mc::machine::BOOT_PC;
-    let start = args.pc.unwrap_or(if holds(&image, boot) { boot } else { first });
+    let said = args.pc.or(image.entry);
+    let start = said.unwrap_or(if holds(&image, boot) { boot } else { first });
     if !start.is_multiple_of(npu_mc::machine::INSTRUCTION_SIZE) {
         return Err(Stop::Fault(format!(
             "{start:#010x} is not an address of an instruction"

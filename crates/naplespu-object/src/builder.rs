@@ -1,0 +1,135 @@
+//! An object that grows by functions and data.
+
+use npu_mc::asm::{
+    Binding, Object, Piece, Relocation, Section, SectionId, Symbol, SymbolId, SymbolKind, SymbolValue, Target,
+};
+use npu_mc::machine::{CACHE_LINE, INSTRUCTION_SIZE};
+use npu_mc::reloc::Reloc;
+use std::collections::HashMap;
+
+/// What a section is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Instructions, and constants after them.
+    Code,
+    /// Data that is not written.
+    ReadOnly,
+    /// Data.
+    Data,
+    /// Data that is zero at first.
+    Zeros,
+    /// The initial values of thread-local data.
+    ThreadLocal,
+}
+
+/// What stands at an offset of a definition and waits for an address.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    pub offset: u32,
+    pub kind: Reloc,
+    pub symbol: SymbolId,
+    pub addend: i64,
+}
+
+/// A definition.
+#[derive(Clone, Debug)]
+pub struct Contents<'a> {
+    pub bytes: &'a [u8],
+    pub size: u32,
+    pub align: u32,
+    pub references: Vec<Reference>,
+}
+
+/// The object so far.
+#[derive(Debug, Default)]
+pub struct Builder {
+    object: Object,
+    sections: HashMap<String, SectionId>,
+    symbols: HashMap<String, SymbolId>,
+}
+
+impl Builder {
+    /// The section with the name, a new one if need be.
+    pub fn section(&mut self, name: &str, purpose: Purpose) -> SectionId {
+        if let Some(&id) = self.sections.get(name) {
+            return id;
+        }
+        let id = SectionId::new(self.object.sections.len() as u32);
+        self.object.sections.push(Section {
+            name: name.to_owned(),
+            alloc: true,
+            write: !matches!(purpose, Purpose::Code | Purpose::ReadOnly),
+            exec: purpose == Purpose::Code,
+            nobits: purpose == Purpose::Zeros,
+            align: INSTRUCTION_SIZE,
+            size: 0,
+            pieces: Vec::new(),
+        });
+        self.sections.insert(name.to_owned(), id);
+        id
+    }
+
+    /// The symbol with the name; until it is defined it is one that is defined elsewhere.
+    pub fn symbol(&mut self, name: &str) -> SymbolId {
+        if let Some(&id) = self.symbols.get(name) {
+            return id;
+        }
+        let id = SymbolId::new(self.object.symbols.len() as u32);
+        self.object.symbols.push(Symbol {
+            name: name.to_owned(),
+            value: SymbolValue::Undefined,
+            binding: Binding::Global,
+            kind: SymbolKind::None,
+            size: None,
+            private: false,
+            span: 0..0,
+        });
+        self.symbols.insert(name.to_owned(), id);
+        id
+    }
+
+    /// Says who sees the symbol.
+    pub fn bind(&mut self, id: SymbolId, binding: Binding) {
+        if let Some(symbol) = self.object.symbols.get_mut(id.index()) {
+            symbol.binding = binding;
+        }
+    }
+
+    /// Defines the symbol at the end of a section. Gives nothing if the section becomes too large.
+    pub fn define(&mut self, id: SymbolId, kind: SymbolKind, section: SectionId, contents: Contents<'_>) -> Option<()> {
+        let own = self.object.sections.get_mut(section.index())?;
+        let align = contents.align.max(1);
+        let offset = u32::try_from(own.size.next_multiple_of(align.into())).ok()?;
+        own.size = u64::from(offset.checked_add(contents.size)?);
+        own.align = own.align.max(align);
+        if !contents.bytes.is_empty() && !own.nobits {
+            own.pieces.push(Piece {
+                offset,
+                bytes: contents.bytes.to_vec(),
+            });
+        }
+        for reference in contents.references {
+            self.object.relocations.push(Relocation {
+                section,
+                offset: offset.checked_add(reference.offset)?,
+                kind: reference.kind,
+                target: Target::Symbol(reference.symbol),
+                addend: reference.addend,
+                span: 0..0,
+            });
+        }
+        let symbol = self.object.symbols.get_mut(id.index())?;
+        symbol.value = SymbolValue::Place { section, offset };
+        symbol.kind = kind;
+        symbol.size = Some(contents.size);
+        Some(())
+    }
+
+    /// The object.
+    pub fn finish(self) -> Object {
+        self.object
+    }
+}
+
+/// Alignment of functions and of data that asks for none: a cache line, which suits every access.
+pub const DEFAULT_ALIGN: u32 = CACHE_LINE;

@@ -1,0 +1,482 @@
+//! The trait that makes [`NpuObjectModule`] a module of Cranelift.
+
+use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
+use cranelift_codegen::Context;
+use cranelift_codegen::binemit::Reloc as AbsoluteReloc;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::function::FunctionParameters;
+use cranelift_codegen::ir::{ExternalName, Function, Signature, UserFuncName};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetFrontendConfig, TargetIsa};
+use cranelift_module::{
+    DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc,
+    ModuleRelocTarget, ModuleResult,
+};
+use cranelift_naplespu::code::RelocTarget;
+use cranelift_naplespu::{CompileError, Compiler, Isa, intrinsics};
+use npu_link::elf::{ElfError, write_object};
+use npu_mc::asm::{Binding, Object, SymbolId, SymbolKind};
+use npu_mc::reloc::Reloc;
+use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use target_lexicon::{Architecture, Triple};
+
+/// The convention of functions that ask for none.
+const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
+
+/// Functions and data on their way into an object file.
+///
+/// Every function has a section of its own, so that a linker can leave out those that nobody calls, if
+/// [`NpuObjectModule::set_function_sections`] says so; otherwise all are in `.text`.
+pub struct NpuObjectModule {
+    isa: Arc<Isa>,
+    stand_in: OwnedTargetIsa,
+    compiler: Compiler,
+    declarations: ModuleDeclarations,
+    builder: Builder,
+    defined: HashSet<String>,
+    function_sections: bool,
+}
+
+/// Why a definition does not fit into an object. Errors of the trait have it in `ModuleError::Backend`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// `cranelift-codegen` comes without the target that the trait `Module` shows.
+    NoStandIn(String),
+    /// A data object without contents.
+    NoContents(String),
+    /// An alignment that is not a power of two, or too large.
+    Alignment {
+        /// The data object.
+        name: String,
+        /// What was asked for.
+        align: u64,
+    },
+    /// A kind of relocation that no object file of this machine has.
+    Relocation {
+        /// The function or data object.
+        name: String,
+        /// The kind, as Cranelift names it.
+        kind: String,
+    },
+    /// A section becomes larger than a file can say.
+    TooLarge(String),
+    /// The file cannot be written.
+    Elf(ElfError),
+}
+
+impl std::error::Error for ObjectError {}
+
+impl fmt::Display for ObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoStandIn(why) => write!(f, "no target stands in for this one: {why}"),
+            Self::NoContents(name) => write!(f, "%{name} has no contents"),
+            Self::Alignment { name, align } => write!(f, "%{name}: {align} is not an alignment"),
+            Self::Relocation { name, kind } => write!(f, "%{name}: relocations of the kind {kind} do not exist here"),
+            Self::TooLarge(name) => write!(f, "%{name}: its section becomes too large"),
+            Self::Elf(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<ObjectError> for ModuleError {
+    fn from(error: ObjectError) -> Self {
+        Self::Backend(error.into())
+    }
+}
+
+/// Largest alignment of data, in bytes.
+const MAX_ALIGN: u64 = npu_link::MAX_ALIGN;
+
+impl NpuObjectModule {
+    /// An empty module for the target.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::NoStandIn`].
+    pub fn new(isa: Arc<Isa>) -> Result<Self, ObjectError> {
+        let triple = Triple {
+            architecture: Architecture::Pulley32,
+            ..Triple::unknown()
+        };
+        let no_stand_in = |why: String| ObjectError::NoStandIn(why);
+        let builder = cranelift_codegen::isa::lookup(triple).map_err(|error| no_stand_in(error.to_string()))?;
+        let stand_in = builder
+            .finish(isa.flags().clone())
+            .map_err(|error| no_stand_in(error.to_string()))?;
+        Ok(Self {
+            isa,
+            stand_in,
+            compiler: Compiler::new(),
+            declarations: ModuleDeclarations::default(),
+            builder: Builder::default(),
+            defined: HashSet::new(),
+            function_sections: false,
+        })
+    }
+
+    /// Whether every later function has a section of its own.
+    pub fn set_function_sections(&mut self, separate: bool) {
+        self.function_sections = separate;
+    }
+
+    /// The target that compiles.
+    pub fn npu_isa(&self) -> &Arc<Isa> {
+        &self.isa
+    }
+
+    /// The object, with all that was defined.
+    pub fn finish(self) -> Object {
+        self.builder.finish()
+    }
+
+    /// The object as the bytes of a relocatable ELF file.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::Elf`].
+    pub fn emit(self) -> Result<Vec<u8>, ObjectError> {
+        write_object(&self.finish()).map_err(ObjectError::Elf)
+    }
+
+    /// Compiles a function of a CLIF file: it is exported under its name, and all names in it are those of symbols.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not compiled, or that there is a function of this name.
+    pub fn define_clif(&mut self, func: &Function) -> Result<(), CompileOrModule> {
+        let name = function_name(&func.name);
+        let id = self
+            .declare_function(&name, Linkage::Export, &func.signature)
+            .map_err(CompileOrModule::module)?;
+        let mut ctx = Context::for_function(func.clone());
+        self.compile(id, &mut ctx, &mut ControlPlane::default(), false)
+    }
+
+    fn symbol_of_function(&mut self, id: FuncId) -> SymbolId {
+        let declaration = self.declarations.get_function_decl(id);
+        let name = declaration.linkage_name(id).into_owned();
+        let binding = binding(declaration.linkage);
+        let symbol = self.builder.symbol(&name);
+        self.builder.bind(symbol, binding);
+        symbol
+    }
+
+    fn symbol_of_data(&mut self, id: DataId) -> SymbolId {
+        let declaration = self.declarations.get_data_decl(id);
+        let name = declaration.linkage_name(id).into_owned();
+        let binding = binding(declaration.linkage);
+        let symbol = self.builder.symbol(&name);
+        self.builder.bind(symbol, binding);
+        symbol
+    }
+
+    /// The symbol of a user name of a module: its function or data object, or the name itself.
+    fn symbol_of_ids(&mut self, namespace: u32, index: u32) -> SymbolId {
+        let functions = self.declarations.get_functions().count();
+        let data = self.declarations.get_data_objects().count();
+        match namespace {
+            0 if (index as usize) < functions => self.symbol_of_function(FuncId::from_u32(index)),
+            1 if (index as usize) < data => self.symbol_of_data(DataId::from_u32(index)),
+            _ => self.builder.symbol(&format!("u{namespace}:{index}")),
+        }
+    }
+
+    fn symbol_of_code(
+        &mut self,
+        own: SymbolId,
+        target: &RelocTarget,
+        params: &FunctionParameters,
+        ids: bool,
+    ) -> SymbolId {
+        match target {
+            RelocTarget::Function => own,
+            RelocTarget::Runtime(name) => self.builder.symbol(name),
+            RelocTarget::Name(ExternalName::User(key)) => match params.user_named_funcs().get(*key) {
+                Some(name) if ids => self.symbol_of_ids(name.namespace, name.index),
+                Some(name) => self.builder.symbol(&name.to_string()),
+                None => self.builder.symbol(&key.to_string()),
+            },
+            RelocTarget::Name(ExternalName::LibCall(call)) => {
+                self.builder.symbol(&cranelift_module::default_libcall_names()(*call))
+            }
+            RelocTarget::Name(name) => {
+                let text = name.display(None).to_string();
+                self.builder.symbol(text.strip_prefix('%').unwrap_or(&text))
+            }
+        }
+    }
+
+    fn compile(
+        &mut self,
+        func: FuncId,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+        ids: bool,
+    ) -> Result<(), CompileOrModule> {
+        let (name, linkage) = {
+            let declaration = self.declarations.get_function_decl(func);
+            (declaration.linkage_name(func).into_owned(), declaration.linkage)
+        };
+        self.check(&name, linkage).map_err(CompileOrModule::module)?;
+        if ids {
+            let declarations = &self.declarations;
+            let count = declarations.get_functions().count();
+            intrinsics::name_calls(&mut ctx.func, |namespace, index| {
+                let is_function = namespace == 0 && (index as usize) < count;
+                let id = is_function.then(|| FuncId::from_u32(index))?;
+                declarations.get_function_decl(id).name.clone()
+            });
+        }
+        let code = self
+            .compiler
+            .compile(&self.isa, ctx, ctrl)
+            .map_err(CompileOrModule::Compile)?;
+        let own = self.symbol_of_function(func);
+        let references = code
+            .relocs
+            .iter()
+            .map(|reloc| Reference {
+                offset: reloc.offset,
+                kind: reloc.kind,
+                symbol: self.symbol_of_code(own, &reloc.target, &ctx.func.params, ids),
+                addend: reloc.addend,
+            })
+            .collect();
+        self.define_code(own, &name, &code.bytes, DEFAULT_ALIGN, references)
+            .map_err(CompileOrModule::module)
+    }
+
+    fn define_code(
+        &mut self,
+        own: SymbolId,
+        name: &str,
+        bytes: &[u8],
+        align: u32,
+        references: Vec<Reference>,
+    ) -> ModuleResult<()> {
+        let section = match self.function_sections {
+            true => self.builder.section(&format!(".text.{name}"), Purpose::Code),
+            false => self.builder.section(".text", Purpose::Code),
+        };
+        let contents = Contents {
+            bytes,
+            size: u32::try_from(bytes.len()).map_err(|_| ObjectError::TooLarge(name.to_owned()))?,
+            align,
+            references,
+        };
+        let defined = self.builder.define(own, SymbolKind::Function, section, contents);
+        defined.ok_or_else(|| ObjectError::TooLarge(name.to_owned()))?;
+        self.defined.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Whether the name can be defined.
+    fn check(&self, name: &str, linkage: Linkage) -> ModuleResult<()> {
+        if !linkage.is_definable() {
+            return Err(ModuleError::InvalidImportDefinition(name.to_owned()));
+        }
+        if self.defined.contains(name) {
+            return Err(ModuleError::DuplicateDefinition(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn references(&mut self, name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> ModuleResult<Vec<Reference>> {
+        relocs
+            .map(|reloc| {
+                if reloc.kind != AbsoluteReloc::Abs4 {
+                    return Err(ObjectError::Relocation {
+                        name: name.to_owned(),
+                        kind: format!("{:?}", reloc.kind),
+                    }
+                    .into());
+                }
+                let (symbol, offset) = match reloc.name {
+                    ModuleRelocTarget::User { namespace, index } => (self.symbol_of_ids(namespace, index), 0),
+                    ModuleRelocTarget::FunctionOffset(func, offset) => (self.symbol_of_function(func), offset),
+                    ModuleRelocTarget::LibCall(call) => {
+                        (self.builder.symbol(&cranelift_module::default_libcall_names()(call)), 0)
+                    }
+                    ModuleRelocTarget::KnownSymbol(symbol) => (self.builder.symbol(&symbol.to_string()), 0),
+                };
+                Ok(Reference {
+                    offset: reloc.offset,
+                    kind: Reloc::Abs32,
+                    symbol,
+                    addend: reloc.addend.wrapping_add(offset.into()),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Why a function of a CLIF file is not in the object.
+#[derive(Debug)]
+pub enum CompileOrModule {
+    /// It did not compile.
+    Compile(CompileError),
+    /// The module cannot take it.
+    Module(Box<ModuleError>),
+}
+
+impl CompileOrModule {
+    fn module(error: ModuleError) -> Self {
+        Self::Module(Box::new(error))
+    }
+}
+
+impl From<CompileOrModule> for ModuleError {
+    fn from(error: CompileOrModule) -> Self {
+        match error {
+            CompileOrModule::Module(error) => *error,
+            CompileOrModule::Compile(error @ CompileError::Verifier(_)) => Self::Compilation(error.into()),
+            CompileOrModule::Compile(error) if error.is_refusal() => Self::Compilation(error.into()),
+            CompileOrModule::Compile(error) => Self::Backend(error.into()),
+        }
+    }
+}
+
+/// The name under which a function can be called: without the `%`.
+fn function_name(name: &UserFuncName) -> String {
+    let text = name.to_string();
+    text.strip_prefix('%').map_or(text.clone(), str::to_owned)
+}
+
+/// Who sees a symbol. Hidden ones are global: everything is linked to one program.
+fn binding(linkage: Linkage) -> Binding {
+    match linkage {
+        Linkage::Local => Binding::Local,
+        Linkage::Preemptible => Binding::Weak,
+        Linkage::Import | Linkage::Hidden | Linkage::Export => Binding::Global,
+    }
+}
+
+impl Module for NpuObjectModule {
+    /// Cranelift's `pulley32`, **not** the target that compiles; see `NpuModule` of `naplespu-jit`. The real one is
+    /// [`NpuObjectModule::npu_isa`].
+    fn isa(&self) -> &dyn TargetIsa {
+        &*self.stand_in
+    }
+
+    fn declarations(&self) -> &ModuleDeclarations {
+        &self.declarations
+    }
+
+    fn target_config(&self) -> TargetFrontendConfig {
+        self.isa.frontend_config()
+    }
+
+    fn make_context(&self) -> Context {
+        let mut ctx = Context::new();
+        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
+        ctx
+    }
+
+    fn clear_context(&self, ctx: &mut Context) {
+        ctx.clear();
+        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
+    }
+
+    fn make_signature(&self) -> Signature {
+        Signature::new(DEFAULT_CONVENTION)
+    }
+
+    fn clear_signature(&self, sig: &mut Signature) {
+        sig.clear(DEFAULT_CONVENTION);
+    }
+
+    fn declare_function(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> ModuleResult<FuncId> {
+        Ok(self.declarations.declare_function(name, linkage, signature)?.0)
+    }
+
+    fn declare_anonymous_function(&mut self, signature: &Signature) -> ModuleResult<FuncId> {
+        self.declarations.declare_anonymous_function(signature)
+    }
+
+    fn declare_data(&mut self, name: &str, linkage: Linkage, writable: bool, tls: bool) -> ModuleResult<DataId> {
+        Ok(self.declarations.declare_data(name, linkage, writable, tls)?.0)
+    }
+
+    fn declare_anonymous_data(&mut self, writable: bool, tls: bool) -> ModuleResult<DataId> {
+        self.declarations.declare_anonymous_data(writable, tls)
+    }
+
+    fn define_function_with_control_plane(
+        &mut self,
+        func: FuncId,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+    ) -> ModuleResult<()> {
+        Ok(self.compile(func, ctx, ctrl, true)?)
+    }
+
+    /// Takes machine code as it is. `relocs` may be [`AbsoluteReloc::Abs4`], the whole address in a word.
+    fn define_function_bytes(
+        &mut self,
+        func: FuncId,
+        alignment: u64,
+        bytes: &[u8],
+        relocs: &[ModuleReloc],
+    ) -> ModuleResult<()> {
+        let declaration = self.declarations.get_function_decl(func);
+        let (name, linkage) = (declaration.linkage_name(func).into_owned(), declaration.linkage);
+        self.check(&name, linkage)?;
+        let align = alignment_of(&name, Some(alignment))?;
+        let own = self.symbol_of_function(func);
+        let references = self.references(&name, relocs.iter().cloned())?;
+        self.define_code(own, &name, bytes, align, references)
+    }
+
+    /// Adds a data object to `.data`, `.rodata`, `.bss` or `.tdata`, or to its `custom_section`; that of the name `scratchpad` is
+    /// copied to the scratchpad when the program starts.
+    fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
+        let declaration = self.declarations.get_data_decl(data);
+        let (name, linkage) = (declaration.linkage_name(data).into_owned(), declaration.linkage);
+        let (writable, tls) = (declaration.writable, declaration.tls);
+        self.check(&name, linkage)?;
+        let (bytes, size) = match &description.init {
+            Init::Uninitialized => return Err(ObjectError::NoContents(name).into()),
+            Init::Zeros { size } => (&[][..], *size),
+            Init::Bytes { contents } => (&contents[..], contents.len()),
+        };
+        let references = self.references(&name, description.all_relocs(AbsoluteReloc::Abs4))?;
+        let zeros = bytes.is_empty() && references.is_empty();
+        let section = match description.custom_section.as_deref() {
+            Some(SCRATCHPAD_SECTION) => self.builder.section(SCRATCHPAD_SECTION, Purpose::Data),
+            Some(own) if writable => self.builder.section(own, Purpose::Data),
+            Some(own) => self.builder.section(own, Purpose::ReadOnly),
+            None if tls => self.builder.section(".tdata", Purpose::ThreadLocal),
+            None if zeros && writable => self.builder.section(".bss", Purpose::Zeros),
+            None if writable => self.builder.section(".data", Purpose::Data),
+            None => self.builder.section(".rodata", Purpose::ReadOnly),
+        };
+        let own = self.symbol_of_data(data);
+        let contents = Contents {
+            bytes,
+            size: u32::try_from(size).map_err(|_| ObjectError::TooLarge(name.clone()))?,
+            align: alignment_of(&name, description.align)?,
+            references,
+        };
+        let defined = self.builder.define(own, SymbolKind::Object, section, contents);
+        defined.ok_or_else(|| ObjectError::TooLarge(name.clone()))?;
+        self.defined.insert(name);
+        Ok(())
+    }
+}
+
+/// An alignment that a section can have.
+fn alignment_of(name: &str, align: Option<u64>) -> Result<u32, ObjectError> {
+    let align = align.unwrap_or(DEFAULT_ALIGN.into());
+    let wrong = || ObjectError::Alignment {
+        name: name.to_owned(),
+        align,
+    };
+    if !align.is_power_of_two() || align > MAX_ALIGN {
+        return Err(wrong());
+    }
+    u32::try_from(align).map_err(|_| wrong())
+}

@@ -1,0 +1,132 @@
+//! The routines of the runtime as objects, of which a program takes those that it needs.
+
+use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::ExternalName;
+use cranelift_naplespu::code::{CompiledCode, RelocTarget};
+use cranelift_naplespu::{Compiler, Isa};
+use npu_link::{Input, Library};
+use npu_mc::asm::SymbolKind;
+use npu_mc::reloc::Reloc;
+
+/// The runtime, compiled for a target.
+pub struct RuntimeLibrary {
+    isa: Isa,
+    compiler: Compiler,
+}
+
+impl RuntimeLibrary {
+    /// The runtime for the settings of a target.
+    pub fn new(isa: &Isa) -> Self {
+        Self {
+            isa: isa.for_runtime(),
+            compiler: Compiler::new(),
+        }
+    }
+
+    fn code(&mut self, name: &str) -> Result<Option<CompiledCode>, String> {
+        if let Some(code) = naplespu_runtime::compiled(&self.isa, name) {
+            return Ok(Some(code));
+        }
+        let Some(function) = naplespu_runtime::function(name)? else {
+            return Ok(None);
+        };
+        let mut ctx = Context::for_function(function.clone());
+        let code = self.compiler.compile(&self.isa, &mut ctx, &mut ControlPlane::default());
+        code.map(Some)
+            .map_err(|error| format!("{name} of the runtime: {error}"))
+    }
+}
+
+/// The name that a relocation of a routine has: all of them are of the runtime.
+fn target_name<'a>(own: &'a str, target: &'a RelocTarget) -> String {
+    match target {
+        RelocTarget::Function => own.to_owned(),
+        RelocTarget::Runtime(name) => (*name).to_owned(),
+        RelocTarget::Name(ExternalName::LibCall(call)) => cranelift_module::default_libcall_names()(*call),
+        RelocTarget::Name(name) => {
+            let text = name.display(None).to_string();
+            text.strip_prefix('%').map_or(text.clone(), str::to_owned)
+        }
+    }
+}
+
+/// A data object of the runtime. That about thread-local storage has what the linker says of it.
+fn data(name: &str, data: naplespu_runtime::Data) -> Option<Input> {
+    let mut builder = Builder::default();
+    let id = builder.symbol(name);
+    let words = if name == naplespu_runtime::TLS {
+        ["__npu_tls_start", "__npu_tls_size"]
+            .map(|word| builder.symbol(word))
+            .to_vec()
+    } else {
+        Vec::new()
+    };
+    let bytes = if words.is_empty() {
+        Vec::new()
+    } else {
+        vec![0; data.size as usize]
+    };
+    let section = match words.is_empty() {
+        true => builder.section(".bss", Purpose::Zeros),
+        false => builder.section(".data", Purpose::Data),
+    };
+    let references = (0..)
+        .step_by(4)
+        .zip(words)
+        .map(|(offset, symbol)| Reference {
+            offset,
+            kind: Reloc::Abs32,
+            symbol,
+            addend: 0,
+        })
+        .collect();
+    let contents = Contents {
+        bytes: &bytes,
+        size: data.size,
+        align: data.align,
+        references,
+    };
+    builder.define(id, SymbolKind::Object, section, contents)?;
+    Some(Input {
+        name: format!("runtime({name})"),
+        object: builder.finish(),
+    })
+}
+
+impl Library for RuntimeLibrary {
+    fn member(&mut self, symbol: &str) -> Result<Option<Input>, String> {
+        if let Some(found) = naplespu_runtime::data(symbol) {
+            return Ok(data(symbol, found));
+        }
+        let Some(code) = self.code(symbol)? else {
+            return Ok(None);
+        };
+        let mut builder = Builder::default();
+        let id = builder.symbol(symbol);
+        let references = code
+            .relocs
+            .iter()
+            .map(|reloc| Reference {
+                offset: reloc.offset,
+                kind: reloc.kind,
+                symbol: builder.symbol(&target_name(symbol, &reloc.target)),
+                addend: reloc.addend,
+            })
+            .collect();
+        let section = builder.section(".text", Purpose::Code);
+        let contents = Contents {
+            bytes: &code.bytes,
+            size: code.bytes.len() as u32,
+            align: DEFAULT_ALIGN,
+            references,
+        };
+        let defined = builder.define(id, SymbolKind::Function, section, contents);
+        defined.ok_or_else(|| format!("{symbol} of the runtime is too large"))?;
+        Ok(Some(Input {
+            name: format!("runtime({symbol})"),
+            object: builder.finish(),
+        }))
+    }
+}

@@ -1,0 +1,171 @@
+//! `clif-util link`: objects and archives to a program.
+
+use crate::disasm::parse_address;
+use crate::{Outcome, Stop, input, output};
+use naplespu_object::RuntimeLibrary;
+use naplespu_reader::Config;
+use npu_link::elf::{self, write_executable};
+use npu_link::{Archive, Input, Library, LinkOptions, MemoryLayout, Program, link_program};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Link object files and archives to an executable ELF file
+#[derive(clap::Args)]
+pub struct Args {
+    /// Object files, and archives of which members are taken as they are needed
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Where to write the program to
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    /// Where what goes: `default` (the testbench), `alveo` (the board), or a file of `code`, `data`, `stacks` and `stack_size`
+    #[arg(long, value_name = "NAME|FILE", default_value = "default")]
+    layout: String,
+
+    /// The function that runs on every thread
+    #[arg(long, value_name = "SYMBOL", default_value = "main")]
+    entry: String,
+
+    /// Leave out sections that nothing refers to
+    #[arg(long)]
+    gc_sections: bool,
+
+    /// Write the sections, what is in them, and the symbols to a file
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+
+    /// Threads that run the program, of all tiles together: they wait for constructors and the scratchpad
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    threads: u32,
+
+    /// Link neither the start-up code nor the runtime
+    #[arg(long)]
+    nostdlib: bool,
+
+    /// A setting of the compiler, for the runtime
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
+    settings: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let layout = layout(&args.layout)?;
+    let mut inputs = Vec::new();
+    let mut archives = Vec::new();
+    let mut unread = false;
+    for path in &args.files {
+        let (name, bytes) = input::read(path)?;
+        let read = if Archive::is_archive(&bytes) {
+            Archive::read(&name, &bytes).map(|archive| archives.push(archive))
+        } else {
+            elf::object(&bytes).map(|read| {
+                inputs.push(Input {
+                    name: name.clone(),
+                    object: read.object,
+                });
+            })
+        };
+        if let Err(error) = read {
+            output::report(&format!("error: {name}: {error}\n"));
+            unread = true;
+        }
+    }
+    if unread {
+        return Err(Stop::Reported);
+    }
+    let options = LinkOptions {
+        layout,
+        entry: args.entry.clone(),
+        startup: !args.nostdlib,
+        gc_sections: args.gc_sections,
+        threads: args.threads,
+    };
+    let mut config = Config::new();
+    for setting in &args.settings {
+        config.set(setting).map_err(|error| Stop::Usage(error.to_string()))?;
+    }
+    let isa = config.isa().map_err(|error| Stop::Fault(error.to_string()))?;
+    let mut runtime = RuntimeLibrary::new(&isa);
+    let mut libraries: Vec<&mut dyn Library> = archives.iter_mut().map(|archive| archive as &mut dyn Library).collect();
+    if !args.nostdlib {
+        libraries.push(&mut runtime);
+    }
+    let program = link_program(inputs, &mut libraries, &options).map_err(|errors| {
+        for error in errors {
+            output::report(&format!("error: {error}\n"));
+        }
+        Stop::Reported
+    })?;
+    let bytes = write_executable(&program).map_err(|error| Stop::Fault(error.to_string()))?;
+    output::write_file(args.output.as_deref(), &bytes)?;
+    match &args.map {
+        Some(path) => output::write(Some(path), map(&program).as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// The layout with the name, or in the file.
+fn layout(name: &str) -> Result<MemoryLayout, Stop> {
+    match name {
+        "default" => return Ok(MemoryLayout::DEFAULT),
+        "alveo" => return Ok(MemoryLayout::ALVEO),
+        _ => {}
+    }
+    let (name, bytes) = input::read(name.as_ref())?;
+    let fault = |what: String| Stop::Fault(format!("{name}: {what}"));
+    let text = String::from_utf8(bytes).map_err(|_| fault("not UTF-8 text".to_owned()))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| fault(error.to_string()))?;
+    let mut layout = MemoryLayout::DEFAULT;
+    for (key, value) in &table {
+        let number = match value {
+            toml::Value::Integer(number) => u32::try_from(*number).map_err(|error| error.to_string()),
+            toml::Value::String(text) => parse_address(text),
+            _ => Err("not a number".to_owned()),
+        };
+        let number = number.map_err(|error| fault(format!("`{key}`: {error}")))?;
+        match key.as_str() {
+            "code" => layout.code = number,
+            "data" => layout.data = number,
+            "stacks" => layout.stacks = number,
+            "stack_size" => layout.stack_size = number,
+            _ => {
+                let known = "there are `code`, `data`, `stacks` and `stack_size`";
+                return Err(fault(format!("`{key}` is no part of a layout; {known}")));
+            }
+        }
+    }
+    let (line, word) = (npu_mc::machine::CACHE_LINE, npu_mc::machine::INSTRUCTION_SIZE);
+    if !layout.code.is_multiple_of(word)
+        || !layout.stacks.is_multiple_of(line)
+        || !layout.stack_size.is_multiple_of(line)
+    {
+        return Err(fault(format!(
+            "`code` is a multiple of {word}, `stacks` and `stack_size` are of {line}"
+        )));
+    }
+    Ok(layout)
+}
+
+/// What is where, as text.
+fn map(program: &Program) -> String {
+    let mut text = String::new();
+    for section in program.sections.iter().filter(|section| section.size > 0) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:08x} {:8x} {}", section.address, section.size, section.name);
+        for part in &section.parts {
+            let input = program.inputs.get(part.input).map_or("", String::as_str);
+            let _ = writeln!(text, "{:08x} {:8x}     {input}", part.address, part.size);
+        }
+    }
+    let mut symbols: Vec<_> = program.symbols.iter().collect();
+    symbols.sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
+    text.push('\n');
+    for symbol in symbols {
+        let _ = writeln!(text, "{:08x} {:8x} {}", symbol.address, symbol.size, symbol.name);
+    }
+    text
+}

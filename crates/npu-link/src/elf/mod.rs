@@ -1,0 +1,62 @@
+//! ELF files: 32 bits, little-endian, with explicit addends (`isa-abi.md` 4.6).
+
+mod read;
+mod write;
+
+pub(crate) use read::COMMON;
+pub use read::{ReadObject, executable, is_elf, object};
+pub use write::{write_executable, write_object};
+
+use npu_mc::reloc::elf;
+use std::fmt;
+
+/// What the header says of the machine.
+const MACHINE: u16 = elf::MACHINE as u16;
+
+/// Type of a section of addresses of constructors.
+const SHT_INIT_ARRAY: u32 = object::elf::SHT_INIT_ARRAY;
+
+/// Bytes of contents that a file may have in all, so that a short description of much does not take all memory.
+const LARGEST: u64 = 256 << 20;
+
+/// What is wrong with an ELF file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElfError {
+    /// Where in the file, in bytes, if that is known.
+    pub offset: Option<u64>,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl ElfError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            offset: None,
+            message: message.into(),
+        }
+    }
+
+    fn at(offset: u64, message: impl Into<String>) -> Self {
+        Self {
+            offset: Some(offset),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ElfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            Some(offset) => write!(f, "offset {offset:#x}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ElfError {}
+
+impl From<object::Error> for ElfError {
+    fn from(error: object::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}

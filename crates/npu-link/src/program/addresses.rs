@@ -1,0 +1,254 @@
+//! Sections of one kind are put together and get addresses.
+
+use super::relocations::Veneers;
+use super::{Linking, OutputSection, Part, ProgramError};
+use crate::incremental::VENEER_SIZE;
+use crate::startup;
+use npu_mc::asm::Section;
+use npu_mc::machine::{CACHE_LINE, INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
+use npu_mc::reloc::elf;
+
+/// Threads of a tile that have numbers.
+pub(super) const TILE_THREADS: u32 = 8;
+
+/// The barrier at which threads wait for what one of them does before `main`: the last of those of tile 0.
+const START_BARRIER: u32 = 31;
+
+/// What sections of objects are put together to, in the order in which they stand in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    ReadOnly,
+    InitArray,
+    Data,
+    TlsImage,
+    ScratchpadImage,
+    Bss,
+    TlsBlocks,
+}
+
+pub(super) const KINDS: [(Kind, &str); 8] = [
+    (Kind::Text, ".text"),
+    (Kind::ReadOnly, ".rodata"),
+    (Kind::InitArray, ".init_array"),
+    (Kind::Data, ".data"),
+    (Kind::TlsImage, ".tdata"),
+    (Kind::ScratchpadImage, elf::SCRATCHPAD_SECTION),
+    (Kind::Bss, ".bss"),
+    (Kind::TlsBlocks, ".tls_blocks"),
+];
+
+fn kind_of(section: &Section) -> Kind {
+    let family = |name: &str| {
+        section.name == name
+            || section
+                .name
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('.'))
+    };
+    if section.name == elf::SCRATCHPAD_SECTION {
+        Kind::ScratchpadImage
+    } else if family(".tdata") || family(".tbss") {
+        Kind::TlsImage
+    } else if family(".init_array") {
+        Kind::InitArray
+    } else if section.exec {
+        Kind::Text
+    } else if section.nobits {
+        Kind::Bss
+    } else if section.write {
+        Kind::Data
+    } else {
+        Kind::ReadOnly
+    }
+}
+
+/// Sections with addresses.
+pub(super) struct Plan {
+    pub(super) sections: Vec<OutputSection>,
+    /// What symbols in a section of an object begin at, and the section of the program: the place in the scratchpad, or in a
+    /// thread's block, for those.
+    pub(super) starts: Vec<Vec<Option<(u32, usize)>>>,
+}
+
+impl Linking<'_> {
+    pub(super) fn plan(&mut self, kept: &[Vec<bool>], veneers: &Veneers) -> Result<Plan, Vec<ProgramError>> {
+        let layout = self.options.layout;
+        let mut plan = Plan {
+            sections: Vec::new(),
+            starts: self
+                .inputs
+                .iter()
+                .map(|input| vec![None; input.object.sections.len()])
+                .collect(),
+        };
+        let mut next = u64::from(layout.code);
+        let mut errors = Vec::new();
+        for (kind, name) in KINDS {
+            if kind == Kind::InitArray {
+                // What is written starts where the layout says.
+                next = next.max(layout.data.into());
+            }
+            let mut own = OutputSection {
+                name: name.to_owned(),
+                align: INSTRUCTION_SIZE,
+                write: !matches!(kind, Kind::Text | Kind::ReadOnly),
+                exec: kind == Kind::Text,
+                nobits: matches!(kind, Kind::Bss | Kind::TlsBlocks),
+                ..OutputSection::default()
+            };
+            let moves = matches!(kind, Kind::ScratchpadImage | Kind::TlsImage);
+            if kind != Kind::Text {
+                // A line each, so that copying by lines is right and no two share one.
+                own.align = CACHE_LINE;
+            }
+            let start = next.next_multiple_of(own.align.into());
+            let mut end = start;
+            if kind == Kind::TlsBlocks {
+                end += self.tls_blocks(&plan, start)?;
+            }
+            for (number, input) in self.inputs.iter().enumerate() {
+                for (index, section) in input.object.sections.iter().enumerate() {
+                    if !kept[number][index] || kind_of(section) != kind {
+                        continue;
+                    }
+                    own.align = own.align.max(section.align);
+                    let at = end.next_multiple_of(section.align.max(INSTRUCTION_SIZE).into());
+                    end = at + section.size;
+                    let symbols = if moves { at - start } else { at };
+                    let fits = |address: u64| u32::try_from(address).ok();
+                    let (Some(address), Some(symbols), Some(size)) = (fits(at), fits(symbols), fits(section.size))
+                    else {
+                        errors.push(ProgramError::Layout(format!(
+                            "{}:({}) goes past the end of memory",
+                            input.name, section.name
+                        )));
+                        continue;
+                    };
+                    plan.starts[number][index] = Some((symbols, plan.sections.len()));
+                    own.parts.push(Part {
+                        input: number,
+                        section: index,
+                        address,
+                        size,
+                    });
+                    if let Some(own) = veneers.get(&(number, index)) {
+                        end = end.next_multiple_of(INSTRUCTION_SIZE.into()) + u64::from(VENEER_SIZE) * own.len() as u64;
+                    }
+                }
+            }
+            if moves {
+                end = end.next_multiple_of(4);
+            }
+            if own.align > CACHE_LINE && start % u64::from(own.align) != 0 && !own.parts.is_empty() {
+                let align = own.align;
+                errors.push(ProgramError::Layout(format!(
+                    "`{name}` wants an alignment of {align}, more than {CACHE_LINE}"
+                )));
+            }
+            let (Ok(address), Ok(size)) = (u32::try_from(start), u32::try_from(end - start)) else {
+                errors.push(ProgramError::Layout(format!("`{name}` goes past the end of memory")));
+                break;
+            };
+            if end > 1 << 32 {
+                errors.push(ProgramError::Layout(format!("`{name}` goes past the end of memory")));
+            }
+            if kind == Kind::ScratchpadImage && size > SCRATCHPAD_SIZE {
+                errors.push(ProgramError::Layout(format!(
+                    "the scratchpad has {SCRATCHPAD_SIZE} bytes, its data {size}"
+                )));
+            }
+            own.address = address;
+            own.size = size;
+            next = end;
+            plan.sections.push(own);
+        }
+        self.check_stacks(&plan, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        self.give(&plan);
+        Ok(plan)
+    }
+
+    /// Bytes of all blocks of thread-local storage.
+    fn tls_blocks(&self, plan: &Plan, start: u64) -> Result<u64, Vec<ProgramError>> {
+        let size = u64::from(self.tls_size(plan));
+        let tiles = self.options.threads.div_ceil(TILE_THREADS).max(1);
+        let bytes = size * u64::from(tiles * TILE_THREADS);
+        if start + bytes > 1 << 32 {
+            return Err(vec![ProgramError::Layout(
+                "thread-local storage goes past the end of memory".to_owned(),
+            )]);
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes from one block of thread-local storage to the next.
+    fn tls_size(&self, plan: &Plan) -> u32 {
+        section(plan, Kind::TlsImage).map_or(0, |image| image.size.next_multiple_of(CACHE_LINE))
+    }
+
+    fn check_stacks(&self, plan: &Plan, errors: &mut Vec<ProgramError>) {
+        let layout = self.options.layout;
+        let tiles = self.options.threads.div_ceil(TILE_THREADS).max(1);
+        let first = u64::from(layout.stacks);
+        let last = first + u64::from(layout.stack_size) * u64::from(tiles * TILE_THREADS);
+        for section in plan
+            .sections
+            .iter()
+            .filter(|section| self.options.startup && section.size > 0)
+        {
+            let (start, end) = (
+                u64::from(section.address),
+                u64::from(section.address) + u64::from(section.size),
+            );
+            if start < last && first < end {
+                errors.push(ProgramError::Layout(format!(
+                    "`{}`, {start:#010x} to {end:#010x}, overlaps the stacks, {first:#010x} to {last:#010x}",
+                    section.name
+                )));
+            }
+        }
+    }
+
+    /// Says what the linker's own symbols are.
+    fn give(&mut self, plan: &Plan) {
+        let range = |kind: Kind| section(plan, kind).map_or((0, 0), |own| (own.address, own.address + own.size));
+        let (tls, tls_end) = range(Kind::TlsImage);
+        let (scratchpad, scratchpad_end) = range(Kind::ScratchpadImage);
+        let (constructors, constructors_end) = range(Kind::InitArray);
+        let waits = scratchpad != scratchpad_end || constructors != constructors_end;
+        let waiting = if waits && self.options.threads > 1 {
+            self.options.threads
+        } else {
+            0
+        };
+        let layout = self.options.layout;
+        let values = [
+            ("__npu_tile_threads", TILE_THREADS),
+            ("__npu_stack_size", layout.stack_size),
+            ("__npu_stacks", layout.stacks),
+            ("__npu_tls_image", tls),
+            ("__npu_tls_bytes", tls_end - tls),
+            ("__npu_tls_start", range(Kind::TlsBlocks).0),
+            ("__npu_tls_size", self.tls_size(plan)),
+            ("__scratchpad_data_start", scratchpad),
+            ("__scratchpad_data_end", scratchpad_end),
+            ("__init_array_start", constructors),
+            ("__init_array_end", constructors_end),
+            ("__npu_waiting", waiting),
+            ("__npu_start_barrier", START_BARRIER),
+        ];
+        self.given = values.into_iter().collect();
+        let entry = self.globals.get(&self.options.entry).copied();
+        if let Some(entry) = entry.and_then(|entry| self.value(plan, entry)) {
+            self.given.insert(startup::MAIN, entry);
+        }
+    }
+}
+
+fn section(plan: &Plan, kind: Kind) -> Option<&OutputSection> {
+    let (_, name) = KINDS.iter().find(|(known, _)| *known == kind)?;
+    plan.sections.iter().find(|section| section.name == *name)
+}

@@ -1,0 +1,243 @@
+//! What the words of a program are: relocations are applied, and branches that do not reach get veneers.
+
+use super::addresses::{KINDS, Kind, Plan};
+use super::symbols::{Definition, symbol_of};
+use super::{Linking, OutputSymbol, Program, ProgramError};
+use crate::incremental::{VENEER_SIZE, veneer};
+use crate::startup;
+use npu_mc::asm::{Binding, Relocation, SymbolId, SymbolValue, Target};
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::reloc::{self, Reloc};
+use std::collections::HashMap;
+
+/// How often sections may be placed again because veneers made them larger.
+const ROUNDS: usize = 16;
+
+/// The branches of a section that need a veneer after it: what they lead to.
+pub(super) type Veneers = HashMap<(usize, usize), Vec<(SymbolId, i64)>>;
+
+impl Linking<'_> {
+    /// Gives everything an address and applies the relocations.
+    pub(super) fn place(mut self, kept: &[Vec<bool>]) -> Result<Program, Vec<ProgramError>> {
+        let mut veneers: Veneers = HashMap::new();
+        let mut plan = self.plan(kept, &veneers)?;
+        for _ in 0..ROUNDS {
+            if !self.add_veneers(&plan, &mut veneers) {
+                break;
+            }
+            plan = self.plan(kept, &veneers)?;
+        }
+        self.apply(plan, &veneers)
+    }
+
+    /// What a definition stands for.
+    pub(super) fn value(&self, plan: &Plan, (input, id): Definition) -> Option<u32> {
+        match symbol_of(&self.inputs, (input, id))?.value {
+            SymbolValue::Number(number) => Some(number as u32),
+            SymbolValue::Place { section, offset } => {
+                let (start, _) = (*plan.starts.get(input)?.get(section.index())?)?;
+                Some(start.wrapping_add(offset))
+            }
+            SymbolValue::Near { symbol, addend } if symbol != id => {
+                Some(self.target(plan, input, symbol)?.wrapping_add(addend as u32))
+            }
+            SymbolValue::Near { .. } | SymbolValue::Undefined => None,
+        }
+    }
+
+    /// What a symbol of an object stands for in the program.
+    fn target(&self, plan: &Plan, input: usize, id: SymbolId) -> Option<u32> {
+        if let Some(definition) = self.definition(input, id) {
+            return self.value(plan, definition);
+        }
+        let symbol = symbol_of(&self.inputs, (input, id))?;
+        match self.given.get(symbol.name.as_str()) {
+            Some(&value) => Some(value),
+            // A weak symbol that nobody defines is at 0.
+            None => (symbol.binding == Binding::Weak).then_some(0),
+        }
+    }
+
+    fn relocation_target(&self, plan: &Plan, input: usize, relocation: &Relocation) -> Option<u32> {
+        match relocation.target {
+            Target::Section(id) => Some((*plan.starts.get(input)?.get(id.index())?)?.0),
+            Target::Symbol(id) => self.target(plan, input, id),
+        }
+    }
+
+    /// Finds branches that do not reach what they lead to. Gives whether there are new ones.
+    fn add_veneers(&self, plan: &Plan, veneers: &mut Veneers) -> bool {
+        let (least, most) = Reloc::Branch.range();
+        let mut changed = false;
+        for (number, input) in self.inputs.iter().enumerate() {
+            for relocation in input.object.relocations.iter().filter(|r| r.kind == Reloc::Branch) {
+                let Target::Symbol(id) = relocation.target else {
+                    continue;
+                };
+                let section = relocation.section.index();
+                let Some((start, _)) = plan.starts[number].get(section).copied().flatten() else {
+                    continue;
+                };
+                let Some(target) = self.target(plan, number, id) else {
+                    continue;
+                };
+                let place = i64::from(start) + i64::from(relocation.offset);
+                let distance = i64::from(target) + relocation.addend - place;
+                if (least..=most).contains(&distance) {
+                    continue;
+                }
+                let own = veneers.entry((number, section)).or_default();
+                if !own.contains(&(id, relocation.addend)) {
+                    own.push((id, relocation.addend));
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+
+    fn apply(mut self, mut plan: Plan, veneers: &Veneers) -> Result<Program, Vec<ProgramError>> {
+        let mut errors = std::mem::take(&mut self.errors);
+        // The contents.
+        for own in plan.sections.iter_mut().filter(|own| !own.nobits) {
+            own.bytes = vec![0; own.size as usize];
+            for part in &own.parts {
+                let section = &self.inputs[part.input].object.sections[part.section];
+                for piece in &section.pieces {
+                    let at = (part.address - own.address + piece.offset) as usize;
+                    if let Some(place) = own.bytes.get_mut(at..at + piece.bytes.len()) {
+                        place.copy_from_slice(&piece.bytes);
+                    }
+                }
+            }
+        }
+        let mut places: HashMap<(usize, usize), (usize, u32, u32)> = HashMap::new();
+        for (number, own) in plan.sections.iter().enumerate() {
+            for part in &own.parts {
+                places.insert((part.input, part.section), (number, part.address, part.size));
+            }
+        }
+        let mut written = Vec::new();
+        for (number, input) in self.inputs.iter().enumerate() {
+            for relocation in &input.object.relocations {
+                let section = relocation.section.index();
+                let Some(&(out, address, size)) = places.get(&(number, section)) else {
+                    continue;
+                };
+                let Some(mut target) = self.relocation_target(&plan, number, relocation) else {
+                    let what = format!(
+                        "{}: a relocation without a target at {:#x}",
+                        input.name, relocation.offset
+                    );
+                    errors.push(ProgramError::Internal(what));
+                    continue;
+                };
+                let mut addend = relocation.addend as i32;
+                if let (Target::Symbol(id), Some(list)) = (relocation.target, veneers.get(&(number, section)))
+                    && relocation.kind == Reloc::Branch
+                    && let Some(slot) = list.iter().position(|&wanted| wanted == (id, relocation.addend))
+                {
+                    let goal = target.wrapping_add_signed(addend);
+                    let at = (address + size).next_multiple_of(INSTRUCTION_SIZE) + VENEER_SIZE * slot as u32;
+                    match veneer(goal) {
+                        Ok(code) => written.push((out, at, code)),
+                        Err(error) => errors.push(ProgramError::Internal(error.to_string())),
+                    }
+                    (target, addend) = (at, 0);
+                }
+                let place = address.wrapping_add(relocation.offset);
+                let own = &mut plan.sections[out];
+                let bytes = own.bytes.get_mut((place - own.address) as usize..).unwrap_or_default();
+                if let Err(error) = reloc::apply(relocation.kind, bytes, target, addend, place) {
+                    errors.push(ProgramError::Relocation {
+                        place: (input.name.clone(), input.object.sections[section].name.clone()),
+                        offset: relocation.offset,
+                        symbol: self.target_name(number, relocation),
+                        error,
+                    });
+                }
+            }
+        }
+        for (out, at, code) in written {
+            let own = &mut plan.sections[out];
+            let start = (at - own.address) as usize;
+            if let Some(place) = own.bytes.get_mut(start..start + code.len()) {
+                place.copy_from_slice(&code);
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let first = if self.options.startup {
+            startup::START
+        } else {
+            &self.options.entry
+        };
+        let entry = self
+            .globals
+            .get(first)
+            .copied()
+            .and_then(|first| self.value(&plan, first));
+        let Some(entry) = entry else {
+            return Err(vec![ProgramError::Internal(format!("`{first}` has no address"))]);
+        };
+        let symbols = self.symbols(&plan);
+        Ok(Program {
+            entry,
+            sections: plan.sections,
+            symbols,
+            inputs: self.inputs.into_iter().map(|input| input.name).collect(),
+        })
+    }
+
+    fn target_name(&self, input: usize, relocation: &Relocation) -> String {
+        let object = &self.inputs[input].object;
+        match relocation.target {
+            Target::Section(id) => object.sections.get(id.index()).map(|section| section.name.clone()),
+            Target::Symbol(id) => object.symbols.get(id.index()).map(|symbol| symbol.name.clone()),
+        }
+        .unwrap_or_default()
+    }
+
+    /// The symbols of the program: all definitions that count, and the local ones that have names.
+    fn symbols(&self, plan: &Plan) -> Vec<OutputSymbol> {
+        let mut list = Vec::new();
+        for (number, input) in self.inputs.iter().enumerate() {
+            for (index, symbol) in input.object.symbols.iter().enumerate() {
+                let id = SymbolId::new(index as u32);
+                let counts = match symbol.binding {
+                    Binding::Local => symbol.value != SymbolValue::Undefined,
+                    _ => self.globals.get(&symbol.name) == Some(&(number, id)),
+                };
+                if !counts || symbol.private || symbol.name.is_empty() {
+                    continue;
+                }
+                let Some(address) = self.value(plan, (number, id)) else {
+                    continue;
+                };
+                let section = match symbol.value {
+                    SymbolValue::Place { section, .. } => {
+                        plan.starts[number][section.index()].map(|(_, section)| section)
+                    }
+                    _ => None,
+                };
+                // Their addresses are no places in the file.
+                let moves = |&section: &usize| {
+                    let name = &plan.sections[section].name;
+                    KINDS
+                        .iter()
+                        .any(|(kind, known)| known == name && matches!(kind, Kind::ScratchpadImage | Kind::TlsImage))
+                };
+                list.push(OutputSymbol {
+                    name: symbol.name.clone(),
+                    address,
+                    size: symbol.size.unwrap_or(0),
+                    section: section.filter(|section| !moves(section)),
+                    binding: symbol.binding,
+                    kind: symbol.kind,
+                });
+            }
+        }
+        list
+    }
+}

@@ -1,0 +1,53 @@
+//! The code that runs before the program, as an object.
+
+use crate::program::Input;
+use npu_mc::asm::{self, Fault};
+use npu_mc::machine::{ControlRegister, ThreadStatus};
+
+/// The name of the first instruction.
+pub(crate) const START: &str = "_start";
+
+/// What the start-up code calls.
+pub(crate) const MAIN: &str = "__npu_entry";
+
+/// The line that the host counts write-backs of (`isa-abi.md` 7.3).
+const END_LINE: u32 = 0xffff_ffc0;
+
+const TEXT: &str = include_str!("startup.s");
+
+/// The start-up code. Its symbols that begin with `__npu_` are the linker's.
+///
+/// # Errors
+///
+/// Faults of the text, which a test excludes.
+pub(crate) fn object() -> Result<Input, Vec<Fault>> {
+    let numbers = [
+        ("CR_TILE", u32::from(ControlRegister::TileId.number())),
+        ("CR_THREAD", u32::from(ControlRegister::ThreadId.number())),
+        ("CR_STATUS", u32::from(ControlRegister::ThreadStatus.number())),
+        ("CR_ARGC", u32::from(ControlRegister::Argc.number())),
+        ("CR_ARGV", u32::from(ControlRegister::Argv.number())),
+        ("BOOTING", ThreadStatus::Booting as u32),
+        ("RUNNING", ThreadStatus::Running as u32),
+        ("ENDED", ThreadStatus::End as u32),
+        ("END_LINE", END_LINE),
+    ];
+    let definitions: String = numbers
+        .iter()
+        .map(|(name, number)| format!(".set {name}, {number}\n"))
+        .collect();
+    let object = asm::assemble(&format!("{definitions}{TEXT}"), &asm::Options::default())?;
+    Ok(Input {
+        name: "start-up code".to_owned(),
+        object,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn it_assembles() {
+        let object = super::object().unwrap().object;
+        assert!(object.symbols.iter().any(|symbol| symbol.name == super::START));
+    }
+}
