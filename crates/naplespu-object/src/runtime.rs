@@ -97,6 +97,12 @@ fn data(name: &str, data: naplespu_runtime::Data) -> Option<Input> {
 
 impl Library for RuntimeLibrary {
     fn member(&mut self, symbol: &str) -> Result<Option<Input>, String> {
+        // An empty one would let nobody catch anything.
+        if symbol == naplespu_runtime::UNWIND_TABLE {
+            return Err(format!(
+                "{symbol}: exceptions are thrown only in programs of naplespu-jit, since objects have no tables of handlers"
+            ));
+        }
         if let Some(found) = naplespu_runtime::data(symbol) {
             return Ok(data(symbol, found));
         }
@@ -128,5 +134,22 @@ impl Library for RuntimeLibrary {
             name: format!("runtime({symbol})"),
             object: builder.finish(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_codegen::settings::{self, Flags};
+    use cranelift_naplespu::isa;
+
+    #[test]
+    fn there_is_no_table_of_handlers() {
+        let isa = isa::lookup_by_name("naplespu").unwrap();
+        let isa = isa.finish(Flags::new(settings::builder())).unwrap();
+        let mut library = RuntimeLibrary::new(&isa);
+        assert!(library.member("npu_throw").unwrap().is_some());
+        let error = library.member(naplespu_runtime::UNWIND_TABLE).err().unwrap();
+        assert!(error.contains("exceptions"), "{error}");
     }
 }
