@@ -221,7 +221,7 @@ impl NpuObjectModule {
             let declaration = self.declarations.get_function_decl(func);
             (declaration.linkage_name(func).into_owned(), declaration.linkage)
         };
-        self.check(&name, linkage).map_err(CompileOrModule::module)?;
+        self.check(&name, linkage).map_err(CompileOrModule::Module)?;
         if ids {
             let declarations = &self.declarations;
             let count = declarations.get_functions().count();
@@ -247,7 +247,7 @@ impl NpuObjectModule {
             })
             .collect();
         self.define_code(own, &name, &code.bytes, DEFAULT_ALIGN, references)
-            .map_err(CompileOrModule::module)
+            .map_err(|error| CompileOrModule::module(error.into()))
     }
 
     fn define_code(
@@ -257,7 +257,7 @@ impl NpuObjectModule {
         bytes: &[u8],
         align: u32,
         references: Vec<Reference>,
-    ) -> ModuleResult<()> {
+    ) -> Result<(), ObjectError> {
         let section = match self.function_sections {
             true => self.builder.section(&format!(".text.{name}"), Purpose::Code),
             false => self.builder.section(".text", Purpose::Code),
@@ -275,25 +275,28 @@ impl NpuObjectModule {
     }
 
     /// Whether the name can be defined.
-    fn check(&self, name: &str, linkage: Linkage) -> ModuleResult<()> {
+    fn check(&self, name: &str, linkage: Linkage) -> Result<(), Box<ModuleError>> {
         if !linkage.is_definable() {
-            return Err(ModuleError::InvalidImportDefinition(name.to_owned()));
+            return Err(ModuleError::InvalidImportDefinition(name.to_owned()).into());
         }
         if self.defined.contains(name) {
-            return Err(ModuleError::DuplicateDefinition(name.to_owned()));
+            return Err(ModuleError::DuplicateDefinition(name.to_owned()).into());
         }
         Ok(())
     }
 
-    fn references(&mut self, name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> ModuleResult<Vec<Reference>> {
+    fn references(
+        &mut self,
+        name: &str,
+        relocs: impl Iterator<Item = ModuleReloc>,
+    ) -> Result<Vec<Reference>, ObjectError> {
         relocs
             .map(|reloc| {
                 if reloc.kind != AbsoluteReloc::Abs4 {
                     return Err(ObjectError::Relocation {
                         name: name.to_owned(),
                         kind: format!("{:?}", reloc.kind),
-                    }
-                    .into());
+                    });
                 }
                 let (symbol, offset) = match reloc.name {
                     ModuleRelocTarget::User { namespace, index } => (self.symbol_of_ids(namespace, index), 0),
@@ -424,11 +427,11 @@ impl Module for NpuObjectModule {
     ) -> ModuleResult<()> {
         let declaration = self.declarations.get_function_decl(func);
         let (name, linkage) = (declaration.linkage_name(func).into_owned(), declaration.linkage);
-        self.check(&name, linkage)?;
+        self.check(&name, linkage).map_err(|error| *error)?;
         let align = alignment_of(&name, Some(alignment))?;
         let own = self.symbol_of_function(func);
         let references = self.references(&name, relocs.iter().cloned())?;
-        self.define_code(own, &name, bytes, align, references)
+        Ok(self.define_code(own, &name, bytes, align, references)?)
     }
 
     /// Adds a data object to `.data`, `.rodata`, `.bss` or `.tdata`, or to its `custom_section`; that of the name `scratchpad` is
@@ -437,7 +440,7 @@ impl Module for NpuObjectModule {
         let declaration = self.declarations.get_data_decl(data);
         let (name, linkage) = (declaration.linkage_name(data).into_owned(), declaration.linkage);
         let (writable, tls) = (declaration.writable, declaration.tls);
-        self.check(&name, linkage)?;
+        self.check(&name, linkage).map_err(|error| *error)?;
         let (bytes, size) = match &description.init {
             Init::Uninitialized => return Err(ObjectError::NoContents(name).into()),
             Init::Zeros { size } => (&[][..], *size),

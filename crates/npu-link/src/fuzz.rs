@@ -1,7 +1,10 @@
-//! Any text assembles and links, or has faults inside it: the body of a test with fixed cases and of a fuzz target without end. Not part
+//! Any text assembles and links, or has faults inside it, and any file is an object, an archive or an executable, or is refused: the body of a test with fixed cases and of a fuzz target without end. Not part
 //! of the public contract of this crate.
 
-use crate::{Placement, link, listing, show_encoding, symbol_map};
+use crate::elf::{self, write_executable, write_object};
+use crate::{
+    Archive, Input, Library as _, LinkOptions, Placement, link, link_program, listing, show_encoding, symbol_map,
+};
 use npu_mc::asm::{Fault, Options, assemble};
 use npu_mc::{Opcode, SReg, VReg};
 
@@ -215,4 +218,58 @@ fn check(source: &str, fault: &Fault) -> Result<(), String> {
     (inside && has_message)
         .then_some(())
         .ok_or_else(|| format!("{fault:?}"))
+}
+
+/// Takes a file through all that reads one, and an object through the linker.
+///
+/// # Errors
+///
+/// What of the contract does not hold.
+pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
+    if let Ok(image) = elf::executable(bytes) {
+        let end = image
+            .segments
+            .iter()
+            .map(|own| u64::from(own.address) + own.bytes.len() as u64)
+            .max();
+        if end.is_some_and(|end| end > 1 << 32) {
+            return Err("an image goes past the end of memory".to_owned());
+        }
+    }
+    if let Ok(mut archive) = Archive::read("a", bytes) {
+        archive.member("main")?;
+    }
+    let Ok(read) = elf::object(bytes) else {
+        return Ok(());
+    };
+    if let Ok(again) = write_object(&read.object) {
+        let again = elf::object(&again).map_err(|error| format!("what was written is refused: {error}"))?;
+        let sizes = |object: &npu_mc::asm::Object| object.sections.iter().map(|own| own.size).collect::<Vec<_>>();
+        if sizes(&again.object) != sizes(&read.object) {
+            return Err("what was written is read as something else".to_owned());
+        }
+    }
+    for gc_sections in [false, true] {
+        let input = Input {
+            name: "a.o".to_owned(),
+            object: read.object.clone(),
+        };
+        let options = LinkOptions {
+            gc_sections,
+            ..LinkOptions::default()
+        };
+        match link_program(vec![input], &mut [], &options) {
+            Err(errors) if errors.is_empty() => return Err("not linked, without an error".to_owned()),
+            Err(errors) if errors.iter().any(|error| error.to_string().is_empty()) => {
+                return Err("an error without a text".to_owned());
+            }
+            Err(_) => {}
+            Ok(program) => {
+                let file = write_executable(&program).map_err(|error| error.to_string())?;
+                // A program may have more zeros than fit into an image.
+                let _ = elf::executable(&file);
+            }
+        }
+    }
+    Ok(())
 }

@@ -17,7 +17,7 @@ const MACHINE: u16 = elf::MACHINE as u16;
 const SHT_INIT_ARRAY: u32 = object::elf::SHT_INIT_ARRAY;
 
 /// Bytes of contents that a file may have in all, so that a short description of much does not take all memory.
-const LARGEST: u64 = 256 << 20;
+pub(crate) const LARGEST: u64 = 256 << 20;
 
 /// What is wrong with an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]

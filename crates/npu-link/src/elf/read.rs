@@ -2,6 +2,7 @@
 
 use super::{ElfError, LARGEST, MACHINE};
 use crate::image::{Image, Segment};
+use crate::layout::MAX_ALIGN;
 use npu_mc::asm::{
     Binding, Object, Piece, Relocation, Section, SectionId, Symbol, SymbolId, SymbolKind, SymbolValue, Target,
 };
@@ -68,11 +69,21 @@ pub fn executable(bytes: &[u8]) -> Result<Image, ElfError> {
                 format!("the segments have more than {LARGEST} bytes"),
             ));
         }
+        let stored_size = segment.p_filesz(LittleEndian);
+        if stored_size > size {
+            return Err(ElfError::at(
+                offset,
+                format!("a segment of {size} bytes has {stored_size} in the file"),
+            ));
+        }
+        if u64::from(segment.p_vaddr(LittleEndian)) + u64::from(size) > 1 << 32 {
+            return Err(ElfError::at(offset, "a segment goes past the end of memory"));
+        }
         let stored = segment
             .data(LittleEndian, bytes)
             .map_err(|()| ElfError::at(offset, "a segment goes past the end of the file"))?;
         let mut contents = stored.to_vec();
-        contents.resize(size.max(stored.len() as u32) as usize, 0);
+        contents.resize(size as usize, 0);
         if !contents.is_empty() {
             segments.push(Segment {
                 address: segment.p_vaddr(LittleEndian),
@@ -109,6 +120,7 @@ pub fn object(bytes: &[u8]) -> Result<ReadObject, ElfError> {
         table: &table,
         object: Object::default(),
         sections: HashMap::new(),
+        total: 0,
     };
     reader.sections()?;
     reader.symbols()?;
@@ -122,6 +134,13 @@ struct Reader<'a> {
     object: Object,
     /// What the sections of the file became.
     sections: HashMap<usize, SectionId>,
+    /// Bytes of all sections so far.
+    total: u64,
+}
+
+/// Whether a section can have the alignment.
+fn is_align(align: u32) -> bool {
+    align.is_power_of_two() && u64::from(align) <= MAX_ALIGN
 }
 
 impl Reader<'_> {
@@ -131,7 +150,6 @@ impl Reader<'_> {
     }
 
     fn sections(&mut self) -> Result<(), ElfError> {
-        let mut total = 0;
         for (index, section) in self.table.enumerate() {
             let kind = section.sh_type(LittleEndian);
             let flags = section.sh_flags(LittleEndian);
@@ -150,16 +168,13 @@ impl Reader<'_> {
             let offset = u64::from(section.sh_offset(LittleEndian));
             let name = self.name(section)?;
             let align = section.sh_addralign(LittleEndian).max(1);
-            if !align.is_power_of_two() {
-                return Err(ElfError::at(
-                    offset,
-                    format!("the alignment of `{name}` is {align}, not a power of two"),
-                ));
+            if !is_align(align) {
+                return Err(ElfError::at(offset, format!("the alignment of `{name}` is {align}")));
             }
             let size = u64::from(section.sh_size(LittleEndian));
             let nobits = kind == elf::SHT_NOBITS;
-            total += size;
-            if total > LARGEST {
+            self.total += size;
+            if self.total > LARGEST {
                 return Err(ElfError::at(
                     offset,
                     format!("the sections have more than {LARGEST} bytes"),
@@ -222,6 +237,12 @@ impl Reader<'_> {
             }
         };
         let value = match (place, symbol.st_shndx(LittleEndian)) {
+            (Some(section), _) if section.0 >= self.table.len() => {
+                return Err(ElfError::new(format!(
+                    "the symbol `{name}` is in section {}, which does not exist",
+                    section.0
+                )));
+            }
             (Some(section), _) => match self.sections.get(&section.0) {
                 Some(&id) => {
                     let inside = self.object.sections[id.index()].size;
@@ -235,20 +256,29 @@ impl Reader<'_> {
                         offset: value,
                     }
                 }
-                // Of what is for debuggers.
+                // Of what is for debuggers, at address 0.
                 None => SymbolValue::Number(value.into()),
             },
             (None, elf::SHN_ABS) => SymbolValue::Number(value.into()),
             (None, elf::SHN_COMMON) => {
-                if !value.is_power_of_two() {
+                if !is_align(value) {
                     return Err(ElfError::new(format!(
                         "the alignment of the symbol `{name}` is {value}"
                     )));
                 }
                 binding = Binding::Weak;
+                self.total += u64::from(size);
+                if self.total > LARGEST {
+                    return Err(ElfError::new(format!("the sections have more than {LARGEST} bytes")));
+                }
                 self.common(size, value)
             }
-            (None, _) => SymbolValue::Undefined,
+            (None, elf::SHN_UNDEF) => SymbolValue::Undefined,
+            (None, other) => {
+                return Err(ElfError::new(format!(
+                    "the symbol `{name}` is in the unknown section {other:#x}"
+                )));
+            }
         };
         Ok(Symbol {
             name,

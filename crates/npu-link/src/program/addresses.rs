@@ -2,6 +2,7 @@
 
 use super::relocations::Veneers;
 use super::{Linking, OutputSection, Part, ProgramError};
+use crate::elf::LARGEST;
 use crate::incremental::VENEER_SIZE;
 use crate::startup;
 use npu_mc::asm::Section;
@@ -84,6 +85,7 @@ impl Linking<'_> {
         };
         let mut next = u64::from(layout.code);
         let mut errors = Vec::new();
+        let mut stored = 0;
         for (kind, name) in KINDS {
             if kind == Kind::InitArray {
                 // What is written starts where the layout says.
@@ -102,6 +104,10 @@ impl Linking<'_> {
                 // A line each, so that copying by lines is right and no two share one.
                 own.align = CACHE_LINE;
             }
+            // What is first in memory stays where the layout says; what is copied keeps its distances to the start.
+            if kind != Kind::Text {
+                own.align = self.largest_align(kept, kind).max(own.align);
+            }
             let start = next.next_multiple_of(own.align.into());
             let mut end = start;
             if kind == Kind::TlsBlocks {
@@ -112,7 +118,6 @@ impl Linking<'_> {
                     if !kept[number][index] || kind_of(section) != kind {
                         continue;
                     }
-                    own.align = own.align.max(section.align);
                     let at = end.next_multiple_of(section.align.max(INSTRUCTION_SIZE).into());
                     end = at + section.size;
                     let symbols = if moves { at - start } else { at };
@@ -140,18 +145,24 @@ impl Linking<'_> {
             if moves {
                 end = end.next_multiple_of(4);
             }
-            if own.align > CACHE_LINE && start % u64::from(own.align) != 0 && !own.parts.is_empty() {
+            if kind == Kind::TlsImage && own.align > CACHE_LINE {
                 let align = own.align;
                 errors.push(ProgramError::Layout(format!(
-                    "`{name}` wants an alignment of {align}, more than {CACHE_LINE}"
+                    "`{name}` wants an alignment of {align}, more than the {CACHE_LINE} of the threads' blocks"
                 )));
             }
-            let (Ok(address), Ok(size)) = (u32::try_from(start), u32::try_from(end - start)) else {
+            // The last address has to be a number, and so has the one after it.
+            let (Ok(address), Ok(size), Ok(_)) = (u32::try_from(start), u32::try_from(end - start), u32::try_from(end))
+            else {
                 errors.push(ProgramError::Layout(format!("`{name}` goes past the end of memory")));
                 break;
             };
-            if end > 1 << 32 {
-                errors.push(ProgramError::Layout(format!("`{name}` goes past the end of memory")));
+            stored += if own.nobits { 0 } else { u64::from(size) };
+            if stored > LARGEST {
+                errors.push(ProgramError::Layout(format!(
+                    "up to `{name}` the program has more than {LARGEST} bytes"
+                )));
+                break;
             }
             if kind == Kind::ScratchpadImage && size > SCRATCHPAD_SIZE {
                 errors.push(ProgramError::Layout(format!(
@@ -171,12 +182,29 @@ impl Linking<'_> {
         Ok(plan)
     }
 
+    /// The largest alignment of a section of a kind.
+    fn largest_align(&self, kept: &[Vec<bool>], kind: Kind) -> u32 {
+        let all = self
+            .inputs
+            .iter()
+            .zip(kept)
+            .flat_map(|(input, kept)| input.object.sections.iter().zip(kept));
+        let own = all.filter(|&(section, &kept)| kept && kind_of(section) == kind);
+        own.map(|(section, _)| section.align).max().unwrap_or(1)
+    }
+
+    /// How many threads have a stack and a block of thread-local storage: all of each tile.
+    fn blocks(&self) -> u64 {
+        u64::from(self.options.threads)
+            .max(1)
+            .next_multiple_of(TILE_THREADS.into())
+    }
+
     /// Bytes of all blocks of thread-local storage.
     fn tls_blocks(&self, plan: &Plan, start: u64) -> Result<u64, Vec<ProgramError>> {
         let size = u64::from(self.tls_size(plan));
-        let tiles = self.options.threads.div_ceil(TILE_THREADS).max(1);
-        let bytes = size * u64::from(tiles * TILE_THREADS);
-        if start + bytes > 1 << 32 {
+        let bytes = size.saturating_mul(self.blocks());
+        if start.saturating_add(bytes) > 1 << 32 {
             return Err(vec![ProgramError::Layout(
                 "thread-local storage goes past the end of memory".to_owned(),
             )]);
@@ -191,9 +219,8 @@ impl Linking<'_> {
 
     fn check_stacks(&self, plan: &Plan, errors: &mut Vec<ProgramError>) {
         let layout = self.options.layout;
-        let tiles = self.options.threads.div_ceil(TILE_THREADS).max(1);
         let first = u64::from(layout.stacks);
-        let last = first + u64::from(layout.stack_size) * u64::from(tiles * TILE_THREADS);
+        let last = first.saturating_add(u64::from(layout.stack_size).saturating_mul(self.blocks()));
         for section in plan
             .sections
             .iter()

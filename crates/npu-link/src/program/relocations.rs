@@ -13,8 +13,8 @@ use std::collections::HashMap;
 /// How often sections may be placed again because veneers made them larger.
 const ROUNDS: usize = 16;
 
-/// The branches of a section that need a veneer after it: what they lead to.
-pub(super) type Veneers = HashMap<(usize, usize), Vec<(SymbolId, i64)>>;
+/// The branches of a section that need a veneer after it: what they lead to, and the veneer's place among those of the section.
+pub(super) type Veneers = HashMap<(usize, usize), HashMap<(SymbolId, i64), usize>>;
 
 impl Linking<'_> {
     /// Gives everything an address and applies the relocations.
@@ -87,10 +87,11 @@ impl Linking<'_> {
                     continue;
                 }
                 let own = veneers.entry((number, section)).or_default();
-                if !own.contains(&(id, relocation.addend)) {
-                    own.push((id, relocation.addend));
+                let slot = own.len();
+                own.entry((id, relocation.addend)).or_insert_with(|| {
                     changed = true;
-                }
+                    slot
+                });
             }
         }
         changed
@@ -135,7 +136,7 @@ impl Linking<'_> {
                 let mut addend = relocation.addend as i32;
                 if let (Target::Symbol(id), Some(list)) = (relocation.target, veneers.get(&(number, section)))
                     && relocation.kind == Reloc::Branch
-                    && let Some(slot) = list.iter().position(|&wanted| wanted == (id, relocation.addend))
+                    && let Some(&slot) = list.get(&(id, relocation.addend))
                 {
                     let goal = target.wrapping_add_signed(addend);
                     let at = (address + size).next_multiple_of(INSTRUCTION_SIZE) + VENEER_SIZE * slot as u32;

@@ -1,0 +1,162 @@
+//! Object files and executables as files: what is written is read back the same, other tools accept it, and what is damaged is refused.
+
+use crate::common::{archive, assembled, compiled, isa, linked};
+use npu_link::LinkOptions;
+use npu_link::elf::{executable, object, write_executable, write_object};
+use npu_link::fuzz::exercise_file;
+use npu_mc::asm::Object;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+const SOURCE: &str = "
+        .globl main, number
+        .weak maybe
+        .type main, @function
+main:   jmpsr helper
+        jmpsr maybe
+        lea s0, local
+        lea s0, number + 4
+        jret
+        .size main, . - main
+        .section .rodata, \"a\"
+local:  .long main, local + 8
+        .data
+number: .long 1, 2
+        .bss
+        .zero 100
+        .comm shared, 16, 8
+        .section scratchpad, \"aw\"
+        .long 7
+        .section .init_array, \"aw\"
+        .long main
+";
+
+const CLIF: &str =
+    "function %helper(f64, f64) -> f64 system_v {\nblock0(v0: f64, v1: f64):\n    v2 = fadd v0, v1\n    return v2\n}\n";
+
+fn program() -> Vec<u8> {
+    let files = [assembled(SOURCE), compiled("helper.clif", CLIF, &isa(&[]), true)];
+    write_executable(&linked(&files, &mut [], &LinkOptions::default()).unwrap()).unwrap()
+}
+
+#[test]
+fn an_object_read_back_is_the_same() {
+    for bytes in [assembled(SOURCE), compiled("helper.clif", CLIF, &isa(&[]), true)] {
+        let first = object(&bytes).unwrap().object;
+        let again = object(&write_object(&first).unwrap()).unwrap().object;
+        let sections = |object: &Object| {
+            let all = object.sections.iter();
+            all.map(|own| {
+                let flags = (own.alloc, own.write, own.exec, own.nobits);
+                (own.name.clone(), flags, own.align, own.size, own.pieces.clone())
+            })
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(sections(&first), sections(&again));
+        assert_eq!(first.relocations.len(), again.relocations.len());
+        assert_eq!(write_object(&first).unwrap(), write_object(&again).unwrap());
+    }
+}
+
+/// Whether the tool reads the file without a complaint; nothing if it is not installed.
+fn accepts(tool: &str, name: &str, bytes: &[u8]) -> Option<String> {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{tool}-{name}"));
+    fs::write(&path, bytes).unwrap();
+    let output = Command::new(tool).arg("-a").arg(&path).output().ok()?;
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && complaints.is_empty(),
+        "{tool} {name}: {complaints}"
+    );
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn all_accepted_by(tool: &str) {
+    let files = [
+        ("asm.o", assembled(SOURCE)),
+        ("clif.o", compiled("helper.clif", CLIF, &isa(&[]), false)),
+        ("sections.o", compiled("helper.clif", CLIF, &isa(&[]), true)),
+        ("program.elf", program()),
+    ];
+    for (name, bytes) in files {
+        let text = accepts(tool, name, &bytes).unwrap_or_else(|| panic!("{tool} is not installed"));
+        assert!(text.contains("ELF32"), "{text}");
+        assert!(!text.to_lowercase().contains("warning"), "{text}");
+    }
+}
+
+#[test]
+#[ignore = "wants readelf of GNU binutils"]
+fn gnu_readelf_accepts_all() {
+    all_accepted_by("readelf");
+}
+
+#[test]
+#[ignore = "wants llvm-readelf"]
+fn llvm_readelf_accepts_all() {
+    all_accepted_by("llvm-readelf");
+}
+
+#[test]
+fn what_is_refused() {
+    let good = assembled(SOURCE);
+    let refused = |at: usize, value: u8, offset: Option<u64>, part: &str| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        let error = object(&bytes).unwrap_err();
+        assert_eq!(error.offset, offset, "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    refused(5, 2, Some(4), "not a 32-bit little-endian file");
+    refused(18, 0, Some(18), "not for NaplesPU");
+    refused(16, 2, Some(16), "not a relocatable object file");
+    assert!(executable(&good).unwrap_err().to_string().contains("link it first"));
+}
+
+#[test]
+fn files_that_are_cut_off() {
+    let elf = program();
+    let object = assembled(SOURCE);
+    let library = archive(&[("a.o", &object), ("b.o", &object)]);
+    for file in [&object, &library] {
+        for length in 0..file.len() {
+            exercise_file(&file[..length]).unwrap();
+        }
+    }
+    for length in (0..elf.len()).step_by(37) {
+        exercise_file(&elf[..length]).unwrap();
+    }
+}
+
+#[test]
+fn files_that_are_damaged() {
+    let object = assembled(SOURCE);
+    let files = [archive(&[("a.o", &object)]), program(), object];
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for case in 0..6000 {
+        let mut bytes = files[case % files.len()].clone();
+        for _ in 0..=random(4) {
+            // Headers are where it matters: half of the damage is there.
+            let most = if random(2) == 0 {
+                bytes.len().min(120)
+            } else {
+                bytes.len()
+            };
+            let from_end = random(2) == 0;
+            let at = if from_end {
+                bytes.len() - 1 - random(most)
+            } else {
+                random(most)
+            };
+            bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random(256) as u8][random(6)];
+        }
+        exercise_file(&bytes).unwrap_or_else(|why| panic!("case {case}: {why}"));
+    }
+}

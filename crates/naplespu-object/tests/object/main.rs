@@ -1,0 +1,7 @@
+//! Object files, linked and run: the whole way from source to memory.
+
+mod common;
+mod corpus;
+mod files;
+mod programs;
+mod symbols;

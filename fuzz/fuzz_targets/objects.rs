@@ -1,0 +1,11 @@
+//! Any bytes as an object file, an archive and an executable.
+
+#![no_main]
+
+use npu_link::fuzz::exercise_file;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Err(why) = exercise_file(data) {
+        panic!("{why}");
+    }
+});
