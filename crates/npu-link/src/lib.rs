@@ -27,7 +27,7 @@
 //! | `static_link` | addresses and relocations of one object |
 //! | `program` | programs: `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers |
 //! | `startup` | the code before `main`, in `startup.s` |
-//! | `elf` | ELF files to objects and images, and back |
+//! | `elf` | ELF files to objects and images, and back; `inspect`: what one has |
 //! | `archive` | archives as libraries |
 //! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
 //! | `layout` | the addresses that a growing program takes |

@@ -1,8 +1,10 @@
 //! ELF files: 32 bits, little-endian, with explicit addends (`isa-abi.md` 4.6).
 
+mod inspect;
 mod read;
 mod write;
 
+pub use inspect::{Contents, SectionEntry, SymbolEntry, contents};
 pub(crate) use read::COMMON;
 pub use read::{ReadObject, executable, is_elf, object};
 pub use write::{write_executable, write_object};

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 /// The section for what C calls common: several files may define it, and the largest counts.
 pub(crate) const COMMON: &str = "COMMON";
 
-type Header = FileHeader32<LittleEndian>;
+pub(super) type Header = FileHeader32<LittleEndian>;
 
 /// An object file.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&elf::ELFMAG)
 }
 
-fn header(bytes: &[u8]) -> Result<&Header, ElfError> {
+pub(super) fn header(bytes: &[u8]) -> Result<&Header, ElfError> {
     let header = Header::parse(bytes)?;
     if header.e_ident.class != elf::ELFCLASS32 || header.e_ident.data != elf::ELFDATA2LSB {
         return Err(ElfError::at(4, "not a 32-bit little-endian file"));

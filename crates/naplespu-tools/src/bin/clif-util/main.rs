@@ -16,6 +16,7 @@ mod input;
 mod interpret;
 mod isa;
 mod link;
+mod nm;
 mod objcopy;
 mod output;
 mod print;
@@ -48,11 +49,13 @@ enum Command {
     Interpret(interpret::Args),
     Isa(isa::Args),
     Link(link::Args),
+    Nm(nm::Args),
     Objcopy(objcopy::Args),
     /// Print control-flow graphs in the language of Graphviz
     PrintCfg(print::Args),
     Run(run::Args),
     Sim(sim::Args),
+    Size(nm::SizeArgs),
     Test(test::Args),
 }
 
@@ -99,6 +102,8 @@ fn main() -> ExitCode {
         Command::Interpret(args) => interpret::run(&args),
         Command::Isa(args) => isa::run(&args),
         Command::Link(args) => link::run(&args),
+        Command::Nm(args) => nm::run(&args),
+        Command::Size(args) => nm::size(&args),
         Command::Objcopy(args) => objcopy::run(&args),
         Command::PrintCfg(args) => print::cfg(&args),
         Command::Run(args) => run::run(&args),

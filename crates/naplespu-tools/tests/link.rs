@@ -1,0 +1,199 @@
+//! `compile`, `asm`, `link`, `objcopy` and `sim` one after the other, on files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const KERNEL: &str = "function %sum(i32, i32) -> i32 {
+    fn0 = %scale(i32) -> i32
+block0(v0: i32, v1: i32):
+    v2 = sdiv v0, v1
+    v3 = call fn0(v2)
+    return v3
+}
+function %scale(i32) -> i32 {
+block0(v0: i32):
+    v1 = iconst.i32 3
+    v2 = imul v0, v1
+    return v2
+}
+";
+
+const MAIN: &str = "
+        .globl main
+main:   addi sp, sp, -64
+        store32 ra, 60(sp)
+        movei s0, 100
+        movei s1, 7
+        jmpsr sum
+        lea s1, out
+        store32 s0, (s1)
+        flush s1
+        load32 ra, 60(sp)
+        addi sp, sp, 64
+        jret
+        .data
+out:    .long 0
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        fs::write(folder.path("k.clif"), KERNEL).unwrap();
+        fs::write(folder.path("m.s"), MAIN).unwrap();
+        folder.good("compile --emit=obj -o k.o k.clif");
+        folder.good("asm --emit=obj -o m.o m.s");
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Status and both outputs of a command line in the folder.
+    fn run(&self, line: &str) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clif-util"));
+        let output = command
+            .args(line.split(' '))
+            .current_dir(self.0.path())
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    fn good(&self, line: &str) -> String {
+        let (status, out, faults) = self.run(line);
+        assert!(status == Some(0) && faults.is_empty(), "{line}: {faults}");
+        out
+    }
+
+    fn refused(&self, line: &str) -> String {
+        let (status, _, faults) = self.run(line);
+        assert_eq!(status, Some(1), "{line}");
+        faults
+    }
+}
+
+#[test]
+fn a_program_runs_the_same_in_every_format() {
+    let folder = Folder::new();
+    folder.good("link m.o k.o -o p.elf --map p.map");
+    let wanted = folder.good("sim p.elf --dump 0x800000:4");
+    assert!(wanted.starts_with("00800000: 2a 00 00 00\n"), "{wanted}");
+    for name in ["p.hex", "p_mem.hex", "p_mem_standalone.hex", "p.bin"] {
+        folder.good(&format!("objcopy p.elf {name}"));
+        // A flat image has neither addresses nor a start.
+        let place = if name == "p.bin" {
+            " --base 0x400 --pc 0x400"
+        } else {
+            ""
+        };
+        assert_eq!(
+            folder.good(&format!("sim {name} --dump 0x800000:4{place}")),
+            wanted,
+            "{name}"
+        );
+    }
+    // From one image to another.
+    folder.good("objcopy p_mem_standalone.hex again.hex");
+    assert_eq!(folder.good("sim again.hex --dump 0x800000:4"), wanted);
+    let map = fs::read_to_string(folder.path("p.map")).unwrap();
+    for part in ["00000400", "k.o", "m.o", "start-up code", "runtime("] {
+        assert!(map.contains(part), "{part}: {map}");
+    }
+}
+
+#[test]
+fn layouts_of_the_command_line() {
+    let folder = Folder::new();
+    folder.good("link m.o k.o -o board.elf --layout alveo");
+    let out = folder.good("sim board.elf --dump 0x20800000:4");
+    assert!(out.starts_with("20800000: 2a"), "{out}");
+    fs::write(folder.path("own.toml"), "data = 0x900000\nstacks = \"0x40000\"\n").unwrap();
+    folder.good("link m.o k.o -o own.elf --layout own.toml");
+    let out = folder.good("sim own.elf --dump 0x900000:4");
+    assert!(out.starts_with("00900000: 2a"), "{out}");
+    for (text, part) in [
+        ("data = -1", "`data`"),
+        ("dta = 1", "`dta` is no part of a layout"),
+        ("data = [", "own.toml"),
+        ("code = 2", "`code` is a multiple of 4"),
+        ("stack_size = 0x7fffffc0", "overlaps the stacks"),
+        ("data = 0xffffffff", "goes past the end of memory"),
+    ] {
+        fs::write(folder.path("own.toml"), text).unwrap();
+        let faults = folder.refused("link m.o k.o -o own.elf --layout own.toml");
+        assert!(faults.contains(part), "{text}: {faults}");
+    }
+}
+
+#[test]
+fn faults_of_files_and_symbols() {
+    let folder = Folder::new();
+    let faults = folder.refused("link m.o -o p.elf");
+    assert_eq!(faults, "error: undefined symbol `sum`, used by m.o:(.text)\n");
+    let faults = folder.refused("link m.o k.o k.o -o p.elf");
+    assert!(
+        faults.contains("duplicate symbol `sum`: k.o:(.text) and k.o:(.text)"),
+        "{faults}"
+    );
+    assert!(faults.contains("duplicate symbol `scale`"), "{faults}");
+    // All files that cannot be read.
+    let faults = folder.refused("link k.clif m.s -o p.elf");
+    assert!(faults.contains("k.clif") && faults.contains("m.s"), "{faults}");
+    let whole = fs::read(folder.path("k.o")).unwrap();
+    fs::write(folder.path("cut.o"), &whole[..whole.len() / 2]).unwrap();
+    assert!(folder.refused("link m.o cut.o -o p.elf").starts_with("error: cut.o: "));
+    assert!(folder.refused("sim k.o").contains("link it first"));
+    assert!(!Path::new(&folder.path("p.elf")).exists());
+}
+
+#[test]
+fn symbols_and_sizes() {
+    let folder = Folder::new();
+    assert_eq!(
+        folder.good("nm m.o"),
+        "00000000 T main\n00000000 d out\n         U sum\n"
+    );
+    assert_eq!(folder.good("nm -u m.o"), "         U sum\n");
+    let of_kernel = folder.good("nm -n k.o");
+    assert!(of_kernel.ends_with(" T scale\n"), "{of_kernel}");
+    folder.good("link m.o k.o -o p.elf");
+    let symbols = folder.good("nm -n p.elf");
+    assert!(
+        symbols.contains("00000400 T _start\n") && symbols.contains("00800000 d out\n"),
+        "{symbols}"
+    );
+    assert_eq!(
+        folder.good("size m.o"),
+        "   text\t   data\t    bss\t    dec\t    hex\tfilename\n     48\t      4\t      0\t     52\t     34\tm.o\n"
+    );
+    assert!(folder.refused("nm m.s").contains("m.s: "));
+}
+
+/// The letters and values are those of LLVM's tool.
+#[test]
+#[ignore = "wants llvm-nm"]
+fn llvm_nm_prints_the_same() {
+    let folder = Folder::new();
+    folder.good("link m.o k.o -o p.elf");
+    for name in ["m.o", "k.o", "p.elf"] {
+        for option in ["-n", "-p"] {
+            let output = Command::new("llvm-nm")
+                .args([option, name])
+                .current_dir(folder.0.path())
+                .output()
+                .unwrap();
+            let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
+            let sorted = |text: &str| {
+                let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                lines.sort();
+                lines
+            };
+            assert_eq!(sorted(&folder.good(&format!("nm {name}"))), sorted(&theirs), "{name}");
+        }
+    }
+}
