@@ -114,6 +114,54 @@ fn what_is_refused() {
     assert!(executable(&good).unwrap_err().to_string().contains("link it first"));
 }
 
+/// What only older tools write: tables for unwinding, and relative relocations of loads.
+#[test]
+fn objects_of_older_tools() {
+    let source = "
+        .globl main
+main:   load32 s0, (s1)
+        jret
+word:   .long 9
+        .section .eh_frame, \"a\"
+        .long main
+        .section .rodata, \"a\"
+        .long word
+";
+    let mut bytes = assembled(source);
+    // The relocation of `.rodata` becomes one of the load: `.rela.rodata` is for section 1, its offset and kind are others.
+    let read = object(&bytes).unwrap().object;
+    assert_eq!(read.relocations.len(), 2);
+    let text = (1u32, 8u32);
+    let entry: Vec<u8> = [0u32, text.0 << 8 | 1, text.1]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let at: Vec<usize> = (0..bytes.len() - 12)
+        .filter(|&at| bytes[at..at + 12] == entry)
+        .collect();
+    assert_eq!(at.len(), 1);
+    bytes[at[0] + 4] = 3;
+    let header_words = u32::from_le_bytes(bytes[32..36].try_into().unwrap()) as usize;
+    let count = usize::from(u16::from_le_bytes(bytes[48..50].try_into().unwrap()));
+    for section in 0..count {
+        let header = header_words + 40 * section;
+        let word =
+            |field: usize| u32::from_le_bytes(bytes[header + 4 * field..header + 4 * field + 4].try_into().unwrap());
+        if word(1) == 4 && word(4) as usize == at[0] {
+            bytes[header + 28] = 1;
+        }
+    }
+    let program = linked(&[bytes], &mut [], &LinkOptions::default()).unwrap();
+    let main = program.symbols.iter().find(|symbol| symbol.name == "main").unwrap();
+    let place = |name: &str| program.sections.iter().find(|section| section.name == name).unwrap();
+    let text = place(".text");
+    let at = (main.address - text.address) as usize;
+    // Bits 11 to 3 of the load have the distance.
+    let load = u32::from_le_bytes(text.bytes[at..at + 4].try_into().unwrap());
+    assert_eq!(load >> 3 & 0x1ff, 8);
+    assert_eq!(place(".rodata").bytes[..4], main.address.to_le_bytes());
+}
+
 #[test]
 fn files_that_are_cut_off() {
     let elf = program();
