@@ -35,7 +35,11 @@ pub fn run(
     // CLIF.
     opt::verify(ctx, isa.flags())?;
     stages.done(Step::Verify);
-    let (sig, callees, opcodes) = validate::run(&ctx.func, isa)?;
+    let types = legalize::TypeSet::of(&ctx.func);
+    if !types.all_supported() {
+        legalize::split_vectors(&mut ctx.func)?;
+    }
+    let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types)?;
     stages.done(Step::Validate);
     let handlers = Handlers::find(&ctx.func);
     legalize::run(&mut ctx.func, isa, &opcodes)?;

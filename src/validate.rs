@@ -8,21 +8,21 @@ use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
-use cranelift_codegen::entity::{EntityRef, EntitySet};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{
     AbiParam, ArgumentPurpose, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, Function, Inst,
-    InstructionData, Opcode, SigRef, StackSlot, Type, Value, types,
+    InstructionData, Opcode, SigRef, StackSlot, Type, types,
 };
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
 
-/// Checks the whole function; gives the places of its arguments and results, and the opcodes of its instructions.
+/// Checks the whole function, whose values have these types; gives the places of its arguments and results, and the opcodes of its instructions.
 ///
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with every construct that is refused; [`CompileError::Internal`] if the table of legalization says
 /// nothing about an instruction.
-pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures, OpcodeSet), CompileError> {
+pub fn run(func: &Function, isa: &Isa, types: TypeSet) -> Result<(SigInfo, CalleeSignatures, OpcodeSet), CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
         function: name.clone(),
@@ -56,7 +56,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures, Opc
             Some("declare what is defined elsewhere in the functions that call it, or in the module"),
         ));
     }
-    let mut insts = Insts::new(func, isa);
+    let mut insts = Insts::new(func, isa, types);
     insts.check(&mut refusals)?;
     match sig {
         Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures, insts.opcodes)),
@@ -67,7 +67,7 @@ pub fn run(func: &Function, isa: &Isa) -> Result<(SigInfo, CalleeSignatures, Opc
 
 /// Whether the instruction is refused for what it is; whether it can be lowered shows later.
 pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
-    !matches!(Insts::new(func, isa).refusal(inst), Ok(None))
+    !matches!(Insts::new(func, isa, TypeSet::of(func)).refusal(inst), Ok(None))
 }
 
 /// What is refused, and the nearest form that works.
@@ -93,11 +93,7 @@ struct Insts<'a> {
 }
 
 impl<'a> Insts<'a> {
-    fn new(func: &'a Function, isa: &'a Isa) -> Self {
-        let mut types = TypeSet::new();
-        for value in 0..func.dfg.num_values() {
-            types.insert(func.dfg.value_type(Value::new(value)));
-        }
+    fn new(func: &'a Function, isa: &'a Isa, types: TypeSet) -> Self {
         Self {
             func,
             legality: Legality::new(isa.flags(), isa.settings()),

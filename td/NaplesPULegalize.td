@@ -23,7 +23,7 @@ def Legal     : LegalizeAction<"One machine instruction at most.">;
 def Promote   : LegalizeAction<"Operands are extended to the 32 bits of a register or lane, and the instruction is done there.">;
 def Expand    : LegalizeAction<"Several machine instructions.">;
 def Split     : LegalizeAction<"The value is words in several registers, and the instruction is done word by word.">;
-def Scalarize : LegalizeAction<"A routine of the runtime does lane by lane what is done to a scalar.">;
+def Scalarize : LegalizeAction<"What is done to a scalar is done to each lane; to those of a vector register by a routine of the runtime.">;
 def LibCall   : LegalizeAction<"A routine of the runtime is called.">;
 def Custom    : LegalizeAction<"The code depends on more than the operands: the frame, the users, constants, other blocks.">;
 def Refused   : LegalizeAction<"It is not compiled.">;
@@ -50,7 +50,7 @@ def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
 def BigEndian       : InstructionCondition<"In big-endian order.">;
 def OperandIsNarrow : InstructionCondition<"On an operand of less than 32 bits, or such lanes.">;
-def LanesDiffer     : InstructionCondition<"Between a scalar and a vector.">;
+def LanesDiffer     : InstructionCondition<"Between types with different numbers of lanes.">;
 def ThreadLocal     : InstructionCondition<"Of a thread-local symbol.">;
 def NotThreadLocal  : InstructionCondition<"Of a global value that is not a thread-local symbol.">;
 def NotASymbol      : InstructionCondition<"Of a global value that is not a symbol.">;
@@ -107,7 +107,7 @@ def NaplesPUTypes : LegalizeTypes<[i8, i16, i32, i64, i128, f16, f32, f64, f128,
                                    untyped, OtherVT]>;
 
 def : UnsupportedTypes<"$op with a value of type $ty",
-    "integers of 8 to 128 bits, floats of 16 to 128 bits, i8x16, i16x16, i32x16 and f32x16 are">;
+    "integers of 8 to 128 bits, floats of 16 to 128 bits, and vectors of them with a known number of lanes are">;
 
 defvar narrowTypes = [i8, i16];
 defvar wordTypes = [i32];
@@ -272,8 +272,8 @@ def : OperationAction<["uload16", "sload16", "istore16"], [i32], Legal>;
 def : OperationAction<["uload8", "sload8", "istore8", "uload16", "sload16", "istore16", "istore32"], [i64], Split>;
 // The result is an i64; the type is that of the address.
 def : OperationAction<["uload32", "sload32"], [i32, i64], Split>;
-def : Refuse<["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload32x2", "sload32x2"], [i32, i64],
-             "load sixteen lanes">;
+defvar wideningLoads = ["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload32x2", "sload32x2"];
+def : OperationAction<wideningLoads, [i32, i64], Scalarize>;
 
 def : OperationAction<["atomic_load"], narrowTypes # wordTypes, Legal>;
 // What is read and written in several steps happens while no other thread of the core has the lock, and so do stores, which
@@ -334,6 +334,7 @@ defvar sameLanes = "convert scalars to scalars and vectors to vectors";
 defvar notLanes = "$op between types with different numbers of lanes";
 def : Refuse<floatToIntegerSat, integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;
 def : Refuse<integerToFloat, allFloatTypes # floatLaneTypes, sameLanes, notLanes, LanesDiffer>;
+def : Refuse<floatToIntegerSat # integerToFloat # ["x86_cvtt2dq"], [OtherVT], sameLanes, notLanes, LanesDiffer>;
 def : OperationAction<floatToInteger # floatToIntegerSat, integerTypes, LibCall>;
 def : OperationAction<floatToIntegerSat, packedTypes # laneTypes, Scalarize>;
 def : OperationAction<integerToFloat, [f32], LibCall, NoFloatUnit>;
@@ -348,7 +349,7 @@ def : OperationAction<integerToFloat, floatLaneTypes, Scalarize>;
 
 def : OperationAction<["splat", "extractlane"], vectorTypes, Legal>;
 def : OperationAction<["insertlane", "scalar_to_vector"], vectorTypes, Expand>;
-def : OperationAction<["swizzle", "shuffle"], [untyped], Expand>;
+def : OperationAction<["swizzle", "shuffle", "x86_pshufb"], [untyped], Expand>;
 def : OperationAction<["vany_true", "vall_true"], packedTypes, Promote>;
 def : OperationAction<["vany_true", "vall_true"], laneTypes # floatLaneTypes, Expand>;
 // The type is that of the result.
@@ -357,12 +358,22 @@ def : OperationAction<["vhigh_bits"], [i64], Split>;
 def : OperationAction<["iadd_pairwise"], packedTypes # laneTypes, Expand>;
 
 // Their operands or results have other numbers of lanes.
-def : Refuse<["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"], packedTypes # laneTypes, "use sixteen lanes of 32 bits">;
-def : Refuse<["snarrow", "unarrow", "uunarrow", "extract_vector", "sqmul_round_sat", "x86_pmulhrsw"], [OtherVT],
-             "use sixteen lanes">;
-def : Refuse<["fvdemote", "fvpromote_low", "x86_pmaddubsw"], [untyped], "use sixteen lanes">;
-def : Refuse<["x86_pshufb"], [untyped], "use swizzle", "$op">;
+def : OperationAction<["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"], packedTypes # laneTypes, Scalarize>;
+def : OperationAction<["fvdemote", "fvpromote_low", "x86_pmaddubsw"], [untyped], Scalarize>;
 def : Refuse<["x86_cvtt2dq"], integerTypes # packedTypes # laneTypes, "use fcvt_to_sint_sat", "$op">;
+
+// Vectors that no register holds are taken apart (`src/legalize/scalarize.rs`).
+def : OperationAction<["load", "store"], [OtherVT], Scalarize>;
+def : OperationAction<["iadd", "isub", "imul", "umulhi", "smulhi", "band", "bor", "bxor", "bnot", "ineg", "iabs", "popcnt",
+                       "smin", "umin", "smax", "umax", "avg_round", "uadd_sat", "sadd_sat", "usub_sat", "ssub_sat",
+                       "ishl", "ushr", "sshr", "rotl", "rotr", "icmp", "fcmp", "select", "select_spectre_guard",
+                       "bitselect", "blendv", "bitcast", "vconst", "splat", "extractlane", "insertlane",
+                       "scalar_to_vector", "vany_true", "vall_true", "swiden_low", "swiden_high", "uwiden_low",
+                       "uwiden_high", "snarrow", "unarrow", "uunarrow", "iadd_pairwise", "sqmul_round_sat",
+                       "x86_pmulhrsw", "x86_cvtt2dq", "fadd", "fsub", "fmul", "fdiv", "sqrt", "fma", "fneg", "fabs",
+                       "fcopysign", "fmin", "fmax", "ceil", "floor", "trunc", "nearest", "fcvt_to_uint_sat",
+                       "fcvt_to_sint_sat", "fcvt_from_uint", "fcvt_from_sint"], [OtherVT], Scalarize>;
+def : Refuse<["extract_vector"], [OtherVT], "use vectors with a known number of lanes">;
 
 //===----------------------------------------------------------------------===//
 // Control

@@ -44,6 +44,7 @@ def scalar_to_vec : SDNode<"(scalar_to_vector $ty $0)", SDTypeProfile<1, 1, []>>
 def lane_numbers : ClifOperand<"Immediate">;
 def shuffle       : SDNode<"(shuffle $ty $0 $1 $2)", SDTypeProfile<1, 3, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>]>>;
 def swizzle       : SDNode<"(swizzle $ty $0 $1)", SDTBinOp>;
+def pshufb        : SDNode<"(x86_pshufb $ty $0 $1)", SDTBinOp>;
 def addpairs      : SDNode<"(iadd_pairwise $ty $0 $1)", SDTIntBinOp>;
 
 def fminimum : SDNode<"(fmin $ty $0 $1)", SDTBinOp>;
@@ -275,6 +276,10 @@ def : Pat<(vec (bitconvert vec:$a)), (COPY $a)>;
 def : Pat<(vecint:$ty (swizzle VR512W:$a, VR512W:$b)),
           (seq (lane_zext $ty, $b):$index, (lane_setugt $index, 15):$beyond,
                (SHUFFLEI_32 $a, (lane_and $index, 15)):$picked, (lane_select $beyond, 0, $picked))>;
+// Here every index names a lane, but for the negative ones.
+def : Pat<(vecint:$ty (pshufb VR512W:$a, VR512W:$b)),
+          (seq (lane_setlt (lane_sext $ty, $b), 0):$beyond, (SHUFFLEI_32 $a, (lane_and $b, 15)):$picked,
+               (lane_select $beyond, 0, $picked))>;
 // Sums of neighbours, those of $a in the lower half and those of $b in the upper one.
 def : Pat<(vecint (addpairs VR512W:$a, VR512W:$b)),
           (seq (SHUFFLEI_32 (lane_add $a, (SHUFFLEI_32 $a, (NEIGHBOURS))), (EVEN_LANES)):$low,

@@ -167,7 +167,7 @@ impl SigInfo {
             // Cranelift's verifier allows no results with `preserve_all`, so routines that have one say `probestack`.
             CallConv::PreserveAll | CallConv::Probestack => RegisterSet::PreserveAll,
         };
-        let mut check = |param: &AbiParam, role: &str| -> Option<ValueType> {
+        let mut check = |param: &AbiParam, role: &str| -> Vec<ValueType> {
             let by_value = matches!(param.purpose, ArgumentPurpose::StructArgument(_));
             if by_value && param.value_type != types::I32 {
                 refuse(
@@ -175,39 +175,42 @@ impl SigInfo {
                     "a structure is passed by its address, an i32",
                 );
             }
-            match value_type(param.value_type) {
-                Some(ty) => Some(ty),
-                None => {
-                    refuse(
-                        format!("{role} of type {}", param.value_type),
-                        legalize::unsupported().nearest_form,
-                    );
-                    None
-                }
-            }
+            // A vector that no register holds travels as its lanes.
+            let types: Option<Vec<ValueType>> = legalize::parts(param.value_type).map(value_type).collect();
+            types.unwrap_or_else(|| {
+                refuse(
+                    format!("{role} of type {}", param.value_type),
+                    legalize::unsupported().nearest_form,
+                );
+                Vec::new()
+            })
         };
 
         let mut rets = Placer::new(&cc::RETURNS);
         let mut ret_places = Vec::with_capacity(sig.returns.len());
         let mut ret_area_size: u32 = 0;
         for param in &sig.returns {
-            let Some(ty) = check(param, "a result") else { continue };
-            // The convention is all or nothing for one value: its words are not torn between registers and memory.
-            ret_places.push(rets.place(ty).unwrap_or_else(|| {
-                let (size, words) = memory_shape(ty);
-                let start = ret_area_size.next_multiple_of(size);
-                ret_area_size = start + size * words;
-                (0..words).map(|word| Place::Memory(start + word * size)).collect()
-            }));
+            let mut places = Places::new();
+            for ty in check(param, "a result") {
+                // The convention is all or nothing for one value: its words are not torn between registers and memory.
+                places.extend(rets.place(ty).unwrap_or_else(|| {
+                    let (size, words) = memory_shape(ty);
+                    let start = ret_area_size.next_multiple_of(size);
+                    ret_area_size = start + size * words;
+                    (0..words).map(|word| Place::Memory(start + word * size)).collect()
+                }));
+            }
+            ret_places.push(places);
         }
 
         let mut args = Placer::new(&cc::ARGUMENTS);
         let mut arg_places = Vec::with_capacity(sig.params.len());
         for param in &sig.params {
-            let Some(ty) = check(param, "an argument") else {
-                continue;
-            };
-            arg_places.push(args.argument(ty)?);
+            let mut places = Places::new();
+            for ty in check(param, "an argument") {
+                places.extend(args.argument(ty)?);
+            }
+            arg_places.push(places);
         }
         let ret_area = match ret_area_size {
             0 => None,

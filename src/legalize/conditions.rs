@@ -74,7 +74,7 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
         LegalizeCondition::MaybeUnaligned => !flags(func, inst).aligned(),
         LegalizeCondition::BigEndian => flags(func, inst).explicit_endianness() == Some(Endianness::Big),
         LegalizeCondition::OperandIsNarrow => operand().is_some_and(|ty| ty.lane_bits() < 32),
-        LegalizeCondition::LanesDiffer => operand().map(Type::is_vector) != result().map(Type::is_vector),
+        LegalizeCondition::LanesDiffer => operand().map(Type::lane_count) != result().map(Type::lane_count),
         LegalizeCondition::ThreadLocal => {
             matches!(global(func, inst), Some(GlobalValueData::Symbol { tls: true, .. }))
         }

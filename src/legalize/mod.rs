@@ -20,6 +20,7 @@
 mod atomics;
 mod conditions;
 mod routines;
+mod scalarize;
 mod stacks;
 mod table;
 mod tables;
@@ -27,11 +28,13 @@ mod tls;
 
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
+pub(crate) use scalarize::{parts, run as split_vectors};
 
 use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::settings::Atomics;
-use cranelift_codegen::ir::{Function, Opcode, Type};
+use cranelift_codegen::entity::EntityRef;
+use cranelift_codegen::ir::{Function, Opcode, Type, Value};
 
 /// What becomes of an opcode on a type under a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +77,12 @@ pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
 
 /// Whether values of the type are compiled.
 pub fn is_supported(ty: Type) -> bool {
-    table::column(ty) != table::OTHER && !ty.is_invalid()
+    (table::column(ty) != table::OTHER || is_split(ty)) && !ty.is_invalid()
+}
+
+/// Whether values of the type are taken apart into their lanes: vectors that no register holds.
+pub fn is_split(ty: Type) -> bool {
+    ty.is_vector() && !ty.is_dynamic_vector() && table::column(ty) == table::OTHER
 }
 
 /// The types of values that are compiled.
@@ -142,6 +150,15 @@ impl TypeSet {
     /// No type: instructions without one are always in the set.
     pub fn new() -> Self {
         Self(1 << const { table::column(cranelift_codegen::ir::types::INVALID) })
+    }
+
+    /// The types of all values of a function, also of those that no instruction in the layout has.
+    pub fn of(func: &Function) -> Self {
+        let mut types = Self::new();
+        for value in 0..func.dfg.num_values() {
+            types.insert(func.dfg.value_type(Value::new(value)));
+        }
+        types
     }
 
     /// Adds a type.

@@ -22,6 +22,7 @@ mod loops;
 pub mod model;
 mod operations;
 mod reduce;
+pub mod shape_files;
 pub mod shrink;
 pub mod vector_files;
 

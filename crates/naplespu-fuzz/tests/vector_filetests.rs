@@ -1,6 +1,7 @@
-//! The generated files of `filetests/vector` are what the generator makes. `CRANELIFT_TEST_BLESS=1` rewrites them.
+//! The generated files of `filetests/vector` and `filetests/shapes` are what the generators make. `CRANELIFT_TEST_BLESS=1` rewrites them.
 
-use naplespu_fuzz::vector_files::vector_files;
+use naplespu_fuzz::shape_files::shape_files;
+use naplespu_fuzz::vector_files::{VectorFile, vector_files};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -24,12 +25,26 @@ const BY_HAND: &[&str] = &[
     "truth_i8x16.clif",
 ];
 
+/// The same of `filetests/shapes`.
+const SHAPES_BY_HAND: &[&str] = &["big_endian.clif", "between.clif", "calls.clif", "f16.clif", "x86.clif"];
+
 #[test]
 fn generated_files_are_up_to_date() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/vector");
+    compare("vector", BY_HAND, vector_files());
+}
+
+#[test]
+fn generated_shapes_are_up_to_date() {
+    compare("shapes", SHAPES_BY_HAND, shape_files());
+}
+
+fn compare(folder: &str, by_hand: &[&str], files: Vec<VectorFile>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../filetests")
+        .join(folder);
     let bless = std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|value| value == "1");
-    let mut names: BTreeSet<String> = BY_HAND.iter().map(|name| (*name).to_owned()).collect();
-    for file in vector_files() {
+    let mut names: BTreeSet<String> = by_hand.iter().map(|name| (*name).to_owned()).collect();
+    for file in files {
         let path = folder.join(&file.name);
         if bless {
             std::fs::write(&path, &file.text).unwrap();

@@ -10,6 +10,7 @@ use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
 use cranelift_naplespu::abi::is_vector;
 use cranelift_naplespu::abi::sig::{Place, SigInfo};
+use cranelift_naplespu::legalize::is_split;
 use npu_mc::machine::{
     self, ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD,
 };
@@ -32,8 +33,12 @@ const VALUE_SIZE: usize = 16;
 /// What the host gives and takes for a value of the type: the value, or the lanes of a vector that Cranelift has no
 /// [`DataValue`] for.
 pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
-    let lanes = is_vector(ty) && ty.bytes() as usize > VALUE_SIZE;
-    let (ty, count) = if lanes { (ty.lane_type(), LANES) } else { (ty, 1) };
+    let lanes = ty.is_vector() && ty.bytes() as usize > VALUE_SIZE;
+    let (ty, count) = if lanes {
+        (ty.lane_type(), ty.lane_count() as usize)
+    } else {
+        (ty, 1)
+    };
     std::iter::repeat_n(ty, count)
 }
 
@@ -78,7 +83,48 @@ fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
 
 /// Whether values of the type can be given and taken.
 pub(super) fn is_value_type(ty: Type) -> bool {
-    ty.is_int() || ty.is_float() || is_vector(ty)
+    ty.is_int() || ty.is_float() || is_vector(ty) || is_split(ty)
+}
+
+/// Bytes of the words that a lane takes.
+fn lane_bytes(ty: Type) -> (usize, usize) {
+    let size = ty.lane_type().bytes() as usize;
+    (size, size.next_multiple_of(WORD as usize))
+}
+
+/// The words of a vector that travels as its lanes, given as one value or as those.
+fn split_words(ty: Type, values: &[DataValue]) -> Vec<u32> {
+    let mut bytes = vec![0; ty.bytes() as usize];
+    let each = bytes.len() / values.len().max(1);
+    for (value, place) in values.iter().zip(bytes.chunks_exact_mut(each.max(1))) {
+        value.write_to_slice_le(place);
+    }
+    let (size, padded) = lane_bytes(ty);
+    let mut words = Vec::new();
+    for lane in bytes.chunks_exact(size) {
+        // Upper bits of narrow lanes mean nothing, so they are not zero here.
+        let mut own = lane.to_vec();
+        own.resize(padded, 0xa5);
+        words.extend(own.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
+    }
+    words
+}
+
+/// The values that the host takes for the words of such a vector.
+fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
+    let (size, padded) = lane_bytes(ty);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let lanes: Vec<u8> = bytes
+        .chunks_exact(padded)
+        .flat_map(|lane| lane[..size].to_vec())
+        .collect();
+    let types: Vec<Type> = host_types(ty).collect();
+    let each = lanes.len() / types.len();
+    types
+        .into_iter()
+        .zip(lanes.chunks_exact(each))
+        .map(|(ty, bytes)| DataValue::read_from_slice_le(bytes, ty))
+        .collect()
 }
 
 /// The handler of misaligned accesses: sets the status and stops.
@@ -276,7 +322,12 @@ fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<
         .iter()
         .flat_map(|param| host_types(param.value_type))
         .collect();
-    if types.len() != args.len() || types.iter().zip(args).any(|(ty, arg)| *ty != arg.ty()) {
+    // A value of a vector knows its size alone.
+    let fits = |ty: Type, arg: &DataValue| {
+        let given = arg.ty();
+        ty == given || ty.is_vector() && given.is_vector() && ty.bytes() == given.bytes()
+    };
+    if types.len() != args.len() || types.iter().zip(args).any(|(ty, arg)| !fits(*ty, arg)) {
         return Err(RunError::Signature(format!(
             "%{name} takes ({}), called with ({})",
             types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
@@ -345,6 +396,12 @@ impl<'a> Call<'a> {
             if is_vector(ty) {
                 if let Some(&place) = places.first() {
                     self.pass_vector(place, lanes_of(ty, own))?;
+                }
+                continue;
+            }
+            if is_split(ty) {
+                for (place, word) in places.iter().zip(split_words(ty, own)) {
+                    self.pass(*place, word)?;
                 }
                 continue;
             }
@@ -449,15 +506,20 @@ impl<'a> Call<'a> {
                 results.extend(values_of(param.value_type, &lanes));
                 continue;
             }
+            let word = |place: &Place| match place {
+                Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
+                Place::Reg(Reg::V(_)) => 0,
+                Place::Memory(offset) => self.result_word(*offset),
+            };
+            if is_split(param.value_type) {
+                let words: Vec<u32> = places.iter().map(word).collect();
+                results.extend(split_values(param.value_type, &words));
+                continue;
+            }
             let mut bytes = [0; VALUE_SIZE];
             let (words, _) = bytes.as_chunks_mut();
             for (place, bytes) in places.iter().zip(words) {
-                let word = match place {
-                    Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
-                    Place::Reg(Reg::V(_)) => 0,
-                    Place::Memory(offset) => self.result_word(*offset),
-                };
-                *bytes = word.to_le_bytes();
+                *bytes = word(place).to_le_bytes();
             }
             results.push(DataValue::read_from_slice_le(&bytes, param.value_type));
         }

@@ -56,7 +56,7 @@ fn blessing_makes_a_precise_test_pass() {
 /// What is refused or never executed is a failure, unless the header announces it; and it has to happen then.
 #[test]
 fn nothing_is_left_out_unannounced() {
-    let functions = "\nfunction %f(i32x4) -> i32x4 {\nblock0(v0: i32x4):\n    return v0\n}\n; run: %f([1 2 3 4]) == [1 2 3 4]\n\n\
+    let functions = "\nfunction %f(f32) -> i32 {\nblock0(v0: f32):\n    v1 = x86_cvtt2dq.i32 v0\n    return v1\n}\n; run: %f(0x1.0) == 1\n\n\
                      function %g() {\nblock0:\n    return\n}\n; run: %g() == []\n";
     let verdict = |header: &str| {
         let outcome = file::test("t", format!("{header}\n{functions}").as_bytes(), &Options::default());
@@ -82,7 +82,7 @@ fn nothing_is_left_out_unannounced() {
 /// The interpreter has no `umulhi` of i128, and panics.
 #[test]
 fn a_panic_is_a_flag() {
-    let text = "test interpret\n\nfunction %f(i128) -> i128 {\nblock0(v0: i128):\n    v1 = FUNC v0, v0\n    return v1\n}\n; run: %f(1) == 1\n";
+    let text = "test interpret\n\nfunction %f(i128) -> i128 {\nblock0(v0: i128):\n    v1 = FUNC v0, v0\n    return v1\n}\n; run: %f(0x1.0) == 1\n";
     let [bad, good] = ["umulhi", "isub"].map(|opcode| text.replace("FUNC", opcode));
     let outcome = file::test("t", bad.as_bytes(), &Options::default());
     assert_eq!(

@@ -1,0 +1,336 @@
+//! Every instruction on vectors that no register holds, compiled at both optimization levels with both register allocators and run
+//! on the simulator, against `cranelift-interpreter`. Vectors of more than 128 bits, which the interpreter does not know, are
+//! compared with two halves.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_interpreter::environment::FunctionStore;
+use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
+use cranelift_interpreter::step::ControlFlow;
+use naplespu_fuzz as fuzz;
+use naplespu_jit::Program;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const INTS: [Type; 10] = [
+    types::I8X2,
+    types::I8X4,
+    types::I8X8,
+    types::I16X2,
+    types::I16X4,
+    types::I16X8,
+    types::I32X2,
+    types::I32X4,
+    types::I64X2,
+    types::I8X16,
+];
+const FLOATS: [Type; 3] = [types::F32X2, types::F32X4, types::F64X2];
+
+/// Numbers where operations change what they do; their low bits are those of narrower types.
+const EDGES: [u64; 10] = [
+    0,
+    1,
+    u64::MAX,
+    0x8000_8000_8000_8080,
+    0x7fff_7fff_7fff_7f7f,
+    0x8000_0000_8000_0000,
+    0x7fff_ffff_7fff_ffff,
+    0x8000_0000_0000_0000,
+    0x7fff_ffff_ffff_ffff,
+    0xff,
+];
+
+/// Floats likewise, as those of 64 bits.
+const FLOAT_EDGES: [f64; 10] = [0.0, -0.0, 1.0, -1.5, 2.5, 1e9, -3e10, 1e30, f64::INFINITY, 0.49];
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn lane(&mut self, ty: Type) -> Vec<u8> {
+        let edge = self.next().is_multiple_of(3);
+        let pick = (self.next() % 10) as usize;
+        let bytes = match ty {
+            types::F32 if edge => (FLOAT_EDGES[pick] as f32).to_le_bytes().to_vec(),
+            types::F64 if edge => FLOAT_EDGES[pick].to_le_bytes().to_vec(),
+            types::F32 => ((self.next() as i32) as f32 / 1024.0).to_le_bytes().to_vec(),
+            types::F64 => ((self.next() as i64) as f64 / 1024.0).to_le_bytes().to_vec(),
+            _ if edge => EDGES[pick].to_le_bytes().to_vec(),
+            _ => self.next().to_le_bytes().to_vec(),
+        };
+        bytes[..ty.bytes() as usize].to_vec()
+    }
+
+    fn value(&mut self, ty: Type) -> DataValue {
+        let bytes: Vec<u8> = (0..ty.lane_count()).flat_map(|_| self.lane(ty.lane_type())).collect();
+        DataValue::read_from_slice_le(&bytes, ty)
+    }
+}
+
+/// A function of one instruction, or a few.
+fn text(params: &[String], result: &str, body: &str) -> String {
+    let names: Vec<String> = params.iter().enumerate().map(|(i, ty)| format!("v{i}: {ty}")).collect();
+    format!(
+        "function %f0({}) -> {result} {{\nblock0({}):\n{body}    return v9\n}}\n",
+        params.join(", "),
+        names.join(", ")
+    )
+}
+
+fn cases() -> Vec<String> {
+    let mut all = Vec::new();
+    let mut add = |params: &[&str], result: &str, body: String| {
+        let params: Vec<String> = params.iter().map(|ty| (*ty).to_owned()).collect();
+        all.push(text(&params, result, &body));
+    };
+    for ty in INTS {
+        let (t, lane) = (ty.to_string(), ty.lane_type());
+        let t = t.as_str();
+        for op in [
+            "iadd",
+            "isub",
+            "imul",
+            "umulhi",
+            "smulhi",
+            "band",
+            "bor",
+            "bxor",
+            "smin",
+            "umin",
+            "smax",
+            "umax",
+            "avg_round",
+            "uadd_sat",
+            "sadd_sat",
+            "usub_sat",
+            "ssub_sat",
+        ] {
+            add(&[t, t], t, format!("    v9 = {op} v0, v1\n"));
+        }
+        for op in ["bnot", "ineg", "iabs", "popcnt"] {
+            add(&[t], t, format!("    v9 = {op} v0\n"));
+        }
+        for op in ["ishl", "ushr", "sshr", "rotl", "rotr"] {
+            add(&[t, "i32"], t, format!("    v9 = {op} v0, v1\n"));
+        }
+        for cc in ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"] {
+            add(&[t, t], t, format!("    v9 = icmp {cc} v0, v1\n"));
+        }
+        for op in ["vany_true", "vall_true"] {
+            add(&[t], "i8", format!("    v9 = {op} v0\n"));
+        }
+        add(&[t], "i32", "    v9 = vhigh_bits.i32 v0\n".to_owned());
+        add(&[t, t, t], t, "    v9 = bitselect v0, v1, v2\n".to_owned());
+        add(&["i8", t, t], t, "    v9 = select v0, v1, v2\n".to_owned());
+        add(&[&lane.to_string()], t, format!("    v9 = splat.{t} v0\n"));
+        add(&[&lane.to_string()], t, format!("    v9 = scalar_to_vector.{t} v0\n"));
+        add(&[t], &lane.to_string(), "    v9 = extractlane v0, 1\n".to_owned());
+        add(&[t, &lane.to_string()], t, "    v9 = insertlane v0, v1, 1\n".to_owned());
+        add(
+            &[t],
+            t,
+            "    v1 = stack_addr.i64 ss0\n    store v0, v1+5\n    v9 = load.".to_owned() + t + " v1+5\n",
+        );
+        if lane.bits() < 64 {
+            add(&[t, t], t, "    v9 = iadd_pairwise v0, v1\n".to_owned());
+            if ty.lane_count() > 2 {
+                let wide = ty.merge_lanes().unwrap().to_string();
+                for op in ["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"] {
+                    add(&[t], &wide, format!("    v9 = {op} v0\n"));
+                }
+            }
+        }
+        if lane.bits() > 8
+            && ty.bits() >= 64
+            && let Some(narrow) = ty.split_lanes()
+        {
+            for op in ["snarrow", "unarrow", "uunarrow"] {
+                add(&[t, t], &narrow.to_string(), format!("    v9 = {op} v0, v1\n"));
+            }
+        }
+        if matches!(ty, types::I16X8 | types::I32X4) {
+            add(&[t, t], t, "    v9 = sqmul_round_sat v0, v1\n".to_owned());
+        }
+        for other in INTS {
+            if other.bits() == ty.bits() && other != ty {
+                add(
+                    &[t],
+                    &other.to_string(),
+                    format!("    v9 = bitcast.{other} little v0\n"),
+                );
+            }
+        }
+    }
+    for ty in FLOATS {
+        let t = ty.to_string();
+        let t = t.as_str();
+        let ints = ty.as_truthy_pedantic().to_string();
+        for op in ["fadd", "fsub", "fmul", "fdiv", "fmin", "fmax", "fcopysign"] {
+            add(&[t, t], t, format!("    v9 = {op} v0, v1\n"));
+        }
+        for op in ["fneg", "fabs", "sqrt", "ceil", "floor", "trunc", "nearest"] {
+            add(&[t], t, format!("    v9 = {op} v0\n"));
+        }
+        for cc in [
+            "eq", "ne", "lt", "le", "gt", "ge", "ord", "uno", "one", "ueq", "ult", "ule", "ugt", "uge",
+        ] {
+            add(&[t, t], &ints, format!("    v9 = fcmp {cc} v0, v1\n"));
+        }
+        add(&[t, t, t], t, "    v9 = fma v0, v1, v2\n".to_owned());
+        for op in ["fcvt_to_sint_sat", "fcvt_to_uint_sat"] {
+            add(&[t], &ints, format!("    v9 = {op}.{ints} v0\n"));
+        }
+        for op in ["fcvt_from_sint", "fcvt_from_uint"] {
+            add(&[&ints], t, format!("    v9 = {op}.{t} v0\n"));
+        }
+    }
+    add(&["f64x2"], "f32x4", "    v9 = fvdemote v0\n".to_owned());
+    add(&["f32x4"], "f64x2", "    v9 = fvpromote_low v0\n".to_owned());
+    // A slot for those that use memory.
+    for text in &mut all {
+        if text.contains("ss0") {
+            *text = text.replacen("{\n", "{\n    ss0 = explicit_slot 64, align = 16\n", 1);
+        }
+    }
+    all
+}
+
+/// What the interpreter makes of a call; none if it does not know the instruction.
+fn interpret(function: &Function, args: &[DataValue]) -> Option<Vec<DataValue>> {
+    let mut store = FunctionStore::default();
+    store.add(function.name.to_string(), function);
+    let call = || {
+        let state = InterpreterState::default().with_function_store(store);
+        Interpreter::new(state).call_by_name("%f0", args)
+    };
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(ControlFlow::Return(values))) => Some(values.to_vec()),
+        _ => None,
+    }
+}
+
+/// The bits of a value; those of a NaN are all the same.
+fn bits(ty: Type, value: &DataValue) -> Vec<u8> {
+    let mut bytes = vec![0; ty.bytes() as usize];
+    value.write_to_slice_le(&mut bytes);
+    let size = ty.lane_type().bytes() as usize;
+    for lane in bytes.chunks_mut(size) {
+        let nan = match ty.lane_type() {
+            types::F32 => lane.try_into().is_ok_and(|lane| f32::from_le_bytes(lane).is_nan()),
+            types::F64 => lane.try_into().is_ok_and(|lane| f64::from_le_bytes(lane).is_nan()),
+            _ => false,
+        };
+        if nan {
+            lane.fill(0xff);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn differential_lanes() {
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut random = Random(7);
+    let configs = fuzz::configs().unwrap();
+    let (mut compared, mut unknown, mut failures) = (0, Vec::new(), Vec::new());
+    for text in cases() {
+        let Ok(mut functions) = cranelift_reader::parse_functions(&text) else {
+            failures.push(format!("not CLIF: {text}"));
+            continue;
+        };
+        let function = functions.remove(0);
+        let mut programs: Vec<(&str, Program)> = Vec::new();
+        for (name, isa) in &configs {
+            let mut program = Program::new(isa.clone());
+            match program.define(&function) {
+                Ok(()) => programs.push((name, program)),
+                Err(error) => failures.push(format!("{name}: {error}\n{text}")),
+            }
+        }
+        let mut known = false;
+        for _ in 0..12 {
+            let params = function.signature.params.iter();
+            let args: Vec<DataValue> = params.map(|param| random.value(param.value_type)).collect();
+            let Some(expected) = interpret(&function, &args) else {
+                continue;
+            };
+            known = true;
+            let ty = function.signature.returns[0].value_type;
+            for (name, program) in &mut programs {
+                let result = program.call("f0", &args);
+                let same = |values: &Vec<DataValue>| bits(ty, &values[0]) == bits(ty, &expected[0]);
+                if !result.as_ref().is_ok_and(same) {
+                    failures.push(format!(
+                        "{name}: {args:?} gives {result:?}, expected {expected:?}\n{text}"
+                    ));
+                    break;
+                }
+                compared += 1;
+            }
+        }
+        if !known {
+            unknown.push(text);
+        }
+    }
+    std::panic::set_hook(quiet);
+    failures.truncate(12);
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(
+        compared > 12_000,
+        "{compared} calls compared; unknown to the interpreter:\n{}",
+        unknown.join("\n")
+    );
+}
+
+/// What is done to sixty-four lanes is done to each half.
+#[test]
+fn wide_vectors_are_their_halves() {
+    let (_, isa) = fuzz::configs().unwrap().remove(2);
+    for (wide, half) in [
+        ("i8x64", "i8x32"),
+        ("i64x8", "i64x4"),
+        ("f64x8", "f64x4"),
+        ("f32x32", "f32x16"),
+        ("i16x32", "i16x16"),
+    ] {
+        let lanes: Type = cranelift_reader::parse_functions(&text(&[wide.to_owned()], wide, "    v9 = bnot v0\n"))
+            .unwrap()[0]
+            .signature
+            .params[0]
+            .value_type;
+        let op = if lanes.lane_type().is_float() { "fmul" } else { "isub" };
+        let body = format!("    v9 = {op} v0, v1\n");
+        let [wide, half] = [wide, half].map(|ty| text(&[ty.to_owned(), ty.to_owned()], ty, &body));
+        let call = |text: &str, args: &[DataValue]| {
+            let functions = cranelift_reader::parse_functions(text).unwrap();
+            let mut program = Program::new(isa.clone());
+            program.define(&functions[0]).unwrap();
+            program.call("f0", args).unwrap()
+        };
+        let mut random = Random(3);
+        let count = lanes.lane_count() as usize;
+        let args: Vec<DataValue> = (0..2 * count)
+            .map(|_| DataValue::read_from_slice_le(&random.lane(lanes.lane_type()), lanes.lane_type()))
+            .collect();
+        let all = call(&wide, &args);
+        for part in 0..2 {
+            let place = |operand: usize| operand * count + part * count / 2;
+            let own: Vec<DataValue> = (0..2)
+                .flat_map(|operand| args[place(operand)..place(operand) + count / 2].to_vec())
+                .collect();
+            let lane = lanes.lane_type();
+            let flat =
+                |values: &[DataValue]| -> Vec<u8> { values.iter().flat_map(|value| bits(lane, value)).collect() };
+            assert_eq!(
+                flat(&call(&half, &own)),
+                flat(&all[part * count / 2..(part + 1) * count / 2])
+            );
+        }
+    }
+}

@@ -1,0 +1,869 @@
+//! Vectors that no register holds, lane by lane: each lane is a value of its own, and what is done to the vector is done to each.
+//!
+//! The sixteen-lane types of the machine stay as they are. A lane of any other vector is a scalar like those of the program: so it is
+//! computed, passed, kept and loaded, and Cranelift's optimizer sees through it. Block parameters, arguments and results become as
+//! many as there are lanes, in their order. What the machine has no instruction for on lanes becomes several on each.
+
+use super::{LegalizeCondition, is_split};
+use crate::error::{CompileError, Refusal};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{
+    AbiParam, Block, BlockArg, BlockCall, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData,
+    Opcode, SigRef, Signature, Type, Value, ValueList, types,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The types of the lanes of a type that is split; of any other, itself.
+pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
+    let (ty, count) = if is_split(ty) {
+        (ty.lane_type(), ty.lane_count() as usize)
+    } else {
+        (ty, 1)
+    };
+    std::iter::repeat_n(ty, count)
+}
+
+/// The signature with a parameter for each lane.
+fn split_signature(signature: &mut Signature) -> bool {
+    let split = |params: &[AbiParam]| -> Vec<AbiParam> {
+        let each = |param: &AbiParam| {
+            let param = *param;
+            parts(param.value_type).map(move |value_type| AbiParam { value_type, ..param })
+        };
+        params.iter().flat_map(each).collect()
+    };
+    let mut params = signature.params.iter().chain(&signature.returns);
+    if !params.any(|param| is_split(param.value_type)) {
+        return false;
+    }
+    signature.params = split(&signature.params);
+    signature.returns = split(&signature.returns);
+    true
+}
+
+/// Rewrites the function.
+///
+/// # Errors
+///
+/// [`CompileError::Unsupported`] with what there is no form for.
+pub fn run(func: &mut Function) -> Result<(), CompileError> {
+    let cfg = ControlFlowGraph::with_function(func);
+    let domtree = DominatorTree::with_function(func, &cfg);
+    let order: Vec<Block> = domtree.cfg_rpo().copied().collect();
+    remove_others(func, &order);
+    split_signature(&mut func.signature);
+    let mut results = FxHashMap::default();
+    let all: Vec<_> = func.dfg.signatures.keys().collect();
+    for sig in all {
+        let signature = &mut func.dfg.signatures[sig];
+        let types: Vec<Type> = signature.returns.iter().map(|param| param.value_type).collect();
+        if split_signature(signature) {
+            results.insert(sig, types);
+        }
+    }
+    let name = func.name.to_string();
+    let mut splitter = Splitter {
+        lanes: FxHashMap::default(),
+        cursor: FuncCursor::new(func),
+        refusals: Vec::new(),
+        results,
+        name,
+    };
+    for &block in &order {
+        splitter.split_params(block);
+    }
+    for &block in &order {
+        let insts: Vec<Inst> = splitter.cursor.func.layout.block_insts(block).collect();
+        for inst in insts {
+            splitter.cursor.goto_inst(inst);
+            splitter.cursor.use_srcloc(inst);
+            let signature = splitter.cursor.func.dfg.call_signature(inst);
+            let calls = signature.is_some_and(|sig| splitter.results.contains_key(&sig));
+            splitter.visit(inst, calls);
+        }
+    }
+    let Splitter { lanes, refusals, .. } = splitter;
+    if let Some(labels) = &mut func.dfg.values_labels {
+        labels.retain(|value, _| !lanes.contains_key(value));
+    }
+    func.dfg.resolve_all_aliases();
+    match refusals.is_empty() {
+        true => Ok(()),
+        false => Err(CompileError::Unsupported(refusals)),
+    }
+}
+
+/// Removes the blocks that nothing reaches: their values may come from nowhere.
+fn remove_others(func: &mut Function, order: &[Block]) {
+    let reached: FxHashSet<Block> = order.iter().copied().collect();
+    let others: Vec<Block> = func.layout.blocks().filter(|block| !reached.contains(block)).collect();
+    for block in others {
+        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            func.layout.remove_inst(inst);
+        }
+        func.layout.remove_block(block);
+    }
+}
+
+struct Splitter<'a> {
+    cursor: FuncCursor<'a>,
+    /// The lanes of the values that are split.
+    lanes: FxHashMap<Value, Vec<Value>>,
+    refusals: Vec<Refusal>,
+    /// The types of the results of the signatures that have become others.
+    results: FxHashMap<SigRef, Vec<Type>>,
+    /// The name of the function.
+    name: String,
+}
+
+/// Nothing: the instruction has no form on lanes.
+struct NoForm;
+
+type Lanes = Result<Vec<Value>, NoForm>;
+
+impl Splitter<'_> {
+    fn type_of(&self, value: Value) -> Type {
+        self.cursor.func.dfg.value_type(value)
+    }
+
+    /// The lanes of a vector, whether it is split or one of the machine's; a scalar is the only one.
+    fn lanes(&mut self, value: Value) -> Vec<Value> {
+        let value = self.cursor.func.dfg.resolve_aliases(value);
+        if let Some(lanes) = self.lanes.get(&value) {
+            return lanes.clone();
+        }
+        let ty = self.type_of(value);
+        if !ty.is_vector() {
+            return vec![value];
+        }
+        (0..ty.lane_count())
+            .map(|lane| self.cursor.ins().extractlane(value, lane as u8))
+            .collect()
+    }
+
+    fn split_params(&mut self, block: Block) {
+        let dfg = &mut self.cursor.func.dfg;
+        let types: Vec<Type> = dfg.block_param_types(block).collect();
+        if !types.into_iter().any(is_split) {
+            return;
+        }
+        let old: Vec<Value> = dfg.detach_block_params(block).as_slice(&dfg.value_lists).to_vec();
+        for param in old {
+            let ty = dfg.value_type(param);
+            if is_split(ty) {
+                let own = parts(ty).map(|lane| dfg.append_block_param(block, lane)).collect();
+                self.lanes.insert(param, own);
+            } else {
+                dfg.attach_block_param(block, param);
+            }
+        }
+    }
+
+    fn visit(&mut self, inst: Inst, calls: bool) {
+        let opcode = self.cursor.func.dfg.insts[inst].opcode();
+        let touched = {
+            let dfg = &self.cursor.func.dfg;
+            let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+            values.any(|value| is_split(dfg.value_type(value)))
+        };
+        if !touched && !calls {
+            return;
+        }
+        if opcode.is_terminator() && !opcode.is_return() {
+            return self.branch(inst);
+        }
+        if opcode.is_call() || opcode.is_return() {
+            return self.call(inst);
+        }
+        match self.instruction(inst, opcode) {
+            Ok(Some(lanes)) => self.replace(inst, lanes),
+            Ok(None) => {
+                self.cursor.func.layout.remove_inst(inst);
+            }
+            Err(NoForm) => self.refuse(inst),
+        }
+    }
+
+    fn refuse(&mut self, inst: Inst) {
+        let func = &*self.cursor.func;
+        let ty = func.dfg.ctrl_typevar(inst);
+        let opcode = func.dfg.insts[inst].opcode();
+        // Conversions between other numbers of lanes, which CLIF's verifier lets pass, have words of their own.
+        let count = |value: &Value| func.dfg.value_type(*value).lane_count();
+        let differ = func.dfg.inst_args(inst).first().map(count) != func.dfg.inst_results(inst).first().map(count);
+        let mut rules = super::rules(opcode, ty).iter();
+        let rule = rules.find(|rule| differ && rule.when == LegalizeCondition::LanesDiffer);
+        self.refusals.push(Refusal {
+            function: self.name.clone(),
+            inst: Some((inst, func.dfg.display_inst(inst).to_string())),
+            srcloc: Some(func.srcloc(inst)).filter(|loc| !loc.is_default()),
+            what: match rule {
+                Some(rule) => rule.refusal(opcode, ty),
+                None if ty.is_invalid() => format!("this {opcode}"),
+                None => format!("{opcode}.{ty}"),
+            },
+            help: Some(rule.unwrap_or(super::unsupported()).nearest_form.to_owned()),
+        });
+    }
+
+    /// The instruction's result is these lanes.
+    fn replace(&mut self, inst: Inst, lanes: Vec<Value>) {
+        let result = self.cursor.func.dfg.first_result(inst);
+        let ty = self.type_of(result);
+        if is_split(ty) {
+            self.lanes.insert(result, lanes);
+        } else {
+            let value = self.join(ty, &lanes);
+            let dfg = &mut self.cursor.func.dfg;
+            dfg.clear_results(inst);
+            if let Some(value) = value {
+                dfg.change_to_alias(result, value);
+            }
+        }
+        self.cursor.func.layout.remove_inst(inst);
+    }
+
+    /// A value of a type that is not split, of its lanes.
+    fn join(&mut self, ty: Type, lanes: &[Value]) -> Option<Value> {
+        let (&first, rest) = lanes.split_first()?;
+        if !ty.is_vector() {
+            return Some(first);
+        }
+        let start = self.cursor.ins().splat(ty, first);
+        let insert = |value, (&lane, number): (&Value, u8)| self.cursor.ins().insertlane(value, lane, number);
+        Some(rest.iter().zip(1..).fold(start, insert))
+    }
+
+    /// Branches pass the lanes, and calls with handlers take them.
+    fn branch(&mut self, inst: Inst) {
+        let dfg = &self.cursor.func.dfg;
+        let calls: Vec<BlockCall> = dfg.insts[inst]
+            .branch_destination(&dfg.jump_tables, &dfg.exception_tables)
+            .to_vec();
+        let mut new = Vec::with_capacity(calls.len());
+        for call in calls {
+            let lists = &self.cursor.func.dfg.value_lists;
+            let block = call.block(lists);
+            let args: Vec<BlockArg> = call.args(lists).collect();
+            let mut split = Vec::with_capacity(args.len());
+            for arg in args {
+                match arg {
+                    BlockArg::Value(value) if is_split(self.type_of(value)) => {
+                        split.extend(self.lanes(value).into_iter().map(BlockArg::Value));
+                    }
+                    BlockArg::TryCallRet(number) => {
+                        split.extend(self.places_of_result(inst, number).map(BlockArg::TryCallRet));
+                    }
+                    other => split.push(other),
+                }
+            }
+            new.push(BlockCall::new(block, split, &mut self.cursor.func.dfg.value_lists));
+        }
+        let dfg = &mut self.cursor.func.dfg;
+        let places = dfg.insts[inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+        for (place, call) in places.iter_mut().zip(new) {
+            *place = call;
+        }
+        if self.cursor.func.dfg.insts[inst].opcode().is_call() {
+            self.pass_lanes(inst);
+        }
+    }
+
+    /// The numbers that the lanes of a result have in the signature that has them.
+    fn places_of_result(&self, inst: Inst, number: u32) -> std::ops::Range<u32> {
+        let dfg = &self.cursor.func.dfg;
+        let own = dfg.call_signature(inst).and_then(|sig| self.results.get(&sig));
+        let Some(types) = own else { return number..number + 1 };
+        let count = |types: &[Type]| types.iter().map(|&ty| parts(ty).count() as u32).sum();
+        let (before, from) = types.split_at(types.len().min(number as usize));
+        let start: u32 = count(before);
+        start..start + count(from.get(..1).unwrap_or_default())
+    }
+
+    /// Calls and returns pass the lanes.
+    fn call(&mut self, inst: Inst) {
+        self.pass_lanes(inst);
+        let dfg = &mut self.cursor.func.dfg;
+        let old: Vec<Value> = dfg.inst_results(inst).to_vec();
+        if !old.iter().any(|&value| is_split(dfg.value_type(value))) {
+            return;
+        }
+        dfg.clear_results(inst);
+        dfg.make_inst_results(inst, types::INVALID);
+        let mut new = dfg.inst_results(inst).to_vec().into_iter();
+        for value in old {
+            let ty = dfg.value_type(value);
+            let own: Vec<Value> = new.by_ref().take(parts(ty).count()).collect();
+            if is_split(ty) {
+                self.lanes.insert(value, own);
+            } else if let Some(&only) = own.first() {
+                dfg.change_to_alias(value, only);
+            }
+        }
+    }
+
+    /// The operands are lanes.
+    fn pass_lanes(&mut self, inst: Inst) {
+        let args: Vec<Value> = self.cursor.func.dfg.inst_args(inst).to_vec();
+        let mut split = Vec::with_capacity(args.len());
+        for arg in args {
+            match is_split(self.type_of(arg)) {
+                true => split.extend(self.lanes(arg)),
+                false => split.push(arg),
+            }
+        }
+        let dfg = &mut self.cursor.func.dfg;
+        let list = ValueList::from_iter(split, &mut dfg.value_lists);
+        match &mut dfg.insts[inst] {
+            InstructionData::Call { args, .. }
+            | InstructionData::CallIndirect { args, .. }
+            | InstructionData::TryCall { args, .. }
+            | InstructionData::TryCallIndirect { args, .. }
+            | InstructionData::MultiAry { args, .. } => *args = list,
+            _ => self.refuse(inst),
+        }
+    }
+
+    fn each(&mut self, value: Value, mut of: impl FnMut(&mut Self, Value) -> Value) -> Vec<Value> {
+        self.lanes(value).into_iter().map(|lane| of(self, lane)).collect()
+    }
+
+    fn pairs(&mut self, x: Value, y: Value, mut of: impl FnMut(&mut Self, Value, Value) -> Value) -> Vec<Value> {
+        let (x, y) = (self.lanes(x), self.lanes(y));
+        x.into_iter().zip(y).map(|(x, y)| of(self, x, y)).collect()
+    }
+
+    /// The lanes of the result; none if there is no result.
+    fn instruction(&mut self, inst: Inst, opcode: Opcode) -> Result<Option<Vec<Value>>, NoForm> {
+        let data = self.cursor.func.dfg.insts[inst];
+        let result = self.cursor.func.dfg.inst_results(inst).first().copied();
+        let ty = result.map_or(types::INVALID, |result| self.type_of(result));
+        let found = match data {
+            InstructionData::Unary { arg, .. } => self.unary(opcode, ty, arg)?,
+            InstructionData::Binary { args, .. } => self.binary(opcode, ty, args)?,
+            InstructionData::Ternary { args, .. } => self.ternary(opcode, ty, args)?,
+            InstructionData::IntCompare { cond, args, .. } => {
+                let lane = ty.lane_type();
+                self.pairs(args[0], args[1], |this, x, y| {
+                    let bit = this.cursor.ins().icmp(cond, x, y);
+                    this.cursor.ins().bmask(lane, bit)
+                })
+            }
+            InstructionData::FloatCompare { cond, args, .. } => {
+                let lane = ty.lane_type();
+                self.pairs(args[0], args[1], |this, x, y| {
+                    let bit = this.cursor.ins().fcmp(cond, x, y);
+                    this.cursor.ins().bmask(lane, bit)
+                })
+            }
+            InstructionData::BinaryImm8 {
+                opcode: Opcode::Extractlane,
+                arg,
+                imm,
+            } => vec![self.lanes(arg).get(usize::from(imm)).copied().ok_or(NoForm)?],
+            InstructionData::TernaryImm8 {
+                opcode: Opcode::Insertlane,
+                args,
+                imm,
+            } => {
+                let mut lanes = self.lanes(args[0]);
+                *lanes.get_mut(usize::from(imm)).ok_or(NoForm)? = args[1];
+                lanes
+            }
+            InstructionData::UnaryConst {
+                opcode: Opcode::Vconst,
+                constant_handle,
+            } => {
+                let bytes = self.cursor.func.dfg.constants.get(constant_handle).as_slice().to_vec();
+                let lane = ty.lane_type();
+                let size = lane.bytes() as usize;
+                bytes.chunks(size).map(|bytes| self.constant(lane, bytes)).collect()
+            }
+            InstructionData::LoadNoOffset {
+                opcode: Opcode::Bitcast,
+                arg,
+                flags,
+            } => {
+                let flags = self.cursor.func.dfg.mem_flags[flags];
+                self.bitcast(ty, arg, flags)?
+            }
+            InstructionData::Load { arg, flags, offset, .. } => {
+                let flags = self.cursor.func.dfg.mem_flags[flags];
+                self.load(opcode, ty, arg, flags, offset.into())?
+            }
+            InstructionData::Store {
+                opcode: Opcode::Store,
+                args,
+                flags,
+                offset,
+            } => {
+                let flags = self.cursor.func.dfg.mem_flags[flags];
+                self.store(args, flags, offset.into())?;
+                return Ok(None);
+            }
+            _ => return Err(NoForm),
+        };
+        Ok(Some(found))
+    }
+
+    fn iconst(&mut self, ty: Type, number: i64) -> Value {
+        if ty.bits() <= 64 {
+            return self.cursor.ins().iconst(ty, number);
+        }
+        let low = self.cursor.ins().iconst(types::I64, number);
+        self.cursor.ins().sextend(ty, low)
+    }
+
+    /// A constant of these bytes, the lowest first.
+    fn constant(&mut self, ty: Type, bytes: &[u8]) -> Value {
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+        let bits = ty.as_int();
+        let value = if bits.bits() <= 64 {
+            let unused = 64 - bits.bits();
+            let number = (number(bytes) << unused).cast_signed() >> unused;
+            self.cursor.ins().iconst(bits, number)
+        } else {
+            let (low, high) = bytes.split_at(bytes.len() / 2);
+            let [low, high] = [low, high].map(|half| self.cursor.ins().iconst(types::I64, number(half).cast_signed()));
+            self.cursor.ins().iconcat(low, high)
+        };
+        self.as_type(ty, value)
+    }
+
+    /// The value's bits as another type of the same size.
+    fn as_type(&mut self, ty: Type, value: Value) -> Value {
+        if self.type_of(value) == ty {
+            return value;
+        }
+        self.cursor.ins().bitcast(ty, MemFlagsData::new(), value)
+    }
+
+    fn unary(&mut self, opcode: Opcode, ty: Type, arg: Value) -> Lanes {
+        let lane = ty.lane_type();
+        let same_lanes = self.type_of(arg).lane_count() == ty.lane_count();
+        Ok(match opcode {
+            Opcode::FcvtToUint
+            | Opcode::FcvtToSint
+            | Opcode::FcvtToUintSat
+            | Opcode::FcvtToSintSat
+            | Opcode::FcvtFromUint
+            | Opcode::FcvtFromSint
+            | Opcode::X86Cvtt2dq
+                if !same_lanes =>
+            {
+                return Err(NoForm);
+            }
+            Opcode::Bnot
+            | Opcode::Ineg
+            | Opcode::Iabs
+            | Opcode::Popcnt
+            | Opcode::Clz
+            | Opcode::Ctz
+            | Opcode::Cls
+            | Opcode::Bitrev
+            | Opcode::Bswap
+            | Opcode::Fneg
+            | Opcode::Fabs
+            | Opcode::Sqrt
+            | Opcode::Ceil
+            | Opcode::Floor
+            | Opcode::Trunc
+            | Opcode::Nearest
+            | Opcode::FcvtToUint
+            | Opcode::FcvtToSint
+            | Opcode::FcvtToUintSat
+            | Opcode::FcvtToSintSat
+            | Opcode::FcvtFromUint
+            | Opcode::FcvtFromSint
+            | Opcode::Uextend
+            | Opcode::Sextend
+            | Opcode::Ireduce
+            | Opcode::Fpromote
+            | Opcode::Fdemote
+            | Opcode::Bmask => self.each(arg, |this, value| {
+                let (inst, dfg) = this.cursor.ins().Unary(opcode, lane, value);
+                dfg.first_result(inst)
+            }),
+            Opcode::Splat => vec![arg; ty.lane_count() as usize],
+            Opcode::ScalarToVector => {
+                let size = lane.bytes() as usize;
+                let zero = self.constant(lane, &vec![0; size]);
+                let mut lanes = vec![zero; ty.lane_count() as usize];
+                if let Some(first) = lanes.first_mut() {
+                    *first = arg;
+                }
+                lanes
+            }
+            Opcode::VanyTrue => vec![self.truth(arg, false)?],
+            Opcode::VallTrue => vec![self.truth(arg, true)?],
+            Opcode::VhighBits => vec![self.high_bits(ty, arg)],
+            Opcode::SwidenLow | Opcode::SwidenHigh | Opcode::UwidenLow | Opcode::UwidenHigh => {
+                let all = self.lanes(arg);
+                let (low, high) = all.split_at(all.len() / 2);
+                let half = match opcode {
+                    Opcode::SwidenLow | Opcode::UwidenLow => low,
+                    _ => high,
+                };
+                let signed = matches!(opcode, Opcode::SwidenLow | Opcode::SwidenHigh);
+                half.iter().map(|&value| self.extend(lane, value, signed)).collect()
+            }
+            Opcode::FvpromoteLow => {
+                let all = self.lanes(arg);
+                let half = all.iter().take(ty.lane_count() as usize);
+                half.map(|&value| self.cursor.ins().fpromote(lane, value)).collect()
+            }
+            Opcode::Fvdemote => {
+                let mut lanes = self.each(arg, |this, value| this.cursor.ins().fdemote(lane, value));
+                let size = lane.bytes() as usize;
+                let zero = self.constant(lane, &vec![0; size]);
+                lanes.resize(ty.lane_count() as usize, zero);
+                lanes
+            }
+            Opcode::X86Cvtt2dq if is_split(ty) => self.each(arg, |this, value| this.convert_or_least(lane, value)),
+            _ => return Err(NoForm),
+        })
+    }
+
+    fn extend(&mut self, ty: Type, value: Value, signed: bool) -> Value {
+        if signed {
+            self.cursor.ins().sextend(ty, value)
+        } else {
+            self.cursor.ins().uextend(ty, value)
+        }
+    }
+
+    /// Whether any lane, or every one, has a bit that is set.
+    fn truth(&mut self, arg: Value, all: bool) -> Result<Value, NoForm> {
+        let ty = self.type_of(arg).lane_type().as_int();
+        let bits = self.each(arg, |this, value| {
+            let value = this.as_type(ty, value);
+            let zero = this.iconst(ty, 0);
+            this.cursor.ins().icmp(IntCC::NotEqual, value, zero)
+        });
+        let fold = |x: Value, y: Value| {
+            if all {
+                self.cursor.ins().band(x, y)
+            } else {
+                self.cursor.ins().bor(x, y)
+            }
+        };
+        bits.into_iter().reduce(fold).ok_or(NoForm)
+    }
+
+    /// The highest bit of each lane, that of the first lowest.
+    fn high_bits(&mut self, ty: Type, arg: Value) -> Value {
+        let from = self.type_of(arg).lane_type().as_int();
+        let lanes = self.lanes(arg);
+        let mut sum = self.iconst(ty, 0);
+        for (lane, number) in lanes.into_iter().zip(0..i64::from(ty.bits())) {
+            let lane = self.as_type(from, lane);
+            let zero = self.iconst(from, 0);
+            let bit = self.cursor.ins().icmp(IntCC::SignedLessThan, lane, zero);
+            let wide = match ty {
+                types::I8 => bit,
+                _ => self.cursor.ins().uextend(ty, bit),
+            };
+            let amount = self.iconst(types::I32, number);
+            let placed = self.cursor.ins().ishl(wide, amount);
+            sum = self.cursor.ins().bor(sum, placed);
+        }
+        sum
+    }
+
+    /// Conversion to an integer, which is the least one if the number does not fit.
+    fn convert_or_least(&mut self, ty: Type, value: Value) -> Value {
+        let float = self.type_of(value);
+        let least = self.least(ty);
+        let bound = self.cursor.ins().fcvt_from_sint(float, least);
+        let bound = self.cursor.ins().fneg(bound);
+        let fits = self.cursor.ins().fcmp(FloatCC::LessThan, value, bound);
+        let converted = self.cursor.ins().fcvt_to_sint_sat(ty, value);
+        self.cursor.ins().select(fits, converted, least)
+    }
+
+    /// The least signed number.
+    fn least(&mut self, ty: Type) -> Value {
+        let one = self.iconst(ty, 1);
+        let amount = self.iconst(types::I32, i64::from(ty.bits()) - 1);
+        self.cursor.ins().ishl(one, amount)
+    }
+
+    fn binary(&mut self, opcode: Opcode, ty: Type, [x, y]: [Value; 2]) -> Lanes {
+        let lane = ty.lane_type();
+        Ok(match opcode {
+            Opcode::Iadd
+            | Opcode::Isub
+            | Opcode::Imul
+            | Opcode::Umulhi
+            | Opcode::Smulhi
+            | Opcode::Band
+            | Opcode::Bor
+            | Opcode::Bxor
+            | Opcode::Smin
+            | Opcode::Umin
+            | Opcode::Smax
+            | Opcode::Umax
+            | Opcode::Fadd
+            | Opcode::Fsub
+            | Opcode::Fmul
+            | Opcode::Fdiv
+            | Opcode::Fmin
+            | Opcode::Fmax
+            | Opcode::Fcopysign => self.pairs(x, y, |this, x, y| {
+                let (inst, dfg) = this.cursor.ins().Binary(opcode, lane, x, y);
+                dfg.first_result(inst)
+            }),
+            Opcode::Ishl | Opcode::Ushr | Opcode::Sshr | Opcode::Rotl | Opcode::Rotr => self.each(x, |this, value| {
+                let (inst, dfg) = this.cursor.ins().Binary(opcode, lane, value, y);
+                dfg.first_result(inst)
+            }),
+            Opcode::AvgRound => self.pairs(x, y, |this, x, y| {
+                // Their sum is twice the common bits and the others once; half of it, rounded up.
+                let any = this.cursor.ins().bor(x, y);
+                let other = this.cursor.ins().bxor(x, y);
+                let one = this.iconst(types::I32, 1);
+                let half = this.cursor.ins().ushr(other, one);
+                this.cursor.ins().isub(any, half)
+            }),
+            Opcode::UaddSat => self.pairs(x, y, |this, x, y| {
+                let sum = this.cursor.ins().iadd(x, y);
+                let over = this.cursor.ins().icmp(IntCC::UnsignedLessThan, sum, x);
+                let all = this.iconst(lane, -1);
+                this.cursor.ins().select(over, all, sum)
+            }),
+            Opcode::UsubSat => self.pairs(x, y, |this, x, y| {
+                let difference = this.cursor.ins().isub(x, y);
+                let under = this.cursor.ins().icmp(IntCC::UnsignedLessThan, x, y);
+                let zero = this.iconst(lane, 0);
+                this.cursor.ins().select(under, zero, difference)
+            }),
+            Opcode::SaddSat => self.pairs(x, y, |this, x, y| {
+                let sum = this.cursor.ins().iadd(x, y);
+                // It overflows if both have a sign that the sum does not have.
+                let (a, b) = (this.cursor.ins().bxor(x, sum), this.cursor.ins().bxor(y, sum));
+                let signs = this.cursor.ins().band(a, b);
+                this.saturated(lane, sum, signs, x)
+            }),
+            Opcode::SsubSat => self.pairs(x, y, |this, x, y| {
+                let difference = this.cursor.ins().isub(x, y);
+                let (a, b) = (this.cursor.ins().bxor(x, y), this.cursor.ins().bxor(x, difference));
+                let signs = this.cursor.ins().band(a, b);
+                this.saturated(lane, difference, signs, x)
+            }),
+            Opcode::SqmulRoundSat | Opcode::X86Pmulhrsw => {
+                let saturates = opcode == Opcode::SqmulRoundSat;
+                let wide = lane.double_width().ok_or(NoForm)?;
+                self.pairs(x, y, |this, x, y| this.rounded_product(lane, wide, [x, y], saturates))
+            }
+            Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow => {
+                let mut all = self.lanes(x);
+                all.extend(self.lanes(y));
+                all.into_iter().map(|value| self.narrow(opcode, lane, value)).collect()
+            }
+            Opcode::IaddPairwise => {
+                let mut all = self.lanes(x);
+                all.extend(self.lanes(y));
+                let add = |pair: &[Value]| match *pair {
+                    [x, y] => Ok(self.cursor.ins().iadd(x, y)),
+                    _ => Err(NoForm),
+                };
+                all.chunks(2).map(add).collect::<Lanes>()?
+            }
+            Opcode::X86Pmaddubsw => {
+                let products = self.pairs(x, y, |this, x, y| {
+                    let x = this.cursor.ins().uextend(types::I32, x);
+                    let y = this.cursor.ins().sextend(types::I32, y);
+                    this.cursor.ins().imul(x, y)
+                });
+                let add = |pair: &[Value]| match *pair {
+                    [x, y] => {
+                        let sum = self.cursor.ins().iadd(x, y);
+                        Ok(self.narrow(Opcode::Snarrow, lane, sum))
+                    }
+                    _ => Err(NoForm),
+                };
+                products.chunks(2).map(add).collect::<Lanes>()?
+            }
+            _ => return Err(NoForm),
+        })
+    }
+
+    /// The result, or, where the sign bit of `signs` is set, the greatest or least number by the sign of `like`.
+    fn saturated(&mut self, ty: Type, result: Value, signs: Value, like: Value) -> Value {
+        let zero = self.iconst(ty, 0);
+        let over = self.cursor.ins().icmp(IntCC::SignedLessThan, signs, zero);
+        let amount = self.iconst(types::I32, i64::from(ty.bits()) - 1);
+        let sign = self.cursor.ins().sshr(like, amount);
+        let least = self.least(ty);
+        let greatest = self.cursor.ins().bnot(least);
+        let bound = self.cursor.ins().bxor(sign, greatest);
+        self.cursor.ins().select(over, bound, result)
+    }
+
+    /// The upper bits of a product, as fractions, rounded.
+    fn rounded_product(&mut self, ty: Type, wide: Type, [x, y]: [Value; 2], saturates: bool) -> Value {
+        let (x, y) = (self.cursor.ins().sextend(wide, x), self.cursor.ins().sextend(wide, y));
+        let product = self.cursor.ins().imul(x, y);
+        let half = self.iconst(wide, 1 << (ty.bits() - 2));
+        let sum = self.cursor.ins().iadd(product, half);
+        let amount = self.iconst(types::I32, i64::from(ty.bits()) - 1);
+        let mut upper = self.cursor.ins().sshr(sum, amount);
+        if saturates {
+            // Only the product of the two least numbers is too large.
+            let most = self.iconst(wide, (1 << (ty.bits() - 1)) - 1);
+            upper = self.cursor.ins().smin(upper, most);
+        }
+        self.cursor.ins().ireduce(ty, upper)
+    }
+
+    /// The nearest number of a narrower type.
+    fn narrow(&mut self, opcode: Opcode, ty: Type, value: Value) -> Value {
+        let wide = self.type_of(value);
+        let bits = ty.bits();
+        let clamped = match opcode {
+            Opcode::Uunarrow => {
+                let most = self.iconst(wide, (1 << bits) - 1);
+                self.cursor.ins().umin(value, most)
+            }
+            _ => {
+                let (least, most) = match opcode {
+                    Opcode::Snarrow => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+                    _ => (0, (1i64 << bits) - 1),
+                };
+                let (least, most) = (self.iconst(wide, least), self.iconst(wide, most));
+                let value = self.cursor.ins().smax(value, least);
+                self.cursor.ins().smin(value, most)
+            }
+        };
+        self.cursor.ins().ireduce(ty, clamped)
+    }
+
+    fn ternary(&mut self, opcode: Opcode, ty: Type, [a, x, y]: [Value; 3]) -> Lanes {
+        let lane = ty.lane_type();
+        Ok(match opcode {
+            Opcode::Fma | Opcode::Bitselect => {
+                let a = self.lanes(a);
+                let pairs = self.pairs(x, y, |_, x, _| x).into_iter().zip(self.lanes(y));
+                a.into_iter()
+                    .zip(pairs)
+                    .map(|(a, (x, y))| {
+                        let (inst, dfg) = self.cursor.ins().Ternary(opcode, lane, a, x, y);
+                        dfg.first_result(inst)
+                    })
+                    .collect()
+            }
+            // A lane of the first operand is all ones or all zeros, or else its highest bit counts.
+            Opcode::Blendv => {
+                let bits = lane.as_int();
+                let chosen = self.each(a, |this, value| {
+                    let value = this.as_type(bits, value);
+                    let zero = this.iconst(bits, 0);
+                    this.cursor.ins().icmp(IntCC::SignedLessThan, value, zero)
+                });
+                let (x, y) = (self.lanes(x), self.lanes(y));
+                let both = x.into_iter().zip(y);
+                chosen
+                    .into_iter()
+                    .zip(both)
+                    .map(|(chosen, (x, y))| self.cursor.ins().select(chosen, x, y))
+                    .collect()
+            }
+            Opcode::Select | Opcode::SelectSpectreGuard => self.pairs(x, y, |this, x, y| {
+                let (inst, dfg) = this.cursor.ins().Ternary(opcode, lane, a, x, y);
+                dfg.first_result(inst)
+            }),
+            _ => return Err(NoForm),
+        })
+    }
+
+    /// The same bits in lanes of another size. In little-endian order the first lane has the lowest bits.
+    fn bitcast(&mut self, ty: Type, arg: Value, flags: MemFlagsData) -> Lanes {
+        let reversed = flags.explicit_endianness() == Some(Endianness::Big);
+        let from = self.type_of(arg).lane_type().as_int();
+        let lane = ty.lane_type();
+        let to = lane.as_int();
+        let mut lanes = self.each(arg, |this, value| this.as_type(from, value));
+        if reversed {
+            lanes.reverse();
+        }
+        let mut found = Vec::with_capacity(ty.lane_count() as usize);
+        if from.bits() <= to.bits() {
+            for group in lanes.chunks((to.bits() / from.bits()) as usize) {
+                let mut sum = None;
+                for (&value, number) in group.iter().zip(0i64..) {
+                    let mut part = value;
+                    if from != to {
+                        part = self.cursor.ins().uextend(to, part);
+                    }
+                    if number > 0 {
+                        let amount = self.iconst(types::I32, number * i64::from(from.bits()));
+                        part = self.cursor.ins().ishl(part, amount);
+                    }
+                    sum = Some(match sum {
+                        Some(sum) => self.cursor.ins().bor(sum, part),
+                        None => part,
+                    });
+                }
+                found.push(sum.ok_or(NoForm)?);
+            }
+        } else {
+            for value in lanes {
+                for number in 0..i64::from(from.bits() / to.bits()) {
+                    let mut part = value;
+                    if number > 0 {
+                        let amount = self.iconst(types::I32, number * i64::from(to.bits()));
+                        part = self.cursor.ins().ushr(part, amount);
+                    }
+                    found.push(self.cursor.ins().ireduce(to, part));
+                }
+            }
+        }
+        if reversed {
+            found.reverse();
+        }
+        Ok(found.into_iter().map(|value| self.as_type(lane, value)).collect())
+    }
+
+    fn load(&mut self, opcode: Opcode, ty: Type, pointer: Value, flags: MemFlagsData, offset: i32) -> Lanes {
+        let lane = ty.lane_type();
+        let (stored, signed) = match opcode {
+            Opcode::Load => (lane, None),
+            Opcode::Uload8x8 => (types::I8, Some(false)),
+            Opcode::Sload8x8 => (types::I8, Some(true)),
+            Opcode::Uload16x4 => (types::I16, Some(false)),
+            Opcode::Sload16x4 => (types::I16, Some(true)),
+            Opcode::Uload32x2 => (types::I32, Some(false)),
+            Opcode::Sload32x2 => (types::I32, Some(true)),
+            _ => return Err(NoForm),
+        };
+        let offsets = offsets(offset, stored, ty.lane_count()).ok_or(NoForm)?;
+        let loaded = offsets.into_iter().map(|offset| {
+            let value = self.cursor.ins().load(stored, flags, pointer, offset);
+            match signed {
+                Some(signed) => self.extend(lane, value, signed),
+                None => value,
+            }
+        });
+        Ok(loaded.collect())
+    }
+
+    fn store(&mut self, [value, pointer]: [Value; 2], flags: MemFlagsData, offset: i32) -> Result<(), NoForm> {
+        let ty = self.type_of(value);
+        let offsets = offsets(offset, ty.lane_type(), ty.lane_count()).ok_or(NoForm)?;
+        for (lane, offset) in self.lanes(value).into_iter().zip(offsets) {
+            self.cursor.ins().store(flags, lane, pointer, offset);
+        }
+        Ok(())
+    }
+}
+
+/// The offsets of lanes in memory; none if one of them is no offset.
+fn offsets(first: i32, lane: Type, count: u32) -> Option<Vec<i32>> {
+    (0..count)
+        .map(|number| first.checked_add(i32::try_from(number * lane.bytes()).ok()?))
+        .collect()
+}
