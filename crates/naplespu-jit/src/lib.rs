@@ -14,7 +14,7 @@
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `module` is the trait, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
+//! it on several hardware threads at once, `timed` with cycles, `module` is the trait, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
 
 #![deny(missing_docs)]
 
@@ -23,6 +23,7 @@ mod error;
 mod layout;
 mod link;
 mod module;
+pub mod parallel;
 mod program;
 mod threads;
 mod timed;

@@ -2,7 +2,7 @@
 
 use super::error::{DefineError, LinkError};
 use super::link::{Names, Target};
-use super::{Definition, NpuModule};
+use super::{Definition, NpuModule, parallel};
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -11,8 +11,8 @@ use cranelift_codegen::isa::{CallConv, TargetFrontendConfig, TargetIsa};
 use cranelift_module::{
     DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc, ModuleResult,
 };
-use cranelift_naplespu::CompileError;
 use cranelift_naplespu::intrinsics;
+use cranelift_naplespu::{CompileError, CompiledCode};
 use npu_link::{Contents, Purpose, Reference};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
@@ -236,6 +236,52 @@ impl NpuModule {
         ctrl: &mut ControlPlane,
         names: Names,
     ) -> Result<(), DefineError> {
+        let name = self.prepare(func, ctx, names)?;
+        let code = self.compiler.compile(&self.isa, ctx, ctrl);
+        self.define_code(func, name, &ctx.func, code, names)
+    }
+
+    /// Compiles functions by several threads, and defines them one after the other: the module is the same as if
+    /// [`NpuModule::compile_function`] had been called for each. Functions that together are too small for that are compiled by the calling
+    /// thread. The results are in the order of the functions.
+    pub fn compile_functions(&mut self, functions: &mut [(FuncId, Context)]) -> Vec<Result<(), DefineError>> {
+        let prepared: Vec<Result<_, DefineError>> = functions
+            .iter_mut()
+            .map(|(func, ctx)| Ok((*func, self.prepare(*func, ctx, Names::Ids)?, ctx)))
+            .collect();
+        let isa = &*self.isa;
+        let compiled = parallel::map(
+            prepared,
+            |prepared| prepared.as_ref().map_or(0, |(_, _, ctx)| ctx.func.dfg.num_insts()),
+            |worker, prepared| {
+                prepared.map(|(func, name, ctx)| {
+                    let code = worker.compiler.compile(isa, ctx, &mut ControlPlane::default());
+                    (func, name, ctx, code)
+                })
+            },
+        );
+        let define = |compiled: Result<(FuncId, String, &mut Context, _), DefineError>| {
+            let (func, name, ctx, code) = compiled?;
+            // One that was there twice is defined by now.
+            self.check_function(func)?;
+            self.define_code(func, name, &ctx.func, code, Names::Ids)
+        };
+        compiled.into_iter().map(define).collect()
+    }
+
+    /// Defines a function of a text, which was compiled elsewhere for this module's target.
+    pub(crate) fn define_compiled(
+        &mut self,
+        func: FuncId,
+        text: &Function,
+        code: Result<CompiledCode, CompileError>,
+    ) -> Result<(), DefineError> {
+        let name = self.check_function(func)?;
+        self.define_code(func, name, text, code, Names::Text)
+    }
+
+    /// Makes a function that can be defined ready to be compiled; gives its name.
+    fn prepare(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
         let name = self.check_function(func)?;
         let declared = &self.declarations.get_function_decl(func).signature;
         if *declared != ctx.func.signature {
@@ -245,7 +291,19 @@ impl NpuModule {
         if names == Names::Ids {
             self.name_intrinsics(&mut ctx.func);
         }
-        let code = match self.compiler.compile(&self.isa, ctx, ctrl) {
+        Ok(name)
+    }
+
+    /// Defines a function by what compiling it gave.
+    fn define_code(
+        &mut self,
+        func: FuncId,
+        name: String,
+        text: &Function,
+        code: Result<CompiledCode, CompileError>,
+        names: Names,
+    ) -> Result<(), DefineError> {
+        let code = match code {
             Ok(code) => code,
             Err(mut error) => {
                 if names == Names::Ids {
@@ -260,7 +318,7 @@ impl NpuModule {
         let reference = |reloc: &cranelift_naplespu::code::Reloc| Reference {
             offset: reloc.offset,
             kind: reloc.kind,
-            target: Target::of_code(&reloc.target, &own, &ctx.func.params, names),
+            target: Target::of_code(&reloc.target, &own, &text.params, names),
             addend: reloc.addend,
         };
         let references = code.relocs.iter().map(reference).collect();

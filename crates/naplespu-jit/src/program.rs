@@ -9,8 +9,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, UserFuncName};
 use cranelift_module::{Linkage, Module};
-use cranelift_naplespu::CompiledCode;
-use cranelift_naplespu::Isa;
+use cranelift_naplespu::{CompileError, CompiledCode, Isa};
 use npu_sim::{Report, TimingConfig};
 use std::sync::Arc;
 
@@ -86,6 +85,23 @@ impl Program {
         let result = module.compile(id, &mut ctx, &mut ControlPlane::default(), Names::Text);
         self.ctx = Some(ctx);
         result
+    }
+
+    /// Adds a function that was compiled for the program's target elsewhere, for example by several threads
+    /// ([`parallel`](super::parallel)): the program is the same as after [`Program::define`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::define`].
+    pub fn define_compiled(
+        &mut self,
+        func: &Function,
+        code: Result<CompiledCode, CompileError>,
+    ) -> Result<(), DefineError> {
+        let module = self.module()?;
+        let name = function_name(&func.name);
+        let id = module.declare_function(&name, Linkage::Export, &func.signature)?;
+        module.define_compiled(id, func, code)
     }
 
     /// Code of a compiled function.

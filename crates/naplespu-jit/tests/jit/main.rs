@@ -17,6 +17,7 @@ mod errors;
 mod exceptions;
 mod library;
 mod link;
+mod parallel;
 mod threads;
 mod tls;
 

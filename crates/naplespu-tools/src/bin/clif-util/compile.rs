@@ -3,10 +3,10 @@
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use cranelift_naplespu::{CompileError, Compiler, Isa, Pass, Stage, StageRequest, timing};
+use cranelift_naplespu::{CompileError, Isa, Pass, Stage, StageRequest, timing};
+use naplespu_jit::parallel::{self, Worker};
 use naplespu_object::{CompileOrModule, NpuObjectModule, ObjectError};
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
@@ -167,9 +167,13 @@ pub fn run(args: &Args) -> Outcome {
     let mut out = Vec::new();
     let mut faults = Vec::new();
     timing::set_enabled(args.time_passes);
-    let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
-    for case in &file.functions {
-        match caught(|| compile(&isa, &mut compiler, &mut ctx, &case.func, &shown)) {
+    let results = parallel::map(
+        file.functions.iter().collect(),
+        |case| case.func.dfg.num_insts(),
+        |worker, case| caught(|| compile(&isa, worker, &case.func, &shown)),
+    );
+    for (case, result) in file.functions.iter().zip(results) {
+        match result {
             Ok(Ok((bytes, unresolved))) => {
                 if unresolved > 0 && shown.forms.contains(&Form::Bytes) {
                     output::report(&format!(
@@ -231,14 +235,9 @@ struct Shown {
 }
 
 /// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.
-fn compile(
-    isa: &Isa,
-    compiler: &mut Compiler,
-    ctx: &mut Context,
-    func: &Function,
-    shown: &Shown,
-) -> Result<(Vec<u8>, usize), CompileError> {
+fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Result<(Vec<u8>, usize), CompileError> {
     let request: StageRequest = shown.forms.iter().filter_map(|form| form.stage()).collect();
+    let Worker { compiler, ctx } = worker;
     ctx.clear();
     ctx.func = func.clone();
     let code = compiler.compile_with_stages(isa, ctx, &mut ControlPlane::default(), request)?;

@@ -6,7 +6,7 @@ use naplespu_filetests::file::call_simulated_threads;
 use naplespu_filetests::lines::RunLines;
 use naplespu_filetests::outcome::Finding;
 use naplespu_filetests::{Options, Summary, Verdict};
-use naplespu_jit::{DefineError, Program};
+use naplespu_jit::{DefineError, Program, parallel};
 use naplespu_reader::panics::caught;
 use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS, TimingConfig};
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
 
     let threads = usize::from(args.threads);
     let mut program = Program::with_config(
-        isa,
+        isa.clone(),
         npu_sim::Config {
             cores: threads.div_ceil(THREADS),
             ..npu_sim::Config::default()
@@ -85,18 +85,21 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         Some(seed) => Schedule::random(seed, args.quantum),
         None => Schedule::round_robin(args.quantum),
     });
-    for case in &file.functions {
-        match caught(|| match program.define(&case.func) {
-            Ok(()) => Vec::new(),
-            Err(DefineError::Compile(error)) => crate::compile::explain(&file, case, &error),
-            Err(error) => vec![input::at_function(
+    let compiled = parallel::map(
+        file.functions.iter().collect(),
+        |case| case.func.dfg.num_insts(),
+        |worker, case| caught(|| worker.compile(&isa, &case.func)),
+    );
+    for (case, code) in file.functions.iter().zip(compiled) {
+        match code.and_then(|code| caught(|| program.define_compiled(&case.func, code))) {
+            Ok(Ok(())) => {}
+            Ok(Err(DefineError::Compile(error))) => faults.extend(crate::compile::explain(&file, case, &error)),
+            Ok(Err(error)) => faults.push(input::at_function(
                 &file,
                 case,
                 "the function cannot be loaded",
                 error.to_string(),
-            )],
-        }) {
-            Ok(list) => faults.extend(list),
+            )),
             Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
         }
     }
