@@ -83,7 +83,7 @@ fn a_program_runs_the_same_in_every_format() {
     folder.good("link m.o k.o -o p.elf --map p.map");
     let wanted = folder.good("sim p.elf --dump 0x800000:4");
     assert!(wanted.starts_with("00800000: 2a 00 00 00\n"), "{wanted}");
-    for name in ["p.hex", "p_mem.hex", "p_mem_standalone.hex", "p.bin"] {
+    for name in ["p.hex", "p_mem.hex", "p_mem_standalone.hex", "p.vh", "p.bin"] {
         folder.good(&format!("objcopy p.elf {name}"));
         // A flat image has neither addresses nor a start.
         let place = if name == "p.bin" {
@@ -172,6 +172,124 @@ fn symbols_and_sizes() {
         "   text\t   data\t    bss\t    dec\t    hex\tfilename\n     48\t      4\t      0\t     52\t     34\tm.o\n"
     );
     assert!(folder.refused("nm m.s").contains("m.s: "));
+}
+
+#[test]
+fn archives_are_listed_by_members() {
+    let folder = Folder::new();
+    fs::write(folder.path("lib.a"), archive(&folder, &["m.o", "k.o"])).unwrap();
+    let symbols = folder.good("nm lib.a");
+    assert!(
+        symbols.starts_with("\nm.o:\n00000000 T main\n00000000 d out\n         U sum\n\nk.o:\n"),
+        "{symbols}"
+    );
+    let sizes = folder.good("size lib.a");
+    assert!(
+        sizes.contains("\n     48\t      4\t      0\t     52\t     34\tm.o (ex lib.a)\n"),
+        "{sizes}"
+    );
+    let dump = folder.good("objdump -h lib.a");
+    assert!(
+        dump.starts_with("In archive lib.a:\n\nm.o:     file format elf32-naplespu\n"),
+        "{dump}"
+    );
+    folder.good("link m.o lib.a -o p.elf");
+    fs::write(folder.path("m.o"), b"nothing").unwrap();
+    fs::write(folder.path("bad.a"), archive(&folder, &["k.o", "m.o"])).unwrap();
+    for tool in ["nm", "size", "objdump -h"] {
+        let faults = folder.refused(&format!("{tool} bad.a"));
+        assert!(
+            faults.starts_with("error: bad.a: offset ") && faults.contains("m.o: "),
+            "{faults}"
+        );
+    }
+}
+
+/// As `ar` makes it.
+fn archive(folder: &Folder, members: &[&str]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for member in members {
+        let contents = fs::read(folder.path(member)).unwrap();
+        let (name, size) = (format!("{member}/"), contents.len());
+        bytes.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644).bytes());
+        bytes.extend(contents);
+        if size % 2 == 1 {
+            bytes.push(b'\n');
+        }
+    }
+    bytes
+}
+
+/// The words are those of `isa-abi.md` 3, written by hand.
+#[test]
+fn a_dump_of_an_object() {
+    let folder = Folder::new();
+    let source = "main:   addi sp, sp, -64
+        jmpsr sum
+        beqz s0, end
+        lea s1, out + 4
+end:    jret
+        .zero 16
+        .long 1
+        .data
+out:    .long 0, 0
+";
+    fs::write(folder.path("d.s"), source).unwrap();
+    folder.good("asm --emit=obj -o d.o d.s");
+    let text = "
+d.o:     file format elf32-naplespu
+
+
+Disassembly of section .text:
+
+00000000 <main>:
+   0:\t44f7de00 \taddi sp, sp, -64
+   4:\t79000000 \tjmpsr 0
+\t\t\t4: R_NPU_BRANCH\tsum
+   8:\t7500000c \tbeqz s0, 12 <end>
+   c:\t61040000 \tmoveih s1, 0
+\t\t\tc: R_NPU_ABS_HIGH_LEA\t.data+0x4
+  10:\t60040000 \tmoveil s1, 0
+\t\t\t10: R_NPU_ABS_LOW_LEA\t.data+0x4
+
+00000014 <end>:
+  14:\t73000000 \tjret
+\t...
+  28:\t00000001 \t.long 0x00000001
+";
+    assert_eq!(folder.good("objdump -dr d.o"), text);
+    assert_eq!(folder.good("objdump --disassemble --reloc d.o"), text);
+    let (status, _, usage) = folder.run("objdump d.o");
+    assert!(status == Some(2) && usage.contains("--disassemble"), "{usage}");
+    // In a program, branches say where they lead, and `disasm` knows the names.
+    folder.good("link m.o k.o -o p.elf");
+    let text = folder.good("objdump -d p.elf -j .text");
+    assert!(
+        text.contains(" <sum>\n") && text.contains("\n00000400 <_start>:\n"),
+        "{text}"
+    );
+    let text = folder.good("disasm p.elf");
+    assert!(text.starts_with("_start:\n") && text.contains("\nscale:\n"), "{text}");
+}
+
+/// Sections and symbols as the tool of binutils prints them, which knows the file for a 32-bit one of any machine.
+#[test]
+#[ignore = "wants objdump of GNU binutils"]
+fn gnu_objdump_prints_the_same() {
+    let folder = Folder::new();
+    folder.good("link m.o k.o -o p.elf");
+    for name in ["m.o", "k.o", "p.elf"] {
+        for option in ["-h", "-t"] {
+            let output = Command::new("objdump")
+                .args([option, name])
+                .current_dir(folder.0.path())
+                .output()
+                .unwrap();
+            let theirs = String::from_utf8_lossy(&output.stdout).replace("elf32-little", "elf32-naplespu");
+            let ours = folder.good(&format!("objdump {option} {name}"));
+            assert_eq!(ours.trim_end(), theirs.trim_end(), "{option} {name}");
+        }
+    }
 }
 
 /// The letters and values are those of LLVM's tool.

@@ -14,6 +14,27 @@ pub struct Archive {
     symbols: HashMap<String, usize>,
 }
 
+/// A member of an archive.
+#[derive(Clone, Debug)]
+pub struct Member<'a> {
+    /// The name.
+    pub name: String,
+    /// Where its bytes are in the archive.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+impl Member<'_> {
+    /// What is wrong with the member, said of the archive.
+    pub fn error(&self, error: ElfError) -> ElfError {
+        ElfError {
+            offset: Some(self.offset + error.offset.unwrap_or(0)),
+            message: format!("{}: {}", self.name, error.message),
+        }
+    }
+}
+
 impl Archive {
     /// Reads an archive. `name` is what messages call it.
     ///
@@ -21,17 +42,10 @@ impl Archive {
     ///
     /// The bytes are no archive, or a member is no object file of this machine.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, ElfError> {
-        let file = ArchiveFile::parse(bytes)?;
         let mut archive = Self::default();
-        for member in file.members() {
-            let member = member?;
-            let own = String::from_utf8_lossy(member.name()).into_owned();
-            let (offset, _) = member.file_range();
-            let contents = member.data(bytes)?;
-            let object = elf::object(contents).map_err(|error| ElfError {
-                offset: Some(offset + error.offset.unwrap_or(0)),
-                message: format!("{own}: {}", error.message),
-            })?;
+        for member in Self::list(bytes)? {
+            let own = &member.name;
+            let object = elf::object(member.bytes).map_err(|error| member.error(error))?;
             let number = archive.members.len();
             for symbol in &object.object.symbols {
                 if symbol.binding != Binding::Local && symbol.value != SymbolValue::Undefined {
@@ -44,6 +58,24 @@ impl Archive {
             }));
         }
         Ok(archive)
+    }
+
+    /// The members of an archive, unread.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no archive.
+    pub fn list(bytes: &[u8]) -> Result<Vec<Member<'_>>, ElfError> {
+        let file = ArchiveFile::parse(bytes)?;
+        let members = file.members().map(|member| {
+            let member = member?;
+            Ok(Member {
+                name: String::from_utf8_lossy(member.name()).into_owned(),
+                offset: member.file_range().0,
+                bytes: member.data(bytes)?,
+            })
+        });
+        members.collect()
     }
 
     /// Whether the bytes begin as archives do.

@@ -13,6 +13,8 @@ pub enum Format {
     /// 32-bit words in hexadecimal, separated by white space or commas, with optional `0x`; `@` and a hexadecimal byte
     /// address moves the place of the next word; `#`, `;` and `//` start a comment.
     HexWords,
+    /// Verilog's `$readmemh` with a byte each: pairs of hexadecimal digits, `@` and a hexadecimal address; the same comments.
+    Verilog,
     /// `_mem.hex`: line *k* holds the 64 bytes at 64 *k*, last byte first.
     Mem,
     /// `_mem_standalone.hex`: `0xADDRESS,0x` and 64 bytes, first byte first.
@@ -20,7 +22,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Guesses the format from what the bytes look like: text of one of the three hexadecimal shapes, else [`Format::Flat`].
+    /// Guesses the format from what the bytes look like: text of one of the hexadecimal shapes, else [`Format::Flat`].
     pub fn detect(bytes: &[u8]) -> Format {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return Format::Flat;
@@ -47,7 +49,12 @@ impl Format {
                 let digits = digits.strip_prefix("0x").unwrap_or(digits);
                 is_hex(digits) && digits.len() <= 8
             });
-        if looks_like_words {
+        // Words have eight digits as everybody writes them; a first line with nothing but an address does not tell.
+        let rest = text.lines().map(strip_comment).flat_map(words_of).map(|(_, word)| word);
+        let mut numbers = rest.filter(|word| !word.starts_with('@'));
+        if looks_like_words && numbers.next().is_some_and(|number| number.len() == 2) {
+            Format::Verilog
+        } else if looks_like_words {
             Format::HexWords
         } else {
             Format::Flat
@@ -93,8 +100,8 @@ impl fmt::Display for ImageError {
 impl std::error::Error for ImageError {}
 
 impl Image {
-    /// Reads an image. `base` is the address of the first byte of [`Format::Flat`] and of the first word of
-    /// [`Format::HexWords`]; the other formats carry their addresses.
+    /// Reads an image. `base` is the address of the first byte of [`Format::Flat`] and of the first number of
+    /// [`Format::HexWords`] and [`Format::Verilog`]; the other formats carry their addresses.
     ///
     /// # Errors
     ///
@@ -108,7 +115,8 @@ impl Image {
                 }];
                 return Ok(Image { segments, entry: None });
             }
-            Format::HexWords => Reader::hex_words,
+            Format::HexWords => |reader, text, base| reader.hex::<4>(text, base),
+            Format::Verilog => |reader, text, base| reader.hex::<1>(text, base),
             Format::Mem => |reader, text, _| reader.mem(text),
             Format::MemStandalone => |reader, text, _| reader.mem_standalone(text),
         };
@@ -163,7 +171,8 @@ impl Reader {
         });
     }
 
-    fn hex_words(&mut self, text: &str, base: u32) {
+    /// Numbers of so many bytes, by addresses of bytes.
+    fn hex<const SIZE: usize>(&mut self, text: &str, base: u32) {
         let mut at = base;
         for (number, line) in text.lines().enumerate() {
             for (column, word) in words_of(strip_comment(line)) {
@@ -183,11 +192,18 @@ impl Reader {
                 };
                 match value {
                     Some(address) if is_address => at = address,
-                    Some(value) => {
-                        self.put(at, &value.to_le_bytes());
-                        at = at.wrapping_add(4);
+                    Some(value) if SIZE == 4 || value >> (8 * SIZE) == 0 => {
+                        self.put(at, &value.to_le_bytes()[..SIZE]);
+                        at = at.wrapping_add(SIZE as u32);
                     }
-                    None => self.error(number, column, format!("`{word}` is not a 32-bit hexadecimal number")),
+                    _ => {
+                        let bits = if is_address { 32 } else { 8 * SIZE };
+                        self.error(
+                            number,
+                            column,
+                            format!("`{word}` is not a {bits}-bit hexadecimal number"),
+                        );
+                    }
                 }
             }
         }

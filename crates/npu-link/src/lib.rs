@@ -53,7 +53,7 @@ mod startup;
 mod static_link;
 mod write;
 
-pub use archive::Archive;
+pub use archive::{Archive, Member};
 pub use image::{Format, Image, ImageError, Segment};
 pub use incremental::{Contents, LinkError, Linker, Memory, Placed, Reference, Waiting};
 pub use layout::{Layout, MAX_ALIGN, Purpose};

@@ -9,6 +9,9 @@ const LONGEST: u64 = 256 << 20;
 /// Words in a line of hexadecimal words.
 const WORDS: usize = 8;
 
+/// Bytes in a line for Verilog.
+const VERILOG_ROW: usize = 16;
+
 /// The image with its gaps filled would have so many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub u64);
@@ -35,6 +38,7 @@ impl Image {
     pub fn write(&self, format: Format) -> Result<Vec<u8>, TooLong> {
         match format {
             Format::HexWords => Ok(hex_words(self).into_bytes()),
+            Format::Verilog => Ok(verilog(self).into_bytes()),
             Format::Flat => {
                 let first = self.segments.first().map_or(0, |s| s.address);
                 filled(self, u64::from(first))
@@ -129,6 +133,19 @@ fn hex_words(image: &Image) -> String {
     text
 }
 
+/// As binutils writes it.
+fn verilog(image: &Image) -> String {
+    let mut text = String::new();
+    for segment in image.segments.iter().filter(|segment| !segment.bytes.is_empty()) {
+        let _ = writeln!(text, "@{:08X}", segment.address);
+        for row in segment.bytes.chunks(VERILOG_ROW) {
+            let row: Vec<String> = row.iter().map(|byte| format!("{byte:02X}")).collect();
+            let _ = writeln!(text, "{}", row.join(" "));
+        }
+    }
+    text
+}
+
 fn standalone(image: &Image) -> String {
     let mut text = String::new();
     for (address, bytes) in blocks(image, BLOCK) {
@@ -153,8 +170,16 @@ mod tests {
                 .to_vec(),
             entry: None,
         };
-        for format in [Format::HexWords, Format::Flat, Format::Mem, Format::MemStandalone] {
+        let all = [
+            Format::HexWords,
+            Format::Verilog,
+            Format::Flat,
+            Format::Mem,
+            Format::MemStandalone,
+        ];
+        for format in all {
             let bytes = image.write(format).unwrap();
+            assert!(format == Format::Flat || Format::detect(&bytes) == format, "{format:?}");
             let again = Image::parse(format, &bytes, 0x40).unwrap();
             for segment in &image.segments {
                 let held = |s: &Segment| {
@@ -164,6 +189,22 @@ mod tests {
                 assert!(again.segments.iter().any(held), "{format:?}: {again:x?}");
             }
         }
+    }
+
+    /// The text that `objcopy -O verilog` of binutils writes for these bytes, with its ends of lines.
+    #[test]
+    fn verilog_is_that_of_binutils() {
+        let segment = |address, bytes: Vec<u8>| Segment { address, bytes };
+        let image = Image {
+            segments: vec![segment(0x400, (0xa0..0xb2).collect()), segment(0x80_0000, vec![7])],
+            entry: None,
+        };
+        let text = "@00000400\r\nA0 A1 A2 A3 A4 A5 A6 A7 A8 A9 AA AB AC AD AE AF\r\nB0 B1\r\n@00800000\r\n07\r\n";
+        let written = String::from_utf8(image.write(Format::Verilog).unwrap()).unwrap();
+        assert_eq!(written, text.replace('\r', ""));
+        assert_eq!(Image::parse(Format::Verilog, text.as_bytes(), 0), Ok(image));
+        let error = Image::parse(Format::Verilog, b"@0\n12 123", 0).unwrap_err();
+        assert_eq!(error[0].to_string(), "2:4: `123` is not a 8-bit hexadecimal number");
     }
 
     #[test]

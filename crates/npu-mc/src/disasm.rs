@@ -257,6 +257,12 @@ fn target(address: u32, word: u32) -> Option<(Inst, Reloc, u32)> {
     (u32::from_le_bytes(bytes) == word).then_some((inst, kind, target))
 }
 
+/// Where a branch at the address goes; none for other words.
+pub fn branch_target(address: u32, word: u32) -> Option<u32> {
+    let (_, kind, target) = target(address, word)?;
+    (kind == Reloc::Branch).then_some(target)
+}
+
 /// The text of an instruction with something else for its last operand.
 fn with_last(inst: &Inst, last: &str) -> String {
     let text = inst.to_string();

@@ -1,18 +1,38 @@
 //! What an ELF file has, to look at: objects and executables alike.
 
-use super::ElfError;
 use super::read::{Header, header};
+use super::{ElfError, LARGEST};
 use object::LittleEndian;
 use object::elf;
-use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
+use object::read::elf::{FileHeader as _, Rela as _, SectionHeader as _, Sym as _};
+use std::ops::Range;
 
 /// What an ELF file has.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
+    /// It is an executable, whose symbols are addresses.
+    pub executable: bool,
+    /// The address to start at.
+    pub entry: u32,
     /// The sections, without the null section.
     pub sections: Vec<SectionEntry>,
-    /// The symbols, without the null symbol and those of sections and files, in the order of the file.
+    /// The symbols, without the null symbol, in the order of the file.
     pub symbols: Vec<SymbolEntry>,
+    /// The relocations by section, in the order of the file.
+    pub relocations: Vec<RelocationEntry>,
+}
+
+impl Contents {
+    /// The symbols that are neither of sections nor of files.
+    pub fn named_symbols(&self) -> impl Iterator<Item = &SymbolEntry> {
+        let named = |symbol: &&SymbolEntry| !matches!(symbol.kind, EntryKind::Section | EntryKind::File);
+        self.symbols.iter().filter(named)
+    }
+
+    /// The stored bytes of a section in its file; none if they are not in `file`.
+    pub fn bytes<'a>(&self, section: &SectionEntry, file: &'a [u8]) -> &'a [u8] {
+        file.get(section.file.clone()).unwrap_or_default()
+    }
 }
 
 /// A section of a file.
@@ -24,6 +44,12 @@ pub struct SectionEntry {
     pub address: u32,
     /// Bytes, whether the file stores them or not.
     pub size: u32,
+    /// Where the stored bytes are in the file; empty if there are none.
+    pub file: Range<usize>,
+    /// Where the section would be in the file, stored or not.
+    pub offset: u32,
+    /// Alignment in bytes.
+    pub align: u32,
     /// It takes memory.
     pub alloc: bool,
     /// The program may write it.
@@ -32,19 +58,81 @@ pub struct SectionEntry {
     pub exec: bool,
     /// The file does not store it.
     pub nobits: bool,
+    /// It belongs to the file and not to the program: symbols, names and relocations.
+    pub table: bool,
+}
+
+/// What a symbol is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// Nothing is said.
+    None,
+    /// A function.
+    Function,
+    /// Data.
+    Object,
+    /// A section.
+    Section,
+    /// A file of the source.
+    File,
+}
+
+/// Where a symbol is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryPlace {
+    /// It is defined elsewhere.
+    Undefined,
+    /// It is a number.
+    Absolute,
+    /// Several files may define it, and the largest counts.
+    Common,
+    /// In the section with this number in [`Contents::sections`].
+    Section(usize),
+}
+
+/// Who sees a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryBinding {
+    /// Its own file.
+    Local,
+    /// All files.
+    Global,
+    /// All files, unless one has a global definition.
+    Weak,
 }
 
 /// A symbol of a file.
 #[derive(Clone, Debug)]
 pub struct SymbolEntry {
-    /// The name.
+    /// The name; that of the section for the symbol of one.
     pub name: String,
     /// An address in an executable, in an object file the distance from the start of the section.
     pub value: u32,
     /// Bytes.
     pub size: u32,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Where it is.
+    pub place: EntryPlace,
+    /// Who sees it.
+    pub binding: EntryBinding,
     /// The letter that `nm` has for it.
     pub letter: char,
+}
+
+/// A relocation of a file.
+#[derive(Clone, Debug)]
+pub struct RelocationEntry {
+    /// Number of the section in [`Contents::sections`].
+    pub section: usize,
+    /// Where in the section; an address in an executable.
+    pub offset: u32,
+    /// Number of the kind.
+    pub kind: u32,
+    /// Number of the symbol in [`Contents::symbols`]; none for the null symbol.
+    pub symbol: Option<usize>,
+    /// Added to the value of the symbol.
+    pub addend: i32,
 }
 
 /// Reads what an object file or an executable has.
@@ -55,61 +143,153 @@ pub struct SymbolEntry {
 pub fn contents(bytes: &[u8]) -> Result<Contents, ElfError> {
     let header: &Header = header(bytes)?;
     let table = header.sections(LittleEndian, bytes)?;
-    let mut contents = Contents::default();
+    let mut contents = Contents {
+        executable: header.e_type(LittleEndian) == elf::ET_EXEC,
+        entry: header.e_entry(LittleEndian),
+        ..Contents::default()
+    };
+    // Many names may be the same long one.
+    let mut names = 0;
+    let mut text = |name: &[u8]| {
+        names += name.len() as u64;
+        match names > LARGEST {
+            true => Err(ElfError::new(format!("the names have more than {LARGEST} bytes"))),
+            false => Ok(String::from_utf8_lossy(name).into_owned()),
+        }
+    };
     for (_, section) in table.enumerate().skip(1) {
         let flags = section.sh_flags(LittleEndian);
+        let kind = section.sh_type(LittleEndian);
+        let offset = section.sh_offset(LittleEndian);
+        let size = section.sh_size(LittleEndian);
+        let nobits = kind == elf::SHT_NOBITS;
+        let name = text(table.section_name(LittleEndian, section)?)?;
+        let file = match section.file_range(LittleEndian) {
+            Some((start, length)) => start as usize..start as usize + length as usize,
+            None => 0..0,
+        };
+        if file.end > bytes.len() {
+            return Err(ElfError::at(
+                offset.into(),
+                format!("the section `{name}` goes past the end of the file"),
+            ));
+        }
         contents.sections.push(SectionEntry {
-            name: String::from_utf8_lossy(table.section_name(LittleEndian, section)?).into_owned(),
+            name,
             address: section.sh_addr(LittleEndian),
-            size: section.sh_size(LittleEndian),
+            size,
+            file,
+            offset,
+            align: section.sh_addralign(LittleEndian),
             alloc: flags & elf::SHF_ALLOC != 0,
             write: flags & elf::SHF_WRITE != 0,
             exec: flags & elf::SHF_EXECINSTR != 0,
-            nobits: section.sh_type(LittleEndian) == elf::SHT_NOBITS,
+            nobits,
+            table: matches!(
+                kind,
+                elf::SHT_SYMTAB
+                    | elf::SHT_STRTAB
+                    | elf::SHT_RELA
+                    | elf::SHT_REL
+                    | elf::SHT_SYMTAB_SHNDX
+                    | elf::SHT_NULL
+            ),
         });
     }
     let symbols = table.symbols(LittleEndian, bytes, elf::SHT_SYMTAB)?;
     for (index, symbol) in symbols.enumerate().skip(1) {
-        if matches!(symbol.st_type(), elf::STT_SECTION | elf::STT_FILE) {
-            continue;
-        }
-        let section = match symbols.symbol_section(LittleEndian, symbol, index)? {
-            Some(section) => Some(contents.sections.get(section.0.wrapping_sub(1)).ok_or_else(|| {
+        let place = match symbols.symbol_section(LittleEndian, symbol, index)? {
+            Some(section) => EntryPlace::Section(section.0.wrapping_sub(1)),
+            None => match symbol.st_shndx(LittleEndian) {
+                elf::SHN_UNDEF => EntryPlace::Undefined,
+                elf::SHN_COMMON => EntryPlace::Common,
+                _ => EntryPlace::Absolute,
+            },
+        };
+        let section = match place {
+            EntryPlace::Section(number) => Some(contents.sections.get(number).ok_or_else(|| {
                 ElfError::new(format!(
                     "symbol {} is in section {}, which does not exist",
-                    index.0, section.0
+                    index.0,
+                    number.wrapping_add(1)
                 ))
             })?),
-            None => None,
+            _ => None,
+        };
+        let kind = match symbol.st_type() {
+            elf::STT_FUNC => EntryKind::Function,
+            elf::STT_OBJECT | elf::STT_COMMON => EntryKind::Object,
+            elf::STT_SECTION => EntryKind::Section,
+            elf::STT_FILE => EntryKind::File,
+            _ => EntryKind::None,
+        };
+        let binding = match symbol.st_bind() {
+            elf::STB_LOCAL => EntryBinding::Local,
+            elf::STB_WEAK => EntryBinding::Weak,
+            _ => EntryBinding::Global,
+        };
+        let name = match (kind, section) {
+            (EntryKind::Section, Some(section)) => text(section.name.as_bytes())?,
+            _ => text(symbol.name(LittleEndian, symbols.strings())?)?,
         };
         contents.symbols.push(SymbolEntry {
-            name: String::from_utf8_lossy(symbol.name(LittleEndian, symbols.strings())?).into_owned(),
+            name,
             value: symbol.st_value(LittleEndian),
             size: symbol.st_size(LittleEndian),
-            letter: letter(
-                section,
-                symbol.st_shndx(LittleEndian),
-                symbol.st_bind(),
-                symbol.st_type(),
-            ),
+            letter: letter(section, place, binding, kind),
+            kind,
+            place,
+            binding,
         });
+    }
+    let mut total = 0;
+    for (_, section) in table.enumerate() {
+        let Some((list, _)) = section.rela(LittleEndian, bytes)? else {
+            continue;
+        };
+        let start = u64::from(section.sh_offset(LittleEndian));
+        // Those of several sections do not share their bytes.
+        total += size_of_val(list);
+        if total > bytes.len() {
+            return Err(ElfError::at(start, "the relocations overlap"));
+        }
+        let to = (section.sh_info(LittleEndian) as usize).wrapping_sub(1);
+        if to >= contents.sections.len() {
+            return Err(ElfError::at(start, "relocations of a section that does not exist"));
+        }
+        for (number, rela) in list.iter().enumerate() {
+            let at = start + 12 * number as u64;
+            let symbol = (rela.r_sym(LittleEndian) as usize).checked_sub(1);
+            if let Some(symbol) = symbol
+                && symbol >= contents.symbols.len()
+            {
+                return Err(ElfError::at(at, format!("there is no symbol {}", symbol + 1)));
+            }
+            contents.relocations.push(RelocationEntry {
+                section: to,
+                offset: rela.r_offset(LittleEndian),
+                kind: rela.r_type(LittleEndian),
+                symbol,
+                addend: rela.r_addend(LittleEndian),
+            });
+        }
     }
     Ok(contents)
 }
 
 /// The letter of `nm`: small for what only its file sees.
-fn letter(section: Option<&SectionEntry>, special: u16, binding: u8, kind: u8) -> char {
-    let weak = binding == elf::STB_WEAK;
+fn letter(section: Option<&SectionEntry>, place: EntryPlace, binding: EntryBinding, kind: EntryKind) -> char {
+    let weak = binding == EntryBinding::Weak;
     let letter = match section {
-        None if special == elf::SHN_UNDEF => {
+        None if place == EntryPlace::Undefined => {
             return match (weak, kind) {
-                (true, elf::STT_OBJECT) => 'v',
+                (true, EntryKind::Object) => 'v',
                 (true, _) => 'w',
                 (false, _) => 'U',
             };
         }
-        None if special == elf::SHN_COMMON => return 'C',
-        _ if weak => return if kind == elf::STT_OBJECT { 'V' } else { 'W' },
+        None if place == EntryPlace::Common => return 'C',
+        _ if weak => return if kind == EntryKind::Object { 'V' } else { 'W' },
         None => 'A',
         Some(section) if section.exec => 'T',
         Some(section) if !section.alloc => 'N',
@@ -117,7 +297,7 @@ fn letter(section: Option<&SectionEntry>, special: u16, binding: u8, kind: u8) -
         Some(section) if section.write => 'D',
         Some(_) => 'R',
     };
-    if binding == elf::STB_LOCAL {
+    if binding == EntryBinding::Local {
         letter.to_ascii_lowercase()
     } else {
         letter

@@ -4,7 +4,9 @@ mod inspect;
 mod read;
 mod write;
 
-pub use inspect::{Contents, SectionEntry, SymbolEntry, contents};
+pub use inspect::{
+    Contents, EntryBinding, EntryKind, EntryPlace, RelocationEntry, SectionEntry, SymbolEntry, contents,
+};
 pub(crate) use read::COMMON;
 pub use read::{ReadObject, executable, is_elf, object};
 pub use write::{write_executable, write_object};

@@ -63,6 +63,8 @@ enum Emit {
 pub enum OutputFormat {
     /// Hexadecimal words, `@` and an address before each piece
     Hex,
+    /// Verilog's `$readmemh`: bytes, `@` and an address before each piece
+    Verilog,
     /// Little-endian words as they stand in memory, from the first to the last byte, zeros in gaps
     Flat,
     /// `_mem.hex`: 64 bytes a line from address 0 on, last byte first
@@ -75,6 +77,7 @@ impl From<OutputFormat> for Format {
     fn from(format: OutputFormat) -> Self {
         match format {
             OutputFormat::Hex => Self::HexWords,
+            OutputFormat::Verilog => Self::Verilog,
             OutputFormat::Flat => Self::Flat,
             OutputFormat::Mem => Self::Mem,
             OutputFormat::Standalone => Self::MemStandalone,

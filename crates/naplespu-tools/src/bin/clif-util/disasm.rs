@@ -8,9 +8,11 @@ use cranelift_naplespu::Compiler;
 use naplespu_reader::panics::caught;
 use naplespu_reader::{Diagnostic, Source};
 use naplespu_tools::assembly::add_function;
+use npu_link::elf::EntryPlace;
 use npu_link::{Format, Image, ImageError, elf};
 use npu_mc::asm::symbol_text;
 use npu_mc::disasm::{Input, Item, Row, Symbol, disassemble, source};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Disassemble hexadecimal words, a flat binary, a memory image, or the code of a CLIF file
@@ -47,6 +49,8 @@ pub enum FormatArg {
     Flat,
     /// Hexadecimal 32-bit words as text; `@` and an address moves on
     Hex,
+    /// Bytes in hexadecimal, as Verilog's `$readmemh` reads them; `@` and an address moves on
+    Verilog,
     /// `_mem.hex`: 64 bytes a line, last byte first
     Mem,
     /// `_mem_standalone.hex`: address and 64 bytes a line
@@ -64,6 +68,7 @@ impl FormatArg {
             FormatArg::Auto => Format::detect(bytes),
             FormatArg::Flat => Format::Flat,
             FormatArg::Hex => Format::HexWords,
+            FormatArg::Verilog => Format::Verilog,
             FormatArg::Mem => Format::Mem,
             FormatArg::Standalone => Format::MemStandalone,
         })
@@ -81,16 +86,34 @@ pub fn parse_address(text: &str) -> Result<u32, String> {
     parsed.ok_or_else(|| format!("`{text}` is not an address from 0 to 0xffffffff"))
 }
 
-/// Reads an image, and says in which format unless it is an ELF file. Its faults are reported.
-pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<(Option<Format>, Image), Stop> {
+/// A program that was read.
+pub struct Loaded {
+    /// The name for messages.
+    pub name: String,
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its format; none for an ELF file.
+    pub format: Option<Format>,
+    /// What has to be in memory.
+    pub image: Image,
+}
+
+/// Reads an image. Its faults are reported.
+pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<Loaded, Stop> {
     let (name, bytes) = input::read(path)?;
     let Some(format) = format.of(&bytes) else {
         let image = elf::executable(&bytes);
-        return Ok((None, image.map_err(|error| Stop::Fault(format!("{name}: {error}")))?));
+        let image = image.map_err(|error| Stop::Fault(format!("{name}: {error}")))?;
+        return Ok(Loaded {
+            name,
+            bytes,
+            format: None,
+            image,
+        });
     };
     let image = Image::parse(format, &bytes, base).map_err(|errors: Vec<ImageError>| {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let source = naplespu_reader::Source::new(name, text);
+        let source = naplespu_reader::Source::new(name.clone(), text);
         let faults: Vec<_> = errors
             .into_iter()
             .map(|error| {
@@ -105,7 +128,12 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
         output::report(&source.render(&faults));
         Stop::Reported
     })?;
-    Ok((Some(format), image))
+    Ok(Loaded {
+        name,
+        bytes,
+        format: Some(format),
+        image,
+    })
 }
 
 /// Runs the subcommand.
@@ -115,13 +143,23 @@ pub fn run(args: &Args) -> Outcome {
     let mut input = if is_clif {
         compiled(args)?
     } else {
-        let (format, image) = read_image(&args.file, args.format, args.base)?;
-        let size: usize = image.segments.iter().map(|s| s.bytes.len()).sum();
-        if format == Some(Format::Flat) {
+        let loaded = read_image(&args.file, args.format, args.base)?;
+        let size: usize = loaded.image.segments.iter().map(|s| s.bytes.len()).sum();
+        if loaded.format == Some(Format::Flat) {
             odd = size % 4;
         }
+        let symbols = match loaded.format {
+            None => elf_symbols(&loaded)?,
+            Some(_) => Vec::new(),
+        };
         Input {
-            segments: image.segments.into_iter().map(|s| (s.address, s.bytes)).collect(),
+            segments: loaded
+                .image
+                .segments
+                .into_iter()
+                .map(|s| (s.address, s.bytes))
+                .collect(),
+            symbols,
             ..Input::default()
         }
     };
@@ -142,6 +180,25 @@ pub fn run(args: &Args) -> Outcome {
         )));
     }
     Ok(())
+}
+
+/// The names of addresses that an executable has. Of several of one name, the first counts: a source has one.
+fn elf_symbols(file: &Loaded) -> Result<Vec<Symbol>, Stop> {
+    let contents = elf::contents(&file.bytes).map_err(|error| Stop::Fault(format!("{}: {error}", file.name)))?;
+    let mut seen = HashSet::new();
+    let symbols = contents.named_symbols().filter_map(|symbol| {
+        let EntryPlace::Section(section) = symbol.place else {
+            return None;
+        };
+        let section = contents.sections.get(section).filter(|section| section.alloc)?;
+        let is_name = !symbol.name.is_empty() && !symbol.name.contains(char::is_control);
+        (is_name && seen.insert(symbol.name.clone())).then(|| Symbol {
+            name: symbol.name.clone(),
+            address: symbol.value,
+            data: !section.exec,
+        })
+    });
+    Ok(symbols.collect())
 }
 
 fn line(row: &Row) -> String {

@@ -18,6 +18,7 @@ mod isa;
 mod link;
 mod nm;
 mod objcopy;
+mod objdump;
 mod output;
 mod print;
 mod run;
@@ -51,6 +52,7 @@ enum Command {
     Link(link::Args),
     Nm(nm::Args),
     Objcopy(objcopy::Args),
+    Objdump(objdump::Args),
     /// Print control-flow graphs in the language of Graphviz
     PrintCfg(print::Args),
     Run(run::Args),
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Nm(args) => nm::run(&args),
         Command::Size(args) => nm::size(&args),
         Command::Objcopy(args) => objcopy::run(&args),
+        Command::Objdump(args) => objdump::run(&args),
         Command::PrintCfg(args) => print::cfg(&args),
         Command::Run(args) => run::run(&args),
         Command::Sim(args) => sim::run(&args),

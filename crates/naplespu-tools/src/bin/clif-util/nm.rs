@@ -1,14 +1,15 @@
-//! `clif-util nm` and `clif-util size`: what object files and executables have.
+//! `clif-util nm` and `clif-util size`: what object files, executables and archives have.
 
 use crate::{Outcome, Stop, input, output};
-use npu_link::elf::{Contents, contents};
+use npu_link::Archive;
+use npu_link::elf::{Contents, ElfError, SymbolEntry, contents};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// List the symbols of object files and executables
+/// List the symbols of object files, executables and archives
 #[derive(clap::Args)]
 pub struct Args {
-    /// Object files and executables
+    /// Object files, executables and archives
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -25,34 +26,72 @@ pub struct Args {
     undefined_only: bool,
 }
 
-/// Print how many bytes of code, data and zeros object files and executables have
+/// Print how many bytes of code, data and zeros object files, executables and members of archives have
 #[derive(clap::Args)]
 pub struct SizeArgs {
-    /// Object files and executables
+    /// Object files, executables and archives
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
 
-fn read(path: &std::path::Path) -> Result<(String, Contents), Stop> {
+/// What is in a file.
+struct File {
+    /// Its name, or that of the archive.
+    name: String,
+    /// The name of the member of an archive.
+    member: Option<String>,
+    contents: Contents,
+}
+
+/// Reads a file, or all members of an archive.
+fn read(path: &std::path::Path) -> Result<Vec<File>, Stop> {
     let (name, bytes) = input::read(path)?;
-    let contents = contents(&bytes).map_err(|error| Stop::Fault(format!("{name}: {error}")))?;
-    Ok((name, contents))
+    let fault = |error: ElfError| Stop::Fault(format!("{name}: {error}"));
+    let file = |member, contents| File {
+        name: name.clone(),
+        member,
+        contents,
+    };
+    if !Archive::is_archive(&bytes) {
+        return Ok(vec![file(None, contents(&bytes).map_err(fault)?)]);
+    }
+    let members = Archive::list(&bytes).map_err(fault)?.into_iter().map(|member| {
+        let contents = contents(member.bytes).map_err(|error| fault(member.error(error)))?;
+        Ok(file(Some(member.name), contents))
+    });
+    members.collect()
+}
+
+fn read_all(paths: &[PathBuf]) -> Result<Vec<File>, Stop> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(read(path)?);
+    }
+    Ok(files)
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
     let mut text = String::new();
-    for path in &args.files {
-        let (name, contents) = read(path)?;
-        if args.files.len() > 1 {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "\n{name}:");
+    let mut archive = None;
+    for file in read_all(&args.files)? {
+        // Writing to a string does not fail.
+        if file.member.is_some() && archive.as_ref() != Some(&file.name) {
+            if args.files.len() > 1 {
+                let _ = writeln!(text, "\n{}:", file.name);
+            }
+            archive = Some(file.name.clone());
         }
-        let mut symbols = contents.symbols;
+        match &file.member {
+            Some(member) => drop(writeln!(text, "\n{member}:")),
+            None if args.files.len() > 1 => drop(writeln!(text, "\n{}:", file.name)),
+            None => {}
+        }
+        let mut symbols: Vec<SymbolEntry> = file.contents.named_symbols().cloned().collect();
         let is_undefined = |letter: char| matches!(letter, 'U' | 'v' | 'w');
         symbols.retain(|symbol| !args.undefined_only || is_undefined(symbol.letter));
         symbols.sort_by(|a, b| {
-            let place = |of: &npu_link::elf::SymbolEntry| (!is_undefined(of.letter), of.value);
+            let place = |of: &SymbolEntry| (!is_undefined(of.letter), of.value);
             let by_value = if args.numeric_sort {
                 place(a).cmp(&place(b))
             } else {
@@ -78,8 +117,8 @@ pub fn run(args: &Args) -> Outcome {
 /// Runs the subcommand `size`.
 pub fn size(args: &SizeArgs) -> Outcome {
     let mut text = "   text\t   data\t    bss\t    dec\t    hex\tfilename\n".to_owned();
-    for path in &args.files {
-        let (name, contents) = read(path)?;
+    for File { name, member, contents } in read_all(&args.files)? {
+        let name = member.map_or(name.clone(), |member| format!("{member} (ex {name})"));
         let (mut code, mut data, mut zeros) = (0u64, 0u64, 0u64);
         for section in contents.sections.iter().filter(|section| section.alloc) {
             let kind = match (section.nobits, section.write) {

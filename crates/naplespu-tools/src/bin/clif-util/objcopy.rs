@@ -20,14 +20,14 @@ pub struct Args {
     #[arg(short = 'I', long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
     input_format: FormatArg,
 
-    /// What to write; else what the name of OUT says: `_mem_standalone.hex`, `_mem.hex`, `.bin`, and hexadecimal words for all others
+    /// What to write; else what the name of OUT says: `_mem_standalone.hex`, `_mem.hex`, `.bin`, `.vh`, and hexadecimal words for all others
     #[arg(short = 'O', long, value_enum, value_name = "FORMAT")]
     output_format: Option<OutputFormat>,
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let (_, mut image) = read_image(&args.file, args.input_format, 0)?;
+    let mut image = read_image(&args.file, args.input_format, 0)?.image;
     image.segments.sort_by_key(|segment| segment.address);
     let format = args.output_format.unwrap_or_else(|| format_of(&args.output));
     let bytes = image.write(format.into());
@@ -44,6 +44,8 @@ fn format_of(path: &Path) -> OutputFormat {
         OutputFormat::Mem
     } else if name.ends_with(".bin") {
         OutputFormat::Flat
+    } else if name.ends_with(".vh") {
+        OutputFormat::Verilog
     } else {
         OutputFormat::Hex
     }

@@ -128,7 +128,7 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let (_, mut image) = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?;
+    let mut image = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?.image;
     if let (Some(pc), None) = (args.pc, args.base)
         && !holds(&image, pc)
         && let [only] = image.segments.as_mut_slice()

@@ -1,0 +1,352 @@
+//! `clif-util objdump`: object files, executables and archives to look at, in the shape that binutils gives them.
+
+use crate::{Outcome, Stop, input, output};
+use npu_link::Archive;
+use npu_link::elf::{Contents, ElfError, EntryBinding, EntryKind, EntryPlace, RelocationEntry, SectionEntry, contents};
+use npu_mc::disasm::{branch_target, word_text};
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::reloc::Reloc;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Show what is in object files, executables and archives
+#[derive(clap::Args)]
+#[command(disable_help_flag = true, group(clap::ArgGroup::new("what").required(true).multiple(true)))]
+pub struct Args {
+    /// Object files, executables and archives
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Instructions of the sections that hold some
+    #[arg(short = 'd', long, group = "what")]
+    disassemble: bool,
+
+    /// All sections as instructions
+    #[arg(short = 'D', long, group = "what")]
+    disassemble_all: bool,
+
+    /// Relocations; with -d, under the instructions
+    #[arg(short = 'r', long, group = "what")]
+    reloc: bool,
+
+    /// Symbols
+    #[arg(short = 't', long, group = "what")]
+    syms: bool,
+
+    /// Sections
+    #[arg(short = 'h', long, alias = "headers", group = "what")]
+    section_headers: bool,
+
+    /// What the file is
+    #[arg(short = 'f', long, group = "what")]
+    file_headers: bool,
+
+    /// All of -f -h -t -r
+    #[arg(short = 'x', long, group = "what")]
+    all_headers: bool,
+
+    /// Only the sections of this name
+    #[arg(short = 'j', long, value_name = "NAME")]
+    section: Vec<String>,
+
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let mut text = String::new();
+    for path in &args.files {
+        let (name, bytes) = input::read(path)?;
+        let fault = |error: ElfError| Stop::Fault(format!("{name}: {error}"));
+        if !Archive::is_archive(&bytes) {
+            file(args, &name, &bytes, &mut text).map_err(fault)?;
+            continue;
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "In archive {name}:");
+        for member in Archive::list(&bytes).map_err(fault)? {
+            let dumped = file(args, &member.name, member.bytes, &mut text);
+            dumped.map_err(|error| fault(member.error(error)))?;
+        }
+    }
+    output::print(text.as_bytes())
+}
+
+/// What is asked of one file.
+fn file(args: &Args, name: &str, bytes: &[u8], text: &mut String) -> Result<(), ElfError> {
+    let contents = contents(bytes)?;
+    let dump = Dump {
+        args,
+        contents: &contents,
+        bytes,
+        names: Names::new(&contents),
+    };
+    let _ = writeln!(text, "\n{name}:     file format elf32-naplespu");
+    if args.file_headers || args.all_headers {
+        let kind = if contents.executable { "EXEC_P" } else { "HAS_RELOC" };
+        let _ = writeln!(text, "architecture: naplespu, flags: {kind}, HAS_SYMS");
+        let _ = writeln!(text, "start address {:#010x}", contents.entry);
+    }
+    text.push('\n');
+    if args.section_headers || args.all_headers {
+        dump.headers(text);
+    }
+    if args.syms || args.all_headers {
+        dump.symbols(text);
+    }
+    let disassembles = args.disassemble || args.disassemble_all;
+    if (args.reloc || args.all_headers) && !disassembles {
+        dump.relocations(text);
+    }
+    if disassembles {
+        dump.disassembly(text);
+    }
+    Ok(())
+}
+
+struct Dump<'a> {
+    args: &'a Args,
+    contents: &'a Contents,
+    bytes: &'a [u8],
+    names: Names<'a>,
+}
+
+impl<'a> Dump<'a> {
+    /// The sections that are shown, with their numbers.
+    fn sections(&self) -> impl Iterator<Item = (usize, &'a SectionEntry)> {
+        let wanted = |section: &SectionEntry| {
+            !section.table && (self.args.section.is_empty() || self.args.section.contains(&section.name))
+        };
+        let all = self.contents.sections.iter().enumerate();
+        all.filter(move |(_, section)| wanted(section))
+    }
+
+    /// The relocations of a section by rising place.
+    fn relocations_of(&self, number: usize) -> Vec<&'a RelocationEntry> {
+        let all = self.contents.relocations.iter();
+        let mut own: Vec<_> = all.filter(|relocation| relocation.section == number).collect();
+        own.sort_by_key(|relocation| relocation.offset);
+        own
+    }
+
+    fn headers(&self, text: &mut String) {
+        text.push_str("Sections:\nIdx Name          Size      VMA       LMA       File off  Algn\n");
+        for (place, (number, section)) in self.sections().enumerate() {
+            let (address, size, offset) = (section.address, section.size, section.offset);
+            let align = section.align.max(1).trailing_zeros();
+            let name = &section.name;
+            let _ = writeln!(
+                text,
+                "{place:3} {name:13} {size:08x}  {address:08x}  {address:08x}  {offset:08x}  2**{align}"
+            );
+            let relocated = self.contents.relocations.iter().any(|own| own.section == number);
+            let flags = [
+                (!section.nobits, "CONTENTS"),
+                (section.alloc, "ALLOC"),
+                (section.alloc && !section.nobits, "LOAD"),
+                (relocated, "RELOC"),
+                (!section.write && !section.nobits, "READONLY"),
+                (section.exec, "CODE"),
+                (section.alloc && !section.exec && !section.nobits, "DATA"),
+                (section.name.starts_with(".debug_"), "DEBUGGING"),
+            ];
+            let flags: Vec<&str> = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag).collect();
+            let _ = writeln!(text, "                  {}", flags.join(", "));
+        }
+    }
+
+    fn symbols(&self, text: &mut String) {
+        text.push_str("SYMBOL TABLE:\n");
+        if self.contents.symbols.is_empty() {
+            text.push_str("no symbols\n");
+        }
+        for symbol in &self.contents.symbols {
+            let section = match symbol.place {
+                EntryPlace::Undefined => "*UND*",
+                EntryPlace::Absolute => "*ABS*",
+                EntryPlace::Common => "*COM*",
+                EntryPlace::Section(number) => self.contents.sections.get(number).map_or("?", |own| &own.name),
+            };
+            let scope = match (symbol.binding, symbol.place) {
+                (EntryBinding::Local, _) => 'l',
+                (EntryBinding::Global, place) if !matches!(place, EntryPlace::Undefined | EntryPlace::Common) => 'g',
+                _ => ' ',
+            };
+            let weak = if symbol.binding == EntryBinding::Weak { 'w' } else { ' ' };
+            let debug = match symbol.kind {
+                EntryKind::Section | EntryKind::File => 'd',
+                _ => ' ',
+            };
+            let kind = match symbol.kind {
+                EntryKind::Function => 'F',
+                EntryKind::Object => 'O',
+                EntryKind::File => 'f',
+                EntryKind::Section | EntryKind::None => ' ',
+            };
+            let (value, size, name) = (symbol.value, symbol.size, &symbol.name);
+            let _ = writeln!(
+                text,
+                "{value:08x} {scope}{weak}   {debug}{kind} {section}\t{size:08x} {name}"
+            );
+        }
+        text.push_str("\n\n");
+    }
+
+    fn relocations(&self, text: &mut String) {
+        for (number, section) in self.sections() {
+            let own = self.relocations_of(number);
+            if own.is_empty() {
+                continue;
+            }
+            let _ = writeln!(
+                text,
+                "RELOCATION RECORDS FOR [{}]:\nOFFSET   TYPE              VALUE",
+                section.name
+            );
+            for relocation in own {
+                let (offset, kind) = (relocation.offset, kind_name(relocation.kind));
+                let _ = writeln!(text, "{offset:08x} {kind:16}  {}", self.value(relocation));
+            }
+            text.push_str("\n\n");
+        }
+    }
+
+    /// Symbol and addend of a relocation.
+    fn value(&self, relocation: &RelocationEntry) -> String {
+        let symbol = relocation.symbol.and_then(|symbol| self.contents.symbols.get(symbol));
+        let name = symbol.map_or("*ABS*", |symbol| &symbol.name);
+        match relocation.addend {
+            0 => name.to_owned(),
+            addend if addend < 0 => format!("{name}-{:#x}", addend.unsigned_abs()),
+            addend => format!("{name}+{addend:#x}"),
+        }
+    }
+
+    fn disassembly(&self, text: &mut String) {
+        for (number, section) in self.sections() {
+            let shown = section.exec || self.args.disassemble_all;
+            let bytes = self.contents.bytes(section, self.bytes);
+            if shown && !bytes.is_empty() {
+                let _ = writeln!(text, "\nDisassembly of section {}:", section.name);
+                self.section(number, section, bytes, text);
+            }
+        }
+    }
+
+    fn section(&self, number: usize, section: &SectionEntry, bytes: &[u8], text: &mut String) {
+        let relocations = self.relocations_of(number);
+        let mut relocations = relocations.into_iter().peekable();
+        let last = section.address.wrapping_add(section.size);
+        let width = if last > 0xffff { 8 } else { 4 };
+        let start = if self.contents.executable { section.address } else { 0 };
+        let mut labelled = false;
+        // Up to which word zeros are left out.
+        let mut zeros_end = 0;
+        for (index, word) in bytes.chunks(INSTRUCTION_SIZE as usize).enumerate() {
+            let address = start.wrapping_add(index as u32 * INSTRUCTION_SIZE);
+            let names = self.names.at(number, address);
+            if let Some(name) = names.last() {
+                let _ = writeln!(text, "\n{address:08x} <{name}>:");
+                labelled = true;
+            } else if !labelled {
+                let _ = writeln!(text, "\n{address:08x} <{}>:", section.name);
+                labelled = true;
+            }
+            let next = address.wrapping_add(INSTRUCTION_SIZE);
+            let within = |relocation: &&RelocationEntry| relocation.offset < next;
+            let waiting = relocations.peek().is_some_and(within);
+            // Long rows of zeros say nothing.
+            if index < zeros_end {
+                continue;
+            }
+            let is_zero = |index: &usize| {
+                let at = start.wrapping_add(*index as u32 * INSTRUCTION_SIZE);
+                bytes.get(4 * index..4 * index + 4) == Some(&[0; 4]) && self.names.at(number, at).is_empty()
+            };
+            if word == [0; 4] && !waiting {
+                let limit = relocations.peek().map_or(usize::MAX, |next| {
+                    (next.offset.wrapping_sub(start) / INSTRUCTION_SIZE) as usize
+                });
+                zeros_end = (index + 1..limit).take_while(is_zero).last().unwrap_or(index) + 1;
+                if zeros_end - index >= LEAST_ZEROS {
+                    text.push_str("\t...\n");
+                    continue;
+                }
+                zeros_end = index;
+            }
+            let _ = match <[u8; 4]>::try_from(word).map(u32::from_le_bytes) {
+                Ok(word) => {
+                    // Where one leads that waits for its address is not known.
+                    let to = if waiting { None } else { branch_target(address, word) };
+                    let at = to.and_then(|to| self.names.place(number, to));
+                    let at = at.map_or_else(String::new, |place| format!(" <{place}>"));
+                    writeln!(text, "{address:width$x}:\t{word:08x} \t{}{at}", word_text(word))
+                }
+                Err(_) => {
+                    let digits: Vec<String> = word.iter().map(|byte| format!("{byte:#04x}")).collect();
+                    writeln!(text, "{address:width$x}:\t{:8} \t.byte {}", "", digits.join(", "))
+                }
+            };
+            while let Some(relocation) = relocations.next_if(within) {
+                if self.args.reloc || self.args.all_headers {
+                    let (at, kind) = (relocation.offset, kind_name(relocation.kind));
+                    let _ = writeln!(text, "\t\t\t{at:x}: {kind}\t{}", self.value(relocation));
+                }
+            }
+        }
+    }
+}
+
+/// Words of zeros from which on they are left out.
+const LEAST_ZEROS: usize = 3;
+
+fn kind_name(kind: u32) -> String {
+    Reloc::from_number(kind).map_or_else(|| format!("*unknown {kind}*"), |kind| kind.name().to_owned())
+}
+
+/// The names of places by section and address.
+struct Names<'a>(Vec<(usize, u32, &'a str)>);
+
+impl<'a> Names<'a> {
+    fn new(contents: &'a Contents) -> Self {
+        let named = contents.named_symbols().filter_map(|symbol| match symbol.place {
+            EntryPlace::Section(section) if !symbol.name.is_empty() => {
+                // Of several names for a place, that of a function counts, and one that others see.
+                let rank = (
+                    symbol.kind == EntryKind::Function,
+                    symbol.binding != EntryBinding::Local,
+                );
+                Some((section, symbol.value, rank, symbol.name.as_str()))
+            }
+            _ => None,
+        });
+        let mut list: Vec<_> = named.collect();
+        list.sort();
+        Self(
+            list.into_iter()
+                .map(|(section, value, _, name)| (section, value, name))
+                .collect(),
+        )
+    }
+
+    /// The names of a place; the last one is the best.
+    fn at(&self, section: usize, address: u32) -> Vec<&'a str> {
+        let first = self.0.partition_point(|&(s, a, _)| (s, a) < (section, address));
+        let own = self.0.iter().skip(first);
+        own.take_while(|&&(s, a, _)| (s, a) == (section, address))
+            .map(|&(_, _, name)| name)
+            .collect()
+    }
+
+    /// The place as the last name before it and the distance.
+    fn place(&self, section: usize, address: u32) -> Option<String> {
+        let after = self.0.partition_point(|&(s, a, _)| (s, a) <= (section, address));
+        let &(_, start, name) = self.0.get(after.checked_sub(1)?).filter(|own| own.0 == section)?;
+        Some(match address - start {
+            0 => name.to_owned(),
+            distance => format!("{name}+{distance:#x}"),
+        })
+    }
+}
