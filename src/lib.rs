@@ -33,6 +33,7 @@
 //! | `frame` | the stack frame |
 //! | `finish` | machine instructions: copies, masks, order, branches |
 //! | `encode` | bytes, relocations, debug information |
+//! | [`unwind`] | how to leave a function at each instruction, from its bytes |
 //!
 //! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
 //! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`intrinsics`], [`timing`].
@@ -76,6 +77,7 @@ pub mod settings;
 mod spaces;
 pub mod timing;
 mod types;
+pub mod unwind;
 mod validate;
 mod vcode;
 

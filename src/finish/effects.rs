@@ -27,6 +27,9 @@ pub fn index_of(reg: Reg) -> usize {
 }
 
 impl RegSet {
+    /// All registers.
+    pub const ALL: Self = Self(u128::MAX);
+
     /// No register.
     pub const EMPTY: Self = Self(0);
 

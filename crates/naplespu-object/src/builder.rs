@@ -20,6 +20,8 @@ pub enum Purpose {
     Zeros,
     /// The initial values of thread-local data.
     ThreadLocal,
+    /// What debuggers read and the program does not have in memory.
+    Debug,
 }
 
 /// What stands at an offset of a definition and waits for an address.
@@ -57,11 +59,11 @@ impl Builder {
         let id = SectionId::new(self.object.sections.len() as u32);
         self.object.sections.push(Section {
             name: name.to_owned(),
-            alloc: true,
-            write: !matches!(purpose, Purpose::Code | Purpose::ReadOnly),
+            alloc: purpose != Purpose::Debug,
+            write: !matches!(purpose, Purpose::Code | Purpose::ReadOnly | Purpose::Debug),
             exec: purpose == Purpose::Code,
             nobits: purpose == Purpose::Zeros,
-            align: INSTRUCTION_SIZE,
+            align: if purpose == Purpose::Debug { 1 } else { INSTRUCTION_SIZE },
             size: 0,
             pieces: Vec::new(),
         });
@@ -95,8 +97,14 @@ impl Builder {
         }
     }
 
-    /// Defines the symbol at the end of a section. Gives nothing if the section becomes too large.
-    pub fn define(&mut self, id: SymbolId, kind: SymbolKind, section: SectionId, contents: Contents<'_>) -> Option<()> {
+    /// Defines the symbol at the end of a section, and gives its offset there; nothing if the section becomes too large.
+    pub fn define(
+        &mut self,
+        id: SymbolId,
+        kind: SymbolKind,
+        section: SectionId,
+        contents: Contents<'_>,
+    ) -> Option<u32> {
         let own = self.object.sections.get_mut(section.index())?;
         let align = contents.align.max(1);
         let offset = u32::try_from(own.size.next_multiple_of(align.into())).ok()?;
@@ -122,7 +130,17 @@ impl Builder {
         symbol.value = SymbolValue::Place { section, offset };
         symbol.kind = kind;
         symbol.size = Some(contents.size);
-        Some(())
+        Some(offset)
+    }
+
+    /// Puts bytes without a symbol into an empty section. The relocations are those of the section.
+    pub fn append(&mut self, section: SectionId, bytes: Vec<u8>, align: u32, relocations: Vec<Relocation>) {
+        if let Some(own) = self.object.sections.get_mut(section.index()) {
+            own.size = bytes.len() as u64;
+            own.align = align;
+            own.pieces = vec![Piece { offset: 0, bytes }];
+            self.object.relocations.extend(relocations);
+        }
     }
 
     /// The object.

@@ -12,6 +12,8 @@
 //! |---|---|
 //! | `builder` | an object that grows by functions and data |
 //! | `module` | the trait |
+//! | `frames` | `.eh_frame` |
+//! | `sections` | sections that `gimli` writes |
 //! | `runtime` | the routines of the runtime as objects |
 //!
 //! # Invariants
@@ -21,8 +23,10 @@
 #![deny(missing_docs)]
 
 mod builder;
+mod frames;
 mod module;
 mod runtime;
+mod sections;
 
 pub use module::{CompileOrModule, NpuObjectModule, ObjectError};
 pub use runtime::RuntimeLibrary;

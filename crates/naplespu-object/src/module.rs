@@ -1,6 +1,7 @@
 //! The trait that makes [`NpuObjectModule`] a module of Cranelift.
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
+use crate::frames::Frames;
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc as AbsoluteReloc;
 use cranelift_codegen::control::ControlPlane;
@@ -14,7 +15,7 @@ use cranelift_module::{
 use cranelift_naplespu::code::RelocTarget;
 use cranelift_naplespu::{CompileError, Compiler, Isa, intrinsics};
 use npu_link::elf::{ElfError, write_object};
-use npu_mc::asm::{Binding, Object, SymbolId, SymbolKind};
+use npu_mc::asm::{Binding, Object, SectionId, SymbolId, SymbolKind};
 use npu_mc::reloc::Reloc;
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
 use std::collections::HashSet;
@@ -37,6 +38,7 @@ pub struct NpuObjectModule {
     builder: Builder,
     defined: HashSet<String>,
     function_sections: bool,
+    frames: Frames,
 }
 
 /// Why a definition does not fit into an object. Errors of the trait have it in `ModuleError::Backend`.
@@ -63,6 +65,8 @@ pub enum ObjectError {
     },
     /// A section becomes larger than a file can say.
     TooLarge(String),
+    /// The tables for unwinding cannot be written.
+    Unwind(String),
     /// The file cannot be written.
     Elf(ElfError),
 }
@@ -77,6 +81,7 @@ impl fmt::Display for ObjectError {
             Self::Alignment { name, align } => write!(f, "%{name}: {align} is not an alignment"),
             Self::Relocation { name, kind } => write!(f, "%{name}: relocations of the kind {kind} do not exist here"),
             Self::TooLarge(name) => write!(f, "%{name}: its section becomes too large"),
+            Self::Unwind(why) => write!(f, "the tables for unwinding cannot be written: {why}"),
             Self::Elf(error) => error.fmt(f),
         }
     }
@@ -115,6 +120,7 @@ impl NpuObjectModule {
             builder: Builder::default(),
             defined: HashSet::new(),
             function_sections: false,
+            frames: Frames::default(),
         })
     }
 
@@ -129,17 +135,23 @@ impl NpuObjectModule {
     }
 
     /// The object, with all that was defined.
-    pub fn finish(self) -> Object {
-        self.builder.finish()
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::Unwind`], if tables become too large.
+    pub fn finish(mut self) -> Result<Object, ObjectError> {
+        let unwind = |error: gimli::write::Error| ObjectError::Unwind(error.to_string());
+        self.frames.write(&mut self.builder).map_err(unwind)?;
+        Ok(self.builder.finish())
     }
 
     /// The object as the bytes of a relocatable ELF file.
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Elf`].
+    /// [`ObjectError::Elf`], and those of [`NpuObjectModule::finish`].
     pub fn emit(self) -> Result<Vec<u8>, ObjectError> {
-        write_object(&self.finish()).map_err(ObjectError::Elf)
+        write_object(&self.finish()?).map_err(ObjectError::Elf)
     }
 
     /// Compiles a function of a CLIF file: it is exported under its name, and all names in it are those of symbols.
@@ -246,10 +258,15 @@ impl NpuObjectModule {
                 addend: reloc.addend,
             })
             .collect();
-        self.define_code(own, &name, &code.bytes, DEFAULT_ALIGN, references)
-            .map_err(|error| CompileOrModule::module(error.into()))
+        let place = self.define_code(own, &name, &code.bytes, DEFAULT_ALIGN, references);
+        let (section, offset) = place.map_err(|error| CompileOrModule::module(error.into()))?;
+        if self.isa.flags().unwind_info() {
+            self.frames.add(section, offset, code.pool_start, &code.unwind_rows());
+        }
+        Ok(())
     }
 
+    /// Adds code, and gives its section and its offset there.
     fn define_code(
         &mut self,
         own: SymbolId,
@@ -257,7 +274,7 @@ impl NpuObjectModule {
         bytes: &[u8],
         align: u32,
         references: Vec<Reference>,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<(SectionId, u32), ObjectError> {
         let section = match self.function_sections {
             true => self.builder.section(&format!(".text.{name}"), Purpose::Code),
             false => self.builder.section(".text", Purpose::Code),
@@ -269,9 +286,9 @@ impl NpuObjectModule {
             references,
         };
         let defined = self.builder.define(own, SymbolKind::Function, section, contents);
-        defined.ok_or_else(|| ObjectError::TooLarge(name.to_owned()))?;
+        let offset = defined.ok_or_else(|| ObjectError::TooLarge(name.to_owned()))?;
         self.defined.insert(name.to_owned());
-        Ok(())
+        Ok((section, offset))
     }
 
     /// Whether the name can be defined.
@@ -431,7 +448,8 @@ impl Module for NpuObjectModule {
         let align = alignment_of(&name, Some(alignment))?;
         let own = self.symbol_of_function(func);
         let references = self.references(&name, relocs.iter().cloned())?;
-        Ok(self.define_code(own, &name, bytes, align, references)?)
+        self.define_code(own, &name, bytes, align, references)?;
+        Ok(())
     }
 
     /// Adds a data object to `.data`, `.rodata`, `.bss` or `.tdata`, or to its `custom_section`; that of the name `scratchpad` is

@@ -1,6 +1,7 @@
 //! The routines of the runtime as objects, of which a program takes those that it needs.
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
+use crate::frames::Frames;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::ExternalName;
@@ -129,7 +130,13 @@ impl Library for RuntimeLibrary {
             references,
         };
         let defined = builder.define(id, SymbolKind::Function, section, contents);
-        defined.ok_or_else(|| format!("{symbol} of the runtime is too large"))?;
+        let offset = defined.ok_or_else(|| format!("{symbol} of the runtime is too large"))?;
+        if self.isa.flags().unwind_info() {
+            let mut frames = Frames::default();
+            frames.add(section, offset, code.pool_start, &code.unwind_rows_without_frame());
+            let written = frames.write(&mut builder);
+            written.map_err(|error| format!("{symbol} of the runtime: {error}"))?;
+        }
         Ok(Some(Input {
             name: format!("runtime({symbol})"),
             object: builder.finish(),

@@ -1,6 +1,7 @@
 //! Any text assembles and links, or has faults inside it, and any file is an object, an archive or an executable, or is refused: the body of a test with fixed cases and of a fuzz target without end. Not part
 //! of the public contract of this crate.
 
+use crate::debug::{Frames, Registers};
 use crate::elf::{self, write_executable, write_object};
 use crate::{
     Archive, Input, Library as _, LinkOptions, Placement, link, link_program, listing, show_encoding, symbol_map,
@@ -220,6 +221,22 @@ fn check(source: &str, fault: &Fault) -> Result<(), String> {
         .ok_or_else(|| format!("{fault:?}"))
 }
 
+/// Looks for what debuggers want to know in the sections of a file.
+fn exercise_tables(contents: &elf::Contents, bytes: &[u8]) {
+    for section in contents.sections.iter().filter(|section| section.name == ".eh_frame") {
+        let Ok(frames) = Frames::new(contents.bytes(section, bytes), section.address) else {
+            continue;
+        };
+        let starts: Vec<u32> = frames.functions().map(|(start, _)| start).take(16).collect();
+        for start in starts {
+            for pc in [start, start.wrapping_add(8), start.wrapping_add(64)] {
+                // Nor is there of these.
+                let _ = frames.back_trace(Registers::new(pc, |_| start), &|address| address);
+            }
+        }
+    }
+}
+
 /// Takes a file through all that reads one, and an object through the linker.
 ///
 /// # Errors
@@ -236,8 +253,10 @@ pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
             return Err("an image goes past the end of memory".to_owned());
         }
     }
-    // That it ends and does not panic is all there is to say of it.
-    let _ = elf::contents(bytes);
+    // That these end and do not panic is all there is to say of them.
+    if let Ok(contents) = elf::contents(bytes) {
+        exercise_tables(&contents, bytes);
+    }
     if let Ok(mut archive) = Archive::read("a", bytes) {
         archive.member("main")?;
     }

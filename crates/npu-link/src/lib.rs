@@ -25,10 +25,11 @@
 //! | file | what it does |
 //! |---|---|
 //! | `static_link` | addresses and relocations of one object |
-//! | `program` | programs: `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers |
+//! | `program` | programs: `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers, `frames` leaves out entries of `.eh_frame` |
 //! | `startup` | the code before `main`, in `startup.s` |
 //! | `elf` | ELF files to objects and images, and back; `inspect`: what one has |
 //! | `archive` | archives as libraries |
+//! | `debug` | what debuggers and reports want to know of a program |
 //! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
 //! | `layout` | the addresses that a growing program takes |
 //! | `image`, `write` | images, from files and to files |
@@ -41,6 +42,7 @@
 #![deny(missing_docs)]
 
 mod archive;
+pub mod debug;
 pub mod elf;
 #[doc(hidden)]
 pub mod fuzz;

@@ -64,7 +64,11 @@ fn accepts(tool: &str, name: &str, bytes: &[u8]) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{tool}-{name}"));
     fs::write(&path, bytes).unwrap();
     let output = Command::new(tool).arg("-a").arg(&path).output().ok()?;
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    // LLVM's tools apply relocations of tables for debuggers, for machines that they know.
+    let complaints: String = String::from_utf8_lossy(&output.stderr)
+        .lines()
+        .filter(|line| !(name.ends_with(".o") && line.contains("failed to compute relocation: Unknown")))
+        .collect();
     assert!(
         output.status.success() && complaints.is_empty(),
         "{tool} {name}: {complaints}"
@@ -123,7 +127,12 @@ main:   load32 s0, (s1)
         jret
 word:   .long 9
         .section .eh_frame, \"a\"
-        .long main
+        .long 16, 0
+        .byte 1
+        .asciz \"zR\"
+        .byte 4, 0x7c, 62, 1, 0x0b, 0x0c, 61, 0
+        .long 16, 24, main, 8
+        .byte 0, 0, 0, 0
         .section .rodata, \"a\"
         .long word
 ";
@@ -159,7 +168,10 @@ word:   .long 9
     // Bits 11 to 3 of the load have the distance.
     let load = u32::from_le_bytes(text.bytes[at..at + 4].try_into().unwrap());
     assert_eq!(load >> 3 & 0x1ff, 8);
-    assert_eq!(place(".rodata").bytes[..4], main.address.to_le_bytes());
+    let frames = &place(".eh_frame").bytes;
+    assert_eq!(frames[28..32], main.address.to_le_bytes());
+    // A zero ends them.
+    assert_eq!((frames.len(), &frames[40..]), (44, &[0; 4][..]));
 }
 
 #[test]
@@ -180,7 +192,12 @@ fn files_that_are_cut_off() {
 #[test]
 fn files_that_are_damaged() {
     let object = assembled(SOURCE);
-    let files = [archive(&[("a.o", &object)]), program(), object];
+    let files = [
+        archive(&[("a.o", &object)]),
+        program(),
+        object,
+        compiled("helper.clif", CLIF, &isa(&[]), true),
+    ];
     let mut state = 1u64;
     let mut random = |below: usize| {
         state = state

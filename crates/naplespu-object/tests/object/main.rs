@@ -5,3 +5,4 @@ mod corpus;
 mod files;
 mod programs;
 mod symbols;
+mod unwind;

@@ -9,6 +9,7 @@ pub use inspect::{
 };
 pub(crate) use read::COMMON;
 pub use read::{ReadObject, executable, is_elf, object};
+pub(crate) use write::contents_of;
 pub use write::{write_executable, write_object};
 
 use npu_mc::reloc::elf;

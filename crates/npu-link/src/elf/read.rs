@@ -138,6 +138,11 @@ struct Reader<'a> {
     total: u64,
 }
 
+/// Whether a section that takes no memory is for debuggers.
+fn is_debug(name: &str) -> bool {
+    name.starts_with(".debug_")
+}
+
 /// Whether a section can have the alignment.
 fn is_align(align: u32) -> bool {
     align.is_power_of_two() && u64::from(align) <= MAX_ALIGN
@@ -161,12 +166,16 @@ impl Reader<'_> {
                     | elf::SHT_FINI_ARRAY
                     | elf::SHT_PREINIT_ARRAY
             );
-            // What takes no memory is for debuggers.
-            if !holds || flags & elf::SHF_ALLOC == 0 {
+            let alloc = flags & elf::SHF_ALLOC != 0;
+            if !holds {
                 continue;
             }
             let offset = u64::from(section.sh_offset(LittleEndian));
             let name = self.name(section)?;
+            // What takes no memory is for debuggers, or for nobody.
+            if !alloc && !is_debug(&name) {
+                continue;
+            }
             let align = section.sh_addralign(LittleEndian).max(1);
             if !is_align(align) {
                 return Err(ElfError::at(offset, format!("the alignment of `{name}` is {align}")));
@@ -187,7 +196,7 @@ impl Reader<'_> {
             self.sections.insert(index.0, id);
             self.object.sections.push(Section {
                 name,
-                alloc: true,
+                alloc,
                 write: flags & elf::SHF_WRITE != 0,
                 exec: flags & elf::SHF_EXECINSTR != 0,
                 nobits,

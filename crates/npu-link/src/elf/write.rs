@@ -58,7 +58,11 @@ pub fn write_object(object: &Object) -> Result<Vec<u8>, ElfError> {
             address: 0,
             align: section.align.max(1),
             size: section.size,
-            bytes: if section.nobits { Vec::new() } else { contents(section) },
+            bytes: if section.nobits {
+                Vec::new()
+            } else {
+                contents_of(section)
+            },
             relocations: Vec::new(),
         });
     }
@@ -118,7 +122,7 @@ pub fn write_executable(program: &Program) -> Result<Vec<u8>, ElfError> {
             } else {
                 elf::SHT_PROGBITS
             },
-            flags: flags(true, section.write, section.exec),
+            flags: flags(section.alloc, section.write, section.exec),
             address: section.address,
             align: section.align.max(1),
             size: section.size.into(),
@@ -163,7 +167,7 @@ fn flags(alloc: bool, write: bool, exec: bool) -> u32 {
 }
 
 /// All bytes of a section, zeros between the pieces.
-fn contents(section: &Section) -> Vec<u8> {
+pub(crate) fn contents_of(section: &Section) -> Vec<u8> {
     let mut bytes = vec![0; section.size as usize];
     for piece in &section.pieces {
         let start = piece.offset as usize;
@@ -271,7 +275,8 @@ fn write(e_type: u16, entry: u32, sections: &[Out<'_>], symbols: &[OutSymbol<'_>
         } else {
             section.align
         };
-        if e_type == elf::ET_EXEC && !section.bytes.is_empty() {
+        let loads = e_type == elf::ET_EXEC && section.flags & elf::SHF_ALLOC != 0;
+        if loads && !section.bytes.is_empty() {
             let here = writer.reserved_len() as u32;
             let shift = (section.address % align + align - here % align) % align;
             writer.reserve_until((here + shift) as usize);

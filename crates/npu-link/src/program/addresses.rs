@@ -1,5 +1,6 @@
 //! Sections of one kind are put together and get addresses.
 
+use super::frames::{EH_FRAME, TERMINATOR};
 use super::relocations::Veneers;
 use super::{Linking, OutputSection, Part, ProgramError};
 use crate::elf::LARGEST;
@@ -8,6 +9,7 @@ use crate::startup;
 use npu_mc::asm::Section;
 use npu_mc::machine::{CACHE_LINE, INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
 use npu_mc::reloc::elf;
+use std::collections::HashMap;
 
 /// Threads of a tile that have numbers.
 pub(super) const TILE_THREADS: u32 = 8;
@@ -20,6 +22,7 @@ const START_BARRIER: u32 = 31;
 pub(super) enum Kind {
     Text,
     ReadOnly,
+    Frames,
     InitArray,
     Data,
     TlsImage,
@@ -28,9 +31,10 @@ pub(super) enum Kind {
     TlsBlocks,
 }
 
-pub(super) const KINDS: [(Kind, &str); 8] = [
+pub(super) const KINDS: [(Kind, &str); 9] = [
     (Kind::Text, ".text"),
     (Kind::ReadOnly, ".rodata"),
+    (Kind::Frames, EH_FRAME),
     (Kind::InitArray, ".init_array"),
     (Kind::Data, ".data"),
     (Kind::TlsImage, ".tdata"),
@@ -53,6 +57,8 @@ fn kind_of(section: &Section) -> Kind {
         Kind::TlsImage
     } else if family(".init_array") {
         Kind::InitArray
+    } else if section.name == EH_FRAME && !section.nobits {
+        Kind::Frames
     } else if section.exec {
         Kind::Text
     } else if section.nobits {
@@ -94,7 +100,8 @@ impl Linking<'_> {
             let mut own = OutputSection {
                 name: name.to_owned(),
                 align: INSTRUCTION_SIZE,
-                write: !matches!(kind, Kind::Text | Kind::ReadOnly),
+                alloc: true,
+                write: !matches!(kind, Kind::Text | Kind::ReadOnly | Kind::Frames),
                 exec: kind == Kind::Text,
                 nobits: matches!(kind, Kind::Bss | Kind::TlsBlocks),
                 ..OutputSection::default()
@@ -115,7 +122,7 @@ impl Linking<'_> {
             }
             for (number, input) in self.inputs.iter().enumerate() {
                 for (index, section) in input.object.sections.iter().enumerate() {
-                    if !kept[number][index] || kind_of(section) != kind {
+                    if !kept[number][index] || !section.alloc || kind_of(section) != kind {
                         continue;
                     }
                     let at = end.next_multiple_of(section.align.max(INSTRUCTION_SIZE).into());
@@ -144,6 +151,9 @@ impl Linking<'_> {
             }
             if moves {
                 end = end.next_multiple_of(4);
+            }
+            if kind == Kind::Frames && !own.parts.is_empty() {
+                end += TERMINATOR;
             }
             if kind == Kind::TlsImage && own.align > CACHE_LINE {
                 let align = own.align;
@@ -174,12 +184,56 @@ impl Linking<'_> {
             next = end;
             plan.sections.push(own);
         }
+        self.place_debug(&mut plan, kept, &mut errors);
         self.check_stacks(&plan, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
         self.give(&plan);
         Ok(plan)
+    }
+
+    /// Puts sections for debuggers together by their names. They are nowhere in memory.
+    fn place_debug(&self, plan: &mut Plan, kept: &[Vec<bool>], errors: &mut Vec<ProgramError>) {
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let mut stored = 0;
+        for (number, input) in self.inputs.iter().enumerate() {
+            for (index, section) in input.object.sections.iter().enumerate() {
+                if section.alloc || section.nobits || !kept[number][index] {
+                    continue;
+                }
+                let out = *numbers.entry(&section.name).or_insert_with(|| {
+                    plan.sections.push(OutputSection {
+                        name: section.name.clone(),
+                        align: 1,
+                        ..OutputSection::default()
+                    });
+                    plan.sections.len() - 1
+                });
+                let own = &mut plan.sections[out];
+                let start = u64::from(own.size).next_multiple_of(section.align.max(1).into());
+                stored += section.size;
+                let (Ok(address), Ok(end)) = (u32::try_from(start), u32::try_from(start + section.size)) else {
+                    errors.push(ProgramError::Layout(format!("`{}` is too large", own.name)));
+                    return;
+                };
+                if stored > LARGEST {
+                    errors.push(ProgramError::Layout(format!(
+                        "the sections for debuggers have more than {LARGEST} bytes"
+                    )));
+                    return;
+                }
+                own.align = own.align.max(section.align);
+                own.size = end;
+                plan.starts[number][index] = Some((address, out));
+                own.parts.push(Part {
+                    input: number,
+                    section: index,
+                    address,
+                    size: end - address,
+                });
+            }
+        }
     }
 
     /// The largest alignment of a section of a kind.
@@ -224,7 +278,7 @@ impl Linking<'_> {
         for section in plan
             .sections
             .iter()
-            .filter(|section| self.options.startup && section.size > 0)
+            .filter(|section| self.options.startup && section.alloc && section.size > 0)
         {
             let (start, end) = (
                 u64::from(section.address),

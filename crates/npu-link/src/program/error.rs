@@ -39,6 +39,15 @@ pub enum ProgramError {
         /// Why not.
         reason: String,
     },
+    /// A table for unwinding is not one, or has what programs do not have.
+    Frames {
+        /// The object.
+        object: String,
+        /// Where in its section.
+        offset: usize,
+        /// What is wrong there.
+        message: String,
+    },
     /// Sections overlap, or do not fit where they should be.
     Layout(String),
     /// Something that should not happen.
@@ -76,6 +85,11 @@ impl fmt::Display for ProgramError {
                 "{object}:({section}+{offset:#x}): `{symbol}` is out of reach: {error}"
             ),
             Self::Member { symbol, reason } => write!(f, "{reason} (wanted for `{symbol}`)"),
+            Self::Frames {
+                object,
+                offset,
+                message,
+            } => write!(f, "{object}:(.eh_frame+{offset:#x}): {message}"),
             Self::Layout(what) => f.write_str(what),
             Self::Internal(what) => write!(f, "internal error of the linker: {what}"),
         }

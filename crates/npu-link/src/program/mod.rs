@@ -6,6 +6,7 @@
 
 mod addresses;
 mod error;
+mod frames;
 mod relocations;
 mod symbols;
 
@@ -111,6 +112,8 @@ pub struct OutputSection {
     pub size: u32,
     /// The largest alignment of what is in it.
     pub align: u32,
+    /// It takes memory; others are for debuggers, and have the address 0.
+    pub alloc: bool,
     /// The program may write it.
     pub write: bool,
     /// It holds instructions.
@@ -169,7 +172,8 @@ pub struct Program {
 impl Program {
     /// What has to be in memory, zeros included.
     pub fn image(&self) -> Image {
-        let segments = self.sections.iter().filter(|section| section.size > 0).map(|section| {
+        let loaded = self.sections.iter().filter(|section| section.alloc && section.size > 0);
+        let segments = loaded.map(|section| {
             let mut bytes = section.bytes.clone();
             bytes.resize(section.size as usize, 0);
             Segment {
@@ -210,7 +214,8 @@ pub fn link_program(
     }
     inputs.into_iter().for_each(|input| linking.add(input));
     linking.find_members(libraries);
-    let kept = linking.kept();
+    let mut kept = linking.kept();
+    linking.prune_frames(&mut kept);
     linking.check_undefined(&kept);
     if !linking.errors.is_empty() {
         return Err(linking.errors);

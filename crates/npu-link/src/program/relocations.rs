@@ -10,6 +10,15 @@ use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::{self, Reloc};
 use std::collections::HashMap;
 
+/// What stands for the address of something that is not in the program: no address at all, but where that would have a meaning of
+/// its own, as LLVM's linker has it.
+fn tombstone(section: &str) -> u32 {
+    match section {
+        ".debug_loc" | ".debug_ranges" => 1,
+        _ => u32::MAX,
+    }
+}
+
 /// How often sections may be placed again because veneers made them larger.
 const ROUNDS: usize = 16;
 
@@ -125,7 +134,17 @@ impl Linking<'_> {
                 let Some(&(out, address, size)) = places.get(&(number, section)) else {
                     continue;
                 };
+                let alloc = input.object.sections[section].alloc;
                 let Some(mut target) = self.relocation_target(&plan, number, relocation) else {
+                    if !alloc && relocation.kind == Reloc::Abs32 {
+                        // What is left out has no address; the addend does not count.
+                        let own = &mut plan.sections[out];
+                        let at = (address + relocation.offset) as usize;
+                        if let Some(word) = own.bytes.get_mut(at..at + 4) {
+                            word.copy_from_slice(&tombstone(&own.name).to_le_bytes());
+                        }
+                        continue;
+                    }
                     let what = format!(
                         "{}: a relocation without a target at {:#x}",
                         input.name, relocation.offset
@@ -229,6 +248,9 @@ impl Linking<'_> {
                         .iter()
                         .any(|(kind, known)| known == name && matches!(kind, Kind::ScratchpadImage | Kind::TlsImage))
                 };
+                if section.is_some_and(|section| !plan.sections[section].alloc) {
+                    continue;
+                }
                 list.push(OutputSymbol {
                     name: symbol.name.clone(),
                     address,

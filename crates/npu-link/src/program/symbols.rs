@@ -157,7 +157,8 @@ impl Linking<'_> {
                     .object
                     .sections
                     .iter()
-                    .map(|section| section.alloc && !self.options.gc_sections)
+                    // What debuggers read refers to much, and keeps nothing.
+                    .map(|section| !section.alloc || !self.options.gc_sections)
                     .collect()
             })
             .collect();
@@ -205,11 +206,6 @@ impl Linking<'_> {
                 }
             }
         }
-        for (list, input) in kept.iter_mut().zip(&self.inputs) {
-            for (mark, section) in list.iter_mut().zip(&input.object.sections) {
-                *mark &= section.alloc;
-            }
-        }
         kept
     }
 
@@ -232,7 +228,8 @@ impl Linking<'_> {
                     continue;
                 };
                 let section = relocation.section.index();
-                if !kept[number].get(section).copied().unwrap_or(false) {
+                let alloc = input.object.sections.get(section).is_some_and(|section| section.alloc);
+                if !alloc || !kept[number].get(section).copied().unwrap_or(false) {
                     continue;
                 }
                 let Some(symbol) = symbol_of(&self.inputs, (number, id)) else {

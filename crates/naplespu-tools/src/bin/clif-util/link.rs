@@ -153,7 +153,11 @@ fn layout(name: &str) -> Result<MemoryLayout, Stop> {
 /// What is where, as text.
 fn map(program: &Program) -> String {
     let mut text = String::new();
-    for section in program.sections.iter().filter(|section| section.size > 0) {
+    for section in program
+        .sections
+        .iter()
+        .filter(|section| section.alloc && section.size > 0)
+    {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{:08x} {:8x} {}", section.address, section.size, section.name);
         for part in &section.parts {

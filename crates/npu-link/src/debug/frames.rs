@@ -1,0 +1,236 @@
+//! Unwinding by `.eh_frame`.
+
+use super::DebugError;
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, Register, RegisterRule,
+    UnwindContext, UnwindSection as _,
+};
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::{Reg, SReg};
+
+/// The most frames of a back trace.
+const MOST_FRAMES: usize = 1000;
+
+/// Where a register's value at entry of a function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory, so many bytes from the CFA.
+    Memory(i32),
+    /// Nowhere.
+    Lost,
+}
+
+/// How to leave a function at one of its instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The CFA as a register and bytes to add.
+    pub cfa: (SReg, i32),
+    /// The DWARF numbers of registers whose value at entry is not in them. A register that is not here has it still.
+    pub places: Vec<(u16, Place)>,
+}
+
+impl Rules {
+    /// Where the value of a register is; none if it is in the register.
+    pub fn place(&self, reg: Reg) -> Option<Place> {
+        let found = self.places.iter().find(|(number, _)| *number == reg.dwarf());
+        found.map(|(_, place)| *place)
+    }
+}
+
+/// The scalar registers of a frame, as far as they are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// The address of the instruction.
+    pub pc: u32,
+    values: [Option<u32>; SReg::COUNT as usize],
+}
+
+impl Registers {
+    /// Those of a thread that stands at an instruction.
+    pub fn new(pc: u32, value: impl Fn(SReg) -> u32) -> Self {
+        let mut values = [None; SReg::COUNT as usize];
+        for reg in SReg::all() {
+            values[usize::from(reg.number())] = Some(value(reg));
+        }
+        Self { pc, values }
+    }
+
+    /// The value of a register, if it is known.
+    pub fn get(&self, reg: SReg) -> Option<u32> {
+        self.values.get(usize::from(reg.number())).copied().flatten()
+    }
+}
+
+/// The table of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    address: u32,
+    /// Start, end and place in the table of each function, by rising start.
+    functions: Vec<(u32, u32, usize)>,
+}
+
+type Table<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
+
+impl Frames {
+    /// The table in a section at an address.
+    ///
+    /// # Errors
+    ///
+    /// An entry is damaged.
+    pub fn new(bytes: &[u8], address: u32) -> Result<Self, DebugError> {
+        let mut frames = Self {
+            bytes: bytes.to_vec(),
+            address,
+            functions: Vec::new(),
+        };
+        let table = frames.table();
+        let bases = frames.bases();
+        let mut entries = table.entries(&bases);
+        let mut functions = Vec::new();
+        loop {
+            let entry = entries.next().map_err(|error| frames.error(error, 0))?;
+            let Some(entry) = entry else { break };
+            if let CieOrFde::Fde(partial) = entry {
+                let offset = partial.offset();
+                let entry = partial.parse(Table::cie_from_offset);
+                let entry = entry.map_err(|error| frames.error(error, offset))?;
+                let start = entry.initial_address() as u32;
+                let end = start.saturating_add(u32::try_from(entry.len()).unwrap_or(u32::MAX));
+                functions.push((start, end, offset));
+            }
+        }
+        functions.sort_unstable();
+        frames.functions = functions;
+        Ok(frames)
+    }
+
+    fn table(&self) -> Table<'_> {
+        let mut table = EhFrame::new(&self.bytes, LittleEndian);
+        table.set_address_size(4);
+        table
+    }
+
+    fn bases(&self) -> BaseAddresses {
+        BaseAddresses::default().set_eh_frame(self.address.into())
+    }
+
+    fn error(&self, error: gimli::Error, offset: usize) -> DebugError {
+        let offset = match error {
+            gimli::Error::UnexpectedEof(at) => (at.0 as usize).wrapping_sub(self.bytes.as_ptr() as usize),
+            _ => offset,
+        };
+        DebugError {
+            section: ".eh_frame".to_owned(),
+            offset: Some(offset as u64).filter(|&offset| offset <= self.bytes.len() as u64),
+            message: error.to_string(),
+        }
+    }
+
+    /// Start and end of the functions that have an entry, by rising start.
+    pub fn functions(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.functions.iter().map(|&(start, end, _)| (start, end))
+    }
+
+    /// The rules at an instruction; none if no function of the table has it, or its frame cannot be found by them.
+    ///
+    /// # Errors
+    ///
+    /// The entry is damaged.
+    pub fn rules(&self, pc: u32) -> Result<Option<Rules>, DebugError> {
+        let after = self.functions.partition_point(|&(start, _, _)| start <= pc);
+        let found = after.checked_sub(1).and_then(|index| self.functions.get(index));
+        let Some(&(_, _, offset)) = found.filter(|&&(_, end, _)| pc < end) else {
+            return Ok(None);
+        };
+        let fail = |error| self.error(error, offset);
+        let (table, bases) = (self.table(), self.bases());
+        let entry = table.fde_from_offset(&bases, EhFrameOffset(offset), Table::cie_from_offset);
+        let entry = entry.map_err(fail)?;
+        let mut context = UnwindContext::new();
+        let mut rows = entry.rows(&table, &bases, &mut context).map_err(fail)?;
+        let distance = u64::from(pc).wrapping_sub(u64::from(entry.initial_address() as u32));
+        while let Some(row) = rows.next_row().map_err(fail)? {
+            let end = row.end_address().wrapping_sub(entry.initial_address());
+            if distance >= end {
+                continue;
+            }
+            let cfa = match *row.cfa() {
+                CfaRule::RegisterAndOffset { register, offset } => {
+                    let register = u8::try_from(register.0).ok().and_then(SReg::new);
+                    register.zip(i32::try_from(offset).ok())
+                }
+                CfaRule::Expression(_) => None,
+            };
+            let Some(cfa) = cfa else { return Ok(None) };
+            let place = |(register, rule): &(Register, RegisterRule<usize>)| {
+                let place = match *rule {
+                    RegisterRule::SameValue => return None,
+                    RegisterRule::Offset(offset) => i32::try_from(offset).map_or(Place::Lost, Place::Memory),
+                    _ => Place::Lost,
+                };
+                Some((register.0, place))
+            };
+            return Ok(Some(Rules {
+                cfa,
+                places: row.registers().filter_map(place).collect(),
+            }));
+        }
+        Ok(None)
+    }
+
+    /// The registers of the caller at the jump of its call; none where the back trace ends.
+    ///
+    /// # Errors
+    ///
+    /// The entry is damaged.
+    pub fn caller(&self, frame: &Registers, memory: &dyn Fn(u32) -> u32) -> Result<Option<Registers>, DebugError> {
+        let Some(rules) = self.rules(frame.pc)? else {
+            return Ok(None);
+        };
+        let (base, distance) = rules.cfa;
+        let Some(cfa) = frame.get(base).map(|base| base.wrapping_add_signed(distance)) else {
+            return Ok(None);
+        };
+        let mut caller = frame.clone();
+        for &(number, place) in &rules.places {
+            if let Some(value) = caller.values.get_mut(usize::from(number)) {
+                *value = match place {
+                    Place::Memory(offset) => Some(memory(cfa.wrapping_add_signed(offset))),
+                    Place::Lost => None,
+                };
+            }
+        }
+        let back = caller.get(SReg::RA);
+        caller.values[usize::from(SReg::SP.number())] = Some(cfa);
+        // What `ra` was in the caller is not known unless the caller saved it.
+        let Some(back) = back.filter(|&back| back >= INSTRUCTION_SIZE) else {
+            return Ok(None);
+        };
+        caller.pc = back - INSTRUCTION_SIZE;
+        Ok(Some(caller))
+    }
+
+    /// The addresses of a back trace, from the instruction that the thread stands at to the call in the outermost frame.
+    ///
+    /// # Errors
+    ///
+    /// An entry is damaged.
+    pub fn back_trace(&self, frame: Registers, memory: &dyn Fn(u32) -> u32) -> Result<Vec<u32>, DebugError> {
+        let mut list = vec![frame.pc];
+        let mut frame = frame;
+        while list.len() < MOST_FRAMES {
+            let Some(caller) = self.caller(&frame, memory)? else {
+                break;
+            };
+            // A frame that is not above its callee's is none.
+            let grows = caller.get(SReg::SP) > frame.get(SReg::SP);
+            if !grows && list.len() > 1 {
+                break;
+            }
+            list.push(caller.pc);
+            frame = caller;
+        }
+        Ok(list)
+    }
+}
