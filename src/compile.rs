@@ -36,10 +36,12 @@ pub fn run(
     opt::verify(ctx, isa.flags())?;
     stages.done(Step::Verify);
     let types = legalize::TypeSet::of(&ctx.func);
+    // What the program itself calls.
+    let callees = ctx.func.dfg.ext_funcs.len();
     if !types.all_supported() {
-        legalize::split_vectors(&mut ctx.func)?;
+        legalize::split_vectors(&mut ctx.func, isa)?;
     }
-    let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types)?;
+    let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types, callees)?;
     stages.done(Step::Validate);
     let handlers = Handlers::find(&ctx.func);
     legalize::run(&mut ctx.func, isa, &opcodes)?;

@@ -259,6 +259,8 @@ routines! {
     F16FromF128 = "__npu_f16_from_f128", 4 -> 1;
     /// Copies to the first address from the second one as many bytes as the third word says, a multiple of four.
     Copy = "__npu_copy", 3 -> 0;
+    /// Stores to the first address the sixteen bytes at the second one, which is aligned to words.
+    Store16 = "__npu_store_16", 2 -> 0;
 }
 
 impl Routine {

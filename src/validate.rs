@@ -8,7 +8,7 @@ use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
-use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
     AbiParam, ArgumentPurpose, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, Function, Inst,
     InstructionData, Opcode, SigRef, StackSlot, Type, types,
@@ -16,13 +16,18 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
 
-/// Checks the whole function, whose values have these types; gives the places of its arguments and results, and the opcodes of its instructions.
+/// Checks the whole function, whose values have these types and which declared so many functions before it was rewritten; gives the places of its arguments and results, and the opcodes of its instructions.
 ///
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with every construct that is refused; [`CompileError::Internal`] if the table of legalization says
 /// nothing about an instruction.
-pub fn run(func: &Function, isa: &Isa, types: TypeSet) -> Result<(SigInfo, CalleeSignatures, OpcodeSet), CompileError> {
+pub fn run(
+    func: &Function,
+    isa: &Isa,
+    types: TypeSet,
+    callees: usize,
+) -> Result<(SigInfo, CalleeSignatures, OpcodeSet), CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
         function: name.clone(),
@@ -56,7 +61,7 @@ pub fn run(func: &Function, isa: &Isa, types: TypeSet) -> Result<(SigInfo, Calle
             Some("declare what is defined elsewhere in the functions that call it, or in the module"),
         ));
     }
-    let mut insts = Insts::new(func, isa, types);
+    let mut insts = Insts::new(func, isa, types, callees);
     insts.check(&mut refusals)?;
     match sig {
         Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures, insts.opcodes)),
@@ -67,7 +72,10 @@ pub fn run(func: &Function, isa: &Isa, types: TypeSet) -> Result<(SigInfo, Calle
 
 /// Whether the instruction is refused for what it is; whether it can be lowered shows later.
 pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
-    !matches!(Insts::new(func, isa, TypeSet::of(func)).refusal(inst), Ok(None))
+    !matches!(
+        Insts::new(func, isa, TypeSet::of(func), func.dfg.ext_funcs.len()).refusal(inst),
+        Ok(None)
+    )
 }
 
 /// What is refused, and the nearest form that works.
@@ -86,6 +94,8 @@ struct Insts<'a> {
     over_aligned: bool,
     /// Whether the function is the runtime's, which may use what intrinsics are expanded into.
     is_runtime: bool,
+    /// How many functions it declared itself; what is declared after them came with rewriting.
+    callees: usize,
     /// Functions that have been looked at and can be called.
     good_callees: EntitySet<FuncRef>,
     /// The signatures of calls, as far as they are supported.
@@ -93,7 +103,7 @@ struct Insts<'a> {
 }
 
 impl<'a> Insts<'a> {
-    fn new(func: &'a Function, isa: &'a Isa, types: TypeSet) -> Self {
+    fn new(func: &'a Function, isa: &'a Isa, types: TypeSet, callees: usize) -> Self {
         Self {
             func,
             legality: Legality::new(isa.flags(), isa.settings()),
@@ -101,6 +111,7 @@ impl<'a> Insts<'a> {
             opcodes: OpcodeSet::default(),
             over_aligned: func.sized_stack_slots.values().any(slots::is_over_aligned),
             is_runtime: isa.is_for_runtime(),
+            callees,
             good_callees: EntitySet::new(),
             signatures: CalleeSignatures::default(),
         }
@@ -176,7 +187,8 @@ impl<'a> Insts<'a> {
                     return None;
                 }
                 let sig = func.dfg.ext_funcs[func_ref].signature;
-                let reason = match self.is_runtime && intrinsics::pseudo_inst(func, func_ref).is_some() {
+                let trusted = self.is_runtime || func_ref.index() >= self.callees;
+                let reason = match trusted && intrinsics::pseudo_inst(func, func_ref).is_some() {
                     true => None,
                     false => refuse_intrinsic(func, func_ref, opcode).or_else(|| self.by_signature(opcode, sig)),
                 };

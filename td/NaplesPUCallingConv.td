@@ -6,6 +6,10 @@
 
 // Words of a split value are placed one by one: the low word may be in s7 and the
 // high one on the stack.
+//
+// A vector of 2, 4 or 8 lanes of i8, i16, i32 or f32, among them those of 128 bits, is
+// the vector of sixteen such lanes with these as its first ones; what the others hold
+// means nothing, in registers and on the stack. All other vectors are their lanes.
 def CC_NaplesPU : CallingConv<[
   CCIfType<[i8, i16], CCPromoteToType<i32>>,
   CCIfType<[i64, f64], CCSplitToType<i32, 2>>,

@@ -258,7 +258,10 @@ def : OperationAction<["get_pinned_reg", "set_pinned_reg"], [i64], Split>;
 //===----------------------------------------------------------------------===//
 
 def : Refuse<["load", "store"], vectorTypes, "use the flag little", "$op.$ty in big-endian order", BigEndian>;
-def : OperationAction<["load", "store"], vectorTypes, LibCall, MaybeUnaligned>;
+// Sixteen bytes come from the two lines that they may be in.
+def : OperationAction<["load"], [v16i8], Expand, MaybeUnaligned>;
+def : OperationAction<["load"], !listremove(vectorTypes, [v16i8]), LibCall, MaybeUnaligned>;
+def : OperationAction<["store"], vectorTypes, LibCall, MaybeUnaligned>;
 def : OperationAction<["load", "store"], [i16, i32] # floatTypes, Expand, MaybeUnaligned>;
 def : OperationAction<["load", "store"], narrowTypes # wordTypes # floatTypes # laneTypes # floatLaneTypes, Legal>;
 def : OperationAction<["load", "store"], splitTypes # splitFloatTypes, Split>;

@@ -25,10 +25,12 @@ mod stacks;
 mod table;
 mod tables;
 mod tls;
+mod widen;
 
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use scalarize::{parts, run as split_vectors};
+pub use widen::register_type;
 
 use crate::error::CompileError;
 use crate::isa::Isa;
@@ -77,12 +79,17 @@ pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
 
 /// Whether values of the type are compiled.
 pub fn is_supported(ty: Type) -> bool {
-    (table::column(ty) != table::OTHER || is_split(ty)) && !ty.is_invalid()
+    (table::column(ty) != table::OTHER || is_other(ty)) && !ty.is_invalid()
+}
+
+/// Whether the type is one of the vectors that the table does not list, which become other values first.
+pub fn is_other(ty: Type) -> bool {
+    ty.is_vector() && !ty.is_dynamic_vector() && table::column(ty) == table::OTHER
 }
 
 /// Whether values of the type are taken apart into their lanes: vectors that no register holds.
 pub fn is_split(ty: Type) -> bool {
-    ty.is_vector() && !ty.is_dynamic_vector() && table::column(ty) == table::OTHER
+    is_other(ty) && register_type(ty).is_none()
 }
 
 /// The types of values that are compiled.

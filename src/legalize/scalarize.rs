@@ -1,32 +1,37 @@
-//! Vectors that no register holds, lane by lane: each lane is a value of its own, and what is done to the vector is done to each.
+//! Vectors that are not of the machine's sixteen lanes become other values: signatures, block parameters and every instruction.
 //!
-//! The sixteen-lane types of the machine stay as they are. A lane of any other vector is a scalar like those of the program: so it is
-//! computed, passed, kept and loaded, and Cranelift's optimizer sees through it. Block parameters, arguments and results become as
-//! many as there are lanes, in their order. What the machine has no instruction for on lanes becomes several on each.
+//! The sixteen-lane types of the machine stay as they are. A vector of fewer lanes of at most 32 bits is one register (`widen.rs`). A lane of
+//! any other vector is a scalar like those of the program: so it is computed, passed, kept and loaded, and Cranelift's optimizer sees
+//! through it. Block parameters, arguments and results become as many as there are lanes, in their order. What has no form on whole
+//! registers, or mixes vectors of both kinds, is done here, lane by lane.
 
-use super::{LegalizeCondition, is_split};
+use super::widen::{Form, register_type};
+use super::{Legality, LegalizeCondition, is_other, is_split};
 use crate::error::{CompileError, Refusal};
+use crate::intrinsics::PseudoCalls;
+use crate::isa::Isa;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData,
-    Opcode, SigRef, Signature, Type, Value, ValueList, types,
+    Opcode, SigRef, Signature, StackSlot, Type, Value, ValueList, types,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The types of the lanes of a type that is split; of any other, itself.
+/// What values of a type become: those of vectors that are split their lanes, those of other vectors of fewer than sixteen lanes
+/// vectors of sixteen, all others themselves.
 pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
     let (ty, count) = if is_split(ty) {
         (ty.lane_type(), ty.lane_count() as usize)
     } else {
-        (ty, 1)
+        (register_type(ty).unwrap_or(ty), 1)
     };
     std::iter::repeat_n(ty, count)
 }
 
-/// The signature with a parameter for each lane.
+/// The signature with the parts of each parameter.
 fn split_signature(signature: &mut Signature) -> bool {
     let split = |params: &[AbiParam]| -> Vec<AbiParam> {
         let each = |param: &AbiParam| {
@@ -36,7 +41,7 @@ fn split_signature(signature: &mut Signature) -> bool {
         params.iter().flat_map(each).collect()
     };
     let mut params = signature.params.iter().chain(&signature.returns);
-    if !params.any(|param| is_split(param.value_type)) {
+    if !params.any(|param| is_other(param.value_type)) {
         return false;
     }
     signature.params = split(&signature.params);
@@ -49,7 +54,7 @@ fn split_signature(signature: &mut Signature) -> bool {
 /// # Errors
 ///
 /// [`CompileError::Unsupported`] with what there is no form for.
-pub fn run(func: &mut Function) -> Result<(), CompileError> {
+pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
     let cfg = ControlFlowGraph::with_function(func);
     let domtree = DominatorTree::with_function(func, &cfg);
     let order: Vec<Block> = domtree.cfg_rpo().copied().collect();
@@ -66,8 +71,14 @@ pub fn run(func: &mut Function) -> Result<(), CompileError> {
     }
     let name = func.name.to_string();
     let mut splitter = Splitter {
-        lanes: FxHashMap::default(),
+        parts: FxHashMap::default(),
+        roots: FxHashMap::default(),
+        later: FxHashMap::default(),
+        cast: Vec::new(),
+        area: None,
         cursor: FuncCursor::new(func),
+        legality: Legality::new(isa.flags(), isa.settings()),
+        calls: PseudoCalls::default(),
         refusals: Vec::new(),
         results,
         name,
@@ -85,9 +96,15 @@ pub fn run(func: &mut Function) -> Result<(), CompileError> {
             splitter.visit(inst, calls);
         }
     }
-    let Splitter { lanes, refusals, .. } = splitter;
-    if let Some(labels) = &mut func.dfg.values_labels {
-        labels.retain(|value, _| !lanes.contains_key(value));
+    let Splitter {
+        parts, cast, refusals, ..
+    } = splitter;
+    for inst in cast {
+        func.layout.remove_inst(inst);
+    }
+    if let Some(mut labels) = func.dfg.values_labels.take() {
+        labels.retain(|&value, _| !parts.contains_key(&value) && !is_other(func.dfg.value_type(value)));
+        func.dfg.values_labels = Some(labels);
     }
     func.dfg.resolve_all_aliases();
     match refusals.is_empty() {
@@ -109,10 +126,20 @@ fn remove_others(func: &mut Function, order: &[Block]) {
     }
 }
 
-struct Splitter<'a> {
-    cursor: FuncCursor<'a>,
-    /// The lanes of the values that are split.
-    lanes: FxHashMap<Value, Vec<Value>>,
+pub(super) struct Splitter<'a> {
+    pub(super) cursor: FuncCursor<'a>,
+    /// What values have become: the lanes of those that are split, and the registers of the others.
+    pub(super) parts: FxHashMap<Value, Vec<Value>>,
+    /// What the results of casts are the bits of.
+    pub(super) roots: FxHashMap<Value, Value>,
+    /// The casts that nobody has asked for yet, and what is cast.
+    pub(super) later: FxHashMap<Value, (Inst, Value)>,
+    /// All of these casts, which have been left where they were.
+    cast: Vec<Inst>,
+    /// A line of the frame.
+    pub(super) area: Option<StackSlot>,
+    pub(super) legality: Legality<'a>,
+    pub(super) calls: PseudoCalls,
     refusals: Vec<Refusal>,
     /// The types of the results of the signatures that have become others.
     results: FxHashMap<SigRef, Vec<Type>>,
@@ -126,37 +153,41 @@ struct NoForm;
 type Lanes = Result<Vec<Value>, NoForm>;
 
 impl Splitter<'_> {
-    fn type_of(&self, value: Value) -> Type {
+    pub(super) fn type_of(&self, value: Value) -> Type {
         self.cursor.func.dfg.value_type(value)
     }
 
-    /// The lanes of a vector, whether it is split or one of the machine's; a scalar is the only one.
-    fn lanes(&mut self, value: Value) -> Vec<Value> {
+    /// The lanes of a vector, whether it is split or in a register; a scalar is the only one.
+    pub(super) fn lanes(&mut self, value: Value) -> Vec<Value> {
         let value = self.cursor.func.dfg.resolve_aliases(value);
-        if let Some(lanes) = self.lanes.get(&value) {
-            return lanes.clone();
+        if let Some(wide) = self.wide(value) {
+            return (0..self.type_of(value).lane_count())
+                .map(|lane| self.cursor.ins().extractlane(wide, lane as u8))
+                .collect();
         }
-        let ty = self.type_of(value);
-        if !ty.is_vector() {
-            return vec![value];
+        self.parts.get(&value).cloned().unwrap_or_else(|| vec![value])
+    }
+
+    /// What a value has become.
+    fn parts(&mut self, value: Value) -> Vec<Value> {
+        match self.wide(value) {
+            Some(wide) => vec![wide],
+            None => self.lanes(value),
         }
-        (0..ty.lane_count())
-            .map(|lane| self.cursor.ins().extractlane(value, lane as u8))
-            .collect()
     }
 
     fn split_params(&mut self, block: Block) {
         let dfg = &mut self.cursor.func.dfg;
         let types: Vec<Type> = dfg.block_param_types(block).collect();
-        if !types.into_iter().any(is_split) {
+        if !types.into_iter().any(is_other) {
             return;
         }
         let old: Vec<Value> = dfg.detach_block_params(block).as_slice(&dfg.value_lists).to_vec();
         for param in old {
             let ty = dfg.value_type(param);
-            if is_split(ty) {
-                let own = parts(ty).map(|lane| dfg.append_block_param(block, lane)).collect();
-                self.lanes.insert(param, own);
+            if is_other(ty) {
+                let own = parts(ty).map(|part| dfg.append_block_param(block, part)).collect();
+                self.parts.insert(param, own);
             } else {
                 dfg.attach_block_param(block, param);
             }
@@ -168,7 +199,7 @@ impl Splitter<'_> {
         let touched = {
             let dfg = &self.cursor.func.dfg;
             let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
-            values.any(|value| is_split(dfg.value_type(value)))
+            values.any(|value| is_other(dfg.value_type(value)))
         };
         if !touched && !calls {
             return;
@@ -179,8 +210,18 @@ impl Splitter<'_> {
         if opcode.is_call() || opcode.is_return() {
             return self.call(inst);
         }
+        match self.widen(inst, opcode) {
+            Some(Form::Value(value)) => return self.replace(inst, vec![value]),
+            Some(Form::Lanes(lanes)) => return self.replace(inst, lanes),
+            Some(Form::Later) => return self.cast.push(inst),
+            Some(Form::Nothing) => {
+                self.cursor.func.layout.remove_inst(inst);
+                return;
+            }
+            None => {}
+        }
         match self.instruction(inst, opcode) {
-            Ok(Some(lanes)) => self.replace(inst, lanes),
+            Ok(Some(lanes)) => self.replace_by_lanes(inst, lanes),
             Ok(None) => {
                 self.cursor.func.layout.remove_inst(inst);
             }
@@ -211,23 +252,31 @@ impl Splitter<'_> {
     }
 
     /// The instruction's result is these lanes.
-    fn replace(&mut self, inst: Inst, lanes: Vec<Value>) {
+    fn replace_by_lanes(&mut self, inst: Inst, lanes: Vec<Value>) {
+        let ty = self.type_of(self.cursor.func.dfg.first_result(inst));
+        let parts = match is_split(ty) {
+            true => lanes,
+            false => self.join(register_type(ty).unwrap_or(ty), &lanes).into_iter().collect(),
+        };
+        self.replace(inst, parts);
+    }
+
+    /// The instruction's result has become these.
+    fn replace(&mut self, inst: Inst, parts: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
-        let ty = self.type_of(result);
-        if is_split(ty) {
-            self.lanes.insert(result, lanes);
+        if is_other(self.type_of(result)) {
+            self.parts.insert(result, parts);
         } else {
-            let value = self.join(ty, &lanes);
             let dfg = &mut self.cursor.func.dfg;
             dfg.clear_results(inst);
-            if let Some(value) = value {
+            if let Some(&value) = parts.first() {
                 dfg.change_to_alias(result, value);
             }
         }
         self.cursor.func.layout.remove_inst(inst);
     }
 
-    /// A value of a type that is not split, of its lanes.
+    /// A scalar or a vector in a register, of its first lanes.
     fn join(&mut self, ty: Type, lanes: &[Value]) -> Option<Value> {
         let (&first, rest) = lanes.split_first()?;
         if !ty.is_vector() {
@@ -238,7 +287,7 @@ impl Splitter<'_> {
         Some(rest.iter().zip(1..).fold(start, insert))
     }
 
-    /// Branches pass the lanes, and calls with handlers take them.
+    /// Branches pass the parts, and calls with handlers take them.
     fn branch(&mut self, inst: Inst) {
         let dfg = &self.cursor.func.dfg;
         let calls: Vec<BlockCall> = dfg.insts[inst]
@@ -252,8 +301,8 @@ impl Splitter<'_> {
             let mut split = Vec::with_capacity(args.len());
             for arg in args {
                 match arg {
-                    BlockArg::Value(value) if is_split(self.type_of(value)) => {
-                        split.extend(self.lanes(value).into_iter().map(BlockArg::Value));
+                    BlockArg::Value(value) if is_other(self.type_of(value)) => {
+                        split.extend(self.parts(value).into_iter().map(BlockArg::Value));
                     }
                     BlockArg::TryCallRet(number) => {
                         split.extend(self.places_of_result(inst, number).map(BlockArg::TryCallRet));
@@ -269,11 +318,11 @@ impl Splitter<'_> {
             *place = call;
         }
         if self.cursor.func.dfg.insts[inst].opcode().is_call() {
-            self.pass_lanes(inst);
+            self.pass_parts(inst);
         }
     }
 
-    /// The numbers that the lanes of a result have in the signature that has them.
+    /// The numbers that the parts of a result have in the signature that has them.
     fn places_of_result(&self, inst: Inst, number: u32) -> std::ops::Range<u32> {
         let dfg = &self.cursor.func.dfg;
         let own = dfg.call_signature(inst).and_then(|sig| self.results.get(&sig));
@@ -284,12 +333,12 @@ impl Splitter<'_> {
         start..start + count(from.get(..1).unwrap_or_default())
     }
 
-    /// Calls and returns pass the lanes.
+    /// Calls and returns pass the parts.
     fn call(&mut self, inst: Inst) {
-        self.pass_lanes(inst);
+        self.pass_parts(inst);
         let dfg = &mut self.cursor.func.dfg;
         let old: Vec<Value> = dfg.inst_results(inst).to_vec();
-        if !old.iter().any(|&value| is_split(dfg.value_type(value))) {
+        if !old.iter().any(|&value| is_other(dfg.value_type(value))) {
             return;
         }
         dfg.clear_results(inst);
@@ -298,21 +347,21 @@ impl Splitter<'_> {
         for value in old {
             let ty = dfg.value_type(value);
             let own: Vec<Value> = new.by_ref().take(parts(ty).count()).collect();
-            if is_split(ty) {
-                self.lanes.insert(value, own);
+            if is_other(ty) {
+                self.parts.insert(value, own);
             } else if let Some(&only) = own.first() {
                 dfg.change_to_alias(value, only);
             }
         }
     }
 
-    /// The operands are lanes.
-    fn pass_lanes(&mut self, inst: Inst) {
+    /// The operands are parts.
+    fn pass_parts(&mut self, inst: Inst) {
         let args: Vec<Value> = self.cursor.func.dfg.inst_args(inst).to_vec();
         let mut split = Vec::with_capacity(args.len());
         for arg in args {
-            match is_split(self.type_of(arg)) {
-                true => split.extend(self.lanes(arg)),
+            match is_other(self.type_of(arg)) {
+                true => split.extend(self.parts(arg)),
                 false => split.push(arg),
             }
         }
@@ -435,7 +484,7 @@ impl Splitter<'_> {
     }
 
     /// The value's bits as another type of the same size.
-    fn as_type(&mut self, ty: Type, value: Value) -> Value {
+    pub(super) fn as_type(&mut self, ty: Type, value: Value) -> Value {
         if self.type_of(value) == ty {
             return value;
         }
@@ -523,7 +572,7 @@ impl Splitter<'_> {
                 lanes.resize(ty.lane_count() as usize, zero);
                 lanes
             }
-            Opcode::X86Cvtt2dq if is_split(ty) => self.each(arg, |this, value| this.convert_or_least(lane, value)),
+            Opcode::X86Cvtt2dq if is_other(ty) => self.each(arg, |this, value| this.convert_or_least(lane, value)),
             _ => return Err(NoForm),
         })
     }

@@ -4,12 +4,12 @@
 //! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width.
 
 use super::context::{InstOutput, Lower};
-use super::vector::{LaneRules, Lanes};
+use super::vector::{LaneRules, Lanes, memory};
 use super::words::{Word, WordRules, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, MInst, Srcs};
 use crate::intrinsics::{PseudoInst, Reserved, classify, instruction, pseudo_inst};
-use cranelift_codegen::ir::{FuncRef, Value, types};
+use cranelift_codegen::ir::{FuncRef, Type, Value, types};
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind};
 use regalloc2::RegClass;
@@ -18,7 +18,9 @@ use smallvec::{SmallVec, smallvec};
 /// Lowers a call of an intrinsic. `None` if it is none, or is refused.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
     if let Some(pseudo) = pseudo_inst(ctx.func, callee) {
-        return lower_pseudo_inst(ctx, pseudo, args);
+        let signature = &ctx.func.dfg.signatures[ctx.func.dfg.ext_funcs[callee].signature];
+        let result = signature.returns.first().map(|param| param.value_type);
+        return lower_pseudo_inst(ctx, pseudo, args, result);
     }
     let Some(Reserved::Intrinsic(info)) = classify(ctx.func, callee) else {
         return None;
@@ -68,8 +70,23 @@ fn operation(ctx: &mut Lower<'_>, op: Opcode, args: &[Value]) -> Option<InstOutp
     Some(smallvec![ctx.value_regs(Words::one(result))])
 }
 
-fn lower_pseudo_inst(ctx: &mut Lower<'_>, pseudo: PseudoInst, args: &[Value]) -> Option<InstOutput> {
+fn lower_pseudo_inst(
+    ctx: &mut Lower<'_>,
+    pseudo: PseudoInst,
+    args: &[Value],
+    result: Option<Type>,
+) -> Option<InstOutput> {
     match (pseudo, args) {
+        (PseudoInst::Extend { signed }, &[lanes]) => {
+            let from = ctx.func.dfg.value_type(lanes);
+            let lanes = ctx.lanes(lanes);
+            let extended = ctx.extend_lanes(from, signed, lanes);
+            Some(smallvec![ctx.lanes_regs(extended)])
+        }
+        (PseudoInst::Cast, &[lanes]) => {
+            let cast = memory::cast(ctx, result?, lanes);
+            Some(smallvec![ctx.lanes_regs(cast)])
+        }
         (PseudoInst::Mix, &[a, b, mask]) => {
             let mask = ctx.words(mask).low();
             let (a, b) = (ctx.lanes(a), ctx.lanes(b));

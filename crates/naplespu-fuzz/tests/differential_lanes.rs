@@ -125,6 +125,21 @@ fn cases() -> Vec<String> {
             add(&[t], "i8", format!("    v9 = {op} v0\n"));
         }
         add(&[t], "i32", "    v9 = vhigh_bits.i32 v0\n".to_owned());
+        // What unused lanes of a register hold after these must not show.
+        for op in ["vany_true", "vall_true", "vhigh_bits.i32"] {
+            let result = if op.ends_with("i32") { "i32" } else { "i8" };
+            for first in [
+                "bnot v0",
+                "isub v0, v0",
+                "icmp eq v0, v0",
+                "icmp ne v0, v0",
+                "icmp slt v0, v1",
+            ] {
+                add(&[t, t], result, format!("    v2 = {first}\n    v9 = {op} v2\n"));
+            }
+            let logic = "    v2 = icmp slt v0, v1\n    v3 = icmp ugt v0, v1\n    v4 = bxor v2, v3\n    v5 = bnot v4\n";
+            add(&[t, t], result, format!("{logic}    v9 = {op} v5\n"));
+        }
         add(&[t, t, t], t, "    v9 = bitselect v0, v1, v2\n".to_owned());
         add(&["i8", t, t], t, "    v9 = select v0, v1, v2\n".to_owned());
         add(&[&lane.to_string()], t, format!("    v9 = splat.{t} v0\n"));
@@ -198,6 +213,140 @@ fn cases() -> Vec<String> {
         }
     }
     all
+}
+
+/// Stores a vector at each of the places around the end of a line of the cache and loads it from there; gives all the memory around
+/// it as a number, and what was loaded.
+fn memory_text(ty: Type) -> String {
+    format!(
+        "function %f0({ty}, i64) -> i32, {ty} {{
+    ss0 = explicit_slot 192, align = 64
+block0(v0: {ty}, v1: i64):
+    v2 = stack_addr.i64 ss0
+    v3 = iconst.i64 0x1122_3344_5566_7788
+    v4 = iconst.i64 0
+    v5 = iconst.i64 8
+    v6 = iconst.i64 192
+    jump block1(v4)
+block1(v7: i64):
+    v8 = iadd v2, v7
+    store v3, v8
+    v9 = iadd v7, v5
+    v10 = icmp ult v9, v6
+    brif v10, block1(v9), block2
+block2:
+    v11 = iadd v2, v1
+    store v0, v11+16
+    v12 = load.{ty} v11+16
+    v13 = iconst.i32 7
+    v14 = iconst.i32 31
+    v15 = iconst.i64 1
+    jump block3(v4, v13)
+block3(v20: i64, v21: i32):
+    v22 = iadd v2, v20
+    v23 = uload8.i32 v22
+    v24 = imul v21, v14
+    v25 = iadd v24, v23
+    v26 = iadd v20, v15
+    v27 = icmp ult v26, v6
+    brif v27, block3(v26, v25), block4
+block4:
+    return v25, v12
+}}
+"
+    )
+}
+
+#[test]
+fn vectors_in_memory_touch_nothing_else() {
+    let mut random = Random(11);
+    let configs = fuzz::configs().unwrap();
+    for ty in INTS.into_iter().chain(FLOATS) {
+        let unaligned = memory_text(ty);
+        let aligned = unaligned
+            .replace("store v0,", "store aligned v0,")
+            .replace(&format!("load.{ty}"), &format!("load.{ty} aligned"));
+        let step = u64::from(ty.bytes());
+        for (text, step) in [(unaligned, 1), (aligned, step)] {
+            let function = cranelift_reader::parse_functions(&text).unwrap().remove(0);
+            let mut programs: Vec<(&str, Program)> = Vec::new();
+            for (name, isa) in &configs {
+                let mut program = Program::new(isa.clone());
+                program.define(&function).unwrap();
+                programs.push((name, program));
+            }
+            for place in (0..64).step_by(step as usize) {
+                let args = [random.value(ty), DataValue::I64(place)];
+                let expected = interpret(&function, &args).unwrap();
+                for (name, program) in &mut programs {
+                    let result = program.call("f0", &args).unwrap();
+                    assert_eq!(result[0], expected[0], "{name}: {args:?}\n{text}");
+                    assert_eq!(bits(ty, &result[1]), bits(ty, &expected[1]), "{name}: {args:?}\n{text}");
+                }
+            }
+        }
+    }
+}
+
+/// More vectors than there are registers, all needed after a call that changes most of them.
+#[test]
+fn many_vectors_live_through_calls() {
+    let mut random = Random(13);
+    let configs = fuzz::configs().unwrap();
+    for ty in [types::I8X8, types::I16X8, types::I32X4, types::I32X2, types::I64X2] {
+        let mut body = String::new();
+        for number in 0..72 {
+            let lane = ty.lane_type();
+            body += &format!("    v{} = iconst.{lane} {number}\n", 100 + number);
+            body += &format!("    v{} = splat.{ty} v{}\n", 200 + number, 100 + number);
+            body += &format!("    v{} = iadd v0, v{}\n", 300 + number, 200 + number);
+        }
+        body += "    v1, v2 = call fn0(v300, v371, v371, v371, v371, v371, v371, v371, v371, v371)\n    v400 = isub v1, v2\n";
+        for number in 0..72 {
+            body += &format!(
+                "    v{} = imul v{}, v{}\n    v{} = bxor v{0}, v{}\n",
+                500 + number,
+                300 + number,
+                300 + (number * 7 + 1) % 72,
+                401 + number,
+                400 + number,
+            );
+        }
+        let params = vec![ty.to_string(); 10].join(", ");
+        let text = format!(
+            "function %f1({params}) -> {ty}, {ty} {{
+block0(v0: {ty}, v1: {ty}, v2: {ty}, v3: {ty}, v4: {ty}, v5: {ty}, v6: {ty}, v7: {ty}, v8: {ty}, v9: {ty}):
+    v10 = bnot v9
+    return v10, v0
+}}
+
+function %f0({ty}) -> {ty} {{
+    fn0 = %f1({params}) -> {ty}, {ty}
+block0(v0: {ty}):
+{body}    return v472
+}}
+"
+        );
+        let functions = cranelift_reader::parse_functions(&text).unwrap();
+        let args = [random.value(ty)];
+        let mut store = FunctionStore::default();
+        for function in &functions {
+            store.add(function.name.to_string(), function);
+        }
+        let state = InterpreterState::default().with_function_store(store);
+        let expected = match Interpreter::new(state).call_by_name("%f0", &args) {
+            Ok(ControlFlow::Return(values)) => values.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        for (name, isa) in &configs {
+            let mut program = Program::new(isa.clone());
+            for function in &functions {
+                program.define(function).unwrap();
+            }
+            let result = program.call("f0", &args).unwrap();
+            assert_eq!(bits(ty, &result[0]), bits(ty, &expected[0]), "{name}: {args:?}\n{text}");
+        }
+    }
 }
 
 /// What the interpreter makes of a call; none if it does not know the instruction.

@@ -8,9 +8,8 @@ use super::{LinkError, NpuModule};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode, Type};
 use cranelift_module::FuncId;
-use cranelift_naplespu::abi::is_vector;
 use cranelift_naplespu::abi::sig::{Place, SigInfo};
-use cranelift_naplespu::legalize::is_split;
+use cranelift_naplespu::legalize::{is_split, register_type};
 use npu_mc::machine::{
     self, ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD,
 };
@@ -42,7 +41,12 @@ pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
     std::iter::repeat_n(ty, count)
 }
 
-/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes mean nothing.
+/// Whether values of the type travel in vector registers.
+fn is_vector(ty: Type) -> bool {
+    register_type(ty).is_some()
+}
+
+/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes and lanes that it does not have mean nothing.
 fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
     let width = ty.lane_bits() as usize / 8;
     let mut bytes = [0; VALUE_SIZE * 4];
@@ -56,8 +60,9 @@ fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
             }
         }
     }
-    let mut lanes = [0; LANES];
-    for (lane, bytes) in lanes.iter_mut().zip(bytes.chunks_exact(width)) {
+    let mut lanes = [0xa5a5_a5a5; LANES];
+    let used = lanes.iter_mut().take(ty.lane_count() as usize);
+    for (lane, bytes) in used.zip(bytes.chunks_exact(width)) {
         let mut word = [0xa5; 4];
         word[..width].copy_from_slice(bytes);
         *lane = u32::from_le_bytes(word);
@@ -68,8 +73,8 @@ fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
 /// The values that the host takes for the lanes of a vector.
 fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
     let width = ty.lane_bits() as usize / 8;
-    let bytes: Vec<u8> = lanes
-        .iter()
+    let used = lanes.iter().take(ty.lane_count() as usize);
+    let bytes: Vec<u8> = used
         .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
         .collect();
     let types: Vec<Type> = host_types(ty).collect();

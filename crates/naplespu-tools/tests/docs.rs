@@ -1,4 +1,5 @@
-//! The documents that are made from the code: `docs/errata.md`, `docs/settings.md`, `docs/intrinsics.md` and `docs/clif-support.md`.
+//! The documents that are made from the code: `docs/errata.md`, `docs/settings.md`, `docs/intrinsics.md`, `docs/vectors.md` and
+//! `docs/clif-support.md`.
 //!
 //! Each test makes the text and compares it with the committed file. With `CRANELIFT_TEST_BLESS=1` it writes the file
 //! instead. Making the last one compiles every opcode of CLIF on every type, so it is also the test that valid
@@ -10,6 +11,8 @@ mod embed;
 mod forms;
 #[path = "docs/sessions.rs"]
 mod sessions;
+#[path = "docs/vectors.rs"]
+mod vectors;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -98,6 +101,11 @@ fn every_setting_of_an_erratum_changes_code() {
         let differs = |func: &ir::Function| code(&faulty, func) != code(&mended, func);
         assert!(functions.iter().any(differs), "`{name}` changes no code");
     }
+}
+
+#[test]
+fn short_vectors() {
+    check_document("vectors.md", &vectors::document());
 }
 
 #[test]
@@ -306,10 +314,10 @@ fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Opt
     (!right).then(|| format!("td says {}, and it becomes {outcome}", action.name()))
 }
 
-/// Whether a vector that no register holds is part of the form.
+/// Whether a vector that becomes other values is part of the form.
 fn takes_apart(form: &Form) -> bool {
     let dfg = &form.func.dfg;
-    dfg.values().any(|value| legalize::is_split(dfg.value_type(value)))
+    dfg.values().any(|value| legalize::is_other(dfg.value_type(value)))
 }
 
 /// What td says of a form; `None` if it says nothing.
@@ -559,8 +567,9 @@ the nearest form that works, where there is one.
 
 - Values are integers of 8 to 128 bits, floats of 16 to 128 bits, and vectors of them. This goes for every value of a function, its arguments and its
   results. Floats are as `docs/floats.md` says; the tables are for `strict_float=false`.
-- `i8x16`, `i16x16`, `i32x16` and `f32x16` are held in a vector register. **All other vectors are taken apart: each lane is a scalar**, and what is done to
-  the vector is done to each, so an operation on `i32x4` takes as many instructions as four on `i32`. Vectors of dynamic size are refused.
+- `i8x16`, `i16x16`, `i32x16` and `f32x16` are held in a vector register, and so are vectors of fewer of these lanes, `i32x4` among them, for which most
+  operations take as many instructions ([vectors.md](vectors.md) has the numbers). **All other vectors are taken apart: each lane is a scalar**, and what is
+  done to the vector is done to each: `i64x2`, `f64x2`, `f16x8`, and vectors of more than sixteen lanes. Vectors of dynamic size are refused.
 - Addresses have 32 bits. A load or store takes an address of any integer type and uses its low word.
 - Integers are exact, and everything that CLIF leaves to the width (shift amounts, narrow compares, overflow) is as CLIF says.
   Upper bits of `i8` and `i16` arguments and results are undefined unless the signature says `uext` or `sext`.

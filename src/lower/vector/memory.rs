@@ -115,6 +115,9 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     if !plain {
         let from = ctx.address(pointer, offset, WORD);
         let from = address_reg(ctx, from);
+        if ty == types::I8X16 {
+            return load_bytes(ctx, Word::Reg(from));
+        }
         let area = area(ctx);
         let to = address_reg(ctx, area);
         copy(ctx, to, from, size(ty));
@@ -138,6 +141,56 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     let word = ctx.word_srl(addr, WORD.trailing_zeros());
     let first = ctx.word_and(word, Word::Const(CACHE_LINE / WORD - 1));
     unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first)
+}
+
+/// Sixteen bytes at any address: of the lines with the first and the last one, which may be the same, the words from the first on.
+fn load_bytes(ctx: &mut Lower<'_>, first: Word) -> Lanes {
+    let line = |ctx: &mut Lower<'_>, address: Word| {
+        let base = ctx.word_and(address, Word::Const(CACHE_LINE.wrapping_neg()));
+        let base = ctx.reg(base);
+        ctx.load_lanes(types::I32X16, AMode::Reg { base, offset: 0 })
+    };
+    let lower = line(ctx, first);
+    let last = ctx.word_add(first, Word::Const(LANES as u32 - 1));
+    let upper = line(ctx, last);
+    let place = ctx.word_and(first, Word::Const(CACHE_LINE - 1));
+    let word = ctx.word_srl(place, WORD.trailing_zeros());
+    let numbers = ctx.each_lane(|lane| lane);
+    // The words below the first one are of the second line, if there are two.
+    let below = ctx.lane_less(numbers, Lanes::of_word(word));
+    let words = ctx.lane_select(below, upper, lower);
+    let bytes = ctx.lane_add(numbers, Lanes::of_word(place));
+    let index = ctx.lane_srl(bytes, Lanes::Const(WORD.trailing_zeros()));
+    let index = ctx.lane_and(index, Lanes::Const(LANES as u32 - 1));
+    let words = ctx.shuffle_lanes(words, index);
+    let bits = ctx.lane_shl(bytes, Lanes::Const(3));
+    let distance = ctx.lane_and(bits, Lanes::Const(32 - 8));
+    ctx.lane_srl(words, distance)
+}
+
+/// The first lanes of a vector as they are in memory, in lanes of another type. Larger elements make smaller ones by a shuffle and a
+/// shift; smaller ones are packed by a store.
+pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
+    let from = ctx.func.dfg.value_type(x);
+    let lanes = ctx.lanes(x);
+    if from.lane_bits() > ty.lane_bits() {
+        let parts = from.lane_bits() / ty.lane_bits();
+        let elements = if lanes.is_splat() {
+            lanes
+        } else {
+            let index = ctx.each_lane(|lane| lane / parts);
+            ctx.shuffle_lanes(lanes, index)
+        };
+        let distance = ctx.each_lane(|lane| lane % parts * ty.lane_bits());
+        return ctx.lane_srl(elements, distance);
+    }
+    let area = area(ctx);
+    ctx.store_lanes(from, lanes, area);
+    if !is_full(ty) && ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
+        unpack(ctx, ty, area, Word::ZERO)
+    } else {
+        ctx.load_lanes(ty, area)
+    }
 }
 
 /// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.
@@ -167,7 +220,11 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     let from = address_reg(ctx, area);
     let to = ctx.address(pointer, offset, WORD);
     let to = address_reg(ctx, to);
-    copy(ctx, to, from, size(ty));
+    if ty == types::I8X16 {
+        call::routine(ctx, Routine::Store16, &[to, from]);
+    } else {
+        copy(ctx, to, from, size(ty));
+    }
 }
 
 /// The packed lanes of a vector as words.

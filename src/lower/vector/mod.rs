@@ -55,6 +55,15 @@ pub trait LaneRules {
     /// Sums.
     fn lane_add(&mut self, x: Lanes, y: Lanes) -> Lanes;
 
+    /// The bits that both have.
+    fn lane_and(&mut self, x: Lanes, y: Lanes) -> Lanes;
+
+    /// Shifts to the left.
+    fn lane_shl(&mut self, x: Lanes, by: Lanes) -> Lanes;
+
+    /// A mask of the lanes that are less, without signs.
+    fn lane_less(&mut self, x: Lanes, y: Lanes) -> Word;
+
     /// Shifts to the right.
     fn lane_srl(&mut self, x: Lanes, by: Lanes) -> Lanes;
 
@@ -72,6 +81,9 @@ pub trait LaneRules {
 
     /// Stores the lanes of the mask, to the scratchpad or to main memory.
     fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode);
+
+    /// Lanes of integers of the type, extended to 32 bits.
+    fn extend_lanes(&mut self, ty: Type, signed: bool, x: Lanes) -> Lanes;
 
     /// The scalar in every lane of a vector register.
     fn lane_splat(&mut self, scalar: Reg) -> Reg;

@@ -262,6 +262,18 @@ macro_rules! lane_rules {
                 generated::constructor_lane_add(self, x, y)
             }
 
+            fn lane_and(&mut self, x: Lanes, y: Lanes) -> Lanes {
+                generated::constructor_lane_and(self, x, y)
+            }
+
+            fn lane_shl(&mut self, x: Lanes, by: Lanes) -> Lanes {
+                generated::constructor_lane_shl(self, x, by)
+            }
+
+            fn lane_less(&mut self, x: Lanes, y: Lanes) -> Word {
+                generated::constructor_lane_setult(self, x, y)
+            }
+
             fn lane_srl(&mut self, x: Lanes, by: Lanes) -> Lanes {
                 generated::constructor_lane_srl(self, x, by)
             }
@@ -288,6 +300,14 @@ macro_rules! lane_rules {
                     generated::constructor_lane_store_m_scratchpad(self, ty, mask, x, addr);
                 } else {
                     generated::constructor_lane_store_m_mainmem(self, ty, mask, x, addr);
+                }
+            }
+
+            fn extend_lanes(&mut self, ty: Type, signed: bool, x: Lanes) -> Lanes {
+                if signed {
+                    generated::constructor_lane_sext(self, ty, x)
+                } else {
+                    generated::constructor_lane_zext(self, ty, x)
                 }
             }
 
