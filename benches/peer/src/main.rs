@@ -5,6 +5,7 @@
 //! cargo run --release --manifest-path benches/peer/Cargo.toml [FOLDER OR FILE ...]
 //! cargo run --release --manifest-path benches/peer/Cargo.toml growth [LEVEL ALLOCATOR [SHAPE]]
 //! cargo run --release --manifest-path benches/peer/Cargo.toml text SHAPE INSTRUCTIONS
+//! cargo run --release --manifest-path benches/peer/Cargo.toml slowest LEVEL ALLOCATOR [GENERATIONS [SEED]]
 //! ```
 //!
 //! Without an argument the files are those of `filetests/corpus/`. Functions that one of the two refuses (pulley32 has no
@@ -14,6 +15,7 @@
 
 mod growth;
 mod memory;
+mod slowest;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -233,6 +235,14 @@ fn run() -> Result<(), Error> {
             print!("{}", growth::text(shape, size.parse()?)?);
             return Ok(());
         }
+        ["slowest", level, allocator] => return slowest::search(level, allocator, slowest::GENERATIONS, 0),
+        ["slowest", level, allocator, generations] => {
+            return slowest::search(level, allocator, generations.parse()?, 0);
+        }
+        ["slowest", level, allocator, generations, seed] => {
+            return slowest::search(level, allocator, generations.parse()?, seed.parse()?);
+        }
+        [slowest::COUNTED, level, allocator, file] => return slowest::compile_all(level, allocator, Path::new(file)),
         ["growth"] => return growth::table("speed", "backtracking", ""),
         ["growth", level, allocator] => return growth::table(level, allocator, ""),
         ["growth", level, allocator, part] => return growth::table(level, allocator, part),

@@ -5,7 +5,8 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::CompileError;
-use naplespu_reader::panics::caught;
+use cranelift_naplespu::Isa;
+use naplespu_reader::panics::{Panic, caught};
 use npu_mc::errata::Erratum;
 
 /// Each optimization level with each register allocator, and every setting that changes code both ways. The first one
@@ -121,6 +122,16 @@ fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Fault> {
     Ok(verdict)
 }
 
+/// Makes a function from bytes, as [`run`] does; `None` if the bytes give no valid one.
+///
+/// # Errors
+///
+/// A panic of the generator.
+pub fn function(data: &[u8], isa: &Isa) -> Result<Option<Function>, Panic> {
+    // Bytes that run out are no failure: the generator then takes zeros.
+    caught(|| anything::generate(&mut arbitrary::Unstructured::new(data), isa).unwrap_or_default())
+}
+
 /// Makes a function from bytes and compiles it. A fault comes back with the function, reduced, as text for a person.
 ///
 /// # Errors
@@ -130,11 +141,9 @@ pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
     let Some((_, isa)) = configs.first() else {
         return Ok(Verdict::Nothing);
     };
-    let made = caught(|| anything::generate(&mut arbitrary::Unstructured::new(data), isa));
-    let func = match made {
-        // Bytes that run out are no failure: the generator then takes zeros.
-        Ok(Err(_)) | Ok(Ok(None)) => return Ok(Verdict::Nothing),
-        Ok(Ok(Some(func))) => func,
+    let func = match function(data, isa) {
+        Ok(None) => return Ok(Verdict::Nothing),
+        Ok(Some(func)) => func,
         Err(panic) => return Err(format!("the generator panicked: {panic}")),
     };
     let fault = match check(&func, configs) {

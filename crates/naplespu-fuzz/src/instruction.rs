@@ -17,8 +17,30 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
 use naplespu_reader::panics::caught;
 
-/// The vectors that are compiled.
-const VECTORS: &[Type] = &[types::I8X16, types::I16X16, types::I32X16, types::F32X16];
+/// Vectors: those that a register holds, more often than others, and some of every kind of others.
+const VECTORS: &[Type] = &[
+    types::I8X16,
+    types::I8X16,
+    types::I16X16,
+    types::I16X16,
+    types::I32X16,
+    types::I32X16,
+    types::F32X16,
+    types::F32X16,
+    types::I8X8,
+    types::I8X32,
+    types::I16X2,
+    types::I16X8,
+    types::I32X2,
+    types::I32X4,
+    types::I64X2,
+    types::I64X8,
+    types::I128X2,
+    types::F16X8,
+    types::F32X4,
+    types::F64X2,
+    types::F64X8,
+];
 
 /// Types of values that are no vectors.
 const SCALARS: &[Type] = &[
