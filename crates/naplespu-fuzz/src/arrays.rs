@@ -224,7 +224,14 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
             let (address, offset) = body.address(base, "v60", 4)?;
             let _ = writeln!(body.text, "    store notrap aligned {value}, {address}+{offset}");
         } else {
-            let value = body.pick(true)?;
+            let mut value = body.pick(true)?;
+            if element == "i8" && body.u.ratio(1, 3)? {
+                // What a compare came to.
+                let narrow = body.u.arbitrary()?;
+                let (a, b) = (body.pick(narrow)?, body.pick(narrow)?);
+                let code = *body.u.choose(&["eq", "ne", "slt", "uge"])?;
+                value = body.push(&format!("icmp {code} {a}, {b}"));
+            }
             let (address, offset) = body.address(base, "v60", narrow_bytes)?;
             let _ = writeln!(body.text, "    store notrap aligned {value}, {address}+{offset}");
         }

@@ -33,7 +33,8 @@ pub enum Form {
     Aligned,
     /// The same; it is checked at run time whether the address is aligned.
     Checked,
-    /// Put together from the lines that it is in. The place of its last word in the line is the number, if that is known.
+    /// Put together from the two aligned vectors that it is in, its lines. The place of its last element in its line is the number, if
+    /// that is known.
     TwoLines(Option<u32>),
     /// One element, the same in every round.
     OnePlace,
@@ -367,17 +368,16 @@ impl Addresses<'_> {
                 }
             };
             if let Form::TwoLines(place) = &mut form {
-                // Only words can be put together.
-                let word = access.size() == 4;
-                let in_words = match place {
-                    Some(place) => place.is_multiple_of(4),
-                    None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= 4,
+                let size = access.size();
+                let in_elements = match place {
+                    Some(place) => place.is_multiple_of(size),
+                    None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= size,
                 };
-                if access.store || !word || !in_words {
+                if access.store || !in_elements {
                     return misaligned;
                 }
-                // Where its last word is in the line.
-                *place = place.map(|place| (place / 4 + LANES - 1) % LANES);
+                // Where its last element is in the line.
+                *place = place.map(|place| (place / size + LANES - 1) % LANES);
             }
             accesses[number].form = form;
         }

@@ -75,8 +75,10 @@ impl Costs {
                 return;
             }
             Form::TwoLines(place) => {
-                self.vector += if carries { 5 } else { 7 };
-                self.around += if carries { 6 } else { 4 };
+                // Lines of narrow elements are unpacked.
+                let line = if narrow { 8 } else { 1 };
+                self.vector += if carries { 4 + line } else { 5 + 2 * line };
+                self.around += if carries { 5 + line } else { 4 };
                 if place.is_none() {
                     self.vector += 1;
                     self.around += 12;

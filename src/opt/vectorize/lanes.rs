@@ -12,11 +12,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     Block, Endianness, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef, types,
 };
-use npu_mc::machine::{CACHE_LINE, LANES};
+use npu_mc::machine::LANES;
 use rustc_hash::FxHashMap;
-
-/// Bytes of a word.
-const WORD: u32 = npu_mc::machine::WORD_SLOT;
 
 /// The round that is being made.
 struct Round<'e, 'f> {
@@ -34,7 +31,7 @@ struct Round<'e, 'f> {
     /// Counts the rounds, if their number is known.
     counter: Option<usize>,
     /// Lines that were loaded in this round, by the pointer and offset.
-    lines: FxHashMap<(Value, i32), Value>,
+    lines: FxHashMap<(Value, i32, Type), Value>,
 }
 
 /// Makes the round. Gives the vectors that values of the loop became.
@@ -452,12 +449,26 @@ impl Round<'_, '_> {
         param
     }
 
+    /// What compares are in CLIF, 1 or 0 of eight bits, from lanes of all ones or zeros.
+    fn truth(&mut self, mask: Value) -> Value {
+        let bytes = self.reinterpret(mask, types::I8X16);
+        let one = self.setup().ins().iconst(types::I8, 1);
+        let one = self.setup().ins().splat(types::I8X16, one);
+        self.body().ins().band(bytes, one)
+    }
+
     fn store(&mut self, access: &Access) {
         let (bytes, element) = (access.bytes(), access.element);
         let Some(ty) = vector_of(element) else { return };
         let value = self.emitter.func.dfg.inst_args(access.inst)[0];
         let own = self.emitter.func.dfg.value_type(value);
-        let mut lanes = self.lanes(value, vector_of(own).unwrap_or(ty));
+        let mut lanes = match self.emitter.plan.kind(value) {
+            Kind::Mask(mask) => {
+                let mask = self.lanes(value, mask);
+                self.truth(mask)
+            }
+            Kind::Lanes(_) | Kind::Uniform => self.lanes(value, vector_of(own).unwrap_or(ty)),
+        };
         if own != element {
             lanes = self.reinterpret(lanes, ty);
         }
@@ -475,7 +486,11 @@ impl Round<'_, '_> {
         let loaded = match access.form {
             Form::TwoLines(place) => {
                 let words = self.two_lines(access, place, plan.may_carry[number]);
-                self.cast(words, ty)
+                if access.size() < types::I32.bytes() {
+                    self.reinterpret(words, ty)
+                } else {
+                    self.cast(words, ty)
+                }
             }
             _ => {
                 let (pointer, offset) = self.pointer(&access.near, access.bytes());
@@ -496,19 +511,18 @@ impl Round<'_, '_> {
         }
     }
 
-    /// Sixteen words that are in two lines: each line is shuffled so that its words come to their lanes. `place` is where the last
-    /// word is in its line.
+    /// Sixteen elements, as words, that are in two lines, which are vectors at aligned addresses: each line is shuffled so that its elements come
+    /// to their lanes. `place` is where the last element is in its line.
     fn two_lines(&mut self, access: &Access, place: Option<u32>, carries: bool) -> Value {
-        let flags = vector_flags(access.flags);
-        let line = CACHE_LINE.cast_signed();
+        let (size, line) = (access.size(), access.bytes().cast_signed());
         let last_lane = LANES - 1;
-        // The line of the last word, the one of the first word, how words come to their lanes, and the lanes of the last line.
+        // The line of the last element, the one of the first, how elements come to their lanes, and the lanes of the last line.
         let (pointer, last, first, index, mask);
         match place {
             Some(place) => {
                 let (base, offset) = self.pointer(&access.near, access.bytes());
                 pointer = (base, base);
-                last = offset.wrapping_add((last_lane * WORD).cast_signed() - (place * WORD).cast_signed());
+                last = offset.wrapping_add((last_lane * size).cast_signed() - (place * size).cast_signed());
                 first = last.wrapping_sub(line);
                 let setup = self.emitter.setup;
                 index = self
@@ -521,16 +535,21 @@ impl Round<'_, '_> {
             None => {
                 let setup = self.emitter.setup;
                 let address = self.emitter.first_address(setup, access);
-                let end = self.emitter.plus(setup, address, last_lane * WORD);
+                let end = self.emitter.plus(setup, address, last_lane * size);
                 let numbers = self.emitter.lane_numbers(setup, types::I32X16, |lane| lane);
                 let mut cursor = self.setup();
                 let whole = cursor.ins().iconst(types::I32, -i64::from(line));
                 let last_line = cursor.ins().band(end, whole);
                 let first_line = cursor.ins().band(address, whole);
-                let two = cursor.ins().iconst(types::I32, i64::from(WORD.trailing_zeros()));
-                let word = cursor.ins().ushr(end, two);
+                let element = match size.trailing_zeros() {
+                    0 => end,
+                    way => {
+                        let way = cursor.ins().iconst(types::I32, i64::from(way));
+                        cursor.ins().ushr(end, way)
+                    }
+                };
                 let lanes = cursor.ins().iconst(types::I32, i64::from(last_lane));
-                let place = cursor.ins().band(word, lanes);
+                let place = cursor.ins().band(element, lanes);
                 let one = cursor.ins().iconst(types::I32, 1);
                 let distance = cursor.ins().iadd(place, one);
                 let distance = cursor.ins().splat(types::I32X16, distance);
@@ -552,7 +571,7 @@ impl Round<'_, '_> {
             }
         }
         let body = self.emitter.body;
-        let last_words = self.line(pointer.0, last, flags, carries);
+        let last_words = self.line(access, pointer.0, last, carries);
         let last_words = self.shuffle(body, last_words, index);
         let first_words = if carries {
             // What the round before loaded last.
@@ -561,27 +580,44 @@ impl Round<'_, '_> {
                 Some(_) => self.emitter.base(setup, &access.near),
                 None => pointer.1,
             };
-            let line = self.setup().ins().load(types::I32X16, flags, start, first);
+            let line = self.words_at(setup, access, start, first);
             let start = self.shuffle(setup, line, index);
             let place = self.carry(start);
             self.emitter.carried[place].next = last_words;
             self.emitter.carried[place].param
         } else {
-            let line = self.line(pointer.1, first, flags, carries);
+            let line = self.line(access, pointer.1, first, carries);
             self.shuffle(body, line, index)
         };
         self.body().ins().bitselect(mask, last_words, first_words)
     }
 
     /// A line, loaded once in a round if no store comes near.
-    fn line(&mut self, pointer: Value, offset: i32, flags: MemFlagsData, once: bool) -> Value {
-        if once && let Some(&known) = self.lines.get(&(pointer, offset)) {
+    fn line(&mut self, access: &Access, pointer: Value, offset: i32, once: bool) -> Value {
+        let key = (pointer, offset, access.element);
+        if once && let Some(&known) = self.lines.get(&key) {
             return known;
         }
-        let loaded = self.body().ins().load(types::I32X16, flags, pointer, offset);
+        let loaded = self.words_at(self.emitter.body, access, pointer, offset);
         if once {
-            self.lines.insert((pointer, offset), loaded);
+            self.lines.insert(key, loaded);
         }
         loaded
+    }
+
+    /// An aligned vector of an access's elements, as words.
+    fn words_at(&mut self, block: Block, access: &Access, pointer: Value, offset: i32) -> Value {
+        let ty = match access.element {
+            types::I8 => types::I8X16,
+            types::I16 => types::I16X16,
+            _ => types::I32X16,
+        };
+        let flags = vector_flags(access.flags);
+        let mut cursor = self.emitter.at(block);
+        let loaded = cursor.ins().load(ty, flags, pointer, offset);
+        let mut calls = std::mem::take(&mut self.emitter.calls);
+        let words = calls.reinterpret(&mut self.emitter.at(block), loaded, types::I32X16);
+        self.emitter.calls = calls;
+        words
     }
 }

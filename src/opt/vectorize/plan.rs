@@ -10,7 +10,7 @@ use crate::legalize::Legality;
 use crate::opt::loops::{self, Induction, NaturalLoop, Ranges};
 use crate::remarks::{Reason, Vectorised};
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::{Function, Inst, Opcode, StackSlot, Value, ValueDef};
+use cranelift_codegen::ir::{Function, Inst, StackSlot, Value, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How far values that are used after the loop are followed.
@@ -134,7 +134,6 @@ impl Plan {
             let stored = func.dfg.inst_args(access.inst)[0];
             let ty = func.dfg.value_type(stored);
             match values.kind(stored)? {
-                Kind::Mask(_) => return Err(Reason::MixedWidths(Opcode::Store)),
                 Kind::Uniform if vector_of(ty).is_none() => return Err(Reason::Element(ty)),
                 _ => {}
             }
