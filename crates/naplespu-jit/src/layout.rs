@@ -39,8 +39,8 @@ pub(super) fn tls_block(thread: usize) -> u32 {
     TLS_START + thread as u32 * TLS_BYTES
 }
 
-/// Top of the stack of a thread.
-pub(super) fn stack_top(thread: usize) -> u32 {
+/// Top of the stack of a thread, from where calls let it grow down.
+pub fn stack_top(thread: usize) -> u32 {
     STACK_TOP - thread as u32 * STACK_STRIDE
 }
 

@@ -31,6 +31,7 @@ mod unwind;
 
 pub use call::host_types;
 pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
+pub use layout::stack_top;
 use link::Names;
 pub use program::{Program, function_name};
 

@@ -26,6 +26,7 @@ mod run_lines;
 mod sim;
 mod sim_trace;
 mod test;
+mod wasm;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -59,6 +60,7 @@ enum Command {
     Sim(sim::Args),
     Size(nm::SizeArgs),
     Test(test::Args),
+    Wasm(wasm::Args),
 }
 
 /// Why a subcommand ended early. Everything has been said already, except for what stands here.
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Wasm(args) => wasm::run(&args),
     });
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,

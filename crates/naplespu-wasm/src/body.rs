@@ -1,0 +1,502 @@
+//! Bodies of functions: instructions in order, validated on the way; blocks, branches and calls.
+
+use crate::emit::Emitter;
+use crate::error::{Result, WasmError};
+use crate::traps;
+use crate::types::{ValueType, unsupported, value_type};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, BlockArg, Inst, InstBuilder, JumpTableData, SourceLoc, Value, types};
+use cranelift_frontend::Variable;
+use wasmparser::{
+    BlockType, BrTable, FuncToValidate, FuncValidatorAllocations, FunctionBody, Operator, ValidatorResources,
+};
+
+/// A block, loop or condition that has not ended.
+struct Frame {
+    /// Where branches to it go.
+    target: Block,
+    /// How many values those take along.
+    arity: usize,
+    /// What follows it.
+    end: Block,
+    /// Values on the stack below its own.
+    height: usize,
+    /// The other way of a condition, with its arguments, until there was an `else`.
+    other: Option<(Block, Vec<Value>)>,
+    is_loop: bool,
+}
+
+/// A body that is being translated.
+pub(crate) struct Body<'t, 'e, 'a, 'm, 'b> {
+    pub emitter: &'t mut Emitter<'e, 'a, 'm, 'b>,
+    locals: Vec<Variable>,
+    stack: Vec<Value>,
+    frames: Vec<Frame>,
+    reachable: bool,
+    /// Blocks that were opened in code that cannot be reached.
+    skipped: usize,
+    /// Of the instruction that is being translated.
+    pub offset: u64,
+    /// Blocks that some branch goes to.
+    reached: std::collections::HashSet<Block>,
+}
+
+fn args(values: &[Value]) -> Vec<BlockArg> {
+    values.iter().map(|&value| BlockArg::Value(value)).collect()
+}
+
+impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
+    pub fn new(emitter: &'t mut Emitter<'e, 'a, 'm, 'b>) -> Self {
+        Self {
+            emitter,
+            locals: Vec::new(),
+            stack: Vec::new(),
+            frames: Vec::new(),
+            reachable: true,
+            skipped: 0,
+            offset: 0,
+            reached: std::collections::HashSet::new(),
+        }
+    }
+
+    /// Translates the body of a function of this type.
+    pub fn translate(
+        &mut self,
+        func: FuncToValidate<ValidatorResources>,
+        body: &FunctionBody<'_>,
+        params: &[ValueType],
+        results: &[ValueType],
+        allocations: FuncValidatorAllocations,
+    ) -> Result<FuncValidatorAllocations> {
+        let mut validator = func.into_validator(allocations);
+        let entry = self.emitter.builder.create_block();
+        self.emitter.builder.append_block_params_for_function_params(entry);
+        self.emitter.builder.switch_to_block(entry);
+        self.emitter.builder.seal_block(entry);
+        let values = self.emitter.builder.block_params(entry).to_vec();
+        for (ty, value) in params.iter().zip(values) {
+            self.declare_local(*ty, value);
+        }
+        let mut reader = body.get_binary_reader();
+        validator.read_locals(&mut reader)?;
+        let mut groups = body.get_locals_reader()?;
+        for _ in 0..groups.get_count() {
+            let offset = groups.original_position();
+            let (count, ty) = groups.read()?;
+            let ty = value_type(ty, &self.emitter.env.info.types, offset)?;
+            for _ in 0..count {
+                let zero = self.zero(ty);
+                self.declare_local(ty, zero);
+            }
+        }
+        let end = self.block(results);
+        self.frames.push(Frame {
+            target: end,
+            arity: results.len(),
+            end,
+            height: 0,
+            other: None,
+            is_loop: false,
+        });
+        let mut ops = body.get_operators_reader()?;
+        while !ops.eof() {
+            let (op, offset) = ops.read_with_offset()?;
+            self.offset = offset;
+            validator.op(offset, &op)?;
+            let location = u32::try_from(offset).map_or(SourceLoc::default(), SourceLoc::new);
+            self.emitter.builder.set_srcloc(location);
+            self.operator(&op)?;
+        }
+        ops.finish()?;
+        Ok(validator.into_allocations())
+    }
+
+    fn declare_local(&mut self, ty: ValueType, value: Value) {
+        let variable = self.emitter.builder.declare_var(ty.clif());
+        self.emitter.builder.def_var(variable, value);
+        self.locals.push(variable);
+    }
+
+    fn zero(&mut self, ty: ValueType) -> Value {
+        let ins = self.emitter.builder.ins();
+        match ty {
+            ValueType::F32 => ins.f32const(0.0),
+            ValueType::F64 => ins.f64const(0.0),
+            other => ins.iconst(other.clif(), 0),
+        }
+    }
+
+    /// A block that takes values of these types.
+    fn block(&mut self, types: &[ValueType]) -> Block {
+        let block = self.emitter.builder.create_block();
+        for ty in types {
+            self.emitter.builder.append_block_param(block, ty.clif());
+        }
+        block
+    }
+
+    pub fn internal(&self, what: &str) -> WasmError {
+        WasmError::Internal {
+            offset: self.offset,
+            what: what.to_owned(),
+        }
+    }
+
+    pub fn push(&mut self, value: Value) {
+        self.stack.push(value);
+    }
+
+    pub fn pop(&mut self) -> Result<Value> {
+        self.stack.pop().ok_or_else(|| self.internal("a value on the stack"))
+    }
+
+    /// The uppermost values, in order.
+    fn pop_all(&mut self, count: usize) -> Result<Vec<Value>> {
+        match self.stack.len().checked_sub(count) {
+            Some(height) => Ok(self.stack.split_off(height)),
+            None => Err(self.internal("values on the stack")),
+        }
+    }
+
+    fn peek(&self, count: usize) -> Result<&[Value]> {
+        let height = self.stack.len().checked_sub(count);
+        let height = height.ok_or_else(|| self.internal("values on the stack"))?;
+        Ok(&self.stack[height..])
+    }
+
+    fn frame(&self, depth: u32) -> Result<&Frame> {
+        let index = self.frames.len().checked_sub(depth as usize + 1);
+        let index = index.ok_or_else(|| self.internal("a block that a branch names"))?;
+        Ok(&self.frames[index])
+    }
+
+    /// Arguments and results of a block.
+    fn block_type(&self, ty: BlockType) -> Result<(Vec<ValueType>, Vec<ValueType>)> {
+        let info = self.emitter.env.info;
+        Ok(match ty {
+            BlockType::Empty => (Vec::new(), Vec::new()),
+            BlockType::Type(ty) => (Vec::new(), vec![value_type(ty, &info.types, self.offset)?]),
+            BlockType::FuncType(index) => {
+                let ty = self.emitter.env.types.get(info.type_at(index)?)?;
+                (ty.params.clone(), ty.results.clone())
+            }
+        })
+    }
+
+    /// Goes on in a block that nobody else goes to.
+    fn go_on(&mut self, block: Block) {
+        self.emitter.builder.switch_to_block(block);
+        self.emitter.builder.seal_block(block);
+    }
+
+    /// Jumps, with values that are taken from the stack or left there.
+    fn jump(&mut self, block: Block, values: &[Value]) {
+        self.reached.insert(block);
+        self.emitter.builder.ins().jump(block, &args(values));
+    }
+
+    fn operator(&mut self, op: &Operator<'_>) -> Result<()> {
+        if !self.reachable {
+            match op {
+                Operator::Block { .. }
+                | Operator::Loop { .. }
+                | Operator::If { .. }
+                | Operator::TryTable { .. }
+                | Operator::Try { .. } => self.skipped += 1,
+                Operator::Else if self.skipped == 0 => return self.begin_else(),
+                Operator::End if self.skipped == 0 => return self.end(),
+                Operator::End => self.skipped -= 1,
+                _ => {}
+            }
+            return Ok(());
+        }
+        match op {
+            Operator::Nop => {}
+            Operator::Unreachable => self.trap(traps::UNREACHABLE),
+            Operator::Block { blockty } => {
+                let (params, results) = self.block_type(*blockty)?;
+                let end = self.block(&results);
+                self.open(end, results.len(), end, params.len(), None)?;
+            }
+            Operator::Loop { blockty } => {
+                let (params, results) = self.block_type(*blockty)?;
+                let (head, end) = (self.block(&params), self.block(&results));
+                let values = self.pop_all(params.len())?;
+                self.jump(head, &values);
+                self.emitter.builder.switch_to_block(head);
+                self.emitter.checks.forget();
+                let values = self.emitter.builder.block_params(head).to_vec();
+                self.stack.extend(values);
+                self.open(head, params.len(), end, params.len(), None)?;
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.is_loop = true;
+                }
+            }
+            Operator::If { blockty } => {
+                let condition = self.pop()?;
+                let (params, results) = self.block_type(*blockty)?;
+                let end = self.block(&results);
+                let [then, other] = [(); 2].map(|()| self.emitter.builder.create_block());
+                self.emitter.checks.effect();
+                self.emitter.builder.ins().brif(condition, then, &[], other, &[]);
+                self.emitter.builder.seal_block(other);
+                self.go_on(then);
+                let values = self.peek(params.len())?.to_vec();
+                self.open(end, results.len(), end, params.len(), Some((other, values)))?;
+            }
+            Operator::Else => self.begin_else()?,
+            Operator::End => self.end()?,
+            Operator::Br { relative_depth } => {
+                let frame = self.frame(*relative_depth)?;
+                let (target, arity) = (frame.target, frame.arity);
+                let values = self.pop_all(arity)?;
+                self.jump(target, &values);
+                self.reachable = false;
+            }
+            Operator::BrIf { relative_depth } => {
+                let condition = self.pop()?;
+                self.branch_if(condition, *relative_depth, false)?;
+            }
+            Operator::BrTable { targets } => self.branch_table(targets)?,
+            Operator::Return => {
+                let depth = self.frames.len() as u32 - 1;
+                self.operator(&Operator::Br { relative_depth: depth })?;
+            }
+            Operator::BrOnNull { relative_depth } => {
+                let reference = self.pop()?;
+                let zero = self.emitter.word(0);
+                let is_null = self.emitter.compare(IntCC::Equal, reference, zero);
+                self.branch_if(is_null, *relative_depth, false)?;
+                self.push(reference);
+            }
+            Operator::BrOnNonNull { relative_depth } => {
+                let reference = *self.peek(1)?.first().ok_or_else(|| self.internal("a reference"))?;
+                self.branch_if(reference, *relative_depth, true)?;
+            }
+            Operator::Call { function_index } => {
+                let func = self.emitter.function(*function_index)?;
+                let values = self.call_args(self.type_of(*function_index)?)?;
+                self.emitter.checks.effect();
+                let call = self.emitter.builder.ins().call(func, &values);
+                self.push_results(call);
+            }
+            Operator::ReturnCall { function_index } => {
+                let func = self.emitter.function(*function_index)?;
+                let values = self.call_args(self.type_of(*function_index)?)?;
+                self.emitter.builder.ins().return_call(func, &values);
+                self.reachable = false;
+            }
+            Operator::CallIndirect {
+                type_index,
+                table_index,
+            }
+            | Operator::ReturnCallIndirect {
+                type_index,
+                table_index,
+            } => {
+                let index = self.pop()?;
+                let record = self.emitter.callee(*table_index, index, *type_index)?;
+                let is_tail = matches!(op, Operator::ReturnCallIndirect { .. });
+                self.call_record(record, *type_index, is_tail)?;
+            }
+            Operator::CallRef { type_index } | Operator::ReturnCallRef { type_index } => {
+                let record = self.pop()?;
+                self.emitter.checks.effect();
+                self.emitter.builder.ins().trapz(record, traps::NULL_FUNCTION);
+                let is_tail = matches!(op, Operator::ReturnCallRef { .. });
+                self.call_record(record, *type_index, is_tail)?;
+            }
+            Operator::Drop => drop(self.pop()?),
+            Operator::Select | Operator::TypedSelect { .. } => {
+                let [condition, b, a] = [self.pop()?, self.pop()?, self.pop()?];
+                let value = self.emitter.builder.ins().select(condition, a, b);
+                self.push(value);
+            }
+            Operator::LocalGet { local_index } => {
+                let local = self.local(*local_index)?;
+                let value = self.emitter.builder.use_var(local);
+                self.push(value);
+            }
+            Operator::LocalSet { local_index } => {
+                let local = self.local(*local_index)?;
+                let value = self.pop()?;
+                self.emitter.builder.def_var(local, value);
+            }
+            Operator::LocalTee { local_index } => {
+                let local = self.local(*local_index)?;
+                let value = self.pop()?;
+                self.emitter.builder.def_var(local, value);
+                self.push(value);
+            }
+            other => return self.plain(other),
+        }
+        Ok(())
+    }
+
+    fn local(&self, index: u32) -> Result<Variable> {
+        let local = self.locals.get(index as usize).copied();
+        local.ok_or_else(|| self.internal("a local"))
+    }
+
+    /// Ends the block with a trap.
+    pub fn trap(&mut self, code: cranelift_codegen::ir::TrapCode) {
+        self.emitter.builder.ins().trap(code);
+        self.reachable = false;
+    }
+
+    fn open(
+        &mut self,
+        target: Block,
+        arity: usize,
+        end: Block,
+        params: usize,
+        other: Option<(Block, Vec<Value>)>,
+    ) -> Result<()> {
+        let height = self.stack.len().checked_sub(params);
+        let height = height.ok_or_else(|| self.internal("arguments of a block"))?;
+        self.frames.push(Frame {
+            target,
+            arity,
+            end,
+            height,
+            other,
+            is_loop: false,
+        });
+        Ok(())
+    }
+
+    /// Leaves a frame at its end: its results are what is on the stack above its height.
+    fn leave(&mut self, end: Block, height: usize) {
+        if self.reachable {
+            let values = self.stack.split_off(height.min(self.stack.len()));
+            self.jump(end, &values);
+        }
+        self.stack.truncate(height);
+    }
+
+    fn begin_else(&mut self) -> Result<()> {
+        let frame = self.frames.last_mut();
+        let Some((end, height, other)) = frame.map(|frame| (frame.end, frame.height, frame.other.take())) else {
+            return Err(self.internal("a condition"));
+        };
+        let (other, values) = other.ok_or_else(|| self.internal("a condition"))?;
+        self.leave(end, height);
+        self.emitter.builder.switch_to_block(other);
+        self.emitter.checks.forget();
+        self.stack.extend(values);
+        self.reachable = true;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let frame = self.frames.pop().ok_or_else(|| self.internal("a block"))?;
+        self.leave(frame.end, frame.height);
+        if let Some((other, values)) = frame.other {
+            self.emitter.builder.switch_to_block(other);
+            self.jump(frame.end, &values);
+        }
+        if frame.is_loop {
+            self.emitter.builder.seal_block(frame.target);
+        }
+        self.emitter.checks.forget();
+        self.reachable = self.reached.contains(&frame.end);
+        if !self.reachable {
+            return Ok(());
+        }
+        self.go_on(frame.end);
+        let values = self.emitter.builder.block_params(frame.end).to_vec();
+        if self.frames.is_empty() {
+            self.emitter.builder.ins().return_(&values);
+        } else {
+            self.stack.extend(values);
+        }
+        Ok(())
+    }
+
+    /// Branches with values that stay on the stack; of those that belong to the branch alone the last one goes.
+    fn branch_if(&mut self, condition: Value, depth: u32, drops_last: bool) -> Result<()> {
+        let frame = self.frame(depth)?;
+        let (target, arity) = (frame.target, frame.arity);
+        let values = args(self.peek(arity)?);
+        let next = self.emitter.builder.create_block();
+        self.emitter.checks.effect();
+        self.reached.insert(target);
+        self.emitter.builder.ins().brif(condition, target, &values, next, &[]);
+        self.go_on(next);
+        if drops_last {
+            self.pop()?;
+        }
+        Ok(())
+    }
+
+    fn branch_table(&mut self, targets: &BrTable<'_>) -> Result<()> {
+        let index = self.pop()?;
+        let frame = self.frame(targets.default())?;
+        let (default, arity) = (frame.target, frame.arity);
+        let values = args(&self.pop_all(arity)?);
+        let mut blocks = vec![default];
+        for depth in targets.targets() {
+            blocks.push(self.frame(depth?)?.target);
+        }
+        self.reached.extend(&blocks);
+        let pool = &mut self.emitter.builder.func.dfg;
+        let mut calls = blocks.into_iter().map(|block| pool.block_call(block, &values));
+        let default = calls.next();
+        let rest: Vec<_> = calls.collect();
+        let default = default.ok_or_else(|| self.internal("a default"))?;
+        let table = self
+            .emitter
+            .builder
+            .create_jump_table(JumpTableData::new(default, &rest));
+        self.emitter.builder.ins().br_table(index, table);
+        self.reachable = false;
+        Ok(())
+    }
+
+    fn type_of(&self, function: u32) -> Result<usize> {
+        let item = crate::env::get(&self.emitter.env.functions, function, "a function")?;
+        Ok(self.emitter.env.types.get(item.ty)?.params.len())
+    }
+
+    fn call_args(&mut self, count: usize) -> Result<Vec<Value>> {
+        self.pop_all(count)
+    }
+
+    fn push_results(&mut self, call: Inst) {
+        let results = self.emitter.builder.inst_results(call).to_vec();
+        self.stack.extend(results);
+    }
+
+    fn call_record(&mut self, record: Value, type_index: u32, is_tail: bool) -> Result<()> {
+        let signature = self.emitter.signature(type_index)?;
+        let ty = self.emitter.env.info.type_at(type_index)?;
+        let count = self.emitter.env.types.get(ty)?.params.len();
+        let code = self.emitter.code_of(record);
+        let values = self.call_args(count)?;
+        self.emitter.checks.effect();
+        if is_tail {
+            self.emitter
+                .builder
+                .ins()
+                .return_call_indirect(signature, code, &values);
+            self.reachable = false;
+        } else {
+            let call = self.emitter.builder.ins().call_indirect(signature, code, &values);
+            self.push_results(call);
+        }
+        Ok(())
+    }
+
+    /// A condition as the number that WebAssembly makes of it.
+    pub fn push_condition(&mut self, condition: Value) {
+        let number = self.emitter.builder.ins().uextend(types::I32, condition);
+        self.push(number);
+    }
+
+    pub fn refuse(&self, op: &Operator<'_>) -> WasmError {
+        // The name of the variant: its operands are no help.
+        let text = format!("{op:?}");
+        let name = text.split([' ', '{', '(']).next().unwrap_or_default();
+        unsupported(&format!("the instruction {name}"), self.offset)
+    }
+}

@@ -1,0 +1,189 @@
+//! Instructions on many bytes or elements, and those that grow memories and tables.
+
+use crate::config::PAGE;
+use crate::emit::{Emitter, Region};
+use crate::error::Result;
+use crate::traps;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{BlockArg, InstBuilder, TrapCode, Value, types};
+
+/// A page, as a shift.
+const PAGE_SHIFT: u32 = PAGE.trailing_zeros();
+
+impl Emitter<'_, '_, '_, '_> {
+    /// The pages of a memory.
+    pub fn memory_size(&mut self, memory: u32) -> Result<Value> {
+        let bytes = self.memory_bytes(memory)?;
+        let shift = self.word(PAGE_SHIFT);
+        Ok(self.builder.ins().ushr(bytes, shift))
+    }
+
+    /// Adds pages; gives the number before, or -1 if there is no room.
+    pub fn memory_grow(&mut self, memory: u32, pages: Value) -> Result<Value> {
+        self.checks.effect();
+        let item = self.memory(memory)?;
+        let before = self.memory_size(memory)?;
+        let most = self.word(item.reserved / PAGE);
+        let room = self.builder.ins().isub(most, before);
+        let fits = self.compare(IntCC::UnsignedLessThanOrEqual, pages, room);
+        let after = self.builder.ins().iadd(before, pages);
+        let shift = self.word(PAGE_SHIFT);
+        let bytes = self.builder.ins().ishl(after, shift);
+        Ok(self.grow(fits, before, |this| {
+            this.store_cell(item.size, Region::MemorySize(memory), bytes);
+        }))
+    }
+
+    /// Does something if there is room; gives the size before, or -1.
+    fn grow(&mut self, fits: Value, before: Value, work: impl FnOnce(&mut Self)) -> Value {
+        let [grown, done] = [(); 2].map(|()| self.builder.create_block());
+        let result = self.builder.append_block_param(done, types::I32);
+        let failed = self.word(u32::MAX);
+        self.builder
+            .ins()
+            .brif(fits, grown, &[], done, &[BlockArg::Value(failed)]);
+        self.builder.switch_to_block(grown);
+        self.builder.seal_block(grown);
+        work(self);
+        self.builder.ins().jump(done, &[BlockArg::Value(before)]);
+        self.builder.switch_to_block(done);
+        self.builder.seal_block(done);
+        result
+    }
+
+    /// The address of a place in a memory, which has been checked.
+    fn place(&mut self, memory: u32, at: Value) -> Result<Value> {
+        let base = self.memory(memory)?.base;
+        let base = self.base(base);
+        Ok(self.builder.ins().iadd(base, at))
+    }
+
+    pub fn memory_fill(&mut self, memory: u32, to: Value, byte: Value, count: Value) -> Result<()> {
+        let size = self.memory_bytes(memory)?;
+        self.check_range(to, count, size, TrapCode::HEAP_OUT_OF_BOUNDS);
+        let to = self.place(memory, to)?;
+        let byte = self.builder.ins().ireduce(types::I8, byte);
+        let config = self.env.module.target_config();
+        self.builder.call_memset(config, to, byte, count);
+        Ok(())
+    }
+
+    pub fn memory_copy(
+        &mut self,
+        to_memory: u32,
+        from_memory: u32,
+        to: Value,
+        from: Value,
+        count: Value,
+    ) -> Result<()> {
+        let size = self.memory_bytes(from_memory)?;
+        self.check_range(from, count, size, TrapCode::HEAP_OUT_OF_BOUNDS);
+        let size = self.memory_bytes(to_memory)?;
+        self.check_range(to, count, size, TrapCode::HEAP_OUT_OF_BOUNDS);
+        let from = self.place(from_memory, from)?;
+        let to = self.place(to_memory, to)?;
+        let config = self.env.module.target_config();
+        self.builder.call_memmove(config, to, from, count);
+        Ok(())
+    }
+
+    pub fn memory_init(&mut self, segment: u32, memory: u32, to: Value, from: Value, count: Value) -> Result<()> {
+        let segment = self.data(segment)?;
+        let left = self.load_cell(segment.left, Region::Other, types::I32);
+        self.check_range(from, count, left, TrapCode::HEAP_OUT_OF_BOUNDS);
+        let size = self.memory_bytes(memory)?;
+        self.check_range(to, count, size, TrapCode::HEAP_OUT_OF_BOUNDS);
+        let contents = self.symbol(segment.contents);
+        let from = self.builder.ins().iadd(contents, from);
+        let to = self.place(memory, to)?;
+        let config = self.env.module.target_config();
+        self.builder.call_memcpy(config, to, from, count);
+        Ok(())
+    }
+
+    pub fn data_drop(&mut self, segment: u32) -> Result<()> {
+        self.checks.effect();
+        let segment = self.data(segment)?;
+        let none = self.word(0);
+        self.store_cell(segment.left, Region::Other, none);
+        Ok(())
+    }
+
+    pub fn elem_drop(&mut self, segment: u32) -> Result<()> {
+        self.checks.effect();
+        let segment = self.elements(segment)?;
+        let none = self.word(0);
+        self.store_cell(segment.left, Region::Other, none);
+        Ok(())
+    }
+
+    pub fn table_get(&mut self, table: u32, index: Value) -> Result<Value> {
+        let address = self.element(table, index, traps::TABLE_OUT_OF_BOUNDS)?;
+        let flags = self.flags(Region::Table(table)).with_aligned();
+        Ok(self.builder.ins().load(types::I32, flags, address, 0))
+    }
+
+    pub fn table_set(&mut self, table: u32, index: Value, value: Value) -> Result<()> {
+        let address = self.element(table, index, traps::TABLE_OUT_OF_BOUNDS)?;
+        let flags = self.flags(Region::Table(table)).with_aligned();
+        self.builder.ins().store(flags, value, address, 0);
+        Ok(())
+    }
+
+    /// Adds elements; gives their number before, or -1 if there is no room.
+    pub fn table_grow(&mut self, table: u32, value: Value, count: Value) -> Result<Value> {
+        self.checks.effect();
+        let item = self.table(table)?;
+        let before = self.table_size(table)?;
+        let most = self.word(item.reserved);
+        let room = self.builder.ins().isub(most, before);
+        let fits = self.compare(IntCC::UnsignedLessThanOrEqual, count, room);
+        let after = self.builder.ins().iadd(before, count);
+        let address = self.element_address(table, before)?;
+        Ok(self.grow(fits, before, |this| {
+            this.store_cell(item.size, Region::TableSize(table), after);
+            this.fill_words(address, count, value, Region::Table(table));
+        }))
+    }
+
+    pub fn table_fill(&mut self, table: u32, start: Value, value: Value, count: Value) -> Result<()> {
+        let size = self.table_size(table)?;
+        self.check_range(start, count, size, traps::TABLE_OUT_OF_BOUNDS);
+        let address = self.element_address(table, start)?;
+        self.fill_words(address, count, value, Region::Table(table));
+        Ok(())
+    }
+
+    pub fn table_copy(&mut self, to_table: u32, from_table: u32, to: Value, from: Value, count: Value) -> Result<()> {
+        let size = self.table_size(from_table)?;
+        self.check_range(from, count, size, traps::TABLE_OUT_OF_BOUNDS);
+        let size = self.table_size(to_table)?;
+        self.check_range(to, count, size, traps::TABLE_OUT_OF_BOUNDS);
+        let from = self.element_address(from_table, from)?;
+        let to = self.element_address(to_table, to)?;
+        self.copy_words(to, from, count);
+        Ok(())
+    }
+
+    fn copy_words(&mut self, to: Value, from: Value, count: Value) {
+        let two = self.word(2);
+        let bytes = self.builder.ins().ishl(count, two);
+        let config = self.env.module.target_config();
+        self.builder.call_memmove(config, to, from, bytes);
+    }
+
+    pub fn table_init(&mut self, segment: u32, table: u32, to: Value, from: Value, count: Value) -> Result<()> {
+        let segment = self.elements(segment)?;
+        let left = self.load_cell(segment.left, Region::Other, types::I32);
+        self.check_range(from, count, left, traps::TABLE_OUT_OF_BOUNDS);
+        let size = self.table_size(table)?;
+        self.check_range(to, count, size, traps::TABLE_OUT_OF_BOUNDS);
+        let contents = self.symbol(segment.contents);
+        let two = self.word(2);
+        let distance = self.builder.ins().ishl(from, two);
+        let from = self.builder.ins().iadd(contents, distance);
+        let to = self.element_address(table, to)?;
+        self.copy_words(to, from, count);
+        Ok(())
+    }
+}

@@ -1,0 +1,468 @@
+//! A module on its way into one of Cranelift: its declarations, imports among them, and its data.
+
+use crate::config::{Config, PAGE};
+use crate::error::{Result, WasmError};
+use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
+use crate::parse::{ConstOp, Import, ImportKind, Limits, ModuleInfo};
+use crate::types::Types;
+use cranelift_codegen::ir::Signature;
+use cranelift_module::{DataDescription, DataId, FuncId, FuncOrDataId, Linkage, Module, ModuleError};
+use std::collections::{HashMap, HashSet};
+use wasmparser::ExternalKind;
+
+/// Bytes of a function record: the address of the code, and the number of its type.
+pub(crate) const RECORD_BYTES: u32 = 8;
+/// Where in a record the number of the type is.
+pub(crate) const RECORD_TYPE: i32 = 4;
+
+/// A segment of data or elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub contents: DataId,
+    /// Bytes or elements at the start.
+    pub count: u32,
+    /// The word with the count that is left: 0 once it was dropped.
+    pub left: DataId,
+}
+
+/// All that the translation of functions needs to know.
+pub(crate) struct Env<'a, 'm> {
+    pub module: &'m mut dyn Module,
+    pub info: &'a ModuleInfo<'a>,
+    pub types: &'a Types,
+    pub config: &'a Config,
+    pub functions: Vec<FuncItem>,
+    /// Function records, made when they are first needed.
+    records: HashMap<u32, DataId>,
+    pub globals: Vec<GlobalItem>,
+    pub tables: Vec<TableItem>,
+    pub memories: Vec<MemoryItem>,
+    pub elements: Vec<Segment>,
+    pub data: Vec<Segment>,
+    /// Where the functions of the module start.
+    pub imported_functions: usize,
+    pub imported_globals: usize,
+    pub imported_tables: usize,
+    names: HashSet<String>,
+}
+
+/// Names that mean something to the linker or the compiler.
+fn is_reserved(name: &str) -> bool {
+    name.starts_with("__npu_") || name.starts_with("__builtin_npu_") || {
+        matches!(
+            name,
+            "memcpy" | "memmove" | "memset" | "memcmp" | "npu_throw" | "_start"
+        )
+    }
+}
+
+/// A data object with these bytes, or zeros.
+fn object(contents: Contents<'_>, align: u64) -> DataDescription {
+    let mut description = DataDescription::new();
+    match contents {
+        Contents::Zeros(size) => description.define_zeroinit(size),
+        Contents::Bytes(bytes) => description.define(bytes.into()),
+    }
+    description.set_align(align);
+    description
+}
+
+#[derive(Clone, Copy)]
+enum Contents<'a> {
+    Zeros(usize),
+    Bytes(&'a [u8]),
+}
+
+impl<'a, 'm> Env<'a, 'm> {
+    /// Declares everything, and defines the data that is known.
+    pub fn new(
+        module: &'m mut dyn Module,
+        info: &'a ModuleInfo<'a>,
+        types: &'a Types,
+        config: &'a Config,
+        imports: &Imports,
+    ) -> Result<Self> {
+        let mut env = Self {
+            module,
+            info,
+            types,
+            config,
+            functions: Vec::new(),
+            records: HashMap::new(),
+            globals: Vec::new(),
+            tables: Vec::new(),
+            memories: Vec::new(),
+            elements: Vec::new(),
+            data: Vec::new(),
+            imported_functions: 0,
+            imported_globals: 0,
+            imported_tables: 0,
+            names: HashSet::new(),
+        };
+        for import in &info.imports {
+            env.import(import, imports)?;
+        }
+        env.imported_functions = env.functions.len();
+        env.imported_globals = env.globals.len();
+        env.imported_tables = env.tables.len();
+        env.declare_functions()?;
+        env.declare_memories()?;
+        env.declare_tables()?;
+        env.declare_globals()?;
+        env.declare_segments()?;
+        Ok(env)
+    }
+
+    fn import(&mut self, import: &Import<'_>, imports: &Imports) -> Result<()> {
+        let Some(item) = imports.get(import.module, import.name) else {
+            return Err(WasmError::UnknownImport {
+                offset: import.offset,
+                module: import.module.to_owned(),
+                name: import.name.to_owned(),
+            });
+        };
+        let why = match (import.kind, item) {
+            (ImportKind::Func(ty), Extern::Func(item)) => {
+                self.functions.push(item);
+                (item.ty != ty).then(|| "a function of another type".to_owned())
+            }
+            (ImportKind::Global(ty, mutable), Extern::Global(item)) => {
+                self.globals.push(item);
+                let fits = if mutable {
+                    item.ty == ty
+                } else {
+                    item.ty.is_subtype_of(ty)
+                };
+                (item.mutable != mutable || !fits).then(|| "a global of another type".to_owned())
+            }
+            (ImportKind::Table(limits, element), Extern::Table(item)) => {
+                self.tables.push(TableItem { fixed: false, ..item });
+                let fits = element == item.element;
+                misfit(limits, item.limits).or_else(|| (!fits).then(|| "elements of another type".to_owned()))
+            }
+            (ImportKind::Memory(limits), Extern::Memory(item)) => {
+                self.memories.push(MemoryItem { fixed: false, ..item });
+                misfit(limits, item.limits)
+            }
+            (asked, _) => {
+                let kind = match asked {
+                    ImportKind::Func(_) => "function",
+                    ImportKind::Table(..) => "table",
+                    ImportKind::Memory(_) => "memory",
+                    ImportKind::Global(..) => "global",
+                };
+                Some(format!("it is no {kind}"))
+            }
+        };
+        match why {
+            None => Ok(()),
+            Some(why) => Err(WasmError::IncompatibleImport {
+                offset: import.offset,
+                module: import.module.to_owned(),
+                name: import.name.to_owned(),
+                why,
+            }),
+        }
+    }
+
+    /// A name that is not taken.
+    fn fresh(&mut self, wish: &str) -> String {
+        let mut name = format!("{}wasm.{wish}", self.config.prefix);
+        let mut number = 0;
+        while self.names.contains(&name) || self.module.get_name(&name).is_some() {
+            number += 1;
+            name = format!("{}wasm.{wish}.{number}", self.config.prefix);
+        }
+        self.names.insert(name.clone());
+        name
+    }
+
+    fn declare_functions(&mut self) -> Result<()> {
+        let mut exported: HashMap<u32, &str> = HashMap::new();
+        if self.config.plain_exports {
+            for &(name, kind, index) in &self.info.exports {
+                if kind == ExternalKind::Func && !is_reserved(name) && !name.is_empty() {
+                    exported.entry(index).or_insert(name);
+                }
+            }
+        }
+        for &ty in &self.info.functions {
+            let index = self.functions.len() as u32;
+            let free = |name: &&&str| {
+                !matches!(
+                    self.module.get_name(name),
+                    Some(FuncOrDataId::Func(_) | FuncOrDataId::Data(_))
+                )
+            };
+            let (name, linkage) = match exported.get(&index).filter(free) {
+                Some(name) => ((*name).to_owned(), Linkage::Export),
+                None => {
+                    let wish = self.info.names.get(&index).filter(|name| !name.is_empty());
+                    let wish = wish.map_or_else(|| format!("function{index}"), |name| (*name).to_owned());
+                    (self.fresh(&wish), Linkage::Local)
+                }
+            };
+            let signature = self.types.get(ty)?.signature(self.config.convention);
+            let id = self.function(&name, linkage, &signature)?;
+            self.functions.push(FuncItem { id, ty });
+        }
+        Ok(())
+    }
+
+    /// Declares a function.
+    pub fn function(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> Result<FuncId> {
+        let declared = self.module.declare_function(name, linkage, signature);
+        declared.map_err(|error| fault(name, error))
+    }
+
+    /// The function that makes the module ready: its name is that of no other.
+    pub fn init_function(&mut self) -> Result<FuncId> {
+        let name = self.fresh("init");
+        let signature = Signature::new(self.config.convention);
+        self.function(&name, Linkage::Export, &signature)
+    }
+
+    fn object(&mut self, wish: &str, contents: Contents<'_>, align: u64, writable: bool) -> Result<DataId> {
+        let name = self.fresh(wish);
+        let declared = self.module.declare_data(&name, Linkage::Local, writable, false);
+        let id = declared.map_err(|error| fault(&name, error))?;
+        let defined = self.module.define_data(id, &object(contents, align));
+        defined.map_err(|error| fault(&name, error))?;
+        Ok(id)
+    }
+
+    fn word(&mut self, wish: &str, value: u32) -> Result<DataId> {
+        self.object(wish, Contents::Bytes(&value.to_le_bytes()), 4, true)
+    }
+
+    fn declare_memories(&mut self) -> Result<()> {
+        for (number, &(limits, offset)) in self.info.memories.iter().enumerate() {
+            let too_large = |pages: u32| WasmError::TooLarge {
+                offset,
+                what: format!(
+                    "a memory of {pages} pages; {} bytes are reserved",
+                    self.config.memory_reservation
+                ),
+            };
+            let most = self.config.memory_reservation / PAGE;
+            if limits.min > most {
+                return Err(too_large(limits.min));
+            }
+            let fixed = self.info.is_memory_fixed(self.config);
+            let pages = if fixed {
+                limits.min
+            } else {
+                limits.max.map_or(most, |max| max.min(most))
+            };
+            let reserved = pages * PAGE;
+            let base = match self.config.memory_bases.get(number) {
+                Some(&address) => Base::At(address),
+                None => {
+                    // An empty memory is no empty object.
+                    let bytes = reserved.max(PAGE) as usize;
+                    Base::Data(self.object(&format!("memory{number}"), Contents::Zeros(bytes), PAGE.into(), true)?)
+                }
+            };
+            let size = self.word(&format!("memory{number}.size"), limits.min * PAGE)?;
+            self.memories.push(MemoryItem {
+                base,
+                size,
+                limits,
+                reserved,
+                fixed,
+            });
+        }
+        Ok(())
+    }
+
+    fn declare_tables(&mut self) -> Result<()> {
+        for (number, table) in self.info.tables.iter().enumerate() {
+            let exported = self
+                .info
+                .exports
+                .iter()
+                .any(|&(_, kind, _)| kind == ExternalKind::Table);
+            let fixed = !self.info.grows_table && (self.config.closed || !exported);
+            let most = self.config.table_reservation;
+            if table.limits.min > most {
+                return Err(WasmError::TooLarge {
+                    offset: table.offset,
+                    what: format!("a table of {} elements; there is room for {most}", table.limits.min),
+                });
+            }
+            let reserved = if fixed {
+                table.limits.min
+            } else {
+                table.limits.max.map_or(most, |max| max.min(most))
+            };
+            let bytes = reserved.max(1) as usize * 4;
+            let elements = self.object(&format!("table{number}"), Contents::Zeros(bytes), 4, true)?;
+            let size = self.word(&format!("table{number}.size"), table.limits.min)?;
+            self.tables.push(TableItem {
+                elements,
+                size,
+                element: table.element,
+                limits: table.limits,
+                reserved,
+                fixed,
+            });
+        }
+        Ok(())
+    }
+
+    fn declare_globals(&mut self) -> Result<()> {
+        for (number, global) in self.info.globals.iter().enumerate() {
+            let value = known(&global.init, &self.globals);
+            let bytes = match value {
+                Some(ConstOp::I32(value)) => value.to_le_bytes().to_vec(),
+                Some(ConstOp::I64(value)) => value.to_le_bytes().to_vec(),
+                Some(ConstOp::F32(bits)) => bits.to_le_bytes().to_vec(),
+                Some(ConstOp::F64(bits)) => bits.to_le_bytes().to_vec(),
+                // The function that makes the module ready writes it.
+                _ => vec![0; global.ty.bytes() as usize],
+            };
+            let data = self.object(&format!("global{number}"), Contents::Bytes(&bytes), 8, true)?;
+            self.globals.push(GlobalItem {
+                data,
+                ty: global.ty,
+                mutable: global.mutable,
+                known: value.filter(|_| !global.mutable),
+            });
+        }
+        Ok(())
+    }
+
+    fn declare_segments(&mut self) -> Result<()> {
+        for (number, data) in self.info.data.iter().enumerate() {
+            let count = u32::try_from(data.bytes.len()).map_err(|_| WasmError::TooLarge {
+                offset: data.offset,
+                what: "a data segment".to_owned(),
+            })?;
+            let bytes = if data.bytes.is_empty() { &[0][..] } else { data.bytes };
+            let contents = self.object(&format!("data{number}"), Contents::Bytes(bytes), 4, false)?;
+            let left = self.word(&format!("data{number}.size"), count)?;
+            self.data.push(Segment { contents, count, left });
+        }
+        for (number, segment) in self.info.elements.iter().enumerate() {
+            let count = u32::try_from(segment.items.len()).map_err(|_| WasmError::TooLarge {
+                offset: segment.offset,
+                what: "an element segment".to_owned(),
+            })?;
+            let mut description = object(Contents::Zeros(segment.items.len().max(1) * 4), 4);
+            let mut places = Vec::new();
+            for (item, at) in segment.items.iter().zip((0..).step_by(4)) {
+                if let [ConstOp::Func(index)] = item[..] {
+                    places.push((at, self.record(index)?));
+                }
+            }
+            // Zeros cannot have relocations.
+            if !places.is_empty() {
+                description = object(Contents::Bytes(&vec![0; segment.items.len() * 4]), 4);
+            }
+            for (at, record) in places {
+                let value = self.module.declare_data_in_data(record, &mut description);
+                description.write_data_addr(at, value, 0);
+            }
+            let name = self.fresh(&format!("elements{number}"));
+            let declared = self.module.declare_data(&name, Linkage::Local, true, false);
+            let contents = declared.map_err(|error| fault(&name, error))?;
+            let defined = self.module.define_data(contents, &description);
+            defined.map_err(|error| fault(&name, error))?;
+            let left = self.word(
+                &format!("elements{number}.size"),
+                if segment.declared { 0 } else { count },
+            )?;
+            self.elements.push(Segment { contents, count, left });
+        }
+        Ok(())
+    }
+
+    /// The record of a function, which references to it are the address of.
+    pub fn record(&mut self, index: u32) -> Result<DataId> {
+        if let Some(&record) = self.records.get(&index) {
+            return Ok(record);
+        }
+        let item = *get(&self.functions, index, "a function")?;
+        let mut bytes = [0; RECORD_BYTES as usize];
+        bytes[RECORD_TYPE as usize..].copy_from_slice(&item.ty.0.to_le_bytes());
+        let mut description = object(Contents::Bytes(&bytes), 8);
+        let code = self.module.declare_func_in_data(item.id, &mut description);
+        description.write_function_addr(0, code);
+        let name = self.fresh(&format!("record{index}"));
+        let declared = self.module.declare_data(&name, Linkage::Local, false, false);
+        let record = declared.map_err(|error| fault(&name, error))?;
+        let defined = self.module.define_data(record, &description);
+        defined.map_err(|error| fault(&name, error))?;
+        self.records.insert(index, record);
+        Ok(record)
+    }
+
+    /// What the module exports.
+    pub fn exports(&self) -> Result<Vec<(String, Extern)>> {
+        let mut exports = Vec::new();
+        for &(name, kind, index) in &self.info.exports {
+            let item = match kind {
+                ExternalKind::Func | ExternalKind::FuncExact => {
+                    Extern::Func(*get(&self.functions, index, "a function")?)
+                }
+                ExternalKind::Table => Extern::Table(*get(&self.tables, index, "a table")?),
+                ExternalKind::Memory => Extern::Memory(*get(&self.memories, index, "a memory")?),
+                ExternalKind::Global => Extern::Global(*get(&self.globals, index, "a global")?),
+                ExternalKind::Tag => return Err(WasmError::internal("an export that the validator accepts")),
+            };
+            exports.push((name.to_owned(), item));
+        }
+        Ok(exports)
+    }
+}
+
+/// Why limits do not fit those that an import asks for.
+fn misfit(asked: Limits, given: Limits) -> Option<String> {
+    if given.min < asked.min {
+        return Some(format!("it has {} and not {}", given.min, asked.min));
+    }
+    match (asked.max, given.max) {
+        (Some(asked), Some(given)) if given > asked => Some(format!("it grows to {given} and not {asked} at most")),
+        (Some(_), None) => Some("it grows without limit".to_owned()),
+        _ => None,
+    }
+}
+
+/// The value of a constant expression, where it is known now.
+pub(crate) fn known(ops: &[ConstOp], globals: &[GlobalItem]) -> Option<ConstOp> {
+    let mut stack: Vec<ConstOp> = Vec::new();
+    for &op in ops {
+        let value = match op {
+            ConstOp::I32(_) | ConstOp::I64(_) | ConstOp::F32(_) | ConstOp::F64(_) | ConstOp::Null => op,
+            ConstOp::Global(index) => globals.get(index as usize)?.known?,
+            ConstOp::Func(_) => return None,
+            ConstOp::Add32 | ConstOp::Sub32 | ConstOp::Mul32 | ConstOp::Add64 | ConstOp::Sub64 | ConstOp::Mul64 => {
+                let (b, a) = (stack.pop()?, stack.pop()?);
+                match (op, a, b) {
+                    (ConstOp::Add32, ConstOp::I32(a), ConstOp::I32(b)) => ConstOp::I32(a.wrapping_add(b)),
+                    (ConstOp::Sub32, ConstOp::I32(a), ConstOp::I32(b)) => ConstOp::I32(a.wrapping_sub(b)),
+                    (ConstOp::Mul32, ConstOp::I32(a), ConstOp::I32(b)) => ConstOp::I32(a.wrapping_mul(b)),
+                    (ConstOp::Add64, ConstOp::I64(a), ConstOp::I64(b)) => ConstOp::I64(a.wrapping_add(b)),
+                    (ConstOp::Sub64, ConstOp::I64(a), ConstOp::I64(b)) => ConstOp::I64(a.wrapping_sub(b)),
+                    (ConstOp::Mul64, ConstOp::I64(a), ConstOp::I64(b)) => ConstOp::I64(a.wrapping_mul(b)),
+                    _ => return None,
+                }
+            }
+        };
+        stack.push(value);
+    }
+    stack.pop()
+}
+
+/// The entry of a list that the validator knows to be there.
+pub(crate) fn get<'t, T>(list: &'t [T], index: u32, what: &str) -> Result<&'t T> {
+    let entry = list.get(index as usize);
+    entry.ok_or_else(|| WasmError::internal(format!("{what} with number {index}")))
+}
+
+pub(crate) fn fault(name: &str, error: ModuleError) -> WasmError {
+    WasmError::Define {
+        name: name.to_owned(),
+        error: Box::new(error),
+    }
+}

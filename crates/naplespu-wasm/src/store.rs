@@ -1,0 +1,400 @@
+//! Instances on the simulator.
+
+use crate::config::{Config, PAGE};
+use crate::error::{Result, WasmError};
+use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports};
+use crate::traps;
+use crate::types::{FuncType, Target, Types, ValueType};
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
+use cranelift_module::{FuncId, Linkage, Module};
+use naplespu_jit::{LinkError, NpuModule, RunError};
+use std::collections::HashMap;
+use std::fmt;
+
+/// The symbol whose address is the lowest one of the stack.
+const STACK_LIMIT: &str = "wasm.stack_limit";
+
+/// A value of WebAssembly, as the host has it. Floats are their bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// `i32`.
+    I32(i32),
+    /// `i64`.
+    I64(i64),
+    /// The bits of an `f32`.
+    F32(u32),
+    /// The bits of an `f64`.
+    F64(u64),
+    /// A function, by the address of its record; `None` is null.
+    Func(Option<u32>),
+    /// Something of the host, by its number; `None` is null.
+    Extern(Option<u32>),
+}
+
+impl Value {
+    fn to_clif(self) -> DataValue {
+        match self {
+            Self::I32(value) => DataValue::I32(value),
+            Self::I64(value) => DataValue::I64(value),
+            Self::F32(bits) => DataValue::F32(Ieee32::with_bits(bits)),
+            Self::F64(bits) => DataValue::F64(Ieee64::with_bits(bits)),
+            Self::Func(address) => DataValue::I32(address.unwrap_or(0) as i32),
+            Self::Extern(number) => DataValue::I32(number.map_or(0, |number| number.wrapping_add(1)) as i32),
+        }
+    }
+
+    fn of_clif(value: &DataValue, ty: ValueType) -> Option<Self> {
+        Some(match (value, ty) {
+            (DataValue::I32(value), ValueType::I32) => Self::I32(*value),
+            (DataValue::I64(value), ValueType::I64) => Self::I64(*value),
+            (DataValue::F32(value), ValueType::F32) => Self::F32(value.bits()),
+            (DataValue::F64(value), ValueType::F64) => Self::F64(value.bits()),
+            (DataValue::I32(value), ValueType::Ref(reference)) => {
+                let word = *value as u32;
+                match reference.target {
+                    Target::Extern | Target::NoExtern => Self::Extern(word.checked_sub(1)),
+                    Target::Func | Target::Typed(_) | Target::NoFunc => Self::Func((word != 0).then_some(word)),
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Whether this can be a value of the type, as far as the host knows.
+    fn fits(self, ty: ValueType) -> bool {
+        let of_host = |target| matches!(target, Target::Extern | Target::NoExtern);
+        match (self, ty) {
+            (Self::I32(_), ValueType::I32)
+            | (Self::I64(_), ValueType::I64)
+            | (Self::F32(_), ValueType::F32)
+            | (Self::F64(_), ValueType::F64) => true,
+            (Self::Func(_), ValueType::Ref(reference)) => !of_host(reference.target),
+            (Self::Extern(_), ValueType::Ref(reference)) => of_host(reference.target),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    /// Integers as signed decimals, floats as Rust prints them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::I32(value) => value.fmt(f),
+            Self::I64(value) => value.fmt(f),
+            Self::F32(bits) => f32::from_bits(*bits).fmt(f),
+            Self::F64(bits) => f64::from_bits(*bits).fmt(f),
+            Self::Func(None) | Self::Extern(None) => f.write_str("null"),
+            Self::Func(Some(address)) => write!(f, "function {address:#010x}"),
+            Self::Extern(Some(number)) => write!(f, "extern {number}"),
+        }
+    }
+}
+
+/// Why a call gave no results.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The instance exports no function of this name.
+    #[error("there is no exported function '{0}'")]
+    NoSuchFunction(String),
+    /// The arguments do not fit.
+    #[error("the function takes {expected:?}")]
+    Arguments {
+        /// Types of the arguments.
+        expected: Vec<ValueType>,
+    },
+    /// A trap of WebAssembly.
+    #[error("trap: {what}{}{}", .function.as_ref().map_or(String::new(), |name| format!(" in {name}")), .offset.map_or(String::new(), |at| format!(" at offset {at:#x}")))]
+    Trap {
+        /// What the specification calls it.
+        what: &'static str,
+        /// The function, by its name on the device.
+        function: Option<String>,
+        /// The instruction, in bytes from the start of the module.
+        offset: Option<u32>,
+    },
+    /// Anything else that stopped the call.
+    #[error("{0}")]
+    Run(#[from] RunError),
+    /// A fault of this crate.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// An instance of a module.
+#[derive(Clone, Debug, Default)]
+pub struct Instance {
+    exports: HashMap<String, Extern>,
+    init: Option<FuncId>,
+}
+
+impl Instance {
+    /// What is exported under this name.
+    pub fn export(&self, name: &str) -> Option<Extern> {
+        self.exports.get(name).copied()
+    }
+
+    /// All that is exported, by name.
+    pub fn exports(&self) -> impl Iterator<Item = (&str, Extern)> {
+        self.exports.iter().map(|(name, item)| (name.as_str(), *item))
+    }
+}
+
+/// Instances on one simulated device, and what they can import.
+pub struct Store {
+    module: NpuModule,
+    types: Types,
+    imports: Imports,
+    config: Config,
+    instances: usize,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("config", &self.config)
+            .field("instances", &self.instances)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// An empty store on a module that nobody has put anything into. Instances get memories at known addresses, a checked
+    /// stack of 16 MiB for calls by one thread, and no limit of instructions.
+    pub fn new(mut module: NpuModule, mut config: Config) -> Self {
+        module.set_step_limit(u64::MAX);
+        if config.bounds_checks {
+            module.define_symbol(STACK_LIMIT, naplespu_jit::stack_top(0) - STACK_BYTES);
+            config.stack_limit = Some(STACK_LIMIT.to_owned());
+        }
+        Self {
+            module,
+            types: Types::default(),
+            imports: Imports::default(),
+            config,
+            instances: 0,
+        }
+    }
+
+    /// The device and its code.
+    pub fn module(&self) -> &NpuModule {
+        &self.module
+    }
+
+    /// The device and its code, to be changed.
+    pub fn module_mut(&mut self) -> &mut NpuModule {
+        &mut self.module
+    }
+
+    /// Offers something to modules that are instantiated later.
+    pub fn define(&mut self, module: &str, name: &str, item: Extern) {
+        self.imports.define(module, name, item);
+    }
+
+    /// Offers all that an instance exports under the name of a module.
+    pub fn register(&mut self, module: &str, instance: &Instance) {
+        for (name, item) in instance.exports() {
+            self.imports.define(module, name, item);
+        }
+    }
+
+    /// Declares a function that is defined in the module of Cranelift under this name, so that it can be imported.
+    ///
+    /// # Errors
+    ///
+    /// [`WasmError::Define`] if the name stands for something else.
+    pub fn function(&mut self, name: &str, ty: &FuncType) -> Result<FuncItem> {
+        let signature = ty.signature(self.config.convention);
+        let declared = self.module.declare_function(name, Linkage::Import, &signature);
+        let id = declared.map_err(|error| crate::env::fault(name, error))?;
+        Ok(FuncItem {
+            id,
+            ty: self.types.intern(ty.clone()),
+        })
+    }
+
+    /// Translates and compiles a binary module and links it with what was offered; [`Store::start`] makes it ready.
+    ///
+    /// # Errors
+    ///
+    /// See [`WasmError`].
+    pub fn load(&mut self, bytes: &[u8]) -> Result<Instance> {
+        let info = crate::parse::parse(bytes, &mut self.types)?;
+        let mut config = self.config.clone();
+        if self.instances > 0 || !config.closed {
+            config.prefix = format!("{}i{}.", config.prefix, self.instances);
+            config.plain_exports = false;
+        }
+        self.instances += 1;
+        for &(limits, offset) in &info.memories {
+            let most = if info.is_memory_fixed(&config) {
+                limits.min
+            } else {
+                limits.max.unwrap_or(u32::MAX).min(config.memory_reservation / PAGE)
+            };
+            let size = most.max(limits.min).max(1).checked_mul(PAGE);
+            let size = size.filter(|_| limits.min <= config.memory_reservation / PAGE);
+            let base = size.and_then(|size| self.module.allocate(size, PAGE).ok());
+            config.memory_bases.push(base.ok_or_else(|| WasmError::TooLarge {
+                offset,
+                what: format!(
+                    "a memory of {} pages; each can have {} here, as long as the device has room",
+                    limits.min,
+                    config.memory_reservation / PAGE
+                ),
+            })?);
+        }
+        let mut imports = Imports::default();
+        for import in &info.imports {
+            if let Some(item) = self.imports.get(import.module, import.name) {
+                imports.define(import.module, import.name, self.as_it_is(item));
+            }
+        }
+        let mut translated = crate::translate(&mut self.module, bytes, &config, &mut self.types, &imports)?;
+        let compiled = self.module.compile_functions(&mut translated.functions);
+        for ((func, _), result) in translated.functions.iter().zip(compiled) {
+            result.map_err(|error| {
+                let declaration = self.module.declarations().get_function_decl(*func);
+                WasmError::Define {
+                    name: declaration.linkage_name(*func).into_owned(),
+                    error: Box::new(error.into()),
+                }
+            })?;
+        }
+        Ok(Instance {
+            exports: translated.exports.into_iter().collect(),
+            init: Some(translated.init),
+        })
+    }
+
+    /// Initializes memories and tables of an instance, and runs its start function.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]; what was written by then stays written.
+    pub fn start(&mut self, instance: &Instance) -> std::result::Result<(), CallError> {
+        match instance.init {
+            Some(init) => {
+                let called = self.module.call(init, &[]);
+                called.map(drop).map_err(call_error)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A memory or table with the size that it has now.
+    fn as_it_is(&self, mut item: Extern) -> Extern {
+        let word = |data| self.module.data_address(data).map(|at| self.module.read_word(at));
+        match &mut item {
+            Extern::Memory(memory) => {
+                if let Some(bytes) = word(memory.size) {
+                    memory.limits.min = bytes / PAGE;
+                }
+            }
+            Extern::Table(table) => {
+                if let Some(size) = word(table.size) {
+                    table.limits.min = size;
+                }
+            }
+            Extern::Func(_) | Extern::Global(_) => {}
+        }
+        item
+    }
+
+    /// Calls an exported function.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    pub fn invoke(
+        &mut self,
+        instance: &Instance,
+        name: &str,
+        args: &[Value],
+    ) -> std::result::Result<Vec<Value>, CallError> {
+        match instance.export(name) {
+            Some(Extern::Func(item)) => self.call(item, args),
+            _ => Err(CallError::NoSuchFunction(name.to_owned())),
+        }
+    }
+
+    /// The type of a function.
+    ///
+    /// # Errors
+    ///
+    /// [`WasmError::Internal`] if the function is none of this store.
+    pub fn type_of(&self, item: FuncItem) -> Result<&FuncType> {
+        self.types.get(item.ty)
+    }
+
+    /// Calls a function.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    pub fn call(&mut self, item: FuncItem, args: &[Value]) -> std::result::Result<Vec<Value>, CallError> {
+        let ty = self
+            .types
+            .get(item.ty)
+            .map_err(|error| CallError::Internal(error.to_string()))?;
+        let fits = args.len() == ty.params.len() && args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty));
+        if !fits {
+            return Err(CallError::Arguments {
+                expected: ty.params.clone(),
+            });
+        }
+        let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
+        let results = self.module.call(item.id, &args).map_err(call_error)?;
+        let values = results
+            .iter()
+            .zip(&ty.results)
+            .map(|(value, ty)| Value::of_clif(value, *ty));
+        let values: Option<Vec<Value>> = values.collect();
+        values.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
+    }
+
+    /// The value of a global.
+    pub fn global(&self, item: GlobalItem) -> Option<Value> {
+        let address = self.module.data_address(item.data)?;
+        let value = self.module.read_value(address, item.ty.clif())?;
+        Value::of_clif(&value, item.ty)
+    }
+
+    /// The address of a memory's first byte on the device.
+    pub fn base(&self, base: Base) -> Option<u32> {
+        match base {
+            Base::At(address) => Some(address),
+            Base::Data(data) => self.module.data_address(data),
+        }
+    }
+
+    /// The type of a function, by structure.
+    pub fn intern(&mut self, ty: FuncType) -> crate::types::TypeId {
+        self.types.intern(ty)
+    }
+}
+
+/// Bytes of the stack of a call by one thread.
+const STACK_BYTES: u32 = 16 << 20;
+
+/// A trap by the name that the specification has for it.
+fn call_error(error: RunError) -> CallError {
+    match error {
+        RunError::Trap(report) => match report.code.and_then(traps::describe) {
+            Some(what) => CallError::Trap {
+                what,
+                function: report.function,
+                offset: report.srcloc.map(|location| location.bits()),
+            },
+            None => CallError::Run(RunError::Trap(report)),
+        },
+        other => CallError::Run(other),
+    }
+}
+
+impl From<LinkError> for CallError {
+    fn from(error: LinkError) -> Self {
+        Self::Run(error.into())
+    }
+}

@@ -1,0 +1,37 @@
+//! Trap codes of WebAssembly, beside those that Cranelift has.
+
+use cranelift_codegen::ir::TrapCode;
+
+/// The instruction `unreachable`.
+pub const UNREACHABLE: TrapCode = TrapCode::unwrap_user(1);
+/// An element of a table that is not there.
+pub const TABLE_OUT_OF_BOUNDS: TrapCode = TrapCode::unwrap_user(2);
+/// An indirect call through an element of a table that is not there.
+pub const UNDEFINED_ELEMENT: TrapCode = TrapCode::unwrap_user(3);
+/// An indirect call of a null element.
+pub const UNINITIALIZED_ELEMENT: TrapCode = TrapCode::unwrap_user(4);
+/// An indirect call of a function of another type.
+pub const INDIRECT_CALL_TYPE: TrapCode = TrapCode::unwrap_user(5);
+/// A null reference where there has to be one.
+pub const NULL_REFERENCE: TrapCode = TrapCode::unwrap_user(6);
+/// A call of a null function reference.
+pub const NULL_FUNCTION: TrapCode = TrapCode::unwrap_user(7);
+
+/// What the specification calls the trap; `None` for codes that no translated module has.
+pub fn describe(code: TrapCode) -> Option<&'static str> {
+    Some(match code {
+        TrapCode::STACK_OVERFLOW => "call stack exhausted",
+        TrapCode::INTEGER_OVERFLOW => "integer overflow",
+        TrapCode::HEAP_OUT_OF_BOUNDS => "out of bounds memory access",
+        TrapCode::INTEGER_DIVISION_BY_ZERO => "integer divide by zero",
+        TrapCode::BAD_CONVERSION_TO_INTEGER => "invalid conversion to integer",
+        UNREACHABLE => "unreachable",
+        TABLE_OUT_OF_BOUNDS => "out of bounds table access",
+        UNDEFINED_ELEMENT => "undefined element",
+        UNINITIALIZED_ELEMENT => "uninitialized element",
+        INDIRECT_CALL_TYPE => "indirect call type mismatch",
+        NULL_REFERENCE => "null reference",
+        NULL_FUNCTION => "null function reference",
+        _ => return None,
+    })
+}

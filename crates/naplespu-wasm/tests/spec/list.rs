@@ -1,0 +1,47 @@
+//! What of the suite is run, and what is left out, with the reasons.
+
+/// Proposals whose files are run beside those of the current specification.
+pub const FILES: &[&str] = &[
+    "bulk-memory",
+    "extended-const",
+    "function-references",
+    "multi-memory",
+    "multi-value",
+    "mutable-global",
+    "nontrapping-float-to-int-conversions",
+    "reference-types",
+    "sign-extension-ops",
+    "tail-call",
+    "wide-arithmetic",
+];
+
+/// Refusals of modules, by a part of their text, and why they are. What a script does with a refused module is skipped.
+pub const REFUSED: &[(&str, &str)] = &[
+    (
+        "a group of recursive types",
+        "types are compared by structure, so they cannot refer to themselves",
+    ),
+    ("a recursive type", "as above"),
+    ("a reference to Any", "there is no collector"),
+    ("a type of the garbage-collection proposal", "there is no collector"),
+    ("a tag of exceptions", "exceptions are not translated"),
+];
+
+/// Files that are not run, and why.
+pub const SKIPPED: &[(&str, &str)] = &[
+    (
+        "wasm-latest/imports.wast",
+        "imports from one module that has a tag; that of version 2 is run",
+    ),
+    (
+        "wasm-latest/type-rec.wast",
+        "imports from a module with recursive types",
+    ),
+    (
+        "mutable-global/linking.wast",
+        "expects segments to be checked before anything is written; that of the current version is run",
+    ),
+];
+
+/// Why something is skipped that only files of older versions and proposals may have.
+pub const OLD_RULES: &str = "allowed by later versions";
