@@ -232,13 +232,20 @@ impl NpuModule {
         let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
         self.start_over()?;
         self.start_timing();
-        let mut call = Call::new(&mut self.machine, THREAD, &info);
-        call.set_up(&info, signature, args, address)?;
-        let before = call.machine.thread(THREAD).instructions();
-        let stop = run_thread(call.machine, self.timed.as_mut(), THREAD, self.step_limit);
-        self.steps = call.machine.thread(THREAD).instructions() - before;
+        Call::new(&mut self.machine, THREAD, &info).set_up(&info, signature, args, address)?;
+        let before = self.machine.thread(THREAD).instructions();
+        self.steps = 0;
+        let stop = loop {
+            let left = self.step_limit.saturating_sub(self.steps);
+            let stop = run_thread(&mut self.machine, self.timed.as_mut(), THREAD, left);
+            self.steps = self.machine.thread(THREAD).instructions() - before;
+            if !self.answer(THREAD, &stop)? {
+                break stop;
+            }
+        };
         match stop {
             Stop::Breakpoint { pc } if pc == RETURN_TO => {
+                let call = Call::new(&mut self.machine, THREAD, &info);
                 call.check_preserved(info.popped, pinned)?;
                 Ok(call.results(&info, signature))
             }

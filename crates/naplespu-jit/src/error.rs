@@ -244,6 +244,15 @@ pub enum RunError {
         /// What went wrong.
         error: Box<RunError>,
     },
+    /// A function of the host ended the program, with this status.
+    Exit(u32),
+    /// A function of the host failed.
+    Host {
+        /// The function.
+        function: String,
+        /// What it says.
+        reason: String,
+    },
     /// The function came back with a register changed that it has to preserve.
     Clobbered {
         /// The register.
@@ -255,7 +264,7 @@ impl RunError {
     /// The same, with the thread it came from.
     pub(super) fn of_thread(self, thread: usize) -> RunError {
         match self {
-            RunError::Trap(_) => self,
+            RunError::Trap(_) | RunError::Exit(_) => self,
             error => RunError::Thread {
                 thread,
                 error: Box::new(error),
@@ -385,6 +394,8 @@ impl fmt::Display for RunError {
                 Ok(())
             }
             Self::Thread { thread, error } => write!(f, "thread {thread}: {error}"),
+            Self::Exit(status) => write!(f, "the program ended with status {status}"),
+            Self::Host { function, reason } => write!(f, "%{function}: {reason}"),
             Self::Clobbered { register } => write!(f, "callee-saved register {register} was changed"),
         }
     }

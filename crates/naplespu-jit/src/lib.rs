@@ -14,12 +14,13 @@
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `module` is the trait, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
+//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
 
 #![deny(missing_docs)]
 
 mod call;
 mod error;
+mod host;
 mod layout;
 mod link;
 mod module;
@@ -31,6 +32,7 @@ mod unwind;
 
 pub use call::host_types;
 pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
+pub use host::{HostCall, HostFunction, HostStop};
 pub use layout::stack_top;
 use link::Names;
 pub use program::{Program, function_name};
@@ -103,6 +105,7 @@ pub struct NpuModule {
     steps: u64,
     schedule: Schedule,
     timed: Option<timed::Timed>,
+    hosts: host::Hosts,
 }
 
 impl fmt::Debug for NpuModule {
@@ -165,6 +168,7 @@ impl NpuModule {
             steps: 0,
             schedule: Schedule::default(),
             timed: None,
+            hosts: host::Hosts::default(),
         };
         module.prepare_machine()?;
         Ok(module)

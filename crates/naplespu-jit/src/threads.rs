@@ -118,6 +118,7 @@ impl NpuModule {
             let halt = run_threads(&mut self.machine, self.timed.as_mut(), &mut schedule, left);
             left = left.saturating_sub(self.instructions(threads) - before);
             match halt {
+                Halt::Thread { thread, stop } if self.answer(thread, &stop)? => {}
                 Halt::Thread { thread, stop } => match end.stops.get_mut(thread) {
                     Some(place) => *place = Some(stop),
                     // Only the first threads are enabled.

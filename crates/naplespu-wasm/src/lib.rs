@@ -22,7 +22,7 @@
 //! # Structure
 //!
 //! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body` and
-//! `plain` the functions of the module. `store` runs them.
+//! `plain` the functions of the module. `store` runs them, `wasi` has what programs import.
 
 #![deny(missing_docs)]
 
@@ -40,6 +40,7 @@ mod plain;
 mod store;
 pub mod traps;
 mod types;
+pub mod wasi;
 
 pub use config::{Config, PAGE};
 pub use error::{Result, WasmError};

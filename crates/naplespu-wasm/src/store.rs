@@ -8,7 +8,7 @@ use crate::types::{FuncType, Target, Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_module::{FuncId, Linkage, Module};
-use naplespu_jit::{LinkError, NpuModule, RunError};
+use naplespu_jit::{HostFunction, LinkError, NpuModule, RunError};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -114,6 +114,9 @@ pub enum CallError {
         /// The instruction, in bytes from the start of the module.
         offset: Option<u32>,
     },
+    /// The program ended, with this status.
+    #[error("the program ended with status {0}")]
+    Exit(u32),
     /// Anything else that stopped the call.
     #[error("{0}")]
     Run(#[from] RunError),
@@ -208,6 +211,23 @@ impl Store {
         let signature = ty.signature(self.config.convention);
         let declared = self.module.declare_function(name, Linkage::Import, &signature);
         let id = declared.map_err(|error| crate::env::fault(name, error))?;
+        Ok(FuncItem {
+            id,
+            ty: self.types.intern(ty.clone()),
+        })
+    }
+
+    /// Defines a function that the host computes, so that it can be imported.
+    ///
+    /// # Errors
+    ///
+    /// [`WasmError::Define`] if the name is taken.
+    pub fn host_function(&mut self, name: &str, ty: &FuncType, function: HostFunction) -> Result<FuncItem> {
+        let signature = ty.signature(self.config.convention);
+        let id = match self.module.define_host_function(name, &signature, function) {
+            Ok(id) => id,
+            Err(error) => return Err(crate::env::fault(name, error.into())),
+        };
         Ok(FuncItem {
             id,
             ty: self.types.intern(ty.clone()),
@@ -389,6 +409,7 @@ fn call_error(error: RunError) -> CallError {
             },
             None => CallError::Run(RunError::Trap(report)),
         },
+        RunError::Exit(status) => CallError::Exit(status),
         other => CallError::Run(other),
     }
 }

@@ -75,6 +75,8 @@ enum Stop {
     Usage(String),
     /// Nobody reads the output any more.
     Closed,
+    /// A program ended with this status, which is the command's.
+    Exit(u8),
 }
 
 type Outcome = Result<(), Stop>;
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         // What nobody read may have been that something failed.
         Ok(Err(Stop::Reported | Stop::Closed)) => ExitCode::FAILURE,
+        Ok(Err(Stop::Exit(status))) => ExitCode::from(status),
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
         Ok(Err(Stop::Usage(text))) => {
             output::report(&format!("error: {text}\n"));

@@ -7,7 +7,8 @@ use cranelift_module::Module;
 use naplespu_jit::NpuModule;
 use naplespu_object::NpuObjectModule;
 use naplespu_reader::Config as Settings;
-use naplespu_wasm::{Extern, Imports, Store, Types, Value, ValueType};
+use naplespu_wasm::wasi::{Wasi, World};
+use naplespu_wasm::{CallError, Extern, Imports, Store, Types, Value, ValueType};
 use npu_sim::TimingConfig;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,6 +20,18 @@ pub struct Args {
     /// A module, binary or as text; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    /// Arguments of a program, which are those of WASI
+    #[arg(value_name = "PROGRAM_ARG", trailing_var_arg = true, allow_hyphen_values = true)]
+    program_args: Vec<String>,
+
+    /// A variable of the environment of a program
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+
+    /// What the random numbers of a program come from; 1 unless set, so that runs repeat
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
 
     /// A setting of Cranelift or of the target; unless set, `opt_level=speed` and `strict_float=true`
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
@@ -106,12 +119,20 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(steps) = args.max_steps {
         store.module_mut().set_step_limit(steps);
     }
+    let world = world(args, &name);
+    let wasi = Wasi::define(&mut store, &bytes, world).map_err(in_file)?;
     let instance = store.load(&bytes).map_err(in_file)?;
-    store.start(&instance).map_err(fault)?;
+    wasi.attach(&store, &instance).map_err(in_file)?;
+    store.start(&instance).map_err(ended)?;
     let Some((function, operands)) = args.invoke.split_first() else {
-        return Err(Stop::Usage(
-            "name a function with --invoke, or a form with --emit".to_owned(),
-        ));
+        if instance.export("_start").is_none() {
+            return Err(Stop::Usage(
+                "name a function with --invoke, or a form with --emit: the module is no program, which would export '_start'".to_owned(),
+            ));
+        }
+        let called = store.invoke(&instance, "_start", &[]);
+        tell(args, &store);
+        return called.map(drop).map_err(ended);
     };
     let Some(Extern::Func(item)) = instance.export(function) else {
         let mut known: Vec<&str> = instance
@@ -135,18 +156,51 @@ pub fn run(args: &Args) -> Outcome {
     let values = types.iter().zip(operands).map(|(ty, text)| value(*ty, text));
     let values = values.collect::<Result<Vec<Value>, Stop>>()?;
     let called = store.call(item, &values);
+    tell(args, &store);
+    let mut text = String::new();
+    for value in called.map_err(ended)? {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{value}");
+    }
+    output::print(text.as_bytes())
+}
+
+/// What a program finds.
+fn world(args: &Args, name: &str) -> World {
+    let mut list = vec![name.to_owned()];
+    list.extend(args.program_args.iter().cloned());
+    let seed = args.seed.unwrap_or(DEFAULT_SEED);
+    World {
+        args: list,
+        environment: args.env.clone(),
+        input: Box::new(std::io::stdin()),
+        output: Box::new(std::io::stdout()),
+        errors: Box::new(std::io::stderr()),
+        seed,
+    }
+}
+
+/// Runs repeat unless somebody wants another seed.
+const DEFAULT_SEED: u64 = 1;
+
+/// How a call ended without results.
+fn ended(error: CallError) -> Stop {
+    match error {
+        CallError::Exit(0) => Stop::Exit(0),
+        // Only the low byte gets out of a process; what is left of another status is no success.
+        CallError::Exit(status) => Stop::Exit((status as u8).max(1)),
+        other => fault(other),
+    }
+}
+
+/// What the last call took.
+fn tell(args: &Args, store: &Store) {
     if args.verbose {
         output::report(&format!("{} instructions\n", store.module().steps()));
     }
     if let Some(report) = store.module().timing_report() {
         output::report(&format!("{report}\n"));
     }
-    let mut text = String::new();
-    for value in called.map_err(fault)? {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{value}");
-    }
-    output::print(text.as_bytes())
 }
 
 /// An argument.

@@ -1,0 +1,99 @@
+//! Functions of the host that code of the device calls.
+
+use super::*;
+use naplespu_jit::HostStop;
+use std::sync::{Arc, Mutex};
+
+/// Arguments in registers and in memory, and more results than there are registers.
+fn far_signature(convention: CallConv) -> Signature {
+    let mut signature = Signature::new(convention);
+    for ty in [types::I64, types::F64, types::I64, types::F32, types::I64, types::I32] {
+        signature.params.push(AbiParam::new(ty));
+    }
+    for ty in [types::I64, types::F64, types::I64, types::I32] {
+        signature.returns.push(AbiParam::new(ty));
+    }
+    signature
+}
+
+#[test]
+fn every_place_of_arguments_and_results() {
+    for convention in [CallConv::SystemV, CallConv::Tail] {
+        let mut module = module();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let record = seen.clone();
+        let function = move |call: naplespu_jit::HostCall<'_>, args: &[DataValue]| {
+            record.lock().unwrap().push((call.thread, args.to_vec()));
+            let [DataValue::I64(a), b, ..] = args else {
+                return Err(HostStop::Fault("no arguments".to_owned()));
+            };
+            Ok(vec![
+                DataValue::I64(a + 1),
+                b.clone(),
+                DataValue::I64(-3),
+                DataValue::I32(4),
+            ])
+        };
+        let signature = far_signature(convention);
+        module
+            .define_host_function("host", &signature, Box::new(function))
+            .unwrap();
+        let id = define(
+            &mut module,
+            &format!(
+                "function %f(i64, f64) -> i64, f64, i64, i32 system_v {{
+                    sig0 = (i64, f64, i64, f32, i64, i32) -> i64, f64, i64, i32 {convention}
+                    fn0 = %host sig0
+                block0(v0: i64, v1: f64):
+                    v2 = iconst.i64 -7
+                    v3 = f32const 0x1.8p0
+                    v4 = iconst.i32 99
+                    v5, v6, v7, v8 = call fn0(v0, v1, v2, v3, v2, v4)
+                    v9, v10, v11, v12 = call fn0(v5, v6, v7, v3, v2, v8)
+                    return v9, v10, v11, v12
+                }}"
+            ),
+        );
+        let half = DataValue::F64(0.5.into());
+        for threads in [1, 3] {
+            let results = module
+                .call_threads(id, &[DataValue::I64(1 << 40), half.clone()], threads)
+                .unwrap();
+            let expected = vec![
+                DataValue::I64((1 << 40) + 2),
+                half.clone(),
+                DataValue::I64(-3),
+                DataValue::I32(4),
+            ];
+            assert_eq!(results, vec![expected; threads]);
+        }
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 2 + 6);
+        assert!((0..3).all(|thread| seen.iter().filter(|(number, _)| *number == thread).count() >= 2));
+        let rest = [
+            DataValue::I64(-7),
+            DataValue::F32(1.5.into()),
+            DataValue::I64(-7),
+            DataValue::I32(99),
+        ];
+        assert_eq!(seen[0].1[2..], rest);
+    }
+}
+
+#[test]
+fn a_host_function_can_end_the_call() {
+    for (stop, text) in [
+        (HostStop::Exit(7), "the program ended with status 7"),
+        (HostStop::Fault("no such thing".to_owned()), "%host: no such thing"),
+    ] {
+        let mut module = module();
+        let signature = Signature::new(CallConv::SystemV);
+        let function = move |_: naplespu_jit::HostCall<'_>, _: &[DataValue]| Err(stop.clone());
+        module
+            .define_host_function("host", &signature, Box::new(function))
+            .unwrap();
+        let text_of_f = "function %f() system_v {\n fn0 = %host() system_v\nblock0:\n call fn0()\n return\n}";
+        let id = define(&mut module, text_of_f);
+        assert_eq!(module.call(id, &[]).unwrap_err().to_string(), text);
+    }
+}
