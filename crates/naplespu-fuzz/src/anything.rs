@@ -9,19 +9,19 @@
 
 use super::instruction::Generator;
 use arbitrary::{Result, Unstructured};
-use cranelift_codegen::cursor::{Cursor, CursorPosition, FuncCursor};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::instructions::InstructionFormat;
 use cranelift_codegen::ir::{
-    Block, DebugTag, Function, GlobalValueData, Inst, InstBuilder, InstBuilderBase, Opcode, RelSourceLoc, SourceLoc,
-    StackSlotData, StackSlotKind, TrapCode, Type, UserFuncName, UserStackMapEntry, ValueLabel, ValueLabelAssignments,
-    ValueLabelStart, types,
+    Block, DebugTag, Function, GlobalValueData, Inst, InstBuilderBase, Opcode, RelSourceLoc, SourceLoc, StackSlotData,
+    StackSlotKind, Type, UserFuncName, UserStackMapEntry, ValueLabel, ValueLabelAssignments, ValueLabelStart, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;
 use cranelift_naplespu::Isa;
 use cranelift_naplespu::internals::refuses;
 use cranelift_naplespu::verify_function;
+use naplespu_reduce::remove;
 
 /// Rounds of repair before a function is given up.
 const REPAIRS: usize = 8;
@@ -301,30 +301,6 @@ fn repair(mut func: Function) -> Option<Function> {
         }
     }
     None
-}
-
-/// Removes an instruction, with constants in place of its results, or a trap in place of the end of a block. False if
-/// there is no constant of a type.
-pub(super) fn remove(func: &mut Function, inst: Inst) -> bool {
-    if func.dfg.insts[inst].opcode().is_terminator() {
-        let mut cursor = FuncCursor::new(func).at_inst(inst);
-        cursor.ins().trap(TrapCode::unwrap_user(1));
-        cursor.goto_inst(inst);
-        cursor.remove_inst();
-        return true;
-    }
-    let results = func.dfg.inst_results(inst).to_vec();
-    func.dfg.clear_results(inst);
-    for result in results {
-        let ty = func.dfg.value_type(result);
-        let mut cursor = FuncCursor::new(func).at_position(CursorPosition::At(inst));
-        let Some(value) = super::instruction::constant(&mut cursor, ty, 1) else {
-            return false;
-        };
-        func.dfg.change_to_alias(result, value);
-    }
-    func.layout.remove_inst(inst);
-    true
 }
 
 /// All opcodes that do not end a block.

@@ -1,6 +1,6 @@
 //! Nothing panics: any valid function is compiled or refused.
 
-use super::{Config, anything, reduce};
+use super::{Config, anything};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -71,6 +71,9 @@ pub fn configs() -> Result<Vec<Config>, String> {
     )?);
     Ok(all)
 }
+
+/// Functions tried at most to make a failing one smaller.
+const TRIES: usize = 2000;
 
 /// What becomes of a valid function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +153,7 @@ pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
         Ok(verdict) => return Ok(verdict),
         Err(fault) => fault,
     };
-    let small = reduce::reduce(func, |candidate| {
+    let small = naplespu_reduce::function(func, TRIES, |candidate| {
         check(candidate, configs).is_err_and(|other| other.same_kind(&fault))
     });
     let fault = check(&small, configs).err().unwrap_or(fault);

@@ -9,13 +9,14 @@ use cranelift_codegen::ir::instructions::{InstructionFormat, ResolvedConstraint}
 use cranelift_codegen::ir::{
     AbiParam, AliasRegionData, ArgumentPurpose, AtomicRmwOp, Block, BlockArg, BlockCall, ConstantData,
     DynamicStackSlotData, DynamicTypeData, Endianness, ExceptionTableData, ExceptionTableItem, ExceptionTag,
-    ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, InstBuilder, InstructionData,
-    JumpTableData, LibCall, MemFlags, MemFlagsData, Opcode, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode,
-    Type, UserExternalName, Value, ValueList, types,
+    ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, InstructionData, JumpTableData,
+    LibCall, MemFlags, MemFlagsData, Opcode, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode, Type,
+    UserExternalName, Value, ValueList, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
 use naplespu_reader::panics::caught;
+use naplespu_reduce::constant;
 
 /// Vectors: those that a register holds, more often than others, and some of every kind of others.
 const VECTORS: &[Type] = &[
@@ -69,38 +70,6 @@ pub(super) struct Generator<'a, 'u> {
     /// Values that dominate this place.
     pub scope: Vec<Value>,
     convention: CallConv,
-}
-
-/// A constant of the type, as an instruction at the cursor; `None` if CLIF has none.
-pub(super) fn constant(cursor: &mut FuncCursor<'_>, ty: Type, bits: u64) -> Option<Value> {
-    Some(match ty {
-        types::I128 => {
-            let low = cursor.ins().iconst(types::I64, bits.cast_signed());
-            cursor.ins().uextend(ty, low)
-        }
-        types::F16 => cursor.ins().f16const(Ieee16::with_bits(bits as u16)),
-        types::F32 => cursor.ins().f32const(Ieee32::with_bits(bits as u32)),
-        types::F64 => cursor.ins().f64const(Ieee64::with_bits(bits)),
-        types::F128 => {
-            let data = u128::from(bits) << 64;
-            let handle = cursor
-                .func
-                .dfg
-                .constants
-                .insert(ConstantData::from(&data.to_le_bytes()[..]));
-            cursor.ins().f128const(handle)
-        }
-        _ if ty.is_int() => {
-            let mask = u64::MAX >> (64 - ty.bits());
-            cursor.ins().iconst(ty, (bits & mask).cast_signed())
-        }
-        _ if ty.is_vector() => {
-            let bytes: Vec<u8> = (0..ty.bytes()).map(|i| (bits >> (8 * (i % 8))) as u8).collect();
-            let handle = cursor.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
-            cursor.ins().vconst(ty, handle)
-        }
-        _ => return None,
-    })
 }
 
 fn is_address(opcode: Opcode, index: usize) -> bool {

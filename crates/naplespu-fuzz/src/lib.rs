@@ -21,7 +21,6 @@ pub mod lanes;
 mod loops;
 pub mod model;
 mod operations;
-mod reduce;
 pub mod shape_files;
 pub mod shrink;
 pub mod vector_files;

@@ -24,14 +24,16 @@ impl fmt::Debug for Worker {
     }
 }
 
-impl Worker {
-    fn new() -> Self {
+impl Default for Worker {
+    fn default() -> Self {
         Self {
             compiler: Compiler::new(),
             ctx: Context::new(),
         }
     }
+}
 
+impl Worker {
     /// Compiles a copy of the function.
     ///
     /// # Errors
@@ -52,9 +54,9 @@ pub fn map<T: Send, R: Send>(
     work: impl Fn(&mut Worker, T) -> R + Sync + Send,
 ) -> Vec<R> {
     if items.len() > 1 && items.iter().map(size).sum::<usize>() >= WORTH_THREADS {
-        items.into_par_iter().map_init(Worker::new, work).collect()
+        items.into_par_iter().map_init(Worker::default, work).collect()
     } else {
-        let mut worker = Worker::new();
+        let mut worker = Worker::default();
         items.into_iter().map(|item| work(&mut worker, item)).collect()
     }
 }

@@ -9,6 +9,7 @@
 #![deny(missing_docs)]
 
 mod asm;
+mod bugpoint;
 mod compile;
 mod disasm;
 mod gdb;
@@ -44,6 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Asm(asm::Args),
+    Bugpoint(bugpoint::Args),
     /// Print CLIF files in normal form
     Cat(print::Args),
     Compile(compile::Args),
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
     // Deeply nested or very long functions need more stack than the main thread has.
     let outcome = naplespu_filetests::runner::with_large_stack(|| match cli.command {
         Command::Asm(args) => asm::run(&args),
+        Command::Bugpoint(args) => bugpoint::run(&args),
         Command::Cat(args) => print::cat(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Disasm(args) => disasm::run(&args),

@@ -1,0 +1,204 @@
+//! `clif-util bugpoint`: a CLIF file made as small as possible that still shows what is wrong.
+
+use crate::{Outcome, Stop, input, output};
+use cranelift_codegen::data_value::DataValue;
+use cranelift_interpreter::environment::FunctionStore;
+use cranelift_naplespu::CompileError;
+use naplespu_filetests::file::call_simulated;
+use naplespu_filetests::interpret;
+use naplespu_filetests::lines::{CallError, RunLines};
+use naplespu_filetests::outcome::Finding;
+use naplespu_jit::Program;
+use naplespu_jit::parallel::Worker;
+use naplespu_reader::panics::caught;
+use naplespu_reader::{ClifFile, Config};
+use naplespu_reduce::Candidate;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Make a CLIF file smaller that makes the compiler fail
+#[derive(clap::Args)]
+pub struct Args {
+    /// A CLIF file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    target: input::TargetArgs,
+
+    /// A shell command that gets the path of a smaller file as its last argument, and ends with 0 if the file still shows what is wrong. Without it
+    /// and without --mismatch, the compiler has to panic, or to report an error that is not one of its input
+    #[arg(long, value_name = "CMD", conflicts_with = "mismatch")]
+    check: Option<String>,
+
+    /// Keep that a run line comes to something else, compiled and simulated, than in Cranelift's interpreter
+    #[arg(long)]
+    mismatch: bool,
+
+    /// Files that are tried at most
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    tries: usize,
+
+    /// CLIF instructions that a line may execute in the interpreter, and a thousandth of what it may execute as machine instructions
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    max_steps: u64,
+
+    /// Where to write to instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// Machine instructions for each step of the interpreter.
+const STEPS: u64 = 1000;
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    let file = input::read_clif(&args.file)?;
+    let config = input::config_of(&file, &args.target.settings)?;
+    config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    input::report(&file, &input::verify(&file, &config))?;
+    let check = Check::of(args, config)?;
+    let whole = Candidate::of(&file);
+    if !check.holds(&whole)? {
+        return Err(Stop::Fault(format!("nothing to reduce: {}", check.absent())));
+    }
+    let (mut tried, mut fault) = (0u32, None);
+    let small = naplespu_reduce::file(whole, args.tries, |candidate| {
+        // After a fault nothing holds, and the reduction ends soon.
+        if fault.is_some() {
+            return false;
+        }
+        tried += 1;
+        check.holds(candidate).unwrap_or_else(|stop| {
+            fault = Some(stop);
+            false
+        })
+    });
+    if let Some(stop) = fault {
+        return Err(stop);
+    }
+    output::report(&format!("{tried} files tried\n"));
+    output::write(args.output.as_deref(), small.to_string().as_bytes())
+}
+
+/// What a smaller file has to show.
+enum Check<'a> {
+    /// The compiler fails.
+    Failure(Config),
+    /// Simulation and interpretation differ.
+    Mismatch(Config, u64),
+    /// A command says so.
+    Command(&'a str, tempfile::TempDir),
+}
+
+impl<'a> Check<'a> {
+    fn of(args: &'a Args, config: Config) -> Result<Self, Stop> {
+        Ok(match &args.check {
+            Some(command) => Self::Command(command, tempfile::tempdir()?),
+            None if args.mismatch => Self::Mismatch(config, args.max_steps),
+            None => Self::Failure(config),
+        })
+    }
+
+    /// What is said of a file that does not show it.
+    fn absent(&self) -> &'static str {
+        match self {
+            Self::Failure(_) => "the compiler takes or refuses all functions as it should",
+            Self::Mismatch(..) => "no run line comes to something else than in the interpreter",
+            Self::Command(..) => "the command does not end with 0",
+        }
+    }
+
+    fn holds(&self, candidate: &Candidate) -> Result<bool, Stop> {
+        let text = candidate.to_string();
+        if let Self::Command(command, folder) = self {
+            return says_so(command, &folder.path().join("small.clif"), &text);
+        }
+        // What it is when somebody reads it again.
+        let file = ClifFile::parse("small.clif", text.as_bytes());
+        if !file.faults.is_empty() {
+            return Ok(false);
+        }
+        Ok(match self {
+            Self::Failure(config) => fails(&file, config),
+            Self::Mismatch(config, steps) => differs(&file, config, *steps),
+            Self::Command(..) => false,
+        })
+    }
+}
+
+fn says_so(command: &str, path: &Path, text: &str) -> Result<bool, Stop> {
+    std::fs::write(path, text)?;
+    let status = Command::new("sh")
+        .args(["-c", &format!("{command} \"$1\""), "sh"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| Stop::Fault(format!("sh: {error}")))?;
+    Ok(status.success())
+}
+
+/// Whether the compiler panics or fails in a way that is no refusal.
+fn fails(file: &ClifFile, config: &Config) -> bool {
+    let Ok(isa) = config.isa() else { return false };
+    file.functions.iter().any(|case| {
+        let mut worker = Worker::default();
+        match caught(|| worker.compile(&isa, &case.func)) {
+            Ok(Ok(_) | Err(CompileError::Unsupported(_) | CompileError::Verifier(_) | CompileError::TooLarge(_))) => {
+                false
+            }
+            Ok(Err(_)) | Err(_) => true,
+        }
+    })
+}
+
+/// Whether a run line that the interpreter can execute comes to something else in the simulator.
+fn differs(file: &ClifFile, config: &Config, steps: u64) -> bool {
+    let Ok(isa) = config.isa() else { return false };
+    let mut program = Program::new(isa);
+    program.set_step_limit(steps.saturating_mul(STEPS));
+    for case in &file.functions {
+        // One that is refused does not matter if no run line gets to it.
+        if caught(|| program.define(&case.func)).is_err() {
+            return false;
+        }
+    }
+    let mut store = FunctionStore::default();
+    for case in &file.functions {
+        store.add(case.name.clone(), &case.func);
+    }
+    let mut faults = Vec::new();
+    let mut lines = RunLines::collect(file, false, &mut faults);
+    let (mut findings, mut failures) = (vec![Finding::default(); file.functions.len()], Vec::new());
+    let mut found = false;
+    lines.execute(file, "bugpoint", &mut findings, &mut failures, |case, values| {
+        let expected = match caught(|| interpret::call(&store, &case.name, values, steps)) {
+            Ok(result) => result.map_err(CallError::from),
+            Err(panic) => Err(CallError::Refused(panic.to_string())),
+        };
+        let result = call_simulated(&mut program, case, values);
+        found |= match (&expected, &result) {
+            (Ok(expected), Ok(result)) => {
+                expected.len() != result.len() || expected.iter().zip(result).any(|(a, b)| !is_same(a, b))
+            }
+            (Ok(_), Err(CallError::Trap { .. })) => true,
+            (Err(CallError::Trap { .. }), Ok(_)) => true,
+            // The interpreter has no opinion, or neither has come to a result.
+            _ => false,
+        };
+        expected
+    });
+    found
+}
+
+/// Whether two results are the same, where a NaN is like any other.
+fn is_same(a: &DataValue, b: &DataValue) -> bool {
+    let is_nan = |value: &DataValue| match value {
+        DataValue::F32(value) => value.is_nan(),
+        DataValue::F64(value) => value.is_nan(),
+        _ => false,
+    };
+    a.bitwise_eq(b) || is_nan(a) && is_nan(b)
+}
