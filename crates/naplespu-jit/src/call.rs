@@ -272,7 +272,7 @@ impl NpuModule {
             Stop::Ended { .. } => self.trap(number),
             other => {
                 let pc = match other {
-                    Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } => *pc,
+                    Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } | Stop::ReadOnly { pc, .. } => *pc,
                     _ => here,
                 };
                 let mut reason = other.to_string();

@@ -13,6 +13,7 @@
 //! | `builder` | an object that grows by functions and data |
 //! | `module` | the trait |
 //! | `frames` | `.eh_frame` |
+//! | `debug` | DWARF: lines, functions, variables |
 //! | `sections` | sections that `gimli` writes |
 //! | `runtime` | the routines of the runtime as objects |
 //!
@@ -23,6 +24,7 @@
 #![deny(missing_docs)]
 
 mod builder;
+mod debug;
 mod frames;
 mod module;
 mod runtime;

@@ -1,6 +1,7 @@
 //! The trait that makes [`NpuObjectModule`] a module of Cranelift.
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
+use crate::debug::{DebugFunction, DebugInfo};
 use crate::frames::Frames;
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc as AbsoluteReloc;
@@ -39,6 +40,7 @@ pub struct NpuObjectModule {
     defined: HashSet<String>,
     function_sections: bool,
     frames: Frames,
+    debug: Option<DebugInfo>,
 }
 
 /// Why a definition does not fit into an object. Errors of the trait have it in `ModuleError::Backend`.
@@ -67,6 +69,8 @@ pub enum ObjectError {
     TooLarge(String),
     /// The tables for unwinding cannot be written.
     Unwind(String),
+    /// What is for debuggers cannot be written.
+    Debug(String),
     /// The file cannot be written.
     Elf(ElfError),
 }
@@ -82,6 +86,7 @@ impl fmt::Display for ObjectError {
             Self::Relocation { name, kind } => write!(f, "%{name}: relocations of the kind {kind} do not exist here"),
             Self::TooLarge(name) => write!(f, "%{name}: its section becomes too large"),
             Self::Unwind(why) => write!(f, "the tables for unwinding cannot be written: {why}"),
+            Self::Debug(why) => write!(f, "what is for debuggers cannot be written: {why}"),
             Self::Elf(error) => error.fmt(f),
         }
     }
@@ -121,12 +126,21 @@ impl NpuObjectModule {
             defined: HashSet::new(),
             function_sections: false,
             frames: Frames::default(),
+            debug: None,
         })
     }
 
     /// Whether every later function has a section of its own.
     pub fn set_function_sections(&mut self, separate: bool) {
         self.function_sections = separate;
+    }
+
+    /// Says which source file later functions come from: then the object has DWARF sections. Source locations of instructions
+    /// ([`Function::set_srcloc`]) are lines of that file, and value labels (`dfg.collect_debug_info`) are variables whose names are `v` and the
+    /// number of the label. Names are relative to the folder that a debugger looks in. An object has one source file: with another one,
+    /// what was said of the functions before is forgotten.
+    pub fn set_source_file(&mut self, name: &str) {
+        self.debug = Some(DebugInfo::new(name));
     }
 
     /// The target that compiles.
@@ -138,10 +152,15 @@ impl NpuObjectModule {
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Unwind`], if tables become too large.
+    /// [`ObjectError::Unwind`] and [`ObjectError::Debug`], if tables become too large.
     pub fn finish(mut self) -> Result<Object, ObjectError> {
         let unwind = |error: gimli::write::Error| ObjectError::Unwind(error.to_string());
         self.frames.write(&mut self.builder).map_err(unwind)?;
+        if let Some(debug) = self.debug {
+            debug
+                .write(&mut self.builder)
+                .map_err(|error| ObjectError::Debug(error.to_string()))?;
+        }
         Ok(self.builder.finish())
     }
 
@@ -160,12 +179,21 @@ impl NpuObjectModule {
     ///
     /// Why it was not compiled, or that there is a function of this name.
     pub fn define_clif(&mut self, func: &Function) -> Result<(), CompileOrModule> {
+        self.define_clif_at(func, None)
+    }
+
+    /// The same of a function that starts at a line of the [source file](NpuObjectModule::set_source_file).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`NpuObjectModule::define_clif`].
+    pub fn define_clif_at(&mut self, func: &Function, line: Option<u32>) -> Result<(), CompileOrModule> {
         let name = function_name(&func.name);
         let id = self
             .declare_function(&name, Linkage::Export, &func.signature)
             .map_err(CompileOrModule::module)?;
         let mut ctx = Context::for_function(func.clone());
-        self.compile(id, &mut ctx, &mut ControlPlane::default(), false)
+        self.compile(id, &mut ctx, &mut ControlPlane::default(), false, line)
     }
 
     fn symbol_of_function(&mut self, id: FuncId) -> SymbolId {
@@ -228,6 +256,7 @@ impl NpuObjectModule {
         ctx: &mut Context,
         ctrl: &mut ControlPlane,
         ids: bool,
+        line: Option<u32>,
     ) -> Result<(), CompileOrModule> {
         let (name, linkage) = {
             let declaration = self.declarations.get_function_decl(func);
@@ -262,6 +291,16 @@ impl NpuObjectModule {
         let (section, offset) = place.map_err(|error| CompileOrModule::module(error.into()))?;
         if self.isa.flags().unwind_info() {
             self.frames.add(section, offset, code.pool_start, &code.unwind_rows());
+        }
+        if let Some(debug) = &mut self.debug {
+            debug.add(&DebugFunction {
+                name: &name,
+                external: linkage != Linkage::Local,
+                line,
+                place: (section, offset),
+                code: &code,
+                func: &ctx.func,
+            });
         }
         Ok(())
     }
@@ -431,7 +470,7 @@ impl Module for NpuObjectModule {
         ctx: &mut Context,
         ctrl: &mut ControlPlane,
     ) -> ModuleResult<()> {
-        Ok(self.compile(func, ctx, ctrl, true)?)
+        Ok(self.compile(func, ctx, ctrl, true, None)?)
     }
 
     /// Takes machine code as it is. `relocs` may be [`AbsoluteReloc::Abs4`], the whole address in a word.

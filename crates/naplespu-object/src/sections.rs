@@ -9,7 +9,7 @@ use npu_mc::reloc::Reloc;
 use std::collections::HashMap;
 
 /// The contents of a section. Symbols are numbers of sections of the object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Relocated {
     bytes: EndianVec<LittleEndian>,
     relocations: Vec<Relocation>,
@@ -44,6 +44,11 @@ impl RelocateWriter for Relocated {
 pub type RelocationTargets = HashMap<DebugSection, SectionId>;
 
 impl Relocated {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.slice().is_empty()
+    }
+
     /// Appends the contents to the section with the name.
     ///
     /// # Errors

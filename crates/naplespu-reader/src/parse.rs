@@ -7,8 +7,8 @@
 use super::diagnostic::{Diagnostic, Source};
 use super::header::Header;
 use super::panics::{Panic, PanicIn, caught};
-use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::entities::AnyEntity;
+use cranelift_codegen::ir::{Function, RelSourceLoc, SourceLoc, ValueLabel, ValueLabelAssignments, ValueLabelStart};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_reader::{ParseError, ParseOptions, SourceMap, TestFile, parse_test};
@@ -52,6 +52,34 @@ impl FunctionCase {
         self.map
             .location(entity)
             .map_or(self.line, |at| at.line_number + self.line_offset)
+    }
+
+    /// The function with the lines of its file for source locations, and each value labelled by its number, as debuggers want it. The code that is
+    /// compiled from it is the same.
+    pub fn with_debug_info(&self) -> Function {
+        let mut func = self.func.clone();
+        let blocks: Vec<_> = func.layout.blocks().collect();
+        let insts: Vec<_> = blocks
+            .iter()
+            .flat_map(|&block| func.layout.block_insts(block))
+            .collect();
+        for &inst in &insts {
+            func.set_srcloc(inst, SourceLoc::new(self.line_of(inst.into()) as u32));
+        }
+        func.dfg.collect_debug_info();
+        let parameters = blocks.iter().flat_map(|&block| func.dfg.block_params(block).to_vec());
+        let results = insts.iter().flat_map(|&inst| func.dfg.inst_results(inst).to_vec());
+        let values: Vec<_> = parameters.chain(results).collect();
+        if let Some(labels) = &mut func.dfg.values_labels {
+            for value in values {
+                let start = ValueLabelStart {
+                    from: RelSourceLoc::default(),
+                    label: ValueLabel::from_u32(value.as_u32()),
+                };
+                labels.insert(value, ValueLabelAssignments::Starts(vec![start]));
+            }
+        }
+        func
     }
 
     /// One diagnostic for each error of the verifier, at the line of what it is about.

@@ -205,6 +205,106 @@ fn archives_are_listed_by_members() {
     }
 }
 
+/// A trap in the third call, and stores to what is read-only: where they are, and who called.
+#[test]
+fn traps_and_forbidden_stores_have_a_back_trace() {
+    let folder = Folder::new();
+    let clif = "function %third(i32) -> i32 {
+block0(v0: i32):
+    v1 = iconst.i32 100
+    v2 = udiv v1, v0
+    return v2
+}
+
+function %second(i32, i32) -> i32 {
+    fn0 = %third(i32) -> i32
+block0(v0: i32, v1: i32):
+    v2 = isub v0, v1
+    v3 = call fn0(v2)
+    v4 = iadd v3, v1
+    return v4
+}
+
+function %first(i32) -> i32 {
+    fn0 = %second(i32, i32) -> i32
+block0(v0: i32):
+    v1 = call fn0(v0, v0)
+    v2 = iadd v1, v0
+    return v2
+}
+
+function %poke(i32) -> i32 {
+    gv0 = symbol %third
+block0(v0: i32):
+    v1 = symbol_value.i32 gv0
+    store v0, v1+4
+    return v0
+}
+";
+    fs::write(folder.path("t.clif"), clif).unwrap();
+    for (name, callee) in [("trap", "first"), ("poke", "poke")] {
+        fs::write(folder.path("t.s"), MAIN.replace("sum", callee)).unwrap();
+        folder.good("asm --emit=obj -o t.o t.s");
+        for settings in ["", " --set opt_level=speed"] {
+            folder.good(&format!("compile --emit=obj -o c.o t.clif{settings}"));
+            folder.good(&format!("link t.o c.o -o {name}.elf --gc-sections"));
+            for options in ["", " --coherent", " --threads 2", " --timing"] {
+                let (status, _, faults) = folder.run(&format!("sim {name}.elf{options}"));
+                assert_eq!(status, Some(1));
+                let places: Vec<&str> = faults
+                    .lines()
+                    .skip(1)
+                    .take_while(|line| line.starts_with("  #"))
+                    .map(|line| line.split(" in ").nth(1).unwrap())
+                    .collect();
+                let wanted = match name {
+                    "trap" => vec![
+                        "third+ at t.clif:4",
+                        "second+ at t.clif:12",
+                        "first+ at t.clif:20",
+                        "main+",
+                    ],
+                    _ => vec!["poke+ at t.clif:29", "main+"],
+                };
+                let plain: Vec<String> = places.iter().map(|place| without_distance(place)).collect();
+                assert_eq!(plain, wanted, "{faults}");
+                let first = faults.lines().next().unwrap();
+                match name {
+                    "trap" => assert_eq!(first, "error: thread 0 trapped: int_divz"),
+                    _ => assert!(
+                        first.starts_with("error: thread 0 stores to 0x0000")
+                            && first.ends_with(" in `.text`, `third`+0x4, which is read-only"),
+                        "{first}"
+                    ),
+                }
+            }
+        }
+    }
+    // A trace says where it is.
+    let (_, trace, _) = folder.run("sim trap.elf --trace");
+    assert!(trace.contains("\n# first at t.clif:20\n"), "{trace}");
+    // An image has no names, and may write anywhere.
+    folder.good("objcopy poke.elf poke.hex");
+    folder.good("sim poke.hex");
+    // Damaged tables are left out, with a warning.
+    let mut bytes = fs::read(folder.path("trap.elf")).unwrap();
+    let at = bytes.windows(3).position(|part| part == b"zR\0").unwrap();
+    bytes[at - 9] = 0xff;
+    fs::write(folder.path("bad.elf"), bytes).unwrap();
+    let (status, _, faults) = folder.run("sim bad.elf");
+    assert!(
+        status == Some(1) && faults.starts_with("warning: bad.elf: .eh_frame+") && faults.contains("int_divz"),
+        "{faults}"
+    );
+}
+
+/// A place without the number after its name.
+fn without_distance(place: &str) -> String {
+    let (name, rest) = place.split_once("+0x").unwrap();
+    let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_hexdigit());
+    format!("{name}+{rest}")
+}
+
 /// As `ar` makes it.
 fn archive(folder: &Folder, members: &[&str]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();

@@ -1,7 +1,7 @@
 //! Any text assembles and links, or has faults inside it, and any file is an object, an archive or an executable, or is refused: the body of a test with fixed cases and of a fuzz target without end. Not part
 //! of the public contract of this crate.
 
-use crate::debug::{Frames, Registers};
+use crate::debug::{Frames, ProgramInfo, Registers};
 use crate::elf::{self, write_executable, write_object};
 use crate::{
     Archive, Input, Library as _, LinkOptions, Placement, link, link_program, listing, show_encoding, symbol_map,
@@ -223,6 +223,11 @@ fn check(source: &str, fault: &Fault) -> Result<(), String> {
 
 /// Looks for what debuggers want to know in the sections of a file.
 fn exercise_tables(contents: &elf::Contents, bytes: &[u8]) {
+    if let Ok(info) = ProgramInfo::read(bytes) {
+        for section in &info.sections {
+            let _ = info.describe(section.start);
+        }
+    }
     for section in contents.sections.iter().filter(|section| section.name == ".eh_frame") {
         let Ok(frames) = Frames::new(contents.bytes(section, bytes), section.address) else {
             continue;

@@ -29,7 +29,7 @@
 //! | `startup` | the code before `main`, in `startup.s` |
 //! | `elf` | ELF files to objects and images, and back; `inspect`: what one has |
 //! | `archive` | archives as libraries |
-//! | `debug` | what debuggers and reports want to know of a program |
+//! | `debug` | what debuggers and reports want to know of a program: `info` all of it, `lines`, `frames` |
 //! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
 //! | `layout` | the addresses that a growing program takes |
 //! | `image`, `write` | images, from files and to files |

@@ -250,7 +250,8 @@ impl Caches {
                 place
             }
         };
-        cache.lines[place].exclusive = own || !others;
+        // Stores to what is protected, and to its neighbours, are the definition's.
+        cache.lines[place].exclusive = (own || !others) && !memory.is_guarded(address);
         Ok(place)
     }
 

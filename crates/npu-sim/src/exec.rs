@@ -117,6 +117,8 @@ pub(crate) enum Flow {
     Trap,
     Hang(HangReason),
     MemoryFull(MemoryFull),
+    /// It would write to this address, which programs must not write.
+    ReadOnly(u32),
 }
 
 /// Everything an instruction can touch.
@@ -557,6 +559,9 @@ impl Env<'_> {
         } else {
             length
         };
+        if let Some(address) = self.memory.protected(address, written) {
+            return Flow::ReadOnly(address);
+        }
         if let Err(full) = self.write_bytes(address, &bytes[..written]) {
             return Flow::MemoryFull(full);
         }

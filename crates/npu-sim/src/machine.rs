@@ -97,6 +97,13 @@ pub enum Stop {
         /// Address of the write.
         address: u32,
     },
+    /// The program stores to what [`Machine::protect`] was said of. The instruction was not executed.
+    ReadOnly {
+        /// Address of the instruction.
+        pc: u32,
+        /// Address of the store.
+        address: u32,
+    },
     /// There is no hardware thread with that number.
     NoSuchThread,
     /// A fault of the timing model, see [`Halt::Internal`](crate::Halt::Internal).
@@ -118,6 +125,9 @@ impl std::fmt::Display for Stop {
                 "erratum at {:#010x}: {}: {}",
                 finding.pc, finding.hazard, finding.detail
             ),
+            Stop::ReadOnly { pc, address } => {
+                write!(f, "the store at {pc:#010x} is to {address:#010x}, which is read-only")
+            }
             Stop::MemoryFull { pc, address } => {
                 write!(f, "memory limit at {pc:#010x}, with the write at {address:#010x}")
             }
@@ -231,6 +241,16 @@ impl Machine {
             self.memory.write(segment.address, &segment.bytes)?;
         }
         Ok(())
+    }
+
+    /// Lets stores of programs to `length` bytes from `address` on be errors, [`Stop::ReadOnly`]: code, and data that is only read. The
+    /// hardware would do them. Say so before the program runs.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit of memory is reached.
+    pub fn protect(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
+        self.memory.protect(address, length)
     }
 
     /// Number of hardware threads, over all cores.

@@ -5,6 +5,7 @@
 //!   it, so reads need no test, and starts as a copy of it.
 //! - A page marked as code ([`Memory::mark_code`]) reports every write to it in a list that the interpreter drains before it
 //!   runs the next instruction; the interpreter keeps predecoded words of such pages only.
+//! - Stores of programs to a page with protected bytes go through [`Memory::protected`].
 //! - The number of pages is bounded by the limit given at creation; a write beyond it fails with [`MemoryFull`].
 
 use crate::fill::Fill;
@@ -20,6 +21,9 @@ const OFFSET_MASK: u32 = PAGE_SIZE - 1;
 
 /// Set in a page-table entry when predecoded words of the page exist.
 const CODE: u32 = 1 << 31;
+
+/// Set in a page-table entry when the page has bytes that programs must not write.
+const READ_ONLY: u32 = 1 << 30;
 
 /// Index of the page that all those share that were never written.
 const UNWRITTEN: u32 = 0;
@@ -73,6 +77,8 @@ pub struct Memory {
     /// Places in the table that are marked as code.
     code_slots: Vec<u32>,
     code_writes: CodeWrites,
+    /// First and last address of what programs must not write.
+    read_only: Vec<(u32, u32)>,
 }
 
 impl fmt::Debug for Memory {
@@ -107,7 +113,40 @@ impl Memory {
             fill,
             code_slots: Vec::new(),
             code_writes: CodeWrites::None,
+            read_only: Vec::new(),
         }
+    }
+
+    /// Lets stores of programs to `length` bytes from `address` on be errors. What a loader or a debugger writes still gets there.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit is reached.
+    pub(crate) fn protect(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
+        let Some(last) = length.checked_sub(1).map(|rest| address.saturating_add(rest)) else {
+            return Ok(());
+        };
+        for slot in address >> PAGE_SHIFT..=last >> PAGE_SHIFT {
+            self.own_page(slot << PAGE_SHIFT)?;
+            self.table[slot as usize] |= READ_ONLY;
+        }
+        self.read_only.push((address, last));
+        Ok(())
+    }
+
+    /// The first of the bytes that programs must not write.
+    pub(crate) fn protected(&self, address: u32, length: usize) -> Option<u32> {
+        let last = address.saturating_add(u32::try_from(length).ok()?.checked_sub(1)?);
+        if (self.entry(address) | self.entry(last)) & READ_ONLY == 0 {
+            return None;
+        }
+        let hit = |&&(first, end): &&(u32, u32)| first <= last && address <= end;
+        self.read_only.iter().find(hit).map(|&(first, _)| first.max(address))
+    }
+
+    /// Whether the page has bytes that programs must not write.
+    pub(crate) fn is_guarded(&self, address: u32) -> bool {
+        self.entry(address) & READ_ONLY != 0
     }
 
     /// Bytes held by written pages.
@@ -225,7 +264,7 @@ impl Memory {
     /// Index of the page that holds `address`; 0 while it was never written. Stable once it is not 0.
     #[inline]
     pub(crate) fn page_index(&self, address: u32) -> usize {
-        (self.entry(address) & !CODE) as usize
+        (self.entry(address) & !(CODE | READ_ONLY)) as usize
     }
 
     fn page(&self, address: u32) -> &[u8; PAGE_SIZE as usize] {
@@ -242,7 +281,7 @@ impl Memory {
             *entry = self.pages.len() as u32;
             self.pages.push(Page(self.pages[UNWRITTEN as usize].0));
         }
-        Ok((*entry & !CODE) as usize)
+        Ok((*entry & !(CODE | READ_ONLY)) as usize)
     }
 
     /// The page of `address` for a write of `length` bytes that stays inside it.
@@ -317,8 +356,8 @@ impl Memory {
     #[must_use]
     pub(crate) fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
         let entry = self.entry(address);
-        // One comparison for both exceptions: a page never written is entry 0, code pages have the top bit set.
-        if entry.wrapping_sub(1) >= CODE - 1 {
+        // One comparison for all exceptions: a page never written is entry 0, the others have one of the top bits set.
+        if entry.wrapping_sub(1) >= READ_ONLY - 1 {
             return false;
         }
         let offset = (address & OFFSET_MASK & !(N as u32 - 1)) as usize;
@@ -372,6 +411,26 @@ mod tests {
         memory.write_u32(0x10_0000, 2).unwrap();
         assert_eq!(memory.write_u32(0x20_0000, 3), Err(MemoryFull { address: 0x20_0000 }));
         assert_eq!(memory.read_u32(0x20_0000), 0);
+    }
+
+    #[test]
+    fn what_is_protected_is_not_stored_to_by_the_way() {
+        let mut memory = Memory::new(1 << 20);
+        memory.write_u32(0x1000, 7).unwrap();
+        memory.protect(0x1004, 8).unwrap();
+        assert!(!memory.store(0x1000, [1, 2, 3, 4]));
+        let cases = [
+            (0x1000, 4, None),
+            (0x1000, 8, Some(0x1004)),
+            (0x100b, 1, Some(0x100b)),
+            (0x100c, 64, None),
+        ];
+        for (address, length, wanted) in cases {
+            assert_eq!(memory.protected(address, length), wanted, "{address:#x}");
+        }
+        assert_eq!(memory.read_u32(0x1000), 7);
+        memory.write_u32(0x1004, 8).unwrap();
+        assert_eq!(memory.read_u32(0x1004), 8);
     }
 
     #[test]

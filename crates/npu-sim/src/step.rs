@@ -78,7 +78,7 @@ impl Machine {
     ///
     /// - [`Stop::NoSuchThread`];
     /// - [`Stop::Hang`] with [`HangReason::Barrier`] for a thread that waits at a barrier: nothing was executed;
-    /// - [`Stop::MemoryFull`]: the instruction was not executed;
+    /// - [`Stop::MemoryFull`], [`Stop::ReadOnly`]: the instruction was not executed;
     /// - [`Stop::Erratum`]: it was, and the machine is strict.
     pub fn step(&mut self, number: usize) -> Result<Step, Stop> {
         match self.threads.get(number) {
@@ -159,6 +159,7 @@ impl Machine {
                     effect: Effect::default(),
                 });
             }
+            Flow::ReadOnly(address) => return Err(Stop::ReadOnly { pc, address }),
             Flow::MemoryFull(full) => {
                 return Err(Stop::MemoryFull {
                     pc,

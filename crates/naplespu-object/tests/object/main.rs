@@ -2,6 +2,7 @@
 
 mod common;
 mod corpus;
+mod debug;
 mod files;
 mod programs;
 mod symbols;

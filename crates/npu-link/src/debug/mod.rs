@@ -1,10 +1,14 @@
-//! What debuggers and reports want to know of a program: unwinding by `.eh_frame`.
+//! What debuggers and reports want to know of a program: names, lines of the source, and unwinding by `.eh_frame`.
 //!
 //! Damaged tables are errors with their place, and nothing is larger than the file it comes from.
 
 mod frames;
+mod info;
+mod lines;
 
 pub use frames::{Frames, Place, Registers, Rules};
+pub use info::{MappedSection, ProgramInfo};
+pub use lines::Lines;
 
 use std::fmt;
 

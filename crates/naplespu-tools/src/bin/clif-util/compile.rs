@@ -204,9 +204,11 @@ fn object(args: &Args, file: &ClifFile, isa: Isa) -> Outcome {
     let fault = |error: ObjectError| Stop::Fault(error.to_string());
     let mut module = NpuObjectModule::new(Arc::new(isa)).map_err(fault)?;
     module.set_function_sections(args.function_sections);
+    module.set_source_file(&file.source.name);
     let mut faults = Vec::new();
     for case in &file.functions {
-        match caught(|| module.define_clif(&case.func)) {
+        let line = u32::try_from(case.line).ok();
+        match caught(|| module.define_clif_at(&case.with_debug_info(), line)) {
             Ok(Ok(())) => {}
             Ok(Err(CompileOrModule::Compile(error))) => faults.extend(explain(file, case, &error)),
             Ok(Err(CompileOrModule::Module(error))) => {

@@ -1,8 +1,10 @@
 //! `clif-util sim`: memory images in the simulator.
 
-use crate::disasm::{FormatArg, parse_address, read_image};
+use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
+use crate::sim_report;
 use crate::sim_trace::{Files, Trace};
 use crate::{Outcome, Stop, output};
+use npu_link::debug::ProgramInfo;
 use npu_link::{Image, Segment};
 use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
@@ -128,7 +130,9 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let mut image = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?.image;
+    let loaded = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?;
+    let info = program_info(&loaded);
+    let mut image = loaded.image;
     if let (Some(pc), None) = (args.pc, args.base)
         && !holds(&image, pc)
         && let [only] = image.segments.as_mut_slice()
@@ -160,6 +164,14 @@ pub fn run(args: &Args) -> Outcome {
             full.address
         ))
     })?;
+    for section in info
+        .iter()
+        .flat_map(|info| &info.sections)
+        .filter(|section| !section.write)
+    {
+        let protected = machine.protect(section.start, section.end - section.start);
+        protected.map_err(|full| Stop::Fault(full.to_string()))?;
+    }
     for &(register, value) in &args.cr {
         machine.set_control_register(register, value);
     }
@@ -188,11 +200,15 @@ pub fn run(args: &Args) -> Outcome {
     } else if args.files.trace == Trace::Text {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let mut closed = false;
+        let mut places = sim_report::Places::new(info.as_ref());
         let halt = execute(
             args,
             &mut machine,
             &numbers,
             Some(&mut |event| {
+                if let Some(place) = places.next(event.thread, event.pc) {
+                    closed = closed || writeln!(out, "# {place}").is_err();
+                }
                 closed = closed || writeln!(out, "{event}").is_err();
             }),
         );
@@ -233,10 +249,40 @@ pub fn run(args: &Args) -> Outcome {
             finding.hazard, finding.pc, finding.detail
         ));
     }
+    if let Some(info) = &info {
+        for &number in &numbers {
+            let stop = match &halt {
+                Execution::One(stop) => Some(stop),
+                Execution::Many(Halt::Thread { thread, stop }) if *thread == number => Some(stop),
+                Execution::Many(_) => None,
+            };
+            if let Some(text) = sim_report::thread(&machine, number, stop, info) {
+                output::report(&text);
+            }
+        }
+    }
     match halt {
         Execution::One(End::Ended { status }) if status == Status::ENDED => Ok(()),
         Execution::Many(Halt::Ended) if numbers.iter().all(|&n| machine.thread(n).status() == Status::ENDED) => Ok(()),
         _ => Err(Stop::Reported),
+    }
+}
+
+/// What an ELF file says of itself. What is damaged is left out, with a warning.
+fn program_info(loaded: &Loaded) -> Option<ProgramInfo> {
+    if loaded.format.is_some() {
+        return None;
+    }
+    let warn = |text: String| output::report(&format!("warning: {}: {text}\n", loaded.name));
+    match ProgramInfo::read(&loaded.bytes) {
+        Ok(info) => {
+            info.damaged.iter().for_each(|error| warn(error.to_string()));
+            Some(info)
+        }
+        Err(error) => {
+            warn(error.to_string());
+            None
+        }
     }
 }
 

@@ -215,7 +215,7 @@ impl Control {
         };
         let step = match self.machine.step(thread) {
             Ok(step) => step,
-            Err(Stop::MemoryFull { .. }) => return signal(Signal::SIGSEGV),
+            Err(Stop::MemoryFull { .. } | Stop::ReadOnly { .. }) => return signal(Signal::SIGSEGV),
             // The erratum is shown by `monitor findings`.
             Err(_) => return signal(Signal::SIGTRAP),
         };
