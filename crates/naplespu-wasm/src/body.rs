@@ -275,8 +275,12 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             }
             Operator::Call { function_index } => {
                 let func = self.emitter.function(*function_index)?;
-                let values = self.call_args(self.type_of(*function_index)?)?;
+                let mut values = self.call_args(self.type_of(*function_index)?)?;
                 self.emitter.checks.effect();
+                if let Some(results) = self.emitter.operation(*function_index, &mut values)? {
+                    self.stack.extend(results);
+                    return Ok(());
+                }
                 let call = self.emitter.builder.ins().call(func, &values);
                 self.push_results(call);
             }

@@ -26,6 +26,9 @@ pub struct Config {
     pub stack_limit: Option<String>,
     /// Whether nobody but the module itself can grow its memories and tables, though they are exported.
     pub closed: bool,
+    /// Whether each hardware thread has its own shadow stack: the global `__stack_pointer` by the name section, or else the first
+    /// that is mutable, of type `i32` and not exported, has a copy in every thread. The host sets the copies.
+    pub thread_stacks: bool,
     /// The convention of all functions. Modules with tail calls need [`CallConv::Tail`].
     pub convention: CallConv,
 }
@@ -42,6 +45,7 @@ impl Default for Config {
             bounds_checks: true,
             stack_limit: None,
             closed: true,
+            thread_stacks: false,
             convention: CallConv::SystemV,
         }
     }

@@ -103,6 +103,29 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         self.builder.ins().symbol_value(types::I32, symbol)
     }
 
+    /// The address of a global's value.
+    fn global_cell(&mut self, item: GlobalItem) -> Value {
+        if !item.thread_local {
+            return self.symbol(item.data);
+        }
+        // Made by the helper that remembers it, and then another instruction.
+        let symbol = match self.symbols.get(&item.data) {
+            Some(&symbol) => symbol,
+            None => self.env.module.declare_data_in_func(item.data, self.builder.func),
+        };
+        self.symbols.insert(item.data, symbol);
+        self.builder.ins().tls_value(types::I32, symbol)
+    }
+
+    /// Writes a global.
+    pub fn global_set(&mut self, index: u32, value: Value) -> Result<()> {
+        let item = self.global(index)?;
+        let address = self.global_cell(item);
+        let flags = self.flags(Region::Global(index)).with_aligned();
+        self.builder.ins().store(flags, value, address, 0);
+        Ok(())
+    }
+
     /// Loads a cell of the module.
     pub fn load_cell(&mut self, data: DataId, region: Region, ty: Type) -> Value {
         let address = self.symbol(data);
@@ -141,7 +164,11 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         let item = self.global(index)?;
         Ok(match item.known {
             Some(op) => self.constant(op)?,
-            None => self.load_cell(item.data, Region::Global(index), item.ty.clif()),
+            None => {
+                let address = self.global_cell(item);
+                let flags = self.flags(Region::Global(index)).with_aligned();
+                self.builder.ins().load(item.ty.clif(), flags, address, 0)
+            }
         })
     }
 

@@ -3,8 +3,8 @@
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
 use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
-use crate::parse::{ConstOp, Import, ImportKind, Limits, ModuleInfo};
-use crate::types::Types;
+use crate::parse::{ConstOp, Global, Import, ImportKind, Limits, ModuleInfo};
+use crate::types::{Types, ValueType};
 use cranelift_codegen::ir::Signature;
 use cranelift_module::{DataDescription, DataId, FuncId, FuncOrDataId, Linkage, Module, ModuleError};
 use std::collections::{HashMap, HashSet};
@@ -43,6 +43,8 @@ pub(crate) struct Env<'a, 'm> {
     pub imported_functions: usize,
     pub imported_globals: usize,
     pub imported_tables: usize,
+    /// The shadow stack pointer that every thread has, and its first value.
+    pub stack_pointer: Option<(GlobalItem, u32)>,
     names: HashSet<String>,
 }
 
@@ -97,6 +99,7 @@ impl<'a, 'm> Env<'a, 'm> {
             imported_functions: 0,
             imported_globals: 0,
             imported_tables: 0,
+            stack_pointer: None,
             names: HashSet::new(),
         };
         for import in &info.imports {
@@ -114,7 +117,11 @@ impl<'a, 'm> Env<'a, 'm> {
     }
 
     fn import(&mut self, import: &Import<'_>, imports: &Imports) -> Result<()> {
-        let Some(item) = imports.get(import.module, import.name) else {
+        let item = match imports.get(import.module, import.name) {
+            Some(item) => Some(item),
+            None => crate::npu::import(self, import)?,
+        };
+        let Some(item) = item else {
             return Err(WasmError::UnknownImport {
                 offset: import.offset,
                 module: import.module.to_owned(),
@@ -222,9 +229,29 @@ impl<'a, 'm> Env<'a, 'm> {
         self.function(&name, Linkage::Export, &signature)
     }
 
+    /// Whether a global is the shadow stack pointer of each thread.
+    fn is_stack_pointer(&self, number: u32, global: &Global) -> bool {
+        let index = self.imported_globals as u32 + number;
+        let exported = |&(_, kind, at): &(&str, ExternalKind, u32)| kind == ExternalKind::Global && at == index;
+        let fits = global.mutable && global.ty == ValueType::I32 && !self.info.exports.iter().any(exported);
+        let named = self.info.stack_pointer.is_none_or(|named| named == index);
+        self.config.thread_stacks && self.stack_pointer.is_none() && fits && named
+    }
+
     fn object(&mut self, wish: &str, contents: Contents<'_>, align: u64, writable: bool) -> Result<DataId> {
+        self.object_of(wish, contents, align, writable, false)
+    }
+
+    fn object_of(
+        &mut self,
+        wish: &str,
+        contents: Contents<'_>,
+        align: u64,
+        writable: bool,
+        thread_local: bool,
+    ) -> Result<DataId> {
         let name = self.fresh(wish);
-        let declared = self.module.declare_data(&name, Linkage::Local, writable, false);
+        let declared = self.module.declare_data(&name, Linkage::Local, writable, thread_local);
         let id = declared.map_err(|error| fault(&name, error))?;
         let defined = self.module.define_data(id, &object(contents, align));
         defined.map_err(|error| fault(&name, error))?;
@@ -321,13 +348,22 @@ impl<'a, 'm> Env<'a, 'm> {
                 // The function that makes the module ready writes it.
                 _ => vec![0; global.ty.bytes() as usize],
             };
-            let data = self.object(&format!("global{number}"), Contents::Bytes(&bytes), 8, true)?;
-            self.globals.push(GlobalItem {
+            let first = match value {
+                Some(ConstOp::I32(first)) if self.is_stack_pointer(number as u32, global) => Some(first as u32),
+                _ => None,
+            };
+            let contents = Contents::Bytes(&bytes);
+            let name = format!("global{number}");
+            let data = self.object_of(&name, contents, 8, true, first.is_some())?;
+            let item = GlobalItem {
                 data,
                 ty: global.ty,
                 mutable: global.mutable,
+                thread_local: first.is_some(),
                 known: value.filter(|_| !global.mutable),
-            });
+            };
+            self.stack_pointer = self.stack_pointer.or(first.map(|first| (item, first)));
+            self.globals.push(item);
         }
         Ok(())
     }

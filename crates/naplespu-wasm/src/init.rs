@@ -15,8 +15,7 @@ impl Emitter<'_, '_, '_, '_> {
         for (global, number) in info.globals.iter().zip(self.env.imported_globals as u32..) {
             if known(&global.init, &self.env.globals).is_none() {
                 let value = self.const_expr(&global.init)?;
-                let data = self.global(number)?.data;
-                self.store_cell(data, Region::Global(number), value);
+                self.global_set(number, value)?;
             }
         }
         for (table, number) in info.tables.iter().zip(self.env.imported_tables as u32..) {

@@ -23,6 +23,8 @@ pub struct GlobalItem {
     pub ty: ValueType,
     /// Whether it can change.
     pub mutable: bool,
+    /// Whether every hardware thread has a copy.
+    pub thread_local: bool,
     /// What it always is, if that is known.
     pub(crate) known: Option<ConstOp>,
 }

@@ -22,7 +22,7 @@
 //! # Structure
 //!
 //! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body` and
-//! `plain` the functions of the module. `store` runs them, `wasi` has what programs import.
+//! `plain` the functions of the module. `store` runs them, `wasi` has what programs import, `npu` the machine's own operations.
 
 #![deny(missing_docs)]
 
@@ -35,6 +35,7 @@ mod error;
 mod init;
 mod items;
 mod memory;
+mod npu;
 mod parse;
 mod plain;
 mod store;
@@ -65,6 +66,8 @@ pub struct Translated {
     pub init: FuncId,
     /// What the module exports, in order.
     pub exports: Vec<(String, Extern)>,
+    /// The shadow stack pointer, if every hardware thread has one, and where it points at first.
+    pub stack_pointer: Option<(GlobalItem, u32)>,
 }
 
 impl std::fmt::Debug for Translated {
@@ -131,5 +134,6 @@ pub fn translate(
         functions,
         init,
         exports: env.exports()?,
+        stack_pointer: env.stack_pointer,
     })
 }

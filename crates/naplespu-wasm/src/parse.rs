@@ -108,6 +108,8 @@ pub(crate) struct ModuleInfo<'a> {
     pub bodies: Vec<(FuncToValidate<ValidatorResources>, FunctionBody<'a>)>,
     /// Names of functions, by index.
     pub names: HashMap<u32, &'a str>,
+    /// The global that has the name of the shadow stack pointer.
+    pub stack_pointer: Option<u32>,
     /// Whether the module has an instruction that grows a memory, or a table.
     pub grows_memory: bool,
     pub grows_table: bool,
@@ -246,9 +248,17 @@ impl<'a> ModuleInfo<'a> {
                 // What is wrong in a custom section is no fault of the module.
                 if let KnownCustom::Name(names) = section.as_known() {
                     for subsection in names.into_iter().flatten() {
-                        if let Name::Function(map) = subsection {
-                            self.names
-                                .extend(map.into_iter().flatten().map(|naming| (naming.index, naming.name)));
+                        match subsection {
+                            Name::Function(map) => {
+                                self.names
+                                    .extend(map.into_iter().flatten().map(|naming| (naming.index, naming.name)));
+                            }
+                            Name::Global(map) => {
+                                let mut names = map.into_iter().flatten();
+                                let found = names.find(|naming| naming.name == "__stack_pointer");
+                                self.stack_pointer = found.map(|naming| naming.index);
+                            }
+                            _ => {}
                         }
                     }
                 }

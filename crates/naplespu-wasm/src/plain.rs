@@ -127,9 +127,7 @@ impl Body<'_, '_, '_, '_, '_> {
             Operator::GlobalSet { global_index } => {
                 let value = self.pop()?;
                 self.emitter.checks.effect();
-                let data = self.emitter.global(*global_index)?.data;
-                self.emitter
-                    .store_cell(data, crate::emit::Region::Global(*global_index), value);
+                self.emitter.global_set(*global_index, value)?;
             }
             Operator::RefNull { .. } => {
                 let null = self.emitter.word(0);

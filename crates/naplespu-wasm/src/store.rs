@@ -130,6 +130,7 @@ pub enum CallError {
 pub struct Instance {
     exports: HashMap<String, Extern>,
     init: Option<FuncId>,
+    stack_pointer: Option<(GlobalItem, u32)>,
 }
 
 impl Instance {
@@ -167,7 +168,7 @@ impl Store {
     /// stack of 16 MiB for calls by one thread, and no limit of instructions.
     pub fn new(mut module: NpuModule, mut config: Config) -> Self {
         module.set_step_limit(u64::MAX);
-        if config.bounds_checks {
+        if config.bounds_checks && !config.thread_stacks {
             module.define_symbol(STACK_LIMIT, naplespu_jit::stack_top(0) - STACK_BYTES);
             config.stack_limit = Some(STACK_LIMIT.to_owned());
         }
@@ -285,6 +286,7 @@ impl Store {
         Ok(Instance {
             exports: translated.exports.into_iter().collect(),
             init: Some(translated.init),
+            stack_pointer: translated.stack_pointer,
         })
     }
 
@@ -374,6 +376,51 @@ impl Store {
         values.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
     }
 
+    /// Calls a function on several hardware threads at once, and gives the results of each. With [`Config::thread_stacks`] they share the
+    /// shadow stack of the instance, which has `stack_bytes`, in equal parts.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    pub fn call_threads(
+        &mut self,
+        instance: &Instance,
+        item: FuncItem,
+        args: &[Value],
+        threads: usize,
+        stack_bytes: u32,
+    ) -> std::result::Result<Vec<Vec<Value>>, CallError> {
+        let ty = self
+            .types
+            .get(item.ty)
+            .map_err(|error| CallError::Internal(error.to_string()))?;
+        if !(args.len() == ty.params.len() && args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty))) {
+            return Err(CallError::Arguments {
+                expected: ty.params.clone(),
+            });
+        }
+        if let Some((global, first)) = instance.stack_pointer {
+            let part = stack_bytes / u32::try_from(threads.max(1)).unwrap_or(u32::MAX);
+            let part = part & !(STACK_ALIGN - 1);
+            for (thread, number) in (0..threads).zip(0..) {
+                if let Some(address) = self.module.tls_address(global.data, thread) {
+                    self.module.write_word(address, first.saturating_sub(part * number))?;
+                }
+            }
+        }
+        let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
+        let results = self.module.call_threads(item.id, &args, threads).map_err(call_error)?;
+        let values = |list: &Vec<DataValue>| {
+            let values = list
+                .iter()
+                .zip(&ty.results)
+                .map(|(value, ty)| Value::of_clif(value, *ty));
+            values.collect::<Option<Vec<Value>>>()
+        };
+        let results: Option<Vec<Vec<Value>>> = results.iter().map(values).collect();
+        results.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
+    }
+
     /// The value of a global.
     pub fn global(&self, item: GlobalItem) -> Option<Value> {
         let address = self.module.data_address(item.data)?;
@@ -394,6 +441,9 @@ impl Store {
         self.types.intern(ty)
     }
 }
+
+/// What compilers keep the shadow stack aligned to.
+const STACK_ALIGN: u32 = 16;
 
 /// Bytes of the stack of a call by one thread.
 const STACK_BYTES: u32 = 16 << 20;

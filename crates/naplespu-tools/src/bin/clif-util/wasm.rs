@@ -9,7 +9,7 @@ use naplespu_object::NpuObjectModule;
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
 use naplespu_wasm::{CallError, Extern, Imports, Store, Types, Value, ValueType};
-use npu_sim::TimingConfig;
+use npu_sim::{CORE_LIMIT, THREADS, TimingConfig};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +49,14 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", requires = "emit")]
     output: Option<PathBuf>,
 
+    /// Hardware threads that call the function, all at once and with the same arguments; each has its part of the shadow stack
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "invoke", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
+    threads: u16,
+
+    /// Bytes of the shadow stack that the module was linked with, which the threads share
+    #[arg(long, value_name = "BYTES", default_value_t = 0x1_0000)]
+    stack_size: u32,
+
     /// Leave out the checks of memory accesses and of the stack
     #[arg(long)]
     trusted: bool,
@@ -69,6 +77,9 @@ pub struct Args {
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_memory: u32,
 }
+
+/// Most threads of a device.
+const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
 
 /// What a module becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,6 +112,7 @@ pub fn run(args: &Args) -> Outcome {
     let config = naplespu_wasm::Config {
         memory_reservation: args.max_memory << 20,
         bounds_checks: !args.trusted,
+        thread_stacks: args.threads > 1,
         convention: if naplespu_wasm::has_tail_calls(&bytes).map_err(in_file)? {
             CallConv::Tail
         } else {
@@ -111,7 +123,12 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(form) = args.emit {
         return emit(args, form, isa, &bytes, &config, in_file);
     }
-    let mut module = NpuModule::new(isa).map_err(fault)?;
+    let threads = usize::from(args.threads);
+    let device = npu_sim::Config {
+        cores: threads.div_ceil(THREADS),
+        ..npu_sim::Config::default()
+    };
+    let mut module = NpuModule::with_config(isa, device).map_err(fault)?;
     if args.timing {
         module.set_timing(Some(TimingConfig::default()));
     }
@@ -155,12 +172,20 @@ pub fn run(args: &Args) -> Outcome {
     }
     let values = types.iter().zip(operands).map(|(ty, text)| value(*ty, text));
     let values = values.collect::<Result<Vec<Value>, Stop>>()?;
-    let called = store.call(item, &values);
+    let called = store.call_threads(&instance, item, &values, threads, args.stack_size);
     tell(args, &store);
+    let mut results = called.map_err(ended)?;
     let mut text = String::new();
-    for value in called.map_err(ended)? {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{value}");
+    if results.windows(2).all(|pair| pair[0] == pair[1]) {
+        for value in results.drain(..).next().unwrap_or_default() {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{value}");
+        }
+    }
+    for (thread, values) in results.iter().enumerate() {
+        for value in values {
+            let _ = writeln!(text, "thread {thread}: {value}");
+        }
     }
     output::print(text.as_bytes())
 }

@@ -1,0 +1,86 @@
+//! What modules import from `npu`: the machine's own operations.
+//!
+//! A name is that of an intrinsic without its prefix, with values that WebAssembly has; addresses are those of the first memory. Beside them there
+//! are words of the scratchpad, by their addresses there.
+
+use crate::emit::Emitter;
+use crate::env::Env;
+use crate::error::Result;
+use crate::items::{Extern, FuncItem};
+use crate::parse::{Import, ImportKind};
+use cranelift_codegen::ir::{AliasRegionData, InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_module::Linkage;
+use npu_mc::machine::SCRATCHPAD_SPACE;
+
+/// The module that they are imported from.
+const MODULE: &str = "npu";
+
+/// What names of intrinsics begin with.
+const PREFIX: &str = "__builtin_npu_";
+
+/// Loads a word of the scratchpad, and stores one.
+const LOAD: &str = "scratchpad_load";
+const STORE: &str = "scratchpad_store";
+
+/// Intrinsics whose first argument is an address in memory.
+const OF_ADDRESSES: [&str; 2] = ["flush", "dcache_inv"];
+
+/// Declares the function that is imported; `None` if it is none of the machine's operations. The compiler refuses names and types
+/// that mean nothing.
+pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Option<Extern>> {
+    let ImportKind::Func(ty) = import.kind else {
+        return Ok(None);
+    };
+    if import.module != MODULE {
+        return Ok(None);
+    }
+    let signature = env.types.get(ty)?.signature(CallConv::SystemV);
+    let name = format!("{PREFIX}{}", import.name);
+    let id = env.function(&name, Linkage::Import, &signature)?;
+    Ok(Some(Extern::Func(FuncItem { id, ty })))
+}
+
+impl Emitter<'_, '_, '_, '_> {
+    /// What a call of an operation of the machine becomes, if it is not a call with these arguments; addresses among them are made those of
+    /// the device.
+    pub fn operation(&mut self, function: u32, args: &mut [Value]) -> Result<Option<Vec<Value>>> {
+        let info = self.env.info;
+        let mut functions = info
+            .imports
+            .iter()
+            .filter(|import| matches!(import.kind, ImportKind::Func(_)));
+        let Some(import) = functions
+            .nth(function as usize)
+            .filter(|import| import.module == MODULE)
+        else {
+            return Ok(None);
+        };
+        match (import.name, args) {
+            (LOAD, &mut [address]) => {
+                let flags = self.scratchpad();
+                Ok(Some(vec![self.builder.ins().load(types::I32, flags, address, 0)]))
+            }
+            (STORE, &mut [address, value]) => {
+                let flags = self.scratchpad();
+                self.builder.ins().store(flags, value, address, 0);
+                Ok(Some(Vec::new()))
+            }
+            (name, [address, ..]) if OF_ADDRESSES.contains(&name) && !self.env.memories.is_empty() => {
+                let base = self.memory(0)?.base;
+                let base = self.base(base);
+                *address = self.builder.ins().iadd(*address, base);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn scratchpad(&mut self) -> MemFlagsData {
+        let region = self.builder.func.dfg.alias_regions.insert(AliasRegionData {
+            user_id: SCRATCHPAD_SPACE,
+            description: "scratchpad".into(),
+        });
+        MemFlagsData::new().with_aligned().with_alias_region(Some(region))
+    }
+}
