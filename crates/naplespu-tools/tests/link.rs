@@ -298,6 +298,58 @@ block0(v0: i32):
     );
 }
 
+/// Counts that follow from the code: `%scale` is a product and a return.
+#[test]
+fn profiles_by_function_line_and_instruction() {
+    let folder = Folder::new();
+    folder.good("link m.o k.o -o p.elf");
+    let total = |text: &str| -> u64 {
+        let number = text.trim_end().rsplit(", ").next().unwrap();
+        number.strip_suffix(" instructions").unwrap().parse().unwrap()
+    };
+    let folded = |options: &str| {
+        let all = total(&folder.good(&format!("sim p.elf --profile p.folded{options}")));
+        let text = fs::read_to_string(folder.path("p.folded")).unwrap();
+        let counts = text
+            .lines()
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        assert_eq!(counts.sum::<u64>(), all, "{text}");
+        text
+    };
+    let text = folded("");
+    assert!(text.contains("_start;main;sum;scale 2\n"), "{text}");
+    assert!(text.contains("\n_start;main;sum;__npu_sdiv32 "), "{text}");
+    let text = folded(" --profile-by line");
+    assert!(
+        text.contains("_start;main;sum (k.clif:5);scale (k.clif:11) 1\n"),
+        "{text}"
+    );
+    let text = folded(" --profile-by instruction");
+    assert!(text.contains(";scale+0x4 (k.clif:12) 1\n"), "{text}");
+    // For speedscope.
+    let all = total(&folder.good("sim p.elf --profile p.json --profile-by line"));
+    let file: serde_json::Value = serde_json::from_slice(&fs::read(folder.path("p.json")).unwrap()).unwrap();
+    let profile = &file["profiles"][0];
+    let weights = profile["weights"].as_array().unwrap();
+    assert_eq!(weights.iter().map(|weight| weight.as_u64().unwrap()).sum::<u64>(), all);
+    assert_eq!(profile["endValue"], all);
+    let frames = file["shared"]["frames"].as_array().unwrap();
+    assert!(
+        frames
+            .iter()
+            .any(|frame| frame["file"] == "k.clif" && frame["line"] == 11)
+    );
+    let samples = profile["samples"].as_array().unwrap();
+    let known = |frame: &serde_json::Value| (frame.as_u64().unwrap() as usize) < frames.len();
+    assert!(samples.len() == weights.len() && samples.iter().all(|stack| stack.as_array().unwrap().iter().all(known)));
+    // Several threads, and the other format for a name.
+    folder.run("sim p.elf --threads 2 --profile q.json --profile-format folded");
+    let text = fs::read_to_string(folder.path("q.json")).unwrap();
+    assert!(text.contains("thread 1;_start;main;sum;scale 2\n"), "{text}");
+    folder.good("objcopy p.elf p.hex");
+    assert!(folder.refused("sim p.hex --profile p.folded").contains("needs names"));
+}
+
 /// A place without the number after its name.
 fn without_distance(place: &str) -> String {
     let (name, rest) = place.split_once("+0x").unwrap();

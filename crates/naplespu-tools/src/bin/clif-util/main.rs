@@ -25,6 +25,7 @@ mod print;
 mod run;
 mod run_lines;
 mod sim;
+mod sim_profile;
 mod sim_report;
 mod sim_trace;
 mod test;

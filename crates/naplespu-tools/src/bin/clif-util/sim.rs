@@ -1,6 +1,7 @@
 //! `clif-util sim`: memory images in the simulator.
 
 use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
+use crate::sim_profile::{self, Profile};
 use crate::sim_report;
 use crate::sim_trace::{Files, Trace};
 use crate::{Outcome, Stop, output};
@@ -14,7 +15,7 @@ use npu_sim::{
 };
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Run a program in the simulator: an ELF file, a flat binary, a hex word file or a memory image
 #[derive(clap::Args)]
@@ -45,6 +46,24 @@ pub struct Args {
     /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
     #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing"])]
     gdb: Option<u16>,
+
+    /// Write how many instructions were executed where, and by which calls, to a file; of an executable ELF file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["timing", "gdb", "trace"])]
+    profile: Option<PathBuf>,
+
+    /// What the profile is written as; else speedscope if the name of the file ends in `.json`, and folded if not
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "profile")]
+    profile_format: Option<sim_profile::Format>,
+
+    /// What counts as a place of the profile
+    #[arg(
+        long,
+        value_enum,
+        value_name = "PLACE",
+        default_value = "function",
+        requires = "profile"
+    )]
+    profile_by: sim_profile::By,
 
     /// Threads of each core to run: how many, from thread 0 on, or with `0x` a mask with a bit for each thread
     #[arg(long, value_name = "N|MASK", value_parser = parse_threads, default_value = "1")]
@@ -186,7 +205,18 @@ pub fn run(args: &Args) -> Outcome {
         return crate::gdb::serve(machine, port);
     }
     let mut report = None;
-    let halt = if args.timing {
+    let mut profile = match (&args.profile, &info) {
+        (None, _) => None,
+        (Some(_), Some(info)) => Some(Profile::new(info, args.profile_by)),
+        (Some(_), None) => {
+            return Err(Stop::Fault(
+                "a profile needs names, which only an executable ELF file has".to_owned(),
+            ));
+        }
+    };
+    let halt = if let Some(profile) = &mut profile {
+        execute(args, &mut machine, &numbers, Some(&mut |event| profile.count(event)))
+    } else if args.timing {
         let mut timing = Timing::new(TimingConfig {
             memory_delay: args.memdelay,
         });
@@ -220,6 +250,10 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         execute(args, &mut machine, &numbers, None)
     };
+    if let (Some(path), Some(profile)) = (&args.profile, &profile) {
+        let format = args.profile_format.unwrap_or_else(|| sim_profile::Format::of(path));
+        output::write(Some(path), profile.write(format, &loaded.name).as_bytes())?;
+    }
     let console = machine.console_output();
     output::print(console)?;
     let mut text = String::new();

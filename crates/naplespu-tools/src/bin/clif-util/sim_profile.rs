@@ -1,0 +1,230 @@
+//! Profiles of `sim`: how many instructions were executed where, by the calls that led there, in the formats that viewers read.
+
+use clap::ValueEnum;
+use npu_link::debug::ProgramInfo;
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::{Opcode, SReg};
+use npu_sim::TraceEvent;
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// The most calls in a stack; what is called deeper counts for the last of them.
+const DEEPEST: usize = 256;
+
+/// The most places, each with the calls that led there.
+const MOST_NODES: usize = 100_000;
+
+/// Formats of profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line for each stack, for flame graphs
+    Folded,
+    /// JSON for speedscope
+    Speedscope,
+}
+
+impl Format {
+    /// The format that the name of a file stands for: JSON for speedscope, all else folded.
+    pub fn of(path: &Path) -> Self {
+        match path.extension() {
+            Some(end) if end == "json" => Self::Speedscope,
+            _ => Self::Folded,
+        }
+    }
+}
+
+/// What counts as a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// A function
+    Function,
+    /// A line of the source
+    Line,
+    /// An instruction
+    Instruction,
+}
+
+/// A place of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Frame {
+    name: String,
+    line: Option<(String, u32)>,
+}
+
+/// A place with the calls that led there.
+struct Node {
+    /// Number of the node of the call; none for a thread.
+    parent: Option<usize>,
+    /// Number of the place; of a thread, its own number.
+    frame: usize,
+    count: u64,
+}
+
+/// A profile of a run.
+pub struct Profile<'a> {
+    info: &'a ProgramInfo,
+    by: By,
+    frames: Vec<Frame>,
+    numbers: HashMap<Frame, usize>,
+    of_address: HashMap<u32, usize>,
+    nodes: Vec<Node>,
+    children: HashMap<(usize, usize), usize>,
+    /// For each thread its node, and the calls that are under way: where they return to, and the node of the call.
+    threads: BTreeMap<usize, (usize, Vec<(u32, usize)>)>,
+}
+
+impl<'a> Profile<'a> {
+    /// Nothing yet.
+    pub fn new(info: &'a ProgramInfo, by: By) -> Self {
+        Self {
+            info,
+            by,
+            frames: Vec::new(),
+            numbers: HashMap::new(),
+            of_address: HashMap::new(),
+            nodes: Vec::new(),
+            children: HashMap::new(),
+            threads: BTreeMap::new(),
+        }
+    }
+
+    /// The place that an instruction belongs to.
+    fn frame(&mut self, pc: u32) -> usize {
+        if let Some(&number) = self.of_address.get(&pc) {
+            return number;
+        }
+        let (name, distance) = self.info.name(pc).unwrap_or(("??", 0));
+        let line = self.info.lines.at(pc).map(|(file, line)| (file.to_owned(), line));
+        // A semicolon stands between the names of a folded stack.
+        let mut name = name.replace(';', ":");
+        if self.by == By::Instruction {
+            name += &format!("+{distance:#x}");
+        }
+        if let (By::Line | By::Instruction, Some((file, line))) = (self.by, &line) {
+            name += &format!(" ({file}:{line})");
+        }
+        let line = line.filter(|_| self.by != By::Function);
+        let frame = Frame { name, line };
+        let next = self.frames.len();
+        let number = *self.numbers.entry(frame.clone()).or_insert(next);
+        if number == next {
+            self.frames.push(frame);
+        }
+        self.of_address.insert(pc, number);
+        number
+    }
+
+    /// Counts an instruction.
+    pub fn count(&mut self, event: &TraceEvent<'_>) {
+        let frame = self.frame(event.pc);
+        let nodes = &mut self.nodes;
+        let (root, calls) = self.threads.entry(event.thread).or_insert_with(|| {
+            nodes.push(Node {
+                parent: None,
+                frame: event.thread,
+                count: 0,
+            });
+            (nodes.len() - 1, Vec::new())
+        });
+        let parent = calls.last().map_or(*root, |&(_, node)| node);
+        let full = nodes.len() >= MOST_NODES || calls.len() >= DEEPEST;
+        let node = match self.children.get(&(parent, frame)) {
+            Some(&node) => node,
+            None if full => parent,
+            None => {
+                nodes.push(Node {
+                    parent: Some(parent),
+                    frame,
+                    count: 0,
+                });
+                self.children.insert((parent, frame), nodes.len() - 1);
+                nodes.len() - 1
+            }
+        };
+        nodes[node].count += 1;
+        let after = event.pc.wrapping_add(INSTRUCTION_SIZE);
+        let opcode = npu_mc::decode(event.word).map(|inst| inst.opcode);
+        match opcode {
+            Ok(Opcode::JMPSR_OFF | Opcode::JMPSR_REG) => calls.push((after, node)),
+            // The hardware's own call by a register does not work: this is how it is made.
+            Ok(Opcode::JUMPREG) if event.state.scalar(SReg::RA) == after => calls.push((after, node)),
+            Ok(Opcode::JRET) => {
+                let to = event.state.pc();
+                if let Some(depth) = calls.iter().rposition(|&(back, _)| back == to) {
+                    calls.truncate(depth);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The places of a node from the outermost call on, and its thread.
+    fn stack(&self, node: usize) -> (usize, Vec<usize>) {
+        let mut list = Vec::new();
+        let mut at = &self.nodes[node];
+        while let Some(parent) = at.parent {
+            list.push(at.frame);
+            at = &self.nodes[parent];
+        }
+        list.reverse();
+        (at.frame, list)
+    }
+
+    /// All stacks in which an instruction was executed, by thread, with their counts.
+    fn stacks(&self) -> BTreeMap<(usize, Vec<usize>), u64> {
+        let used = (0..self.nodes.len()).filter(|&node| self.nodes[node].count > 0);
+        used.map(|node| (self.stack(node), self.nodes[node].count)).collect()
+    }
+
+    /// The profile as a file.
+    pub fn write(&self, format: Format, name: &str) -> String {
+        match format {
+            Format::Folded => self.folded(),
+            Format::Speedscope => self.speedscope(name),
+        }
+    }
+
+    fn folded(&self) -> String {
+        let several = self.threads.len() > 1;
+        let lines = self.stacks().into_iter().map(|((thread, stack), count)| {
+            let thread = several.then(|| format!("thread {thread}"));
+            let names = stack.iter().map(|&frame| self.frames[frame].name.clone());
+            let names: Vec<String> = thread.into_iter().chain(names).collect();
+            format!("{} {count}\n", names.join(";"))
+        });
+        let mut lines: Vec<String> = lines.collect();
+        lines.sort();
+        lines.concat()
+    }
+
+    fn speedscope(&self, name: &str) -> String {
+        let frames = self.frames.iter().map(|frame| match &frame.line {
+            Some((file, line)) => json!({ "name": frame.name, "file": file, "line": line }),
+            None => json!({ "name": frame.name }),
+        });
+        let stacks = self.stacks();
+        let profiles = self.threads.keys().map(|thread| {
+            let own = stacks.iter().filter(|((of, _), _)| of == thread);
+            let (samples, weights): (Vec<_>, Vec<u64>) = own.map(|((_, stack), &count)| (stack, count)).unzip();
+            let total: u64 = weights.iter().sum();
+            json!({
+                "type": "sampled",
+                "name": format!("thread {thread}"),
+                "unit": "none",
+                "startValue": 0,
+                "endValue": total,
+                "samples": samples,
+                "weights": weights,
+            })
+        });
+        let file = json!({
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "name": name,
+            "exporter": concat!("clif-util ", env!("CARGO_PKG_VERSION")),
+            "shared": { "frames": frames.collect::<Vec<_>>() },
+            "profiles": profiles.collect::<Vec<_>>(),
+        });
+        format!("{file}\n")
+    }
+}
