@@ -424,6 +424,27 @@ Disassembly of section .text:
     assert!(text.starts_with("_start:\n") && text.contains("\nscale:\n"), "{text}");
 }
 
+/// Each line of the source stands before its instructions, in objects, with sections of their own, and in programs.
+#[test]
+fn a_dump_with_lines_of_the_source() {
+    let folder = Folder::new();
+    folder.good("link m.o k.o -o p.elf");
+    folder.good("compile --emit=obj --function-sections -o s.o k.clif");
+    for name in ["k.o", "s.o", "p.elf"] {
+        let text = folder.good(&format!("objdump -S {name}"));
+        let (_, scale) = text.split_once("<scale>:\n").unwrap();
+        let lines: Vec<&str> = scale.lines().collect();
+        assert_eq!(lines[0], "    v2 = imul v0, v1", "{name}: {text}");
+        assert!(
+            lines[1].ends_with("mulli s0, s0, 3") && lines[2] == "    return v2",
+            "{name}: {text}"
+        );
+    }
+    // Without the file there are numbers.
+    fs::remove_file(folder.path("k.clif")).unwrap();
+    assert!(folder.good("objdump --source p.elf").contains("\nk.clif:11\n"));
+}
+
 /// Sections and symbols as the tool of binutils prints them, which knows the file for a 32-bit one of any machine.
 #[test]
 #[ignore = "wants objdump of GNU binutils"]

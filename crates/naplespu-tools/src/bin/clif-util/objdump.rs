@@ -2,10 +2,12 @@
 
 use crate::{Outcome, Stop, input, output};
 use npu_link::Archive;
+use npu_link::debug::Lines;
 use npu_link::elf::{Contents, ElfError, EntryBinding, EntryKind, EntryPlace, RelocationEntry, SectionEntry, contents};
 use npu_mc::disasm::{branch_target, word_text};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::Reloc;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -24,6 +26,10 @@ pub struct Args {
     /// All sections as instructions
     #[arg(short = 'D', long, group = "what")]
     disassemble_all: bool,
+
+    /// The same as -d, with the lines of the source where there is another one
+    #[arg(short = 'S', long, group = "what")]
+    source: bool,
 
     /// Relocations; with -d, under the instructions
     #[arg(short = 'r', long, group = "what")]
@@ -82,6 +88,7 @@ fn file(args: &Args, name: &str, bytes: &[u8], text: &mut String) -> Result<(), 
         contents: &contents,
         bytes,
         names: Names::new(&contents),
+        lines: args.source.then(|| SourceLines::new(&contents, bytes)).transpose()?,
     };
     let _ = writeln!(text, "\n{name}:     file format elf32-naplespu");
     if args.file_headers || args.all_headers {
@@ -96,7 +103,7 @@ fn file(args: &Args, name: &str, bytes: &[u8], text: &mut String) -> Result<(), 
     if args.syms || args.all_headers {
         dump.symbols(text);
     }
-    let disassembles = args.disassemble || args.disassemble_all;
+    let disassembles = args.disassemble || args.disassemble_all || args.source;
     if (args.reloc || args.all_headers) && !disassembles {
         dump.relocations(text);
     }
@@ -111,6 +118,7 @@ struct Dump<'a> {
     contents: &'a Contents,
     bytes: &'a [u8],
     names: Names<'a>,
+    lines: Option<SourceLines>,
 }
 
 impl<'a> Dump<'a> {
@@ -242,6 +250,7 @@ impl<'a> Dump<'a> {
         let width = if last > 0xffff { 8 } else { 4 };
         let start = if self.contents.executable { section.address } else { 0 };
         let mut labelled = false;
+        let mut sources = Sources::default();
         // Up to which word zeros are left out.
         let mut zeros_end = 0;
         for (index, word) in bytes.chunks(INSTRUCTION_SIZE as usize).enumerate() {
@@ -276,6 +285,9 @@ impl<'a> Dump<'a> {
                 }
                 zeros_end = index;
             }
+            if let Some(lines) = &self.lines {
+                sources.show(lines, number, address, text);
+            }
             let _ = match <[u8; 4]>::try_from(word).map(u32::from_le_bytes) {
                 Ok(word) => {
                     // Where one leads that waits for its address is not known.
@@ -296,6 +308,89 @@ impl<'a> Dump<'a> {
                 }
             }
         }
+    }
+}
+
+/// The lines of the source, of an object as if its sections stood one behind the other.
+struct SourceLines {
+    lines: Lines,
+    /// What to add to an address in each section.
+    starts: Vec<u32>,
+}
+
+impl SourceLines {
+    fn new(contents: &Contents, file: &[u8]) -> Result<Self, ElfError> {
+        let mut next = 0u32;
+        let starts = contents.sections.iter().map(|section| {
+            if contents.executable || !section.alloc {
+                return 0;
+            }
+            let start = next;
+            next = next.saturating_add(section.size);
+            start
+        });
+        let starts: Vec<u32> = starts.collect();
+        let found = |name: &str| contents.sections.iter().position(|section| section.name == name);
+        let bytes_of =
+            |name: &str| found(name).map_or(&[][..], |number| contents.bytes(&contents.sections[number], file));
+        let mut table = bytes_of(LINES).to_vec();
+        let number = found(LINES);
+        for relocation in contents.relocations.iter().filter(|own| Some(own.section) == number) {
+            let symbol = relocation.symbol.and_then(|symbol| contents.symbols.get(symbol));
+            let Some((symbol, EntryPlace::Section(section))) = symbol.map(|symbol| (symbol, symbol.place)) else {
+                continue;
+            };
+            let value = symbol.value.wrapping_add(starts.get(section).copied().unwrap_or(0));
+            let at = table.get_mut(relocation.offset as usize..).unwrap_or_default();
+            if Reloc::from_number(relocation.kind) == Some(Reloc::Abs32)
+                && let Some(word) = at.first_chunk_mut::<4>()
+            {
+                *word = value.wrapping_add_signed(relocation.addend).to_le_bytes();
+            }
+        }
+        let section = |name: &str| if name == LINES { &table[..] } else { bytes_of(name) };
+        let lines = Lines::new(&section).map_err(|error| ElfError {
+            offset: None,
+            message: error.to_string(),
+        })?;
+        Ok(Self { lines, starts })
+    }
+}
+
+/// The section of lines.
+const LINES: &str = ".debug_line";
+
+/// The files of the source that were read, and the line shown last.
+#[derive(Default)]
+struct Sources {
+    files: HashMap<String, Vec<String>>,
+    last: Option<(String, u32)>,
+}
+
+impl Sources {
+    /// Shows the line of an address, if it is another one; its number if the file is not there.
+    fn show(&mut self, lines: &SourceLines, section: usize, address: u32, text: &mut String) {
+        let start = lines.starts.get(section).copied().unwrap_or(0);
+        let Some((file, line)) = lines.lines.at(start.wrapping_add(address)) else {
+            return;
+        };
+        if self
+            .last
+            .as_ref()
+            .is_some_and(|(own, number)| (own.as_str(), *number) == (file, line))
+        {
+            return;
+        }
+        let known = self.files.entry(file.to_owned()).or_insert_with(|| {
+            let read = std::fs::read(file).unwrap_or_default();
+            String::from_utf8_lossy(&read).lines().map(str::to_owned).collect()
+        });
+        // Writing to a string does not fail.
+        let _ = match known.get((line as usize).wrapping_sub(1)) {
+            Some(source) => writeln!(text, "{source}"),
+            None => writeln!(text, "{file}:{line}"),
+        };
+        self.last = Some((file.to_owned(), line));
     }
 }
 
