@@ -25,6 +25,7 @@ mod stacks;
 mod table;
 mod tables;
 mod tls;
+mod webs;
 mod widen;
 
 pub use conditions::Legality;

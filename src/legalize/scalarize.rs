@@ -5,8 +5,8 @@
 //! through it. Block parameters, arguments and results become as many as there are lanes, in their order. What has no form on whole
 //! registers, or mixes vectors of both kinds, is done here, lane by lane.
 
-use super::widen::{Form, register_type};
-use super::{Legality, LegalizeCondition, is_other, is_split};
+use super::widen::{Form, Root, register_type};
+use super::{Legality, LegalizeCondition, is_other, is_split, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
@@ -70,14 +70,17 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
         }
     }
     let name = func.name.to_string();
+    let legality = Legality::new(isa.flags(), isa.settings());
+    let apart = webs::find(func, &order, &cfg, &domtree, legality);
     let mut splitter = Splitter {
+        apart,
         parts: FxHashMap::default(),
         roots: FxHashMap::default(),
         later: FxHashMap::default(),
         cast: Vec::new(),
         area: None,
         cursor: FuncCursor::new(func),
-        legality: Legality::new(isa.flags(), isa.settings()),
+        legality,
         calls: PseudoCalls::default(),
         refusals: Vec::new(),
         results,
@@ -130,10 +133,12 @@ pub(super) struct Splitter<'a> {
     pub(super) cursor: FuncCursor<'a>,
     /// What values have become: the lanes of those that are split, and the registers of the others.
     pub(super) parts: FxHashMap<Value, Vec<Value>>,
+    /// The values of types that registers hold which are lanes nevertheless.
+    pub(super) apart: FxHashSet<Value>,
     /// What the results of casts are the bits of.
-    pub(super) roots: FxHashMap<Value, Value>,
+    pub(super) roots: FxHashMap<Value, Root>,
     /// The casts that nobody has asked for yet, and what is cast.
-    pub(super) later: FxHashMap<Value, (Inst, Value)>,
+    pub(super) later: FxHashMap<Value, (Inst, Root)>,
     /// All of these casts, which have been left where they were.
     cast: Vec<Inst>,
     /// A line of the frame.
@@ -160,7 +165,9 @@ impl Splitter<'_> {
     /// The lanes of a vector, whether it is split or in a register; a scalar is the only one.
     pub(super) fn lanes(&mut self, value: Value) -> Vec<Value> {
         let value = self.cursor.func.dfg.resolve_aliases(value);
-        if let Some(wide) = self.wide(value) {
+        if !self.apart.contains(&value)
+            && let Some(wide) = self.wide(value)
+        {
             return (0..self.type_of(value).lane_count())
                 .map(|lane| self.cursor.ins().extractlane(wide, lane as u8))
                 .collect();
@@ -201,7 +208,8 @@ impl Splitter<'_> {
             let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
             values.any(|value| is_other(dfg.value_type(value)))
         };
-        if !touched && !calls {
+        let alone = opcode.is_terminator() || opcode.is_call();
+        if !touched && !calls && (alone || !self.has_roots(inst)) {
             return;
         }
         if opcode.is_terminator() && !opcode.is_return() {
@@ -210,7 +218,18 @@ impl Splitter<'_> {
         if opcode.is_call() || opcode.is_return() {
             return self.call(inst);
         }
-        match self.widen(inst, opcode) {
+        let is_apart = {
+            let dfg = &self.cursor.func.dfg;
+            let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
+            let mut values = operands.chain(dfg.inst_results(inst).iter().copied());
+            !self.apart.is_empty() && values.any(|value| self.apart.contains(&value))
+        };
+        let form = match touched {
+            true if is_apart => None,
+            true => self.widen(inst, opcode),
+            false => self.on_roots(inst, opcode),
+        };
+        match form {
             Some(Form::Value(value)) => return self.replace(inst, vec![value]),
             Some(Form::Lanes(lanes)) => return self.replace(inst, lanes),
             Some(Form::Later) => return self.cast.push(inst),
@@ -218,7 +237,8 @@ impl Splitter<'_> {
                 self.cursor.func.layout.remove_inst(inst);
                 return;
             }
-            None => {}
+            None if touched => {}
+            None => return,
         }
         match self.instruction(inst, opcode) {
             Ok(Some(lanes)) => self.replace_by_lanes(inst, lanes),
@@ -253,8 +273,9 @@ impl Splitter<'_> {
 
     /// The instruction's result is these lanes.
     fn replace_by_lanes(&mut self, inst: Inst, lanes: Vec<Value>) {
-        let ty = self.type_of(self.cursor.func.dfg.first_result(inst));
-        let parts = match is_split(ty) {
+        let result = self.cursor.func.dfg.first_result(inst);
+        let ty = self.type_of(result);
+        let parts = match is_split(ty) || self.apart.contains(&result) {
             true => lanes,
             false => self.join(register_type(ty).unwrap_or(ty), &lanes).into_iter().collect(),
         };

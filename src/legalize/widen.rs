@@ -19,8 +19,8 @@ use crate::types::is_vector;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    Endianness, Inst, InstBuilder, InstructionData, MemFlags, MemFlagsData, Opcode, StackSlot, StackSlotData,
-    StackSlotKind, Type, Value, ValueDef, types,
+    Endianness, Immediate, Inst, InstBuilder, InstructionData, MemFlags, MemFlagsData, Opcode, StackSlot,
+    StackSlotData, StackSlotKind, Type, Value, ValueDef, types,
 };
 use npu_mc::machine::{CACHE_LINE, WORD_SLOT as WORD};
 
@@ -33,6 +33,22 @@ pub fn widened(ty: Type) -> Option<Type> {
 /// The type of the register that holds a vector; none if there is none.
 pub fn register_type(ty: Type) -> Option<Type> {
     if is_vector(ty) { Some(ty) } else { widened(ty) }
+}
+
+/// What the bits of a cast were first: a vector or scalar of this type.
+#[derive(Clone, Copy)]
+pub struct Root {
+    ty: Type,
+    source: Source,
+}
+
+/// Where a root is.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A value of the program.
+    Value(Value),
+    /// A register that no value of the program has.
+    Register(Value),
 }
 
 /// What an instruction becomes.
@@ -123,12 +139,15 @@ impl Splitter<'_> {
             return Some(value);
         }
         widened(ty)?;
+        if self.apart.contains(&value) {
+            return None;
+        }
         if let Some((inst, root)) = self.later.remove(&value) {
             let here = self.cursor.position();
             let srcloc = self.cursor.srcloc();
             self.cursor.goto_inst(inst);
             self.cursor.use_srcloc(inst);
-            let made = self.cast(root, ty);
+            let made = self.cast_root(root, ty);
             self.cursor.set_position(here);
             self.cursor.set_srcloc(srcloc);
             self.parts.insert(value, vec![made?]);
@@ -151,6 +170,9 @@ impl Splitter<'_> {
                 true => None,
                 false => self.bitcast_whole(inst, ty, arg),
             };
+        }
+        if let Some(form) = self.on_roots(inst, opcode) {
+            return Some(form);
         }
         if is_lanewise(opcode) {
             return self.lanewise(inst, opcode, ty).map(Form::Value);
@@ -364,13 +386,18 @@ impl Splitter<'_> {
         let ty = self.type_of(arg);
         widened(ty)?;
         let wide = self.wide(arg)?;
+        Some(self.bits_of(wide, ty.lane_count(), highest))
+    }
+
+    /// The same of the first lanes of a register.
+    fn bits_of(&mut self, wide: Value, count: u32, highest: bool) -> Value {
         let mut lanes = self.as_type(self.type_of(wide).as_int(), wide);
         if !highest && !self.compares(lanes, MAX_DEPTH) {
             let zero = self.in_all(self.type_of(lanes), 0);
             lanes = self.cursor.ins().icmp(IntCC::NotEqual, lanes, zero);
         }
         let bits = self.cursor.ins().vhigh_bits(types::I32, lanes);
-        Some(self.cursor.ins().band_imm_u(bits, (1 << ty.lane_count()) - 1))
+        self.cursor.ins().band_imm_u(bits, (1 << count) - 1)
     }
 
     /// Whether all bits of a lane are the same because the value compares.
@@ -467,35 +494,212 @@ impl Splitter<'_> {
         self.cursor.ins().smin(above, most)
     }
 
+    /// What a value is the bits of, if it is a cast.
+    fn root(&self, value: Value) -> Option<Root> {
+        let value = self.cursor.func.dfg.resolve_aliases(value);
+        self.roots.get(&value).copied()
+    }
+
+    /// Whether some of the values of the program are casts that more is known about.
+    pub(super) fn has_roots(&self, inst: Inst) -> bool {
+        let dfg = &self.cursor.func.dfg;
+        !self.roots.is_empty() && dfg.inst_args(inst).iter().any(|&arg| self.root(arg).is_some())
+    }
+
     /// The same bits as another type. What is cast several times is cast from what it was first.
     fn bitcast_whole(&mut self, inst: Inst, ty: Type, arg: Value) -> Option<Form> {
         let arg = self.cursor.func.dfg.resolve_aliases(arg);
-        let root = self.roots.get(&arg).copied().unwrap_or(arg);
+        let root = self.root(arg).unwrap_or(Root {
+            ty: self.type_of(arg),
+            source: Source::Value(arg),
+        });
+        self.result_of_root(inst, ty, root)
+    }
+
+    /// The result of an instruction has the bits of the root.
+    fn result_of_root(&mut self, inst: Inst, ty: Type, root: Root) -> Option<Form> {
         let result = self.cursor.func.dfg.first_result(inst);
-        let from = self.type_of(root);
-        if from == ty {
-            return match self.parts.get(&root) {
-                Some(parts) => Some(Form::Lanes(parts.clone())),
-                None => Some(Form::Value(root)),
+        if root.ty == ty {
+            return match root.source {
+                Source::Register(wide) => Some(Form::Value(wide)),
+                Source::Value(value) => match self.parts.get(&value) {
+                    Some(parts) => Some(Form::Lanes(parts.clone())),
+                    None => Some(Form::Value(value)),
+                },
             };
         }
-        if widened(ty).is_some() && (register_type(from).is_some() || self.has_words(from)) {
+        let from_register = register_type(root.ty).is_some();
+        if widened(ty).is_some() && (from_register || self.has_words(root.ty)) {
             self.roots.insert(result, root);
             self.later.insert(result, (inst, root));
             return Some(Form::Later);
         }
-        register_type(from)?;
-        if is_vector(ty) {
-            let value = self.cast(root, ty)?;
-            self.roots.insert(result, root);
+        if is_vector(ty) && (from_register || self.has_words(root.ty)) {
+            let value = self.cast_root(root, ty)?;
+            self.roots.insert(value, root);
             return Some(Form::Value(value));
         }
-        let lanes = self.cast_to_scalars(root, ty)?;
+        if !from_register {
+            return None;
+        }
+        let wide = self.root_register(root)?;
+        let lanes = self.cast_to_scalars(wide, ty)?;
         if is_other(ty) {
             self.roots.insert(result, root);
             return Some(Form::Lanes(lanes));
         }
         lanes.first().copied().map(Form::Value)
+    }
+
+    /// The root in a register of the type.
+    fn cast_root(&mut self, root: Root, ty: Type) -> Option<Value> {
+        match root.source {
+            Source::Value(value) => self.cast(value, ty),
+            Source::Register(wide) => self.recast(register_type(ty)?, wide),
+        }
+    }
+
+    /// The register of a root.
+    fn root_register(&mut self, root: Root) -> Option<Value> {
+        match root.source {
+            Source::Value(value) => self.wide(value),
+            Source::Register(wide) => Some(wide),
+        }
+    }
+
+    /// What does not depend on how bits are divided into lanes is done to what the operands were before they were cast.
+    pub(super) fn on_roots(&mut self, inst: Inst, opcode: Opcode) -> Option<Form> {
+        if !self.has_roots(inst) {
+            return None;
+        }
+        let ty = self.type_of(*self.cursor.func.dfg.inst_results(inst).first()?);
+        let args: Vec<Value> = self.cursor.func.dfg.inst_args(inst).to_vec();
+        let data = self.cursor.func.dfg.insts[inst];
+        let root_type = args.iter().find_map(|&arg| self.root(arg)).map(|root| root.ty)?;
+        register_type(root_type)?;
+        let own_type = self.type_of(args[0]);
+        if let InstructionData::Unary {
+            opcode: Opcode::VanyTrue,
+            arg,
+        } = data
+        {
+            let root = self.root(arg)?;
+            return self.any_of_root(root).map(Form::Value);
+        }
+        if let InstructionData::Shuffle { args, imm, .. } = data {
+            return self.shuffle_roots(inst, ty, root_type, args, imm);
+        }
+        let bitwise = matches!(
+            opcode,
+            Opcode::Band | Opcode::Bor | Opcode::Bxor | Opcode::Bnot | Opcode::Bitselect
+        );
+        if !bitwise || own_type.bits() != root_type.bits() {
+            return None;
+        }
+        let mut registers = Vec::with_capacity(args.len());
+        for &arg in &args {
+            registers.push(self.register_as(arg, root_type)?);
+        }
+        let ctrl = register_type(root_type)?;
+        let ins = self.cursor.ins();
+        let (new, dfg) = match *registers.as_slice() {
+            [x] => ins.Unary(opcode, ctrl, x),
+            [x, y] => ins.Binary(opcode, ctrl, x, y),
+            [a, x, y] => ins.Ternary(opcode, ctrl, a, x, y),
+            _ => return None,
+        };
+        let wide = dfg.first_result(new);
+        let source = Source::Register(wide);
+        self.result_of_root(inst, ty, Root { ty: root_type, source })
+    }
+
+    /// An operand in a register of the type, if it is a cast from there or a constant.
+    fn register_as(&mut self, value: Value, ty: Type) -> Option<Value> {
+        if self.type_of(value) == ty {
+            return self.wide(value);
+        }
+        if let Some(root) = self.root(value)
+            && (root.ty.lane_count(), root.ty.lane_bits()) == (ty.lane_count(), ty.lane_bits())
+        {
+            let register = self.root_register(root)?;
+            return Some(self.as_type(register_type(ty)?, register));
+        }
+        let dfg = &self.cursor.func.dfg;
+        let ValueDef::Result(inst, 0) = dfg.value_def(dfg.resolve_aliases(value)) else {
+            return None;
+        };
+        let InstructionData::UnaryConst {
+            opcode: Opcode::Vconst,
+            constant_handle,
+        } = dfg.insts[inst]
+        else {
+            return None;
+        };
+        if self.type_of(value).bits() != ty.bits() {
+            return None;
+        }
+        let wide = register_type(ty)?;
+        let bytes = dfg.constants.get(constant_handle).as_slice();
+        let bytes: Vec<u8> = bytes.iter().copied().cycle().take(wide.bytes() as usize).collect();
+        Some(self.vector_constant(wide, bytes))
+    }
+
+    /// Whether any bit is set, of a root with other lanes than the operand.
+    fn any_of_root(&mut self, root: Root) -> Option<Value> {
+        let wide = self.root_register(root)?;
+        if root.ty.lane_count() == LANES as u32 {
+            return Some(self.cursor.ins().vany_true(wide));
+        }
+        let bits = self.bits_of(wide, root.ty.lane_count(), false);
+        Some(self.cursor.ins().icmp_imm_u(IntCC::NotEqual, bits, 0))
+    }
+
+    /// A shuffle of bytes that moves whole lanes of what was cast to bytes.
+    fn shuffle_roots(
+        &mut self,
+        inst: Inst,
+        ty: Type,
+        root_type: Type,
+        args: [Value; 2],
+        imm: Immediate,
+    ) -> Option<Form> {
+        let size = (root_type.lane_bits() / 8) as u8;
+        if size < 2 || root_type.bits() != ty.bits() || widened(root_type).is_none() {
+            return None;
+        }
+        let bytes = self.cursor.func.dfg.immediates.get(imm)?.as_slice().to_vec();
+        let mut lanes = Vec::new();
+        for lane in bytes.chunks_exact(size as usize) {
+            let (&first, rest) = lane.split_first()?;
+            let whole = first.is_multiple_of(size) && rest.iter().zip(1..).all(|(&byte, more)| byte == first + more);
+            if !whole {
+                return None;
+            }
+            lanes.push(u32::from(first / size));
+        }
+        let count = root_type.lane_count();
+        let [x, y] = [
+            self.register_as(args[0], root_type)?,
+            self.register_as(args[1], root_type)?,
+        ];
+        let [words_x, words_y] = [self.as_words(x), self.as_words(y)];
+        let number = |lane: u32| lanes.get(lane as usize % lanes.len()).copied().unwrap_or(0);
+        let from_y = |lane: u32| number(lane) >= count;
+        let of_x = |this: &mut Self| this.pick(words_x, |lane| number(lane) % count);
+        let of_y = |this: &mut Self| this.pick(words_y, |lane| number(lane) % count);
+        let one = x == y || (0..count).all(|lane| !from_y(lane));
+        let picked = if one {
+            of_x(self)
+        } else if (0..count).all(from_y) {
+            of_y(self)
+        } else {
+            let (x, y) = (of_x(self), of_y(self));
+            let mask = self.each_lane(|lane| if from_y(lane) { u32::MAX } else { 0 });
+            self.cursor.ins().bitselect(mask, y, x)
+        };
+        let wide = self.of_words(register_type(root_type)?, picked);
+        let source = Source::Register(wide);
+        self.result_of_root(inst, ty, Root { ty: root_type, source })
     }
 
     /// Whether a scalar, or the lanes of a vector that no register holds, are some words, or less than one.
@@ -557,12 +761,11 @@ impl Splitter<'_> {
     }
 
     /// The lanes of a vector that no register holds, or a scalar, with the bits of a register.
-    fn cast_to_scalars(&mut self, value: Value, ty: Type) -> Option<Vec<Value>> {
+    fn cast_to_scalars(&mut self, wide: Value, ty: Type) -> Option<Vec<Value>> {
         let lane = ty.lane_type();
         if !self.has_words(ty) {
             return None;
         }
-        let wide = self.wide(value)?;
         let words = self.recast(types::I32X16, wide)?;
         let count = lane.bits().div_ceil(32);
         let mut lanes = Vec::new();
@@ -736,11 +939,11 @@ impl Splitter<'_> {
         // It is worth knowing where it goes.
         let _ = self.slot(pointer, offset);
         let bytes = ty.bytes();
+        let wide = self.wide(value)?;
         let stored = if bytes <= 8 {
             let int = Type::int(8 * bytes as u16)?;
-            self.cast_to_scalars(value, int)?.first().copied()?
+            self.cast_to_scalars(wide, int)?.first().copied()?
         } else {
-            let wide = self.wide(value)?;
             self.recast(packed(bytes)?, wide)?
         };
         self.cursor.ins().store(flags, stored, pointer, offset);

@@ -60,6 +60,7 @@ impl Random {
             types::F64 if edge => FLOAT_EDGES[pick].to_le_bytes().to_vec(),
             types::F32 => ((self.next() as i32) as f32 / 1024.0).to_le_bytes().to_vec(),
             types::F64 => ((self.next() as i64) as f64 / 1024.0).to_le_bytes().to_vec(),
+            types::I128 => [self.next().to_le_bytes(), self.next().to_le_bytes()].concat(),
             _ if edge => EDGES[pick].to_le_bytes().to_vec(),
             _ => self.next().to_le_bytes().to_vec(),
         };
@@ -204,6 +205,63 @@ fn cases() -> Vec<String> {
             add(&[&ints], t, format!("    v9 = {op}.{t} v0\n"));
         }
     }
+    // Casts to bytes and back, and what is done to the bytes.
+    for (x, y) in [
+        ("i32x4", "i32x4"),
+        ("f32x4", "f32x4"),
+        ("i16x8", "i16x8"),
+        ("i32x4", "f32x4"),
+        ("i64x2", "i64x2"),
+        ("i64x2", "i32x4"),
+        ("i16x8", "i32x4"),
+        ("f64x2", "f64x2"),
+    ] {
+        let casts = "    v2 = bitcast.i8x16 little v0\n    v3 = bitcast.i8x16 little v1\n";
+        for op in [
+            "band v2, v3",
+            "bor v2, v2",
+            "bxor v3, v2",
+            "bnot v3",
+            "bitselect v2, v3, v2",
+            "shuffle v2, v3, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]",
+            "shuffle v2, v3, [12 13 14 15 16 17 18 19 0 1 2 3 28 29 30 31]",
+            "shuffle v2, v3, [24 25 26 27 28 29 30 31 16 17 18 19 20 21 22 23]",
+            "shuffle v2, v2, [8 9 10 11 12 13 14 15 20 21 22 23 0 1 2 3]",
+            "shuffle v2, v3, [1 2 3 4 0 16 17 31 9 10 8 9 10 11 30 31]",
+            "shuffle v2, v3, [2 3 0 1 18 19 16 17 14 15 30 31 8 9 24 25]",
+            "swizzle v2, v3",
+            "iadd v2, v3",
+        ] {
+            let shuffled = format!("{casts}    v4 = {op}\n");
+            add(&[x, y], x, format!("{shuffled}    v9 = bitcast.{x} little v4\n"));
+            add(
+                &[x, y],
+                "i8x16",
+                format!(
+                    "{shuffled}    v5 = bitcast.{x} little v4\n    v6 = bitcast.{x} little v2\n    v7 = band v5, v6\n    v9 = bitcast.i8x16 little v7\n"
+                ),
+            );
+        }
+        for op in ["vany_true", "vall_true"] {
+            add(&[x, y], "i8", format!("{casts}    v9 = {op} v2\n"));
+            let zero = "    v4 = bxor v2, v2\n";
+            add(&[x, y], "i8", format!("{casts}{zero}    v9 = {op} v4\n"));
+            let back = format!("    v5 = bitcast.{y} little v4\n");
+            add(&[x, y], "i8", format!("{casts}{zero}{back}    v9 = {op} v5\n"));
+        }
+        let constant = "    v4 = vconst.i8x16 [1 2 3 4 255 255 255 255 0 0 0 0 128 0 7 9]\n    v5 = bitselect v4, v2, v3\n    v6 = shuffle v5, v4, [0 1 2 3 20 21 22 23 16 17 18 19 12 13 14 15]\n";
+        add(&[x, y], y, format!("{casts}{constant}    v9 = bitcast.{y} little v6\n"));
+        if x.starts_with('i') && x == y {
+            let compare = "    v4 = icmp slt v0, v1\n    v5 = bitcast.i8x16 little v4\n    v6 = bitselect v5, v2, v3\n";
+            add(&[x, y], x, format!("{casts}{compare}    v9 = bitcast.{x} little v6\n"));
+            add(&[x, y], "i8", format!("{casts}{compare}    v9 = vany_true v5\n"));
+            add(&[x, y], "i32", format!("{casts}{compare}    v9 = vhigh_bits.i32 v5\n"));
+        }
+        let blocks = format!(
+            "{casts}    v4 = extractlane v2, 0\n    brif v4, block1, block2(v3)\nblock1:\n    v5 = bitcast.{x} little v3\n    v6 = bitcast.i8x16 little v5\n    v7 = bnot v6\n    jump block2(v7)\nblock2(v8: i8x16):\n    v10 = band v8, v2\n    v9 = bitcast.{x} little v10\n"
+        );
+        add(&[x, y], x, blocks);
+    }
     add(&["f64x2"], "f32x4", "    v9 = fvdemote v0\n".to_owned());
     add(&["f32x4"], "f64x2", "    v9 = fvpromote_low v0\n".to_owned());
     // A slot for those that use memory.
@@ -267,7 +325,26 @@ fn vectors_in_memory_touch_nothing_else() {
             .replace("store v0,", "store aligned v0,")
             .replace(&format!("load.{ty}"), &format!("load.{ty} aligned"));
         let step = u64::from(ty.bytes());
-        for (text, step) in [(unaligned, 1), (aligned, step)] {
+        // What is only copied, with a lane that is another one's.
+        let copies = |text: &str| {
+            let stored = text
+                .lines()
+                .find(|line| line.contains("store") && line.contains("v0"))
+                .unwrap();
+            let lines = stored.replace("v0", "v32");
+            let load = text
+                .lines()
+                .find(|line| line.contains("load.") && line.contains("v12"))
+                .unwrap();
+            let load = load.replace("v12", "v30").replace("v11", "v2");
+            text.replace(
+                stored,
+                &format!("{load}\n    v31 = extractlane v30, 1\n    v33 = bnot v30\n    v32 = insertlane v33, v31, 0\n{lines}"),
+            )
+        };
+        let copied = [copies(&unaligned), copies(&aligned)];
+        let [copied, copied_aligned] = copied;
+        for (text, step) in [(unaligned, 1), (aligned, step), (copied, 1), (copied_aligned, step)] {
             let function = cranelift_reader::parse_functions(&text).unwrap().remove(0);
             let mut programs: Vec<(&str, Program)> = Vec::new();
             for (name, isa) in &configs {
@@ -282,6 +359,40 @@ fn vectors_in_memory_touch_nothing_else() {
                     let result = program.call("f0", &args).unwrap();
                     assert_eq!(result[0], expected[0], "{name}: {args:?}\n{text}");
                     assert_eq!(bits(ty, &result[1]), bits(ty, &expected[1]), "{name}: {args:?}\n{text}");
+                }
+            }
+        }
+    }
+}
+
+/// Casts between scalars and vectors, which the interpreter does not do right.
+#[test]
+fn casts_keep_all_bits() {
+    let groups: [&[&str]; 4] = [
+        &["i16", "i8x2"],
+        &["i32", "f32", "i8x4", "i16x2"],
+        &["i64", "f64", "i8x8", "i16x4", "i32x2", "f32x2"],
+        &["i128", "i8x16", "i16x8", "i32x4", "f32x4", "i64x2", "f64x2"],
+    ];
+    let mut random = Random(5);
+    let configs = fuzz::configs().unwrap();
+    for group in groups {
+        for (from, to) in group.iter().flat_map(|from| group.iter().map(move |to| (*from, *to))) {
+            let text = text(&[from.to_owned()], to, &format!("    v9 = bitcast.{to} little v0\n"));
+            let function = cranelift_reader::parse_functions(&text).unwrap().remove(0);
+            let (from, to) = (
+                function.signature.params[0].value_type,
+                function.signature.returns[0].value_type,
+            );
+            for (name, isa) in &configs {
+                let mut program = Program::new(isa.clone());
+                program.define(&function).unwrap();
+                for _ in 0..4 {
+                    let bytes: Vec<u8> = [random.next().to_le_bytes(), random.next().to_le_bytes()].concat();
+                    let result = program.call("f0", &[DataValue::read_from_slice_le(&bytes, from)]);
+                    let mut found = vec![0; to.bytes() as usize];
+                    result.unwrap()[0].write_to_slice_le(&mut found);
+                    assert_eq!(found, bytes[..found.len()], "{name}\n{text}");
                 }
             }
         }
