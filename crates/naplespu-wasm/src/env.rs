@@ -15,6 +15,9 @@ pub(crate) const RECORD_BYTES: u32 = 8;
 /// Where in a record the number of the type is.
 pub(crate) const RECORD_TYPE: i32 = 4;
 
+/// The name of the function that makes a module ready, unless a function has it: one that CLIF can call.
+const INIT: &str = "wasm_init";
+
 /// A segment of data or elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
@@ -222,9 +225,12 @@ impl<'a, 'm> Env<'a, 'm> {
         declared.map_err(|error| fault(name, error))
     }
 
-    /// The function that makes the module ready: its name is that of no other.
+    /// The function that makes the module ready.
     pub fn init_function(&mut self) -> Result<FuncId> {
-        let name = self.fresh("init");
+        let mut name = format!("{}{INIT}", self.config.prefix);
+        if self.module.get_name(&name).is_some() {
+            name = self.fresh("init");
+        }
         let signature = Signature::new(self.config.convention);
         self.function(&name, Linkage::Export, &signature)
     }

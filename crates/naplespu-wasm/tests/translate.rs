@@ -1,0 +1,166 @@
+//! What is refused and how, damaged modules, addresses that are not aligned, and where traps are.
+
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::isa::lookup_by_name;
+use naplespu_jit::NpuModule;
+use naplespu_wasm::{Config, Imports, Store, Types, Value, WasmError, translate};
+
+fn module(opt_level: &str) -> NpuModule {
+    let mut flags = settings::builder();
+    flags.set("opt_level", opt_level).unwrap();
+    let mut builder = lookup_by_name("naplespu").unwrap();
+    builder.set("strict_float", "true").unwrap();
+    NpuModule::new(builder.finish(settings::Flags::new(flags)).unwrap()).unwrap()
+}
+
+/// The CLIF of a module, or why there is none.
+fn clif(bytes: &[u8]) -> Result<String, WasmError> {
+    let mut module = module("none");
+    let translated = translate(
+        &mut module,
+        bytes,
+        &Config::default(),
+        &mut Types::default(),
+        &Imports::default(),
+    )?;
+    let functions = translated.functions.iter();
+    Ok(functions.map(|(_, ctx)| ctx.func.display().to_string()).collect())
+}
+
+fn refusal(text: &str) -> String {
+    clif(&wat::parse_str(text).unwrap()).unwrap_err().to_string()
+}
+
+#[test]
+fn refusals_have_names_and_offsets() {
+    for (text, expected) in [
+        (
+            "(module (func v128.const i64x2 0 0 drop))",
+            "at offset 0x17: the instruction V128Const is not supported on naplespu",
+        ),
+        (
+            "(module (func (param v128)))",
+            "at offset 0xb: v128 is not supported on naplespu",
+        ),
+        (
+            "(module (memory i64 1))",
+            "at offset 0xb: a memory with 64-bit addresses is not supported on naplespu",
+        ),
+        (
+            "(module (memory 1 1 shared))",
+            "at offset 0xb: a shared memory is not supported on naplespu",
+        ),
+        (
+            "(module (tag))",
+            "at offset 0x10: a tag of exceptions is not supported on naplespu",
+        ),
+        (
+            "(module (type (struct)))",
+            "at offset 0xb: a type of the garbage-collection proposal is not supported on naplespu",
+        ),
+        (
+            "(module (memory 1) (func i32.const 0 i32.const 1 i32.atomic.rmw.add drop))",
+            "at offset 0x20: the instruction I32AtomicRmwAdd is not supported on naplespu",
+        ),
+        (
+            "(module (import \"env\" \"puts\" (func (param i32))))",
+            "at offset 0x12: unknown import: env.puts",
+        ),
+        (
+            "(module (memory 65536))",
+            "at offset 0xb: too large: a memory of 65536 pages; 67108864 bytes are reserved",
+        ),
+    ] {
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+}
+
+/// Damaged modules are refused, or translated; nothing panics.
+#[test]
+fn damaged_modules_end_in_a_verdict() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../naplespu-tools/tests/cli/inputs/wasm");
+    let good = std::fs::read(format!("{folder}/crc32.wasm")).unwrap();
+    assert!(clif(&good).is_ok());
+    let mut state = 1u64;
+    let mut random = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) as usize % limit
+    };
+    let mut translated = 0;
+    for _ in 0..3000 {
+        let mut bytes = good.clone();
+        for _ in 0..=random(3) {
+            let at = random(bytes.len());
+            match random(4) {
+                0 => bytes[at] = random(256) as u8,
+                1 => bytes[at] ^= 1 << random(8),
+                2 => bytes.truncate(at.max(8)),
+                _ => bytes.insert(at, random(256) as u8),
+            }
+        }
+        translated += usize::from(clif(&bytes).is_ok());
+    }
+    // Some damage is none.
+    assert!((10..2990).contains(&translated), "{translated}");
+}
+
+const ACCESSES: &str = r#"(module
+    (memory 1)
+    (func (export "word") (param i32 i32) (result i32)
+        local.get 0 local.get 1 i32.store offset=3
+        local.get 0 i32.load offset=3)
+    (func (export "long") (param i32 i64) (result i64)
+        local.get 0 local.get 1 i64.store
+        local.get 0 i64.load)
+    (func (export "half") (param i32 i32) (result i32)
+        local.get 0 local.get 1 i32.store16 offset=1
+        local.get 0 i32.load16_s offset=1)
+    (func (export "double") (param i32 f64) (result f64)
+        local.get 0 local.get 1 f64.store offset=2
+        local.get 0 f64.load offset=2)
+    (func (export "byte") (param i32) (result i32) local.get 0 i32.load8_u))"#;
+
+/// Every address gives what was stored there, and the bytes stand where they have to.
+#[test]
+fn addresses_that_are_not_aligned() {
+    for level in ["none", "speed"] {
+        let mut store = Store::new(module(level), Config::default());
+        let instance = store.load(&wat::parse_str(ACCESSES).unwrap()).unwrap();
+        store.start(&instance).unwrap();
+        let mut call = |name: &str, args: &[Value]| store.invoke(&instance, name, args).map(|values| values[0]);
+        let double = Value::F64(1.1f64.to_bits());
+        for at in 100..116 {
+            let place = Value::I32(at);
+            let word = Value::I32(0x1234_5678 + at);
+            assert_eq!(call("word", &[place, word]).unwrap(), word);
+            for (k, byte) in (0x1234_5678 + at).to_le_bytes().into_iter().enumerate() {
+                let there = call("byte", &[Value::I32(at + 3 + k as i32)]).unwrap();
+                assert_eq!(there, Value::I32(byte.into()));
+            }
+            let long = Value::I64(0x0123_4567_89ab_cdef + i64::from(at));
+            assert_eq!(call("long", &[place, long]).unwrap(), long);
+            assert_eq!(
+                call("half", &[place, Value::I32(0x1_8001)]).unwrap(),
+                Value::I32(-0x7fff)
+            );
+            assert_eq!(call("double", &[place, double]).unwrap(), double);
+        }
+        // The last bytes of the memory, and one further.
+        assert_eq!(
+            call("long", &[Value::I32(0xfff8), Value::I64(5)]).unwrap(),
+            Value::I64(5)
+        );
+        for (name, at, value) in [
+            ("long", 0xfff9, Value::I64(5)),
+            ("long", -1, Value::I64(5)),
+            ("word", 0xfffa, Value::I32(5)),
+            ("word", -3, Value::I32(5)),
+        ] {
+            let error = call(name, &[Value::I32(at), value]).unwrap_err().to_string();
+            let expected = format!("trap: out of bounds memory access in {name} at offset 0x");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+}
