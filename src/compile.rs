@@ -120,7 +120,7 @@ pub fn run(
         sched::hazard::run(&mut func);
     }
     stages.keep(Stage::Sched, || func.to_string());
-    relax::run(&mut func)?;
+    relax::run(&mut func, isa.has_erratum(Erratum::IndirectCallLink))?;
     stages.keep(Stage::Relax, || func.to_string());
 
     let mut code = encode::encode(&func, &frame, &ctx.func)?;

@@ -3,7 +3,8 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, Function, InstBuilder, JumpTableData, Signature, TrapCode, UserFuncName, Value, types,
+    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, JumpTableData, Signature, TrapCode,
+    UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
@@ -325,5 +326,53 @@ fn fill_unused(b: &mut FunctionBuilder<'_>, value: Value, count: usize) {
     for _ in 0..count {
         b.ins()
             .store(cranelift_codegen::ir::MemFlagsData::trusted(), value, address, 0);
+    }
+}
+
+/// Calls in the middle of a function, from where no veneer beside it is near.
+#[test]
+fn calls_in_the_middle() {
+    const STEPS: u32 = 25_000;
+    for settings in SETTINGS {
+        let mut program = program(settings);
+        let callee = function("callee", 1, |b, params| {
+            let one = constant(b, 1);
+            let sum = b.ins().iadd(params[0], one);
+            b.ins().return_(&[sum]);
+        });
+        let caller = function("caller", 2, |b, params| {
+            let mut signature = Signature::new(CallConv::SystemV);
+            signature.params.push(AbiParam::new(types::I32));
+            signature.returns.push(AbiParam::new(types::I32));
+            let signature = b.import_signature(signature);
+            let callee = b.import_function(ExtFuncData {
+                name: ExternalName::testcase("callee"),
+                signature,
+                colocated: true,
+                patchable: false,
+            });
+            let mut value = params[0];
+            for step in 0..STEPS {
+                value = b.ins().imul(value, params[1]);
+                value = b.ins().iadd(value, params[0]);
+                if step % (STEPS / 5) == 0 {
+                    let call = b.ins().call(callee, &[value]);
+                    value = b.inst_results(call)[0];
+                }
+            }
+            b.ins().return_(&[value]);
+        });
+        program.define(&caller).unwrap();
+        program.define(&callee).unwrap();
+        let size = program.code("caller").unwrap().bytes.len();
+        assert!(size > 3 * REACH / 2, "{settings:?}: {size}");
+        for (a, b) in [(3, 5), (77, 0xffff_fffb)] {
+            let mut value: u32 = a;
+            for step in 0..STEPS {
+                value = value.wrapping_mul(b).wrapping_add(a);
+                value = value.wrapping_add(u32::from(step % (STEPS / 5) == 0));
+            }
+            assert_eq!(call(&mut program, "caller", &[a, b]).unwrap(), value, "{settings:?}");
+        }
     }
 }

@@ -30,7 +30,7 @@ const TRAP_SCRATCH: [SReg; 2] = [SReg::S48, SReg::S49];
 const NO_TRAP_CODE: u8 = 0;
 
 /// The two instructions that make an address, and what the linker does to them.
-const HALVES: [(Opcode, RelocKind); 2] = [
+pub(super) const HALVES: [(Opcode, RelocKind); 2] = [
     (Opcode::LEAH, RelocKind::AbsHighLea),
     (Opcode::LEAL, RelocKind::AbsLowLea),
 ];

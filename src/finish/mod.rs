@@ -47,7 +47,7 @@ pub fn run_pass(name: &str, func: &mut MachFunction, registers: RegisterSet) -> 
         "rename" => rename::run(func, rename::free(registers, []), conventions),
         "sched" => sched::run(func, true),
         "hazard" => sched::hazard::run(func),
-        "relax" => relax::run(func)?,
+        "relax" => relax::run(func, true)?,
         _ => return Err(CompileError::internal("finish", name, "the name of a pass")),
     }
     Ok(())

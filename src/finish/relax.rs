@@ -3,29 +3,42 @@
 //! A branch reaches 128 KiB in either direction. One that has to go further becomes a sequence that adds the distance
 //! to its own address. A sequence is longer than the branch it replaces and may push others out of reach, so this
 //! repeats until nothing changes; it ends because branches only ever grow.
+//!
+//! A near call reaches as far, and where its callee is the linker knows, which puts a veneer next to the function if that is too far. In a long function
+//! the veneer may be out of reach as well, so calls there take the whole address of the callee.
 
+use super::expand::HALVES;
 use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use crate::error::CompileError;
 use crate::inst::ops::fits;
 use crate::inst::reg::machine;
 use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, OperandKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of one instruction.
 const WORD: u32 = INSTRUCTION_SIZE;
 
+/// Instructions of a function from which on its calls are far: half of what a call reaches, so that a veneer can stand on either side, and others
+/// beside it.
+const LONG: usize = 1 << 14;
+
 fn reaches(from: usize, to: usize) -> bool {
     let distance = (to as i64 - from as i64) * i64::from(WORD);
     i32::try_from(distance).is_ok_and(|distance| fits(OperandKind::Brtarget18, distance))
 }
 
-/// Replaces every branch that does not reach.
+/// Replaces every branch that does not reach, and near calls of a long function. With `links_by_hand` an indirect call does not write the right address
+/// to return to ([`Erratum::IndirectCallLink`](npu_mc::errata::Erratum::IndirectCallLink)).
 ///
 /// # Errors
 ///
 /// [`CompileError::TooLarge`] for a branch table that cannot reach its own veneers.
-pub fn run(func: &mut MachFunction) -> Result<(), CompileError> {
+pub fn run(func: &mut MachFunction, links_by_hand: bool) -> Result<(), CompileError> {
+    if func.insts().len() > LONG {
+        far_calls(func, links_by_hand);
+    }
     let mut veneers: FxHashSet<Label> = FxHashSet::default();
     // The distance from one end to the other decides at once for all but huge functions.
     while !reaches(0, func.insts().len()) {
@@ -47,6 +60,56 @@ pub fn run(func: &mut MachFunction) -> Result<(), CompileError> {
         replace(func, &far, &mut veneers)?;
     }
     Ok(())
+}
+
+/// Calls by the whole address of the callee.
+fn far_calls(func: &mut MachFunction, links_by_hand: bool) {
+    let scratch = Operand::from(machine::SCRATCH);
+    func.rebuild(|func, _, call| {
+        let target = match &call.fixup {
+            Fixup::Reloc {
+                kind: RelocKind::Branch,
+                target,
+                addend,
+            } if call.call != CallKind::None => (target.clone(), *addend),
+            _ => return func.push(call),
+        };
+        let plain = |inst| McInst {
+            frame: call.frame,
+            ..McInst::plain(inst, call.origin)
+        };
+        for (op, kind) in HALVES {
+            func.push(McInst {
+                fixup: Fixup::Reloc {
+                    kind,
+                    target: target.0.clone(),
+                    addend: target.1,
+                },
+                ..plain(Inst::new(op, [scratch, Operand::Imm(0)]))
+            });
+        }
+        let jump = if call.call == CallKind::TailCall {
+            Opcode::JUMPREG
+        } else if links_by_hand {
+            let distance = (2 * WORD).cast_signed();
+            func.push(McInst {
+                glued: true,
+                ..plain(Inst::new(
+                    Opcode::ADDSSI,
+                    [machine::RA.into(), machine::PC.into(), distance.into()],
+                ))
+            });
+            Opcode::JUMPREG
+        } else {
+            Opcode::JMPSR_REG
+        };
+        func.push(McInst {
+            call: call.call,
+            trap: call.trap,
+            glued: call.glued,
+            ..plain(Inst::new(jump, [scratch]))
+        });
+    });
 }
 
 fn replace(func: &mut MachFunction, far: &[bool], veneers: &mut FxHashSet<Label>) -> Result<(), CompileError> {
