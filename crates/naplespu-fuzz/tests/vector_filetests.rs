@@ -19,6 +19,7 @@ const BY_HAND: &[&str] = &[
     "scratchpad.clif",
     "select.clif",
     "select_i8x16.clif",
+    "short.clif",
     "shuffle.clif",
     "spills.clif",
     "truth.clif",

@@ -574,7 +574,8 @@ the nearest form that works, where there is one.
 - Integers are exact, and everything that CLIF leaves to the width (shift amounts, narrow compares, overflow) is as CLIF says.
   Upper bits of `i8` and `i16` arguments and results are undefined unless the signature says `uext` or `sext`.
 - `load` and `store` without the flag `aligned` work at any address: they access single bytes unless the address is known to
-  be aligned, and copy vectors by a routine. With the flag, an address that is not aligned stops the thread, a little later than the
+  be aligned; vectors of sixteen bytes take the lines that they are in and are stored by a routine, larger ones are copied by a
+  routine. With the flag, an address that is not aligned stops the thread, a little later than the
   access. Vectors are aligned to 16, 32 or 64 bytes, their size in memory; those of words in the scratchpad to 4. In big-endian order they are refused.
 - A compare of vectors is one bit per lane in a scalar register. The tables count it with the lanes of all ones that CLIF says it
   makes; `bitselect`, `vany_true`, `vall_true`, `vhigh_bits`, logic on compares and sums with them take the bits.
