@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //!
-//! [`function`] and [`file`] take something of which a condition holds, and give something smaller of which it still holds, if they find any.
+//! [`function()`] and [`file()`] take something of which a condition holds, and give something smaller of which it still holds, if they find any.
 //! Everything that they try is valid CLIF. What they try depends on nothing but their input and the answers, so that the same condition gives the same result.
 //! A condition is asked at most as often as the caller allows.
 //!

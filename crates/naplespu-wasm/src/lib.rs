@@ -6,7 +6,7 @@
 //! segments are declared there, data is defined, and the functions come back as CLIF to be compiled. No instance has a context
 //! at run time: everything is at an address that the code knows. So a module is translated for each instance anew.
 //!
-//! A [`Store`] holds instances on the simulator: it translates, compiles, links and makes ready ([`Store::instantiate`]), calls
+//! A [`Store`] holds instances on the simulator: it translates, compiles, links and makes ready ([`Store::load`], [`Store::start`]), calls
 //! what they export and says what went wrong, by the names of the module and offsets in its file.
 //!
 //! What is valid and not translated is refused by name, with its offset ([`WasmError::Unsupported`]). Nothing panics on any input.
