@@ -35,13 +35,28 @@ struct Edge {
     next: u32,
 }
 
+/// An instruction that can issue: its height, then how early it stands. One word, because words compare fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ready(u64);
+
+impl Ready {
+    fn new(height: u32, index: u32) -> Self {
+        Self(u64::from(height) << 32 | u64::from(!index))
+    }
+
+    /// The number of the instruction.
+    fn index(self) -> u32 {
+        !(self.0 as u32)
+    }
+}
+
 /// The dependences of some instructions, and the memory that the next ones use again.
 #[derive(Debug, Default)]
 pub struct ListScheduler {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
     /// Ready now, by height. The original order breaks ties.
-    now: BinaryHeap<(u32, Reverse<u32>)>,
+    now: BinaryHeap<Ready>,
     /// Ready later, by cycle.
     later: BinaryHeap<Reverse<(u32, u32)>>,
     order: Vec<usize>,
@@ -107,7 +122,7 @@ impl ListScheduler {
         self.later.clear();
         for (index, node) in (0..).zip(&self.nodes) {
             if node.waiting_for == 0 {
-                self.now.push((node.height, Reverse(index)));
+                self.now.push(Ready::new(node.height, index));
             }
         }
         let mut cycle = 0;
@@ -117,9 +132,9 @@ impl ListScheduler {
                     break;
                 }
                 self.later.pop();
-                self.now.push((self.nodes[index as usize].height, Reverse(index)));
+                self.now.push(Ready::new(self.nodes[index as usize].height, index));
             }
-            let Some((_, Reverse(index))) = self.now.pop() else {
+            let Some(index) = self.now.pop().map(Ready::index) else {
                 match self.later.peek() {
                     Some(&Reverse((ready, _))) => cycle = ready,
                     None => break,
@@ -134,7 +149,7 @@ impl ListScheduler {
                 node.waiting_for -= 1;
                 if node.waiting_for == 0 {
                     if node.ready <= cycle + 1 {
-                        self.now.push((node.height, Reverse(to)));
+                        self.now.push(Ready::new(node.height, to));
                     } else {
                         self.later.push(Reverse((node.ready, to)));
                     }

@@ -35,14 +35,18 @@ pub struct Editor<'a> {
     removed: Vec<bool>,
     /// What is put in before which instruction, in rising order.
     inserted: Vec<(usize, McInst)>,
-    scratch: Scratch,
 }
 
-/// Memory that every region uses again: how its instructions stood.
-#[derive(Debug, Default)]
-struct Scratch {
-    insts: Vec<Option<McInst>>,
-    effects: Vec<Effects>,
+/// Puts at each place what stands at `order[place]`.
+fn permute<T>(items: &mut [T], order: &[usize]) {
+    for (place, &from) in order.iter().enumerate() {
+        let mut at = from;
+        // What stood there has been moved on to the place that took from it.
+        while at < place {
+            at = order[at];
+        }
+        items.swap(place, at);
+    }
 }
 
 impl<'a> Editor<'a> {
@@ -61,7 +65,6 @@ impl<'a> Editor<'a> {
             reordered: Vec::new(),
             removed: Vec::new(),
             inserted: Vec::new(),
-            scratch: Scratch::default(),
         }
     }
 
@@ -178,28 +181,12 @@ impl<'a> Editor<'a> {
                 order: order.to_vec(),
             });
         }
-        let insts = &mut self.func.insts[range.clone()];
-        let old = &mut self.scratch.insts;
-        old.clear();
-        old.extend(insts.iter().cloned().map(Some));
-        for (inst, &from) in insts.iter_mut().zip(order) {
-            if let Some(old) = old[from].take() {
-                *inst = old;
-            }
-        }
+        permute(&mut self.func.insts[range.clone()], order);
         if let Some(effects) = self.func.effects.get_mut(range.clone()) {
-            let old = &mut self.scratch.effects;
-            old.clear();
-            old.extend_from_slice(effects);
-            for (effects, &from) in effects.iter_mut().zip(order) {
-                *effects = old[from];
-            }
+            permute(effects, order);
         }
-        if !self.removed.is_empty() {
-            let old = self.removed[range.clone()].to_vec();
-            for (removed, &from) in self.removed[range].iter_mut().zip(order) {
-                *removed = old[from];
-            }
+        if let Some(removed) = self.removed.get_mut(range) {
+            permute(removed, order);
         }
     }
 

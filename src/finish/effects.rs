@@ -170,18 +170,22 @@ pub struct Effects {
 impl Effects {
     /// The effects of an instruction.
     pub fn of(inst: &Inst) -> Self {
-        let mut effects = *Self::of_opcode(inst.opcode);
-        effects.find_registers(inst);
+        let common = Self::of_opcode(inst.opcode);
+        let mut effects = *common;
+        effects.add_registers(inst, common);
         effects.is_late &= !effects.writes.is_empty();
         effects
     }
 
     /// Finds the registers again, after those of the instruction were renamed.
     pub fn find_registers(&mut self, inst: &Inst) {
+        self.add_registers(inst, Self::of_opcode(inst.opcode));
+    }
+
+    /// Sets the registers to those that all instructions with the opcode have in common, and the operands.
+    fn add_registers(&mut self, inst: &Inst, common: &Self) {
         let desc = inst.desc();
-        let Self {
-            mut reads, mut writes, ..
-        } = *Self::of_opcode(inst.opcode);
+        let (mut reads, mut writes) = (common.reads, common.writes);
         for (described, operand) in desc.operands.iter().zip(inst.operands.iter()) {
             let Some(reg) = operand.reg() else { continue };
             let one = RegSet::one(reg);

@@ -44,15 +44,25 @@ pub fn step(func: &Function, inst: Inst) -> Option<Step> {
     }
     let number = |value| loops::constant(func, value);
     let word = |number: u64| (number & u64::from(u32::MAX)) as u32;
-    Some(match (opcode, number(a), number(b)) {
-        (Opcode::Iadd, _, Some(c)) => Step::Plus(a, word(c)),
-        (Opcode::Iadd, Some(c), None) => Step::Plus(b, word(c)),
-        (Opcode::Iadd, None, None) => Step::Add(a, b),
-        (Opcode::Isub, _, Some(c)) => Step::Plus(a, word(c).wrapping_neg()),
-        (Opcode::Isub, _, None) => Step::Minus(a, b),
-        (Opcode::Imul, _, Some(c)) => Step::Times(a, word(c)),
-        (Opcode::Imul, Some(c), None) => Step::Times(b, word(c)),
-        (Opcode::Ishl, _, Some(c)) if func.dfg.value_type(b).bits() <= 64 => Step::Times(a, 1 << (c & 31)),
+    // The constant of a sum or product mostly stands on the right.
+    let commuted = |b| match number(b) {
+        Some(c) => Some((a, word(c))),
+        None => number(a).map(|c| (b, word(c))),
+    };
+    Some(match opcode {
+        Opcode::Iadd => match commuted(b) {
+            Some((value, c)) => Step::Plus(value, c),
+            None => Step::Add(a, b),
+        },
+        Opcode::Isub => match number(b) {
+            Some(c) => Step::Plus(a, word(c).wrapping_neg()),
+            None => Step::Minus(a, b),
+        },
+        Opcode::Imul => {
+            let (value, c) = commuted(b)?;
+            Step::Times(value, c)
+        }
+        Opcode::Ishl if func.dfg.value_type(b).bits() <= 64 => Step::Times(a, 1 << (number(b)? & 31)),
         _ => return None,
     })
 }

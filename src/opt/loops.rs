@@ -154,17 +154,21 @@ pub fn split_offset(func: &Function, value: Value) -> (Value, u64) {
         let InstructionData::Binary { opcode, args } = func.dfg.insts[inst] else {
             break;
         };
-        let (left, right) = (constant(func, args[0]), constant(func, args[1]));
-        let rest = match (opcode, left, right) {
-            (Opcode::Iadd, _, Some(c)) => {
-                total = total.wrapping_add(c);
-                args[0]
-            }
-            (Opcode::Iadd, Some(c), None) => {
-                total = total.wrapping_add(c);
-                args[1]
-            }
-            (Opcode::Isub, _, Some(c)) => {
+        let number = |value| constant(func, value);
+        let rest = match opcode {
+            Opcode::Iadd => match number(args[1]) {
+                Some(c) => {
+                    total = total.wrapping_add(c);
+                    args[0]
+                }
+                None => {
+                    let Some(c) = number(args[0]) else { break };
+                    total = total.wrapping_add(c);
+                    args[1]
+                }
+            },
+            Opcode::Isub => {
+                let Some(c) = number(args[1]) else { break };
                 total = total.wrapping_sub(c);
                 args[0]
             }

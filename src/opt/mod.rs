@@ -77,7 +77,8 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Addresses, || ctx.func.display().to_string());
-    if isa.runs(Pass::Egraph) && egraph::is_worth(ctx) {
+    let simplified = isa.runs(Pass::Egraph) && egraph::is_worth(ctx);
+    if simplified {
         egraph::run(ctx, isa.quiet_flags(), ctrl)?;
         check(ctx, isa)?;
     }
@@ -87,7 +88,10 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Selects, || ctx.func.display().to_string());
-    if optimize {
+    if simplified {
+        // Cranelift's pass leaves control flow and dominators as they are now.
+        ctx.compute_loop_analysis();
+    } else if optimize {
         // The passes may leave blocks that nothing reaches any more.
         analyse(ctx);
     }

@@ -11,6 +11,7 @@
 //! Without an argument the files are those of `filetests/corpus/`. Functions that one of the two refuses (pulley32 has no
 //! vectors of sixteen lanes) are left out for both, and their number is printed. A figure is the difference between a run that
 //! compiles every function twice and one that compiles each once, so start-up and parsing are in none of them. Wants `valgrind`.
+//! `DISABLE_PASS=unroll,rename` leaves passes out of this compiler, as `clif-util compile --disable-pass` does.
 //! Both compilers are used again for each function, with the memory that they keep; allocations are those of the second round.
 
 mod growth;
@@ -30,6 +31,8 @@ use std::sync::Arc;
 type Error = Box<dyn std::error::Error>;
 
 const LEVELS: [&str; 2] = ["none", "speed"];
+/// The environment variable that names passes which this compiler leaves out.
+const DISABLE: &str = "DISABLE_PASS";
 const ALLOCATORS: [&str; 2] = ["backtracking", "single_pass"];
 
 /// One of the two compilers.
@@ -46,10 +49,13 @@ impl Compiler {
         flags.set("enable_verifier", "false")?;
         let flags = Flags::new(flags);
         match name {
-            "ours" => Ok(Compiler::Ours(
-                cranelift_naplespu::isa::lookup_by_name("naplespu")?.finish(flags)?,
-                Box::default(),
-            )),
+            "ours" => {
+                let mut isa = cranelift_naplespu::isa::lookup_by_name("naplespu")?.finish(flags)?;
+                for pass in std::env::var(DISABLE).unwrap_or_default().split_terminator(',') {
+                    isa = Arc::new(isa.without_pass(pass.parse()?));
+                }
+                Ok(Compiler::Ours(isa, Box::default()))
+            }
             "pulley32" => Ok(Compiler::Pulley(
                 cranelift_codegen::isa::lookup_by_name("pulley32")?.finish(flags)?,
             )),

@@ -10,6 +10,7 @@ use crate::remarks::Reason;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
 use npu_mc::machine::LANES;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// What a value of a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +95,12 @@ impl Values<'_> {
             self.lanewise.insert(inst);
             return Ok(Kind::Lanes(lanes));
         }
-        let args: Vec<Value> = self.func.dfg.inst_args(inst).to_vec();
-        let kinds: Vec<Kind> = args.iter().map(|&arg| self.kind(arg)).collect::<Result<_, _>>()?;
+        let func = self.func;
+        let args = func.dfg.inst_args(inst);
+        let mut kinds: SmallVec<[Kind; 4]> = SmallVec::new();
+        for &arg in args {
+            kinds.push(self.kind(arg)?);
+        }
         let opcode = self.func.dfg.insts[inst].opcode();
         if !is_pure(opcode) {
             return Err(Reason::Effect(opcode));
@@ -103,7 +108,7 @@ impl Values<'_> {
         if kinds.iter().all(|&kind| kind == Kind::Uniform) {
             return Ok(Kind::Uniform);
         }
-        let kind = self.operation(inst, ty, &args, &kinds)?;
+        let kind = self.operation(inst, ty, args, &kinds)?;
         self.lanewise.insert(inst);
         Ok(kind)
     }
