@@ -14,6 +14,11 @@ class Erratum<string name> {
   string WorkAround = "";  // what the compiler does
   bit isSetting = false;   // whether a setting leaves the work-around out; on unless set
   string Reference = "";
+  // The operations that it concerns, empty where that is no matter of operations; of their instructions
+  // those alone that read a vector, or that work on one memory, where the next two say so.
+  list<HwOp> Operations = [];
+  bit onVectorsOnly = false;
+  HwUnit OnUnit = ?;
 }
 
 def ErratumMaskAlwaysApplied : Erratum<"mask_always_applied"> {
@@ -35,6 +40,7 @@ def ErratumHalfWriteToMask : Erratum<"half_write_to_mask"> {
   let Effect = "The mask takes the low half of the result bus, which is 0, while rm itself keeps its low half.";
   let WorkAround = "rm is written as a whole: by move_i32 and movei.";
   let Reference = "microarch.md 4.2; isa-abi.md 9.4 item 48";
+  let Operations = [MVI_MOVEIH];
 }
 
 def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
@@ -43,6 +49,7 @@ def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
   let WorkAround = "An indirect call sets ra with addi ra, pc, 8 and jumps with jmp.";
   let isSetting = true;
   let Reference = "microarch.md 4.4; isa-abi.md 4.1, 9.4 item 45";
+  let Operations = [JBA_JMPSR];
 }
 
 def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
@@ -58,6 +65,7 @@ def ErratumFloatCompareValue : Erratum<"float_compare_value"> {
   let Effect = "The result is not the 1 of an integer compare.";
   let WorkAround = "The result is masked with 1 where its value, and not only its being zero, matters.";
   let Reference = "microarch.md 5.1; isa-abi.md 9.4 item 46";
+  let Operations = [RR_CMPFEQ, RR_CMPFNE, RR_CMPFGT, RR_CMPFGE, RR_CMPFLT, RR_CMPFLE];
 }
 
 def ErratumFloatCompareOrder : Erratum<"float_compare_order"> {
@@ -65,6 +73,7 @@ def ErratumFloatCompareOrder : Erratum<"float_compare_order"> {
   let Effect = "-1 < -2 is true and -0 == +0 is false.";
   let WorkAround = "Float compares are made from integer compares of transformed operands.";
   let Reference = "microarch.md 6.6; isa-abi.md 9.4 item 46";
+  let Operations = [RR_CMPFEQ, RR_CMPFNE, RR_CMPFGT, RR_CMPFGE, RR_CMPFLT, RR_CMPFLE];
 }
 
 def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
@@ -72,6 +81,7 @@ def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
   let Effect = "Wrong conversions in that range, of either sign.";
   let WorkAround = "The range is converted through integer operations on the bit pattern.";
   let Reference = "microarch.md 6.5, 10 item 3";
+  let Operations = [RR_FTOI];
 }
 
 def ErratumItofCarry : Erratum<"itof_carry"> {
@@ -79,6 +89,7 @@ def ErratumItofCarry : Erratum<"itof_carry"> {
   let Effect = "33554431, 67108863 and their like become half of what they should.";
   let WorkAround = "The integer is rounded to 24 significant bits before the conversion.";
   let Reference = "microarch.md 6.4, 10 item 3";
+  let Operations = [RR_ITOF];
 }
 
 def ErratumPackedVectorLoads : Erratum<"packed_vector_loads"> {
@@ -87,6 +98,8 @@ def ErratumPackedVectorLoads : Erratum<"packed_vector_loads"> {
   let WorkAround = "load_v16i8, load_v16i16 and their unsigned forms are not used; the words of the line are loaded, shuffled to their lanes and shifted.";
   let isSetting = true;
   let Reference = "microarch.md 4.3; isa-abi.md 4.2";
+  let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16U8, MEM_LOAD_V16U16];
+  let OnUnit = UnitLSU;
 }
 
 def ErratumVectorStoreUnmasked : Erratum<"main_memory_vector_store_unmasked"> {
@@ -95,6 +108,8 @@ def ErratumVectorStoreUnmasked : Erratum<"main_memory_vector_store_unmasked"> {
   let WorkAround = "A masked store loads the old value, merges and stores all lanes.";
   let isSetting = true;
   let Reference = "microarch.md 4.3; isa-abi.md 9.4 item 43";
+  let Operations = [MEM_STORE_V16I8, MEM_STORE_V16I16, MEM_STORE_V16I32];
+  let OnUnit = UnitLSU;
 }
 
 def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
@@ -103,6 +118,9 @@ def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
   let WorkAround = "A masked scratchpad access is jumped over if its mask is empty.";
   let isSetting = true;
   let Reference = "microarch.md 4.3";
+  let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16I32, MEM_LOAD_V16U8, MEM_LOAD_V16U16, MEM_LOAD_V16U32,
+                    MEM_STORE_V16I8, MEM_STORE_V16I16, MEM_STORE_V16I32];
+  let OnUnit = UnitSPM;
 }
 
 def ErratumGatherScatter : Erratum<"gather_scatter_missing"> {
@@ -110,6 +128,8 @@ def ErratumGatherScatter : Erratum<"gather_scatter_missing"> {
   let Effect = "loadg32 writes 0 to a scalar register, stores32 stores one scalar 16 times.";
   let WorkAround = "They are expanded to scalar accesses.";
   let Reference = "microarch.md 4.3, 4.6; isa-abi.md 9.4 item 47";
+  let Operations = [MEM_LOADG_I8, MEM_LOADG_I16, MEM_LOADG_I32, MEM_LOADG_U8, MEM_LOADG_U16, MEM_LOADG_U32,
+                    MEM_STORES_8, MEM_STORES_16, MEM_STORES_32];
 }
 
 def ErratumCrossProduct : Erratum<"cross_product_missing"> {
@@ -117,6 +137,7 @@ def ErratumCrossProduct : Erratum<"cross_product_missing"> {
   let Effect = "The destination stays busy for ever; its next use hangs the thread.";
   let WorkAround = "crp is never emitted.";
   let Reference = "microarch.md 4.1";
+  let Operations = [RR_CRP];
 }
 
 def ErratumShiftAmount : Erratum<"shift_amount_not_modulo"> {
@@ -125,6 +146,7 @@ def ErratumShiftAmount : Erratum<"shift_amount_not_modulo"> {
   let WorkAround = "The amount is masked with 31 unless it is known to be below 32.";
   let isSetting = true;
   let Reference = "microarch.md 4.1; isa-abi.md 9.4 item 49";
+  let Operations = [RR_ASHR, RR_SHR, RR_SHL];
 }
 
 def ErratumVectorCompareUpperHalf : Erratum<"vector_compare_upper_half"> {
@@ -133,6 +155,9 @@ def ErratumVectorCompareUpperHalf : Erratum<"vector_compare_upper_half"> {
   let WorkAround = "The result is masked with 0xFFFF before it is tested or used as a number.";
   let isSetting = true;
   let Reference = "microarch.md 13";
+  let Operations = [RR_CMPEQ, RR_CMPNE, RR_CMPGT, RR_CMPGE, RR_CMPLT, RR_CMPLE,
+                    RR_CMPUGT, RR_CMPUGE, RR_CMPULT, RR_CMPULE];
+  let onVectorsOnly = true;
 }
 
 def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {

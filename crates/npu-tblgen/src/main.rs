@@ -31,6 +31,7 @@ fn write(action: Action, request: &Request, parsed: &Parsed, out: &mut dyn Write
         Action::Nothing => Ok(()),
         Action::InstrMap => generated(tdgen::instr_map(parsed), parsed, out),
         Action::SearchableTables => generated(tdgen::searchable_tables(parsed), parsed, out),
+        Action::IsaManual => generated(tdgen::isa_manual(parsed), parsed, out),
     }
 }
 

@@ -14,6 +14,7 @@ pub enum Action {
     Nothing,
     InstrMap,
     SearchableTables,
+    IsaManual,
 }
 
 /// An action and where its output goes; standard output if nowhere in particular.
@@ -57,6 +58,7 @@ Outputs; several may be asked for, each with an -o of its own after it:
   --null-backend             nothing; only check the program
   --gen-instr-map            Rust tables of the InstrMapping records
   --gen-searchable-tables    Rust tables of the GenericEnum and GenericTable records
+  --gen-isa-manual           the instruction set as a document in Markdown, of a program with the classes of td/
 
 Options:
   -I DIR                     a folder in which `include` looks for files
@@ -78,6 +80,7 @@ fn action(name: &str) -> Option<Action> {
         "null-backend" => Action::Nothing,
         "gen-instr-map" => Action::InstrMap,
         "gen-searchable-tables" => Action::SearchableTables,
+        "gen-isa-manual" => Action::IsaManual,
         _ => return None,
     })
 }

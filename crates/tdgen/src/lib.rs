@@ -13,6 +13,8 @@
 //! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
 //!   `GenericEnum` and `GenericTable` records. They know no target.
 //!
+//! * [`isa_manual`](isa_manual()): the machine as a document for people, in Markdown.
+//!
 //! [`build`] has the entry that build scripts call: it reads the description once and runs them all.
 //!
 //! # Contract
@@ -32,6 +34,7 @@
 pub mod build;
 mod emit;
 mod instr_map;
+mod isa_manual;
 mod isle;
 mod legalize;
 mod load;
@@ -43,6 +46,7 @@ mod tree;
 
 pub use emit::{emit_mc, emit_settings};
 pub use instr_map::instr_map;
+pub use isa_manual::isa_manual;
 pub use isle::{Rule, emit_isle, named_instructions, selection_rules};
 pub use legalize::emit_legalize;
 pub use load::load;

@@ -7,5 +7,6 @@ mod asm_fuzz;
 mod common;
 mod disasm;
 mod goldens;
+mod manual;
 mod relations;
 mod round_trip;
