@@ -28,6 +28,8 @@ pub(crate) type Bound = SmallVec<[(Symbol, ValueId, Span); 8]>;
 pub(crate) enum Owner {
     Class(ClassId),
     Multiclass(usize),
+    /// A multiclass that another one builds on: its arguments are taken as they are written, whatever the types of its parameters.
+    ParentMulticlass(usize),
 }
 
 /// A change of a field by `let`.

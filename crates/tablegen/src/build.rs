@@ -34,10 +34,8 @@ impl Evaluator {
     /// Gives the field at `at`, which is declared or inherited once more, its new value.
     fn set_again(&mut self, proto: &mut Proto, at: usize, new: FieldData) {
         let old = proto.field_at(at);
-        let converted = (old.ty == new.ty || self.w.type_converts(new.ty, old.ty))
-            .then(|| self.w.convert(new.value, old.ty))
-            .flatten();
-        let Some(value) = converted else {
+        // Only the value has to fit: `?` always does.
+        let Some(value) = self.w.convert(new.value, old.ty) else {
             let name = self.w.text(new.name).to_owned();
             let (was, is) = (self.w.type_text(old.ty), self.w.type_text(new.ty));
             self.report(
@@ -243,7 +241,11 @@ impl Evaluator {
                 return None;
             }
             let param = params[at];
-            let Some(value) = self.w.convert(arg.value, param.ty) else {
+            let converted = match what {
+                Owner::ParentMulticlass(_) => Some(arg.value),
+                Owner::Class(_) | Owner::Multiclass(_) => self.w.convert(arg.value, param.ty),
+            };
+            let Some(value) = converted else {
                 let name = self.w.text(param.name).to_owned();
                 let (want, have) = (
                     self.w.type_text(param.ty),
@@ -306,7 +308,9 @@ impl Evaluator {
     fn owner_text(&self, owner: Owner) -> String {
         match owner {
             Owner::Class(class) => format!("class `{}`", self.w.text(self.w.class(class).name)),
-            Owner::Multiclass(at) => format!("multiclass `{}`", self.w.text(self.multiclasses[at].name)),
+            Owner::Multiclass(at) | Owner::ParentMulticlass(at) => {
+                format!("multiclass `{}`", self.w.text(self.multiclasses[at].name))
+            }
         }
     }
 
@@ -468,7 +472,9 @@ impl Evaluator {
         proto.anonymous = true;
         self.instance_depth += 1;
         self.depth += 4;
-        self.inherit(&mut proto, class, &args, span, name);
+        // A class value has no name for `NAME` of the class, which stays.
+        let own_name = self.w.values.var(self.w.class(class).name_var, TypeId::STR);
+        self.inherit(&mut proto, class, &args, span, own_name);
         let record = self.finish(proto, false);
         self.depth -= 4;
         self.instance_depth -= 1;

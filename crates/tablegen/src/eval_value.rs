@@ -287,7 +287,9 @@ impl Evaluator {
         for item in items.iter().rev() {
             let value = self.eval(item, None)?;
             let ty = self.w.values.type_of(value);
-            if let Some(width) = self.width(ty) {
+            // Of what is not known yet, only a variable stands for as many bits as it has.
+            let spreads = matches!(self.w.values.node(value), Node::Bits(_) | Node::Var(_));
+            if let Some(width) = self.width(ty).filter(|_| spreads) {
                 bits.extend((0..width).map(|at| self.w.bit_of(value, at)));
             } else {
                 match self.w.convert(value, TypeId::BIT) {

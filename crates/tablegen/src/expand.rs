@@ -200,7 +200,8 @@ impl Evaluator {
             });
             for parent in parents {
                 let own_name = this.w.values.var(name_var, TypeId::STR);
-                if let Some(entries) = this.use_multiclass(parent, own_name, false, None) {
+                let entries = this.use_multiclass(parent, Owner::ParentMulticlass, own_name, false, None);
+                if let Some(entries) = entries {
                     Rc::make_mut(&mut this.multiclasses[at].entries).extend(entries);
                 }
             }
@@ -233,6 +234,7 @@ impl Evaluator {
     pub(crate) fn use_multiclass(
         &mut self,
         parent: &ClassRef,
+        owner: impl FnOnce(usize) -> Owner,
         own_name: ValueId,
         is_final: bool,
         place: Option<Span>,
@@ -241,7 +243,7 @@ impl Evaluator {
         let params = Arc::clone(&self.multiclasses[at].params);
         let args = self.arg_values(&parent.args, &params)?;
         let bound = self.bind_args(
-            Owner::Multiclass(at),
+            owner(at),
             &params,
             &args,
             parent.span,
@@ -289,7 +291,7 @@ impl Evaluator {
                 }
                 continue;
             }
-            if let Some(more) = self.use_multiclass(parent, own_name, is_final, Some(parent.span)) {
+            if let Some(more) = self.use_multiclass(parent, Owner::Multiclass, own_name, is_final, Some(parent.span)) {
                 entries.extend(more);
             }
         }

@@ -551,11 +551,6 @@ impl Evaluator {
             } else {
                 self.w.values.str(text)
             };
-        } else {
-            // Pasting nothing changes nothing, even while the other side is not known.
-            if self.w.as_str(left) == Some(Symbol::EMPTY) && self.w.values.type_of(right) == TypeId::STR {
-                return right;
-            }
         }
         self.w.values.paste(left, right, ty)
     }

@@ -177,7 +177,12 @@ impl Evaluator {
                 continue;
             }
             let Node::VarBit(base, index) = self.w.values.node(*bit) else {
-                *bit = self.resolve(*bit, r);
+                // What is one bit as a number or as bits is so in bits, too.
+                let new = self.resolve(*bit, r);
+                let value = self.w.bit_of(new, 0);
+                if value != ValueId::UNSET || !r.keep_unset {
+                    *bit = value;
+                }
                 continue;
             };
             let new = match last {
