@@ -85,7 +85,20 @@ impl Evaluator {
             Bang::Cast | Bang::IsA | Bang::Exists | Bang::Instances | Bang::GetDagArg
         );
         match ty {
-            Some(ty) if needed || op == Bang::GetDagOp => Some(Some(self.type_expr(ty)?)),
+            Some(ty) if op == Bang::GetDagOp => {
+                let ty = self.type_expr(ty)?;
+                if !self.w.values.is_record(ty) {
+                    let have = self.w.type_text(ty);
+                    self.report(Diagnostic::error(
+                        "`!getdagop` gives a record",
+                        span,
+                        format!("`{have}` is no class"),
+                    ));
+                    return None;
+                }
+                Some(Some(ty))
+            }
+            Some(ty) if needed => Some(Some(self.type_expr(ty)?)),
             Some(_) => {
                 self.report(Diagnostic::error(
                     format!("`!{}` takes no type", op.text()),
@@ -474,7 +487,8 @@ impl Evaluator {
             }
             return self.done_pairwise(op, &values, TypeId::DAG);
         }
-        let operator = self.record_arg(op, &args[0])?;
+        // Of any type, like the operator of a dag that is written down.
+        let operator = self.eval(&args[0], Some(TypeId::RECORD))?;
         let unset = ValueId::UNSET;
         let values = self.eval(&args[1], None)?;
         if values != unset && self.w.values.element(self.w.values.type_of(values)).is_none() {
@@ -499,7 +513,7 @@ impl Evaluator {
     fn record_arg(&mut self, op: Bang, expr: &Expr) -> Option<ValueId> {
         let value = self.eval(expr, Some(TypeId::RECORD))?;
         let ty = self.w.values.type_of(value);
-        if value != ValueId::UNSET && ty != TypeId::ANY && !self.w.values.is_record(ty) {
+        if value == ValueId::UNSET || ty != TypeId::ANY && !self.w.values.is_record(ty) {
             return self.wrong(op, value, expr.span, "a record");
         }
         Some(value)

@@ -34,11 +34,7 @@ impl Evaluator {
     /// A name of a `def` or `defm`.
     pub(crate) fn name_value(&mut self, expr: &Expr) -> Option<ValueId> {
         let value = self.eval_in(expr, Some(TypeId::STR), Mode::Name)?;
-        let r = Resolver::new();
-        match self.w.convert(value, TypeId::STR) {
-            Some(value) => Some(value),
-            None => Some(self.fold(Bang::Cast, &[value], TypeId::STR, &r)),
-        }
+        self.convert_or_report(value, TypeId::STR, expr.span)
     }
 
     /// A value that must be of type `ty`.
@@ -95,7 +91,6 @@ impl Evaluator {
             ExprKind::Dag(dag) => {
                 let mut parts = Pairs::new();
                 parts.push(self.dag_part(&dag.operator)?);
-                self.check_operator(parts[0].0, dag.operator.value.as_ref());
                 for arg in &dag.args {
                     parts.push(self.dag_part(arg)?);
                 }
@@ -144,21 +139,6 @@ impl Evaluator {
             None => ValueId::UNSET,
         };
         Some((value, arg.name.unwrap_or(Symbol::NONE)))
-    }
-
-    fn check_operator(&mut self, operator: ValueId, expr: Option<&Expr>) {
-        let ty = self.w.values.type_of(operator);
-        if operator == ValueId::UNSET || self.w.values.is_record(ty) || ty == TypeId::ANY {
-            return;
-        }
-        let have = self.w.type_text(ty);
-        if let Some(expr) = expr {
-            self.report(Diagnostic::error(
-                "the operator of a dag must be a record",
-                expr.span,
-                format!("this is a `{have}`"),
-            ));
-        }
     }
 
     /// What a name stands for, from the innermost scope outwards.
@@ -494,7 +474,7 @@ impl Evaluator {
         self.fold(Bang::Range, &[start, after, step], ints, &r)
     }
 
-    /// Constant ranges as numbers, in the order written.
+    /// The numbers of ranges, in the order written. None is negative.
     pub(crate) fn number_list(&mut self, ranges: &[Range]) -> Option<Vec<i64>> {
         let mut out = Vec::new();
         for range in ranges {
@@ -523,16 +503,18 @@ impl Evaluator {
 
     fn constant(&mut self, expr: &Expr) -> Option<i64> {
         let value = self.eval(expr, Some(TypeId::INT))?;
-        let number = self.w.as_int(value);
-        if number.is_none() {
-            let text = self.w.brief(value);
-            self.report(Diagnostic::error(
-                format!("`{text}` is not a constant number"),
-                expr.span,
-                "must be known here",
-            ));
-        }
-        number
+        let problem = match self.w.values.node(value) {
+            Node::Int(number) if number >= 0 => return Some(number),
+            Node::Int(_) => ("is negative", "a range starts at 0 at least"),
+            _ => ("is not a constant number", "must be known here"),
+        };
+        let text = self.w.brief(value);
+        self.report(Diagnostic::error(
+            format!("`{text}` {}", problem.0),
+            expr.span,
+            problem.1,
+        ));
+        None
     }
 
     /// Constant bit positions in the order written.

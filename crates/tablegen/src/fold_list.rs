@@ -108,6 +108,8 @@ impl Evaluator {
                 let items = self.list_items(args[0])?;
                 let delimiter = self.w.as_str(args[1])?;
                 let mut out = String::new();
+                let is_code = |item: &ValueId| matches!(self.w.values.node(*item), Node::Code(_));
+                let code = items.iter().any(is_code);
                 for (at, item) in items.into_iter().enumerate() {
                     if at > 0 {
                         out.push_str(self.w.text(delimiter));
@@ -118,7 +120,11 @@ impl Evaluator {
                     };
                     out.push_str(self.w.text(text));
                 }
-                Some(self.string(&out))
+                let value = self.string(&out);
+                match self.w.as_str(value) {
+                    Some(text) if code => Some(self.w.values.code(text)),
+                    _ => Some(value),
+                }
             }
             Bang::Foreach => {
                 if self.w.values.type_of(args[1]) == TypeId::DAG {
@@ -232,12 +238,13 @@ impl Evaluator {
                 for arg in &args[1..] {
                     let more = self.dag_parts(*arg)?;
                     let (first, second) = (parts[0], more[0]);
+                    let known = |id| matches!(self.w.values.node(id), Node::Def(_) | Node::Unset);
+                    if !known(first.0) || !known(second.0) {
+                        return None;
+                    }
                     if first.0 == ValueId::UNSET {
                         parts[0].0 = second.0;
                     } else if second.0 != ValueId::UNSET && first.0 != second.0 {
-                        if self.w.values.is_open(first.0) || self.w.values.is_open(second.0) {
-                            return None;
-                        }
                         let (a, b) = (self.w.brief(*arg), self.w.brief(args[0]));
                         self.fault("`!con` of dags with different operators", &format!("`{b}` and `{a}`"));
                         return Some(ValueId::UNSET);

@@ -30,8 +30,17 @@ pub fn dump_json(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Writ
         printable: String::new(),
     };
     let sorted = records.sorted();
-    // Keys of an object are in byte order: `!` comes before every name.
-    json.text.push_str("{\"!instanceof\":{");
+    json.text.push('{');
+    // Keys of an object are in byte order: `!` comes before every name but the empty one.
+    let nameless = sorted
+        .iter()
+        .take_while(|id| world.text(world.record(**id).name).is_empty());
+    let nameless = nameless.count();
+    for id in &sorted[..nameless] {
+        json.record(*id, sources);
+        json.text.push(',');
+    }
+    json.text.push_str("\"!instanceof\":{");
     let mut instances: FxHashMap<ClassId, Vec<RecordId>> = FxHashMap::default();
     for id in &sorted {
         for class in world.lists.get(world.record(*id).supers) {
@@ -53,7 +62,7 @@ pub fn dump_json(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Writ
         json.flush(out, BUFFER)?;
     }
     json.text.push_str("},\"!tablegen_json_version\":1");
-    for id in &sorted {
+    for id in &sorted[nameless..] {
         json.text.push(',');
         json.record(*id, sources);
         json.flush(out, BUFFER)?;

@@ -320,11 +320,12 @@ impl<'a> Lexer<'a> {
         let after = bytes.get(end).copied().unwrap_or(0);
         let then = bytes.get(end + 1).copied().unwrap_or(0);
         let zero = &text[digits..end] == "0";
-        if zero && after == b'x' && then.is_ascii_hexdigit() {
-            return self.radix(text, start, digits, 16);
+        // With a sign, a number is decimal.
+        if zero && !signed && after == b'x' && then.is_ascii_hexdigit() {
+            return self.radix(text, start, 16);
         }
-        if zero && after == b'b' && matches!(then, b'0' | b'1') {
-            return self.radix(text, start, digits, 2);
+        if zero && !signed && after == b'b' && matches!(then, b'0' | b'1') {
+            return self.radix(text, start, 2);
         }
         if !signed && is_ident_start(after) {
             let end = ident_end(bytes, start);
@@ -333,17 +334,22 @@ impl<'a> Lexer<'a> {
             return self.push(Tok::Ident(symbol), start);
         }
         self.frame().at = end;
-        let value = text[start..end].parse::<i64>();
+        let number = &text[start..end];
+        // What needs all 64 bits is the number with these bits and a sign.
+        let value = match number.parse::<i64>() {
+            Err(_) if bytes[start] != b'-' => number.parse::<u64>().map(u64::cast_signed),
+            value => value,
+        };
         if value.is_err() {
             let span = self.span(start);
-            self.error("number out of range", span, "does not fit into 64 bits with sign");
+            self.error("number out of range", span, "does not fit into 64 bits");
         }
         self.push(Tok::Int(value.unwrap_or(0)), start);
     }
 
-    fn radix(&mut self, text: &str, start: usize, digits: usize, radix: u32) {
+    fn radix(&mut self, text: &str, start: usize, radix: u32) {
         let bytes = text.as_bytes();
-        let body = digits + 2;
+        let body = start + 2;
         let mut end = body;
         while bytes.get(end).is_some_and(|byte| char::from(*byte).is_digit(radix)) {
             end += 1;
@@ -356,16 +362,13 @@ impl<'a> Lexer<'a> {
             self.error("number out of range", span, "does not fit into 64 bits");
         }
         let value = value.unwrap_or(0);
-        let negative = bytes[start] == b'-';
-        let tok = if radix == 2 && digits == start {
+        let tok = if radix == 2 {
             Tok::Binary {
                 value,
                 width: width.unwrap_or(1),
             }
-        } else if negative {
-            Tok::Int((value as i64).wrapping_neg())
         } else {
-            Tok::Int(value as i64)
+            Tok::Int(value.cast_signed())
         };
         self.push(tok, start);
     }

@@ -289,6 +289,13 @@ impl Parser<'_> {
 
     fn dag(&mut self) -> Parse<Expr> {
         let open = self.advance().span;
+        // Other operators are not known before the record is made; llvm-tblgen takes these.
+        if !matches!(
+            self.peek(),
+            Tok::Ident(_) | Tok::Question | Tok::LSquare | Tok::Bang(Bang::Cast | Bang::GetDagOp)
+        ) {
+            return self.expected("a name, `?`, a list, `!cast` or `!getdagop` as the operator of a dag");
+        }
         let value = self.value()?;
         let name = self.dag_name()?;
         let operator = DagArg {
@@ -386,6 +393,9 @@ impl Parser<'_> {
     fn bang(&mut self, op: Bang) -> Parse<Expr> {
         let op_span = self.advance().span;
         let ty = if self.eat(Tok::Less) {
+            if self.peek() == Tok::Kw(Kw::Code) {
+                return self.expected("a type (`string` is the one of code fragments)");
+            }
             let ty = self.type_expr()?;
             self.expect(Tok::Greater, "after the type of an operator")?;
             Some(Box::new(ty))

@@ -114,11 +114,7 @@ impl Evaluator {
                 if new == base {
                     return id;
                 }
-                let bit = self.w.bit_of(new, index);
-                if bit == ValueId::UNSET && r.keep_unset {
-                    return id;
-                }
-                bit
+                self.w.bit_of(new, index)
             }
             Node::Bits(kids) => self.resolve_bits(kids, r),
             Node::List(kids) => {

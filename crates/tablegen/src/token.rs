@@ -38,7 +38,7 @@ macro_rules! operators {
         impl Bang {
             /// The operator of a name without its `!`.
             pub(crate) fn from_text(text: &str) -> Option<Bang> {
-                match text { $($text => Some(Bang::$variant),)* "setop" => Some(Bang::SetDagOp), "getop" => Some(Bang::GetDagOp), _ => None }
+                match text { $($text => Some(Bang::$variant),)* _ => None }
             }
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Bang::$variant => $text),* }

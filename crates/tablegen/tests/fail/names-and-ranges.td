@@ -1,0 +1,8 @@
+// Names of records are strings, and ranges do not go below zero.
+def !add(1, 2);
+foreach i = [1, 2] in def i;
+foreach i = {-1...2} in def "a" # i;
+foreach i = 1...-2 in def "b" # i;
+foreach i = 0b110-0b111 in def "c" # i;
+def N { int n = -0x1; }
+def O { int n = 18446744073709551616; }
