@@ -137,10 +137,20 @@ fn faults_of_files_and_symbols() {
     assert_eq!(faults, "error: undefined symbol `sum`, used by m.o:(.text)\n");
     let faults = folder.refused("link m.o k.o k.o -o p.elf");
     assert!(
-        faults.contains("duplicate symbol `sum`: k.o:(.text) and k.o:(.text)"),
+        faults.contains("duplicate symbol `sum`: k.o:(.text) and k.o:(.text); is k.o given twice?\n"),
         "{faults}"
     );
     assert!(faults.contains("duplicate symbol `scale`"), "{faults}");
+    let faults = folder.refused("link k.o -o p.elf");
+    assert!(
+        faults.contains("undefined symbol `main`; the start-up code calls it: `--entry`"),
+        "{faults}"
+    );
+    let faults = folder.refused("link k.o --nostdlib -o p.elf");
+    assert!(
+        faults.contains("undefined symbol `main`; the program starts there, `--entry`"),
+        "{faults}"
+    );
     // All files that cannot be read.
     let faults = folder.refused("link k.clif m.s -o p.elf");
     assert!(faults.contains("k.clif") && faults.contains("m.s"), "{faults}");
@@ -148,6 +158,31 @@ fn faults_of_files_and_symbols() {
     fs::write(folder.path("cut.o"), &whole[..whole.len() / 2]).unwrap();
     assert!(folder.refused("link m.o cut.o -o p.elf").starts_with("error: cut.o: "));
     assert!(folder.refused("sim k.o").contains("link it first"));
+    // Neither objects nor images.
+    for tool in ["nm", "size", "objdump -h", "link"] {
+        let faults = folder.refused(&format!("{tool} m.s"));
+        assert_eq!(faults, "error: m.s: not an ELF file; it seems to be text\n");
+    }
+    fs::write(folder.path("a.wasm"), b"\0asm\x01\0\0\0").unwrap();
+    for (line, kind) in [
+        ("sim m.s", "text that is not hexadecimal"),
+        ("objcopy m.s p.bin", "text that is not hexadecimal"),
+        ("sim a.wasm", "a WebAssembly module"),
+    ] {
+        let faults = folder.refused(line);
+        assert!(
+            faults.contains(&format!("not an image, it seems to be {kind}; ")),
+            "{line}: {faults}"
+        );
+    }
+    // Whoever says what it is gets it.
+    folder.good("objcopy -I flat m.s p.bin");
+    fs::remove_file(folder.path("p.bin")).unwrap();
+    let faults = folder.refused("wasm k.o");
+    assert_eq!(
+        faults,
+        "error: k.o: neither a WebAssembly module nor the text of one; it seems to be an ELF file\n"
+    );
     assert!(!Path::new(&folder.path("p.elf")).exists());
 }
 

@@ -32,6 +32,7 @@
 //! | `debug` | what debuggers and reports want to know of a program: `info` all of it, `lines`, `frames` |
 //! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
 //! | `layout` | the addresses that a growing program takes |
+//! | `file_kind` | what a file that is none of ours seems to be, for messages |
 //! | `image`, `write` | images, from files and to files |
 //! | `listing` | the result as text |
 //!
@@ -44,6 +45,7 @@
 mod archive;
 pub mod debug;
 pub mod elf;
+mod file_kind;
 #[doc(hidden)]
 pub mod fuzz;
 mod image;
@@ -56,6 +58,7 @@ mod static_link;
 mod write;
 
 pub use archive::{Archive, Member};
+pub use file_kind::file_kind;
 pub use image::{Format, Image, ImageError, Segment};
 pub use incremental::{Contents, LinkError, Linker, Memory, Placed, Reference, Waiting};
 pub use layout::{Layout, MAX_ALIGN, Purpose};

@@ -30,6 +30,10 @@ pub fn is_elf(bytes: &[u8]) -> bool {
 }
 
 pub(super) fn header(bytes: &[u8]) -> Result<&Header, ElfError> {
+    if !is_elf(bytes) {
+        let kind = crate::file_kind(bytes).map_or(String::new(), |kind| format!("; it seems to be {kind}"));
+        return Err(ElfError::new(format!("not an ELF file{kind}")));
+    }
     let header = Header::parse(bytes)?;
     if header.e_ident.class != elf::ELFCLASS32 || header.e_ident.data != elf::ELFDATA2LSB {
         return Err(ElfError::at(4, "not a 32-bit little-endian file"));

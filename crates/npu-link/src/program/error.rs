@@ -73,7 +73,11 @@ impl fmt::Display for ProgramError {
                 write!(
                     f,
                     "duplicate symbol `{symbol}`: {first}:({first_section}) and {second}:({second_section})"
-                )
+                )?;
+                if first == second {
+                    write!(f, "; is {first} given twice?")?;
+                }
+                Ok(())
             }
             Self::Relocation {
                 place: (object, section),

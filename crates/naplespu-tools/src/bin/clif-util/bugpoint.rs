@@ -137,7 +137,13 @@ fn says_so(command: &str, path: &Path, text: &str) -> Result<bool, Stop> {
         .stderr(Stdio::null())
         .status()
         .map_err(|error| Stop::Fault(format!("sh: {error}")))?;
-    Ok(status.success())
+    // What a shell says of a command that it could not start.
+    let why = match status.code() {
+        Some(127) => "was not found",
+        Some(126) => "cannot be executed",
+        _ => return Ok(status.success()),
+    };
+    Err(Stop::Fault(format!("--check: `{command}` {why}")))
 }
 
 /// Whether the compiler panics or fails in a way that is no refusal.

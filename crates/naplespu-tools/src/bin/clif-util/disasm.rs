@@ -101,6 +101,7 @@ pub struct Loaded {
 /// Reads an image. Its faults are reported.
 pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<Loaded, Stop> {
     let (name, bytes) = input::read(path)?;
+    let guessed = format == FormatArg::Auto;
     let Some(format) = format.of(&bytes) else {
         let image = elf::executable(&bytes);
         let image = image.map_err(|error| Stop::Fault(format!("{name}: {error}")))?;
@@ -111,6 +112,16 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
             image,
         });
     };
+    if guessed
+        && format == Format::Flat
+        && !bytes.is_empty()
+        && let Some(kind) = npu_link::file_kind(&bytes)
+    {
+        let which = if kind == "text" { " that is not hexadecimal" } else { "" };
+        return Err(Stop::Fault(format!(
+            "{name}: not an image, it seems to be {kind}{which}; give its format if it is a flat binary all the same"
+        )));
+    }
     let image = Image::parse(format, &bytes, base).map_err(|errors: Vec<ImageError>| {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let source = naplespu_reader::Source::new(name.clone(), text);

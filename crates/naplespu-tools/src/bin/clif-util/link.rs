@@ -5,7 +5,7 @@ use crate::{Outcome, Stop, input, output};
 use naplespu_object::RuntimeLibrary;
 use naplespu_reader::Config;
 use npu_link::elf::{self, write_executable};
-use npu_link::{Archive, Input, Library, LinkOptions, MemoryLayout, Program, link_program};
+use npu_link::{Archive, Input, Library, LinkOptions, MemoryLayout, Program, ProgramError, link_program};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -94,7 +94,11 @@ pub fn run(args: &Args) -> Outcome {
     }
     let program = link_program(inputs, &mut libraries, &options).map_err(|errors| {
         for error in errors {
-            output::report(&format!("error: {error}\n"));
+            let hint = match &error {
+                ProgramError::Undefined { symbol, .. } if *symbol == args.entry => entry_hint(args.nostdlib),
+                _ => "",
+            };
+            output::report(&format!("error: {error}{hint}\n"));
         }
         Stop::Reported
     })?;
@@ -103,6 +107,15 @@ pub fn run(args: &Args) -> Outcome {
     match &args.map {
         Some(path) => output::write(Some(path), map(&program).as_bytes()),
         None => Ok(()),
+    }
+}
+
+/// Why a program without the function to start with is none.
+fn entry_hint(nostdlib: bool) -> &'static str {
+    if nostdlib {
+        "; the program starts there, `--entry` names another function"
+    } else {
+        "; the start-up code calls it: `--entry` names another function, `--nostdlib` leaves the start-up code out"
     }
 }
 

@@ -8,7 +8,7 @@ use naplespu_jit::NpuModule;
 use naplespu_object::NpuObjectModule;
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
-use naplespu_wasm::{CallError, Extern, Imports, Store, Types, Value, ValueType};
+use naplespu_wasm::{CallError, Extern, Imports, Store, Types, Value, ValueType, WasmError};
 use npu_sim::{CORE_LIMIT, THREADS, TimingConfig};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -99,8 +99,17 @@ fn fault(error: impl ToString) -> Stop {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
     let (name, bytes) = input::read(&args.file)?;
-    let bytes = wat::parse_bytes(&bytes).map_err(|error| Stop::Fault(format!("{name}: {error}")))?;
-    let in_file = |error: naplespu_wasm::WasmError| Stop::Fault(format!("{name}: {error}"));
+    if !bytes.starts_with(b"\0asm") && std::str::from_utf8(&bytes).is_err() {
+        let kind = npu_link::file_kind(&bytes).map_or(String::new(), |kind| format!("; it seems to be {kind}"));
+        return Err(Stop::Fault(format!(
+            "{name}: neither a WebAssembly module nor the text of one{kind}"
+        )));
+    }
+    let bytes = wat::parse_bytes(&bytes).map_err(|mut error| {
+        error.set_path(&name);
+        fault(error)
+    })?;
+    let in_file = |error: WasmError| Stop::Fault(format!("{name}: {error}"));
     let mut settings = Settings::new();
     for setting in ["opt_level=speed", "strict_float=true"] {
         settings.set(setting).map_err(fault)?;
@@ -165,8 +174,9 @@ pub fn run(args: &Args) -> Outcome {
     let types = store.type_of(item).map_err(fault)?.params.clone();
     if types.len() != operands.len() {
         return Err(Stop::Usage(format!(
-            "'{function}' takes {} arguments, not {}",
+            "'{function}' takes {} argument{}, not {}",
             types.len(),
+            if types.len() == 1 { "" } else { "s" },
             operands.len()
         )));
     }
@@ -230,7 +240,16 @@ fn tell(args: &Args, store: &Store) {
 
 /// An argument.
 fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
-    let wrong = || Stop::Usage(format!("`{text}` is no {ty:?}"));
+    let wrong = || {
+        let name = match ty {
+            ValueType::I32 => "i32",
+            ValueType::I64 => "i64",
+            ValueType::F32 => "f32",
+            ValueType::F64 => "f64",
+            ValueType::Ref(_) => "reference",
+        };
+        Stop::Usage(format!("`{text}` is not a value of type {name}"))
+    };
     Ok(match ty {
         // Unsigned numbers are taken as their bits.
         ValueType::I32 => match (text.parse::<i32>(), text.parse::<u32>()) {
@@ -256,12 +275,24 @@ fn emit(
     isa: Arc<cranelift_naplespu::Isa>,
     bytes: &[u8],
     config: &naplespu_wasm::Config,
-    in_file: impl Fn(naplespu_wasm::WasmError) -> Stop,
+    in_file: impl Fn(WasmError) -> Stop,
 ) -> Outcome {
     let mut module = NpuObjectModule::new(isa.clone()).map_err(fault)?;
     let mut types = Types::default();
     let translated = naplespu_wasm::translate(&mut module, bytes, config, &mut types, &Imports::default());
-    let mut functions = translated.map_err(in_file)?.functions;
+    let translated = translated.map_err(|error| {
+        let hint = match &error {
+            WasmError::UnknownImport { .. } => {
+                "; with `--emit` nothing is imported but functions of `npu`: hosts such as WASI are there only when a module runs"
+            }
+            _ => "",
+        };
+        match in_file(error) {
+            Stop::Fault(text) => Stop::Fault(text + hint),
+            other => other,
+        }
+    });
+    let mut functions = translated?.functions;
     let mut text = String::new();
     for (id, ctx) in &mut functions {
         let declaration = module.declarations().get_function_decl(*id);
