@@ -4,6 +4,9 @@
 // stand with them in NaplesPUHwOps.td; this is what the simulator's timing model needs
 // beside them.
 //
+// What microarch.md does not say was measured on the hardware description, each fact with a
+// program of its own in crates/npu-sim/tests/sim/facts/, where its cycles are recorded.
+//
 //===----------------------------------------------------------------------===//
 
 class PipelineConstant<int value, string summary> : Constant<value> {
@@ -18,12 +21,17 @@ def ICACHE_SETS      : PipelineConstant<32, "Sets of the instruction cache.">;
 def ICACHE_WAYS      : PipelineConstant<4, "Ways of the instruction cache.">;
 def FETCH_LIMIT      : PipelineConstant<11, "Fetched instructions of a thread at which its fetch pauses.">;
 def FETCH_TO_ISSUE   : PipelineConstant<5, "Cycles from the fetch of an instruction to its issue.">;
-def FETCH_MISS       : PipelineConstant<11, "Cycles that a missing instruction line costs, without the memory delay.">;
 def FETCH_MISS_TO_CONTROLLER : PipelineConstant<5, "Cycles from a fetch that misses to the cache controller.">;
 def FETCH_MISS_TO_PAUSE : PipelineConstant<2, "Cycles from a fetch that misses to the thread being kept from fetching.">;
+def LINE_TO_NEXT     : PipelineConstant<3, "Cycles from an instruction line being in its cache to the start of the next one that the instruction cache asks for.">;
 def ISSUE_TO_EXECUTE : PipelineConstant<2, "Cycles from issue to the first execute cycle, where branches resolve.">;
 def WRITE_BACK_LIMIT : PipelineConstant<8, "Results waiting in one write-back queue at which nothing issues.">;
-def BARRIER_RELEASE  : PipelineConstant<10, "Cycles from the last arrival at a barrier to the next instruction of the first thread.">;
+def QUEUED_BEFORE_USE : PipelineConstant<2, "Cycles from where a result comes into its write-back queue to the first issue that can use it.">;
+def LEAVES_BEFORE_USE : PipelineConstant<1, "Cycles from where a result leaves its write-back queue to the first issue that can use it.">;
+def BARRIER_TO_ARRIVAL : PipelineConstant<4, "Cycles from the issue of a barrier to when its thread is first looked at for what is pending.">;
+def BARRIER_ARRIVAL_BUSY : PipelineConstant<3, "Cycles from an arrival that the sync master takes to the next one.">;
+def BARRIER_RELEASE  : PipelineConstant<6, "Cycles from the last arrival that the sync master takes to the next instruction of the threads.">;
+def LOOK_TO_REST     : PipelineConstant<2, "Cycles from an operation's look at the data cache to where the thread has none pending, in the eyes of a barrier.">;
 
 //===----------------------------------------------------------------------===//
 // Loads and stores
@@ -31,18 +39,16 @@ def BARRIER_RELEASE  : PipelineConstant<10, "Cycles from the last arrival at a b
 
 def QUEUE_LAG        : PipelineConstant<4, "Cycles from issue to when a load or store is seen in its queue, and looks at the cache.">;
 def DATA_MISS_TO_CONTROLLER : PipelineConstant<2, "Cycles from a look at the data cache that misses to the cache controller.">;
-def EVICTION_LOOKS   : PipelineConstant<2, "Cycles, from the one after the second look on, in which a line that leaves is read and nothing else looks.">;
-def EVICTION_TO_CONTROLLER : PipelineConstant<3, "Cycles from a fill to the cache controller seeing the line that left.">;
+def EVICTION_TO_CONTROLLER : PipelineConstant<2, "Cycles from a fill to the cache controller seeing the line that left.">;
 
 //===----------------------------------------------------------------------===//
 // The cache controller, without the delay of memory
 //===----------------------------------------------------------------------===//
 
-def READ_TO_ANSWER   : PipelineConstant<4, "Cycles from the start of a read to its answer.">;
 def READ_TO_FILL     : PipelineConstant<6, "Cycles from the start of a read to the line being in its cache.">;
 def READ_TO_REPLAY   : PipelineConstant<7, "Cycles from the start of a read to the second look of the access that missed.">;
 def READ_BUSY        : PipelineConstant<5, "Cycles from the start of a read to the start of the next transaction.">;
-def WRITE_BUSY       : PipelineConstant<3, "Cycles from the start of a write to the start of the next transaction.">;
-def PRESENT_BUSY     : PipelineConstant<4, "Cycles from the start of a read whose line has come meanwhile to the start of the next transaction.">;
-def PRESENT_TO_ANSWER : PipelineConstant<3, "Cycles from the start of a read whose line has come meanwhile to where another one for the line can join it.">;
-def PRESENT_TO_FILL  : PipelineConstant<5, "Cycles from the start of a read whose line has come meanwhile to where one that reads memory has filled the cache.">;
+def TRANSACTION_BUSY : PipelineConstant<2, "Cycles from the start of a transaction that waits for no answer to the choice of the next one.">;
+def WRITE_BUSY       : PipelineConstant<4, "Cycles from the start of a write to the start of the next transaction that needs memory.">;
+def INVALIDATE_TO_END : PipelineConstant<3, "Cycles from the start of the write of an invalidated line to where the line is gone and its thread goes on, whatever memory does.">;
+def PRESENT_TO_REPLAY : PipelineConstant<3, "Cycles from the start of a read whose line has come meanwhile to the second look of the access that missed.">;

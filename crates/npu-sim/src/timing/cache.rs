@@ -45,6 +45,11 @@ impl InstructionCache {
         }
     }
 
+    /// Whether a line is there.
+    pub fn holds(&self, line: u32) -> bool {
+        self.tags[line as usize % INSTRUCTION_SETS].contains(&line)
+    }
+
     /// Looks a line up as a fetch in cycle `now` does, which moves the replacement state.
     #[inline]
     pub fn fetch(&mut self, line: u32, now: u64) -> bool {
@@ -97,6 +102,8 @@ pub(crate) struct DataCache {
     tags: [[u32; DATA_WAYS]; DATA_SETS],
     /// The way that the next fill of a set takes.
     victim: [u8; DATA_SETS],
+    /// The way in which the controller found the last line that it looked for, or from which the last one left.
+    found: u8,
 }
 
 impl DataCache {
@@ -104,6 +111,7 @@ impl DataCache {
         DataCache {
             tags: [[EMPTY; DATA_WAYS]; DATA_SETS],
             victim: [0; DATA_SETS],
+            found: 0,
         }
     }
 
@@ -112,25 +120,39 @@ impl DataCache {
         self.tags[line as usize % DATA_SETS].contains(&line)
     }
 
-    /// Puts a line in; gives whether another one had to leave, which costs a write to memory whether it is dirty or not.
-    pub fn fill(&mut self, line: u32) -> bool {
+    /// Puts a line in; gives the way if another one had to leave, which costs a write to memory whether it is dirty or not.
+    pub fn fill(&mut self, line: u32) -> Option<u8> {
         let set = line as usize % DATA_SETS;
-        let way = usize::from(self.victim[set]);
-        self.victim[set] = ((way + 1) % DATA_WAYS) as u8;
-        let old = std::mem::replace(&mut self.tags[set][way], line);
-        old != EMPTY
+        let way = self.victim[set];
+        self.victim[set] = (way + 1) % DATA_WAYS as u8;
+        let old = std::mem::replace(&mut self.tags[set][usize::from(way)], line);
+        (old != EMPTY).then_some(way)
     }
 
-    /// Takes a line out; gives whether it was there.
-    pub fn invalidate(&mut self, line: u32) -> bool {
-        let set = &mut self.tags[line as usize % DATA_SETS];
-        match set.iter_mut().find(|tag| **tag == line) {
-            Some(tag) => {
-                *tag = EMPTY;
-                true
-            }
-            None => false,
+    /// Looks a line up for the controller; gives whether it is there.
+    pub fn find(&mut self, line: u32) -> bool {
+        let way = self.tags[line as usize % DATA_SETS].iter().position(|&tag| tag == line);
+        if let Some(way) = way {
+            self.found = way as u8;
         }
+        way.is_some()
+    }
+
+    /// The controller finds a line that is on its way into the cache.
+    pub fn expect(&mut self, line: u32) {
+        self.found = self.victim[line as usize % DATA_SETS];
+    }
+
+    /// The controller writes a line that has left `way`.
+    pub fn leaves(&mut self, way: u8) {
+        self.found = way;
+    }
+
+    /// What the controller does for `dcache_inv` of a line: it empties the way of the line's set that the transaction before it has left
+    /// behind, whatever is there. That was measured: `invalidate_way` in `tests/sim/facts/` has a program.
+    pub fn invalidate(&mut self, line: u32) {
+        self.tags[line as usize % DATA_SETS][usize::from(self.found)] = EMPTY;
+        self.find(line);
     }
 }
 
@@ -143,13 +165,22 @@ mod tests {
         let mut cache = DataCache::new();
         let line = |k: u32| 7 + k * machine::DCACHE_SETS;
         for k in 0..machine::DCACHE_WAYS {
-            assert!(!cache.fill(line(k)));
+            assert_eq!(cache.fill(line(k)), None);
         }
-        assert!(cache.fill(line(machine::DCACHE_WAYS)));
+        assert_eq!(cache.fill(line(machine::DCACHE_WAYS)), Some(0));
         assert!(!cache.holds(line(0)));
         assert!(cache.holds(line(1)));
-        assert!(cache.invalidate(line(1)));
-        assert!(!cache.invalidate(line(1)));
+    }
+
+    #[test]
+    fn an_invalidation_empties_the_way_that_was_found_before() {
+        let mut cache = DataCache::new();
+        let line = |k: u32| k * machine::DCACHE_SETS;
+        (0..3).for_each(|k| assert_eq!(cache.fill(line(k)), None));
+        cache.invalidate(line(2));
+        assert!(!cache.holds(line(0)) && cache.holds(line(1)) && cache.holds(line(2)));
+        cache.invalidate(line(1));
+        assert!(cache.holds(line(1)) && !cache.holds(line(2)));
     }
 
     #[test]

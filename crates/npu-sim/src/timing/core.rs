@@ -1,6 +1,6 @@
 //! The pipeline of one core, cycle by cycle: its state, the order of things in a cycle, and the skip over idle cycles.
 //!
-//! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, issue,
+//! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, arrivals at barriers, issue,
 //! arrivals in the buffers, fetch, the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
 
 use super::cache::{DataCache, InstructionCache};
@@ -100,12 +100,16 @@ pub(super) struct Pipe {
     pub ended: Option<u64>,
     /// When it came to a stop address.
     pub paused: Option<u64>,
-    /// The cycle of its last fetch that missed.
-    pub last_miss: u64,
     /// When a miss is noticed: until then the thread may be granted a fetch in vain.
     pub noticed: u64,
-    /// When it may fetch again after a miss.
-    pub refetch: u64,
+    /// The last cycle in which an operation of its looked at the data cache.
+    pub last_look: u64,
+    /// From when on its arrival at a barrier can be sent.
+    pub arrival_from: u64,
+    /// When its arrival at a barrier counts.
+    pub arrival: u64,
+    /// The number of the last barrier that opened for it.
+    pub barrier: u32,
     /// When it leaves a barrier.
     pub release: u64,
     /// The next issue passes over a stop address.
@@ -142,9 +146,11 @@ impl Pipe {
             starved: Stall::Fetch,
             ended: None,
             paused: None,
-            last_miss: 0,
             noticed: u64::MAX,
-            refetch: u64::MAX,
+            last_look: 0,
+            arrival_from: 0,
+            arrival: u64::MAX,
+            barrier: 0,
             release: u64::MAX,
             step_over: false,
             left_at: None,
@@ -184,6 +190,14 @@ pub(super) struct Core {
     pub operands: u8,
     /// At a barrier.
     pub at_barrier: u8,
+    /// Issued a barrier of the wrong path, after which nothing issues until the branch has resolved.
+    pub held: u8,
+    /// At a barrier, with an arrival that has not been sent.
+    pub arriving: u8,
+    /// The arrival was sent in this cycle.
+    pub sent: u8,
+    /// At a barrier that has opened.
+    pub let_go: u8,
     /// Leaving a barrier.
     pub leaving: u8,
     /// After a taken branch that has not resolved: what issues is of the wrong path.
@@ -194,12 +208,10 @@ pub(super) struct Core {
     pub noticing: u8,
     /// Waiting for an instruction line.
     pub missing: u8,
-    /// The line has been read.
-    pub refetching: u8,
     /// With operations for the load/store unit.
     pub queued: u8,
-    /// From when on a line that leaves the data cache is read.
-    pub evicting: u64,
+    /// The last cycle in which the controller put a line into the data cache, in which nothing looks at it.
+    pub updating: u64,
     // The last thread that had its turn.
     pub issue_turn: u8,
     pub fetch_turn: u8,
@@ -243,14 +255,17 @@ impl Core {
             available: 0,
             operands: 0,
             at_barrier: 0,
+            held: 0,
+            arriving: 0,
+            sent: 0,
+            let_go: 0,
             leaving: 0,
             wrong_path: 0,
             full: 0,
             noticing: 0,
             missing: 0,
-            refetching: 0,
             queued: 0,
-            evicting: 0,
+            updating: u64::MAX,
             issue_turn: THREADS as u8 - 1,
             fetch_turn: THREADS as u8 - 1,
             memory_turn: THREADS as u8 - 1,
@@ -296,7 +311,8 @@ impl Core {
         self.enabled |= bit;
         let pipe = &mut self.pipes[thread];
         pipe.paused = None;
-        let goes_on = pipe.left_at.take() == place && (self.at_barrier & !self.leaving & bit != 0) == waits;
+        let goes_on =
+            pipe.left_at.take() == place && (self.at_barrier & !self.let_go & !self.leaving & bit != 0) == waits;
         if !goes_on {
             self.restart(thread, pc, waits);
         }
@@ -330,13 +346,16 @@ impl Core {
             &mut self.full,
             &mut self.wrong_path,
             &mut self.at_barrier,
+            &mut self.held,
+            &mut self.arriving,
+            &mut self.let_go,
             &mut self.leaving,
             &mut self.queued,
         ] {
             *set &= !bit;
         }
         if waits {
-            self.at_barrier |= bit;
+            self.come_to_barrier(thread, self.now);
         }
         self.branches.remove(|branch| usize::from(branch.thread) == thread);
         let forget = |result: &mut Arriving| {
@@ -394,17 +413,19 @@ impl Core {
                 self.transaction_ended(request, now);
                 active = true;
             }
-            let data = &self.data;
-            self.controller.start(now, |line| data.holds(line));
+            self.controller.start(now, &mut self.data);
         }
         if !self.branches.is_empty() {
             self.resolve(now);
+        }
+        if self.arriving != 0 {
+            self.send_arrivals(now);
         }
         if self.leaving != 0 {
             self.leave_barrier(now);
         }
         // What issues now makes room for a fetch in this cycle; what arrives now can issue in the next one.
-        let ready = self.available & self.operands & !self.at_barrier & self.enabled;
+        let ready = self.available & self.operands & !(self.at_barrier | self.held) & self.enabled;
         if ready != 0 {
             self.issue(ready, now, machine, sink);
             active = true;
@@ -423,7 +444,7 @@ impl Core {
 
     /// The next cycle after `now` in which something happens, if nothing did in `now`; the last one ever if nothing will.
     fn next_event(&mut self, now: u64) -> u64 {
-        let mut next = self.controller.next_event();
+        let mut next = self.controller.next_event().min(self.next_arrival(now));
         let mut at = |cycle: u64| next = next.min(cycle);
         for results in [&self.integer, &self.scratchpad, &self.memory] {
             if let Some(front) = results.front() {
@@ -440,12 +461,12 @@ impl Core {
         if let Some(front) = self.branches.front() {
             at(front.at);
         }
-        let mut busy = self.queued | self.refetching | self.leaving;
+        let mut busy = self.queued | self.leaving;
         while busy != 0 {
             let thread = busy.trailing_zeros() as usize;
             busy &= busy - 1;
             let pipe = &self.pipes[thread];
-            at(pipe.refetch.min(pipe.release));
+            at(pipe.release);
             if let Some(&wake) = pipe.wakes.front() {
                 at(wake);
             }

@@ -3,7 +3,7 @@
 use super::cache::line_of;
 use super::core::{Core, Fetched, InFlight};
 use super::decode::{NO_REGISTER, Route};
-use super::memory::{READ_TO_FILL, Request, Transaction};
+use super::memory::{Request, Transaction};
 use super::queues::next_in_turn;
 use super::report::Stall;
 use super::sink::Sink;
@@ -11,7 +11,6 @@ use crate::machine::Machine;
 use npu_mc::machine::{self, INSTRUCTION_SIZE};
 
 const FETCH_TO_ISSUE: u64 = machine::FETCH_TO_ISSUE as u64;
-const FETCH_MISS: u64 = machine::FETCH_MISS as u64;
 /// Cycles from a fetch that misses to the controller.
 const TO_CONTROLLER: u64 = machine::FETCH_MISS_TO_CONTROLLER as u64;
 /// Cycles from a fetch that misses to the thread being kept from fetching.
@@ -36,17 +35,14 @@ impl Core {
                 }
             }
             pipe.marked = [(0, NO_REGISTER); 4];
-            if pipe.last_miss > branch.issued {
-                // A miss that was noticed while the branch resolved is forgotten.
-                pipe.noticed = u64::MAX;
-                self.noticing &= !bit;
-                self.missing &= !bit;
-                self.controller.forget(bit);
-            }
+            // A miss that would be noticed only now is forgotten.
+            pipe.noticed = u64::MAX;
+            self.noticing &= !bit;
             pipe.starved = Stall::Branch;
             self.available &= !bit;
             self.operands &= !bit;
             self.wrong_path &= !bit;
+            self.held &= !bit;
             self.full &= !bit;
         }
     }
@@ -90,8 +86,8 @@ impl Core {
     /// One fetch.
     #[inline]
     pub(super) fn fetch<S: Sink>(&mut self, now: u64, machine: &Machine, sink: &mut S) -> bool {
-        if self.noticing | self.refetching != 0 {
-            self.follow_misses(now);
+        if self.noticing != 0 {
+            self.notice_misses(now);
         }
         let candidates = self.enabled & !self.full & !self.missing;
         if candidates == 0 {
@@ -111,12 +107,7 @@ impl Core {
         if !self.instructions.fetch(line, now) {
             pipe.starved = Stall::InstructionMiss;
             pipe.noticed = now + TO_NOTICE;
-            pipe.last_miss = now;
             self.noticing |= bit;
-            if !self.controller.join(line, bit) {
-                self.controller
-                    .request(Request::new(Transaction::Instruction, line, bit, now + TO_CONTROLLER));
-            }
             self.counters.threads[index].instruction_misses += 1;
             sink.instruction_miss(now, self.global(index), pc);
             return true;
@@ -144,9 +135,9 @@ impl Core {
         true
     }
 
-    /// Misses that are noticed, and lines that have come.
-    fn follow_misses(&mut self, now: u64) {
-        let mut threads = self.noticing | self.refetching;
+    /// Misses that are noticed.
+    fn notice_misses(&mut self, now: u64) {
+        let mut threads = self.noticing;
         while threads != 0 {
             let thread = threads.trailing_zeros() as usize;
             threads &= threads - 1;
@@ -155,32 +146,23 @@ impl Core {
             if pipe.noticed <= now {
                 pipe.noticed = u64::MAX;
                 self.noticing &= !bit;
-                self.missing |= bit;
-            }
-            if pipe.refetch <= now {
-                pipe.refetch = u64::MAX;
-                self.refetching &= !bit;
-                self.missing &= !bit;
+                let line = line_of(pipe.fetch_pc);
+                // The line can have come meanwhile, for another thread.
+                if !self.instructions.holds(line) {
+                    self.missing |= bit;
+                    if !self.controller.join(line, bit) {
+                        let from = now + TO_CONTROLLER - TO_NOTICE;
+                        let request = Request::new(Transaction::Instruction, line, bit, from);
+                        self.controller.request(request);
+                    }
+                }
             }
         }
     }
 
-    /// An instruction line has come: those that wait for it can fetch again, some cycles later.
+    /// An instruction line has come: those that wait for it can fetch again in this cycle.
     pub(super) fn line_came(&mut self, request: Request, now: u64) {
         self.instructions.fill(request.line, now);
-        let at = now - READ_TO_FILL + FETCH_MISS - TO_CONTROLLER;
-        let mut threads = request.threads;
-        while threads != 0 {
-            let thread = threads.trailing_zeros() as usize;
-            threads &= threads - 1;
-            let pipe = &mut self.pipes[thread];
-            // A miss that has not been noticed yet has to be first.
-            pipe.refetch = if self.noticing >> thread & 1 != 0 {
-                at.max(pipe.noticed)
-            } else {
-                at
-            };
-            self.refetching |= 1 << thread;
-        }
+        self.missing &= !request.threads;
     }
 }

@@ -9,7 +9,7 @@ use super::queues::next_in_turn;
 use super::report::{Stall, ThreadCounters};
 use super::sink::{Issue, Sink};
 use crate::exec::{Control, Space};
-use crate::machine::{Machine, Stop, THREADS};
+use crate::machine::{Machine, Stop};
 use crate::rest::Status;
 use crate::step::{Progress, Step};
 use npu_mc::machine;
@@ -19,6 +19,9 @@ use npu_mc::raw::RawInst;
 const TO_EXECUTE: u64 = machine::ISSUE_TO_EXECUTE as u64;
 /// Results in a queue at which nothing issues.
 const WRITE_BACK_LIMIT: usize = machine::WRITE_BACK_LIMIT as usize;
+/// Cycles from a result's way into its queue, and from its way out, to where it can be used.
+const QUEUED_BEFORE_USE: u64 = machine::QUEUED_BEFORE_USE as u64;
+const LEAVES_BEFORE_USE: u64 = machine::LEAVES_BEFORE_USE as u64;
 /// Undecoded words in a row that are passed over at once.
 const WORDS_AT_ONCE: u32 = 4096;
 
@@ -57,17 +60,7 @@ impl Core {
         let pipe = &mut self.pipes[thread];
         let Some(front) = pipe.buffer.front() else { return };
         let decoded = self.decoder.get(front.pc, front.word);
-        let waits = match decoded.route {
-            Route::Barrier => pipe.busy,
-            Route::Nop
-            | Route::Int
-            | Route::Float
-            | Route::Memory
-            | Route::Scratchpad
-            | Route::Branch
-            | Route::Control => pipe.busy & decoded.needs,
-        };
-        if waits == 0 {
+        if pipe.busy & decoded.needs == 0 {
             self.operands |= 1 << thread;
             pipe.operands = now;
             pipe.hindrance = Stall::Turn;
@@ -77,8 +70,24 @@ impl Core {
     /// Whether a result queue holds so many that nothing may issue.
     #[inline]
     fn write_back_is_full(&self, now: u64) -> bool {
-        let full = |results: &Results| results.get(WRITE_BACK_LIMIT - 1).is_some_and(|r| r.ready <= now);
-        full(&self.memory) || full(&self.integer) || full(&self.scratchpad)
+        let long = |results: &Results| results.len() >= WRITE_BACK_LIMIT;
+        (long(&self.memory) || long(&self.integer) || long(&self.scratchpad)) && self.queue_is_full(now)
+    }
+
+    /// The same for queues that may be so long. A result comes into its queue some cycles before it can be used, and leaves it one cycle
+    /// before.
+    fn queue_is_full(&self, now: u64) -> bool {
+        let queues = [&self.integer, &self.scratchpad, &self.memory];
+        let next = now + LEAVES_BEFORE_USE;
+        let left = |results: &&Results| results.front().is_some_and(|r| r.ready <= next);
+        let leaves = match self.float_pending >> (next % HORIZON) & 1 {
+            0 => queues.iter().position(left),
+            _ => None,
+        };
+        queues.iter().enumerate().any(|(k, results)| {
+            let last = WRITE_BACK_LIMIT - 1 + usize::from(leaves == Some(k));
+            results.get(last).is_some_and(|r| r.ready <= now + QUEUED_BEFORE_USE)
+        })
     }
 
     /// One of the threads in `ready` issues.
@@ -101,7 +110,6 @@ impl Core {
                 Route::Float if taken(self.float_slots, decoded.slot.into()) => Stall::FloatSlot,
                 Route::Scratchpad if taken(self.scratchpad_busy, 0) => Stall::ScratchpadQueue,
                 Route::Memory if pipe.queue.front().is_some_and(|op| op.from <= now) => Stall::MemoryQueue,
-                Route::Barrier if !pipe.queue.is_empty() || !pipe.replays.is_empty() => Stall::MemoryQueue,
                 Route::Nop
                 | Route::Int
                 | Route::Float
@@ -176,6 +184,9 @@ impl Core {
         });
         if killed {
             self.counters.threads[thread].killed += 1;
+            if decoded.route == Route::Barrier {
+                self.held |= bit;
+            }
         } else {
             self.execute(thread, pc, &decoded, now, machine);
         }
@@ -269,11 +280,11 @@ impl Core {
             }
             Progress::Taken | Progress::Trap(_) => self.branch(thread, step.next_pc, now),
             Progress::Waits => {
-                self.at_barrier |= 1 << thread;
+                self.come_to_barrier(thread, now);
                 self.check = true;
             }
             Progress::Opens => {
-                self.at_barrier |= 1 << thread;
+                self.come_to_barrier(thread, now);
                 self.opened = true;
             }
             Progress::Ended(_) => {
@@ -382,34 +393,5 @@ impl Core {
             sum(|c| c.data_misses),
             sum(|c| c.instruction_misses),
         );
-    }
-
-    /// Threads that wait no longer leave the barrier, one a cycle from `at` on; gives the cycle for the next one.
-    pub(super) fn open_barrier(&mut self, at: u64, machine: &Machine) -> u64 {
-        let mut at = at;
-        for thread in 0..THREADS {
-            let bit = 1u8 << thread;
-            let waits = machine.thread(self.global(thread)).is_waiting();
-            if self.at_barrier & !self.leaving & bit != 0 && !waits {
-                self.pipes[thread].release = at;
-                self.leaving |= bit;
-                at += 1;
-            }
-        }
-        at
-    }
-
-    /// Threads whose way out of a barrier ends in this cycle.
-    pub(super) fn leave_barrier(&mut self, now: u64) {
-        for thread in 0..THREADS {
-            let pipe = &mut self.pipes[thread];
-            if pipe.release <= now {
-                pipe.release = u64::MAX;
-                self.leaving &= !(1 << thread);
-                self.at_barrier &= !(1 << thread);
-                self.counters.threads[thread].stalls[Stall::Barrier as usize] += now.saturating_sub(pipe.since);
-                pipe.since = now.max(pipe.since);
-            }
-        }
     }
 }

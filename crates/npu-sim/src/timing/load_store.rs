@@ -2,10 +2,11 @@
 //! there.
 
 use super::core::{Arriving, Core};
-use super::memory::{READ_TO_FILL, Request, Transaction};
+use super::memory::{Request, Transaction, WAKE_UP};
 use super::memory_op::{MemoryKind, MemoryOp};
 use super::queues::next_in_turn;
 use super::sink::Sink;
+use crate::machine::THREADS;
 use npu_mc::machine;
 use npu_mc::raw::MemOp;
 
@@ -15,11 +16,7 @@ pub(super) const QUEUE_LAG: u64 = machine::QUEUE_LAG as u64;
 const LOOK_TO_USE: u64 = MemOp::Load32.latency() as u64 - QUEUE_LAG;
 /// Cycles from a look that misses to the controller.
 const TO_CONTROLLER: u64 = machine::DATA_MISS_TO_CONTROLLER as u64;
-/// Cycles from the start of a read to the second look.
-const READ_TO_REPLAY: u64 = machine::READ_TO_REPLAY as u64;
 
-/// Cycles, from the one after the second look on, in which a line that leaves is read and nothing else looks.
-const EVICTION_LOOKS: u64 = machine::EVICTION_LOOKS as u64;
 /// Cycles from a fill to the controller seeing the line that left.
 const EVICTION_TO_CONTROLLER: u64 = machine::EVICTION_TO_CONTROLLER as u64;
 
@@ -43,7 +40,7 @@ impl Core {
         if candidates == 0 {
             return false;
         }
-        if (self.evicting..self.evicting + EVICTION_LOOKS).contains(&now) {
+        if self.updating == now {
             return true;
         }
         let thread = next_in_turn(candidates, self.memory_turn);
@@ -52,6 +49,7 @@ impl Core {
         let bit = 1u8 << thread;
         let replay = replays & bit != 0;
         let pipe = &mut self.pipes[index];
+        pipe.last_look = now;
         let op = if replay {
             pipe.wakes.pop();
             pipe.replays.pop()
@@ -101,13 +99,10 @@ impl Core {
                 });
             }
             MemoryKind::Store => {}
-            MemoryKind::Flush => {
-                if self.data.holds(op.line) {
-                    self.controller.request(request(Transaction::Flush));
-                }
-            }
+            // The controller finds out whether there is a line.
+            MemoryKind::Flush => self.controller.request(request(Transaction::Flush)),
             MemoryKind::Invalidate => {
-                if !replay && self.data.invalidate(op.line) {
+                if self.data.holds(op.line) {
                     self.controller.request(request(Transaction::Invalidate));
                     return true;
                 }
@@ -119,21 +114,42 @@ impl Core {
 
     /// The effects of a transaction that has ended.
     pub(super) fn transaction_ended(&mut self, request: Request, now: u64) {
-        let again = now + READ_TO_REPLAY - READ_TO_FILL;
+        let again = now + WAKE_UP;
         match request.kind {
             Transaction::Replacement | Transaction::Flush => {}
             Transaction::Instruction => self.line_came(request, now),
             Transaction::LoadMiss | Transaction::StoreMiss => {
-                if !request.short && self.data.fill(request.line) {
-                    let at = now + EVICTION_TO_CONTROLLER;
-                    let request = Request::new(Transaction::Replacement, request.line, 0, at);
-                    self.controller.request(request);
-                    self.evicting = again + 1;
+                if !request.short {
+                    self.updating = now;
+                    if let Some(way) = self.data.fill(request.line) {
+                        let at = now + EVICTION_TO_CONTROLLER;
+                        let mut request = Request::new(Transaction::Replacement, request.line, 0, at);
+                        request.way = way;
+                        self.controller.request(request);
+                    }
                 }
                 self.wake_up(request.threads, again);
-                self.wake_up(request.partner, again + 1);
             }
-            Transaction::Invalidate | Transaction::Io => self.wake_up(request.threads, again),
+            Transaction::Invalidate => {
+                if !request.short {
+                    self.data.invalidate(request.line);
+                    self.updating = now;
+                }
+                self.go_on(request.threads, now);
+            }
+            Transaction::Io => self.wake_up(request.threads, again),
+        }
+    }
+
+    /// Threads whose operation is over without a second look.
+    fn go_on(&mut self, threads: u8, now: u64) {
+        for thread in (0..THREADS).filter(|thread| threads >> thread & 1 != 0) {
+            let pipe = &mut self.pipes[thread];
+            pipe.replays.pop();
+            pipe.last_look = now;
+            if pipe.queue.is_empty() && pipe.replays.is_empty() {
+                self.queued &= !(1 << thread);
+            }
         }
     }
 

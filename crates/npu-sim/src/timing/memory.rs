@@ -1,5 +1,6 @@
 //! The way to memory: the controller of both caches, which does one transaction at a time (`microarch.md` 8).
 
+use super::cache::DataCache;
 use super::queues::Ring;
 use npu_mc::machine;
 
@@ -36,8 +37,8 @@ pub(crate) struct Request {
     pub from: u64,
     /// The line is already there.
     pub short: bool,
-    /// A second thread that waits for the line, which is woken one cycle later.
-    pub partner: u8,
+    /// The way that a line has left.
+    pub way: u8,
 }
 
 impl Request {
@@ -47,7 +48,7 @@ impl Request {
         threads: 0,
         from: u64::MAX,
         short: false,
-        partner: 0,
+        way: 0,
     };
 
     /// A request that the controller sees from cycle `from` on.
@@ -68,22 +69,27 @@ impl Request {
 }
 
 // Cycles; all without the delay of memory. Short reads are those whose line has come meanwhile.
-const READ_TO_ANSWER: u64 = machine::READ_TO_ANSWER as u64;
-pub(crate) const READ_TO_FILL: u64 = machine::READ_TO_FILL as u64;
+const READ_TO_FILL: u64 = machine::READ_TO_FILL as u64;
+const LINE_TO_NEXT: u64 = machine::LINE_TO_NEXT as u64;
 const READ_BUSY: u64 = machine::READ_BUSY as u64;
+/// Cycles from the end of a transaction to the second look of the operation that waits for it.
+pub(crate) const WAKE_UP: u64 = READ_TO_REPLAY - READ_TO_FILL;
+const READ_TO_REPLAY: u64 = machine::READ_TO_REPLAY as u64;
+const TRANSACTION_BUSY: u64 = machine::TRANSACTION_BUSY as u64;
 const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
-const SHORT_BUSY: u64 = machine::PRESENT_BUSY as u64;
-const SHORT_TO_ANSWER: u64 = machine::PRESENT_TO_ANSWER as u64;
-const SHORT_TO_FILL: u64 = machine::PRESENT_TO_FILL as u64;
+const PRESENT_TO_REPLAY: u64 = machine::PRESENT_TO_REPLAY as u64;
+const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
 
 /// The controller.
 pub(crate) struct Controller {
     queues: [Ring<Request, 32>; KINDS],
     pending: usize,
-    /// When the next transaction can start.
+    /// When the next transaction can be chosen.
     free_at: u64,
-    /// A data read that is not answered yet, with the cycle of the answer.
-    active: Option<(Request, u64)>,
+    /// When the next instruction line can be read: the instruction cache asks for one at a time.
+    next_line_at: u64,
+    /// When memory has done the last write.
+    memory_free_at: u64,
     /// Transactions whose effect on the caches is to come, in the order of its cycle.
     ending: Ring<(Request, u64), 8>,
     delay: u64,
@@ -97,7 +103,8 @@ impl Controller {
             queues: std::array::from_fn(|_| Ring::new(Request::NONE)),
             pending: 0,
             free_at: 0,
-            active: None,
+            next_line_at: 0,
+            memory_free_at: 0,
             ending: Ring::new((Request::NONE, u64::MAX)),
             delay: delay.into(),
             reads: 0,
@@ -128,7 +135,7 @@ impl Controller {
     /// Whether it has nothing to do.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.pending == 0 && self.active.is_none() && self.ending.is_empty()
+        self.pending == 0 && self.ending.is_empty()
     }
 
     /// Joins a request for the same instruction line that has not ended; gives whether there was one.
@@ -143,93 +150,103 @@ impl Controller {
         self.ending.join(|(request, _)| joined(request)) || self.queues[Transaction::Instruction as usize].join(joined)
     }
 
-    /// Takes a thread away from the instruction lines that are waited for.
-    pub fn forget(&mut self, threads: u8) {
-        self.pending -= self.queues[Transaction::Instruction as usize].remove(|r| r.threads == threads);
-        self.queues[Transaction::Instruction as usize].join(|r| {
-            r.threads &= !threads;
-            false
-        });
-    }
-
     /// The transaction whose effect on the caches comes in cycle `now`, if there is one.
     #[inline]
     pub fn step(&mut self, now: u64) -> Option<Request> {
-        if let Some((mut request, answer)) = self.active
-            && answer <= now
-        {
-            self.active = None;
-            // One more that waits for the line goes with it.
-            let queue = &mut self.queues[request.kind as usize];
-            if let Some(&next) = queue.front()
-                && next.line == request.line
-                && next.from <= now
-            {
-                queue.pop();
-                self.pending -= 1;
-                request.partner = next.threads;
-            }
-            let after = if request.short {
-                SHORT_TO_FILL - SHORT_TO_ANSWER
-            } else {
-                READ_TO_FILL - READ_TO_ANSWER
-            };
-            self.ending.push((request, answer + after));
-        }
         if self.ending.front().is_some_and(|&(_, end)| end <= now) {
             return self.ending.pop().map(|(request, _)| request);
         }
         None
     }
 
-    /// Starts a transaction if the controller is free. `present` says whether the data cache holds a line.
+    /// Starts a transaction if the controller is free.
     #[inline]
-    pub fn start(&mut self, now: u64, present: impl Fn(u32) -> bool) {
-        if self.pending == 0 || self.free_at > now || self.active.is_some() {
+    pub fn start(&mut self, now: u64, data: &mut DataCache) {
+        if self.pending == 0 || self.free_at > now {
             return;
         }
-        let seen = |queue: &Ring<Request, 32>| queue.front().is_some_and(|r| r.from <= now);
+        let next_line_at = self.next_line_at;
+        let seen = |queue: &Ring<Request, 32>| {
+            let front = queue.front();
+            front.is_some_and(|r| r.from <= now && (r.kind != Transaction::Instruction || next_line_at <= now))
+        };
         let Some(queue) = self.queues.iter_mut().find(|queue| seen(queue)) else {
             return;
         };
         let Some(mut request) = queue.pop() else { return };
         self.pending -= 1;
+        let delay = self.delay;
+        // A choice is made while the last write is still under way, but memory takes one transaction at a time.
+        let start = now.max(self.memory_free_at);
         match request.kind {
-            Transaction::Replacement | Transaction::Flush | Transaction::Invalidate | Transaction::Io => {
-                self.writes += u64::from(request.kind != Transaction::Io);
-                self.free_at = now + WRITE_BUSY + self.delay;
+            Transaction::Flush if !data.find(request.line) => self.free_at = now + TRANSACTION_BUSY,
+            Transaction::Invalidate if !data.holds(request.line) => {
+                request.short = true;
+                self.free_at = now + TRANSACTION_BUSY;
+                self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
+            }
+            Transaction::Replacement | Transaction::Flush | Transaction::Invalidate => {
+                self.writes += 1;
+                self.write(start);
+                if request.kind == Transaction::Replacement {
+                    data.leaves(request.way);
+                }
+                if request.kind == Transaction::Invalidate {
+                    // The thread does not wait for memory.
+                    self.ending.push((request, start + INVALIDATE_TO_END));
+                }
+            }
+            Transaction::Io => {
+                self.write(start);
+                self.free_at = self.memory_free_at;
                 self.ending.push((request, self.free_at));
             }
             Transaction::Instruction => {
                 self.reads += 1;
-                self.free_at = now + READ_BUSY + self.delay;
-                self.ending.push((request, now + READ_TO_FILL + self.delay));
+                self.free_at = start + READ_BUSY + delay;
+                let fill = start + READ_TO_FILL + delay;
+                self.next_line_at = fill + LINE_TO_NEXT;
+                self.ending.push((request, fill));
             }
             Transaction::StoreMiss | Transaction::LoadMiss => {
                 let line = request.line;
                 let comes = self
                     .ending
                     .join(|(r, _)| r.kind != Transaction::Instruction && r.line == line && r.fills());
-                if comes || present(line) {
+                if comes {
+                    data.expect(line);
+                }
+                if comes || data.find(line) {
                     request.short = true;
-                    self.free_at = now + SHORT_BUSY;
-                    self.active = Some((request, now + SHORT_TO_ANSWER));
+                    self.free_at = now + TRANSACTION_BUSY;
+                    self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
                 } else {
                     self.reads += 1;
-                    self.free_at = now + READ_BUSY + self.delay;
-                    self.active = Some((request, now + READ_TO_ANSWER + self.delay));
+                    self.free_at = start + READ_BUSY + delay;
+                    self.ending.push((request, start + READ_TO_FILL + delay));
                 }
             }
         }
     }
 
+    /// Starts a write in cycle `start`: the next transaction is chosen before memory has done it.
+    fn write(&mut self, start: u64) {
+        self.free_at = start + TRANSACTION_BUSY;
+        self.memory_free_at = start + WRITE_BUSY + self.delay;
+    }
+
     /// The next cycle in which something happens here by itself.
     pub fn next_event(&self) -> u64 {
         let mut next = self.ending.front().map_or(u64::MAX, |&(_, end)| end);
-        if let Some((_, answer)) = self.active {
-            next = next.min(answer);
-        } else if self.pending != 0 {
-            let first = self.queues.iter().filter_map(|q| q.front()).map(|r| r.from).min();
+        if self.pending != 0 {
+            let from = |r: &Request| {
+                if r.kind == Transaction::Instruction {
+                    r.from.max(self.next_line_at)
+                } else {
+                    r.from
+                }
+            };
+            let first = self.queues.iter().filter_map(|q| q.front()).map(from).min();
             next = next.min(first.unwrap_or(u64::MAX).max(self.free_at));
         }
         next

@@ -18,6 +18,7 @@
 //! - I/O takes the time of a memory write.
 //! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
 
+mod barrier;
 mod cache;
 mod chrome;
 mod core;
@@ -40,7 +41,7 @@ pub use sink::{Issue, NoSink, Sink};
 use self::core::Core;
 use crate::machine::{Machine, Stop, THREADS};
 use crate::schedule::Halt;
-use npu_mc::machine::BARRIER_RELEASE;
+use barrier::SyncMaster;
 use report::Functions;
 
 /// How the memory of the cores behaves.
@@ -54,6 +55,7 @@ pub struct TimingConfig {
 pub struct Timing {
     config: TimingConfig,
     cores: Vec<Core>,
+    sync: SyncMaster,
     symbols: Vec<(u32, String)>,
     /// When the last run stopped.
     end: u64,
@@ -74,6 +76,7 @@ impl Timing {
         Timing {
             config,
             cores: Vec::new(),
+            sync: SyncMaster::default(),
             symbols: Vec::new(),
             end: 0,
         }
@@ -183,13 +186,14 @@ impl Timing {
         let mut executed = 0;
         loop {
             // The core with the earliest cycle goes next.
-            let core = match self.cores.as_mut_slice() {
-                [only] => only,
-                cores => match cores.iter_mut().min_by_key(|core| core.now) {
-                    Some(core) => core,
+            let number = match self.cores.as_slice() {
+                [_] => 0,
+                cores => match (0..cores.len()).min_by_key(|&number| cores[number].now) {
+                    Some(number) => number,
                     None => return Halt::Ended,
                 },
             };
+            let core = &mut self.cores[number];
             let now = core.now;
             let before = core.executed;
             core.cycle(machine, sink);
@@ -201,20 +205,12 @@ impl Timing {
                     Halt::Thread { thread, stop }
                 };
             }
-            if core.opened || core.check {
-                let opened = std::mem::take(&mut core.opened);
-                core.check = false;
-                if opened {
-                    let mut at = now + u64::from(BARRIER_RELEASE);
-                    for core in &mut self.cores {
-                        at = core.open_barrier(at, machine);
-                        // It may have skipped ahead of the release.
-                        core.now = core.now.min(at).max(now + 1);
-                    }
-                }
-                if !(0..machine.threads()).any(|number| machine.can_go_on(number)) {
-                    return machine.all_at_rest();
-                }
+            let check = std::mem::take(&mut core.check) || core.opened;
+            if core.opened || core.sent != 0 {
+                self.follow_barriers(number, now, machine);
+            }
+            if check && !(0..machine.threads()).any(|number| machine.can_go_on(number)) {
+                return machine.all_at_rest();
             }
             if now == u64::MAX - 1 {
                 return machine.all_at_rest();

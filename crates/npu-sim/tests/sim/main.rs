@@ -1,6 +1,7 @@
 //! The simulator against recorded programs, against itself, and quirk by quirk.
 
 mod common;
+mod facts;
 mod golden_fp;
 mod golden_run;
 mod golden_timing;

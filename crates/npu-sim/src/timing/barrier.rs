@@ -1,0 +1,164 @@
+//! Barriers (`microarch.md` 7.2): when the arrival of a thread is counted, and when those that a barrier lets go issue again.
+//!
+//! A barrier instruction issues like any other, and its thread stops. The arrival goes to the sync master when nothing of the thread is
+//! pending, which is looked at from some cycles after issue on. The master takes one arrival at a time.
+
+use super::Timing;
+use super::core::{Core, Pipe};
+use super::report::Stall;
+use crate::machine::{Machine, THREADS};
+use npu_mc::machine;
+
+/// Cycles from the issue of a barrier to the first in which its thread can be found at rest.
+const TO_ARRIVAL: u64 = machine::BARRIER_TO_ARRIVAL as u64;
+/// Cycles from an arrival that the master takes to the next one.
+const ARRIVAL_BUSY: u64 = machine::BARRIER_ARRIVAL_BUSY as u64;
+/// Cycles from the last arrival to the issue of what comes next.
+const RELEASE: u64 = machine::BARRIER_RELEASE as u64;
+/// Cycles after an operation's look at the cache in which the thread is taken for one that has no operation.
+const LOOK_TO_REST: u64 = machine::LOOK_TO_REST as u64;
+
+/// The sync master.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SyncMaster {
+    /// When it can take the next arrival.
+    free_at: u64,
+    /// The number of the last barrier that opened.
+    opened: u32,
+}
+
+impl SyncMaster {
+    /// Takes an arrival that is sent in cycle `now`; gives the cycle in which it counts.
+    fn take(&mut self, now: u64) -> u64 {
+        let at = now.max(self.free_at);
+        self.free_at = at + ARRIVAL_BUSY;
+        at
+    }
+}
+
+impl Pipe {
+    /// Whether nothing of a thread that has come to a barrier is pending in cycle `now`. An operation that misses is in no queue for one
+    /// cycle before its thread is known to wait for the line.
+    fn is_at_rest(&self, now: u64) -> bool {
+        let looked = self.last_look + LOOK_TO_REST;
+        let waits = !self.replays.is_empty() && now != looked;
+        self.busy == 0 && self.queue.is_empty() && !waits && now >= self.arrival_from.max(looked)
+    }
+}
+
+impl Core {
+    /// A thread issued a barrier.
+    pub(super) fn come_to_barrier(&mut self, thread: usize, now: u64) {
+        self.at_barrier |= 1 << thread;
+        self.arriving |= 1 << thread;
+        let pipe = &mut self.pipes[thread];
+        pipe.arrival_from = now + TO_ARRIVAL;
+        pipe.arrival = u64::MAX;
+    }
+
+    /// Sends the arrivals of threads that have come to a barrier and have nothing pending any more.
+    pub(super) fn send_arrivals(&mut self, now: u64) {
+        let mut threads = self.arriving;
+        while threads != 0 {
+            let thread = threads.trailing_zeros() as usize;
+            threads &= threads - 1;
+            if self.pipes[thread].is_at_rest(now) {
+                self.arriving &= !(1 << thread);
+                self.sent |= 1 << thread;
+            }
+        }
+    }
+
+    /// The next cycle in which a thread that has come to a barrier can be found at rest though nothing else happens.
+    pub(super) fn next_arrival(&self, now: u64) -> u64 {
+        let mut next = u64::MAX;
+        let mut threads = self.arriving;
+        while threads != 0 {
+            let pipe = &self.pipes[threads.trailing_zeros() as usize];
+            threads &= threads - 1;
+            let at = pipe.arrival_from.max(pipe.last_look + LOOK_TO_REST);
+            if pipe.busy == 0 && pipe.queue.is_empty() && at > now {
+                next = next.min(at);
+            }
+        }
+        next
+    }
+
+    /// The threads that barrier number `barrier` has opened for, and that have not left it.
+    fn let_go_by(&self, barrier: u32) -> u8 {
+        let of_it = |&thread: &usize| self.let_go >> thread & 1 != 0 && self.pipes[thread].barrier == barrier;
+        (0..THREADS).filter(of_it).fold(0, |set, thread| set | 1 << thread)
+    }
+
+    /// Threads whose way out of a barrier ends in this cycle.
+    pub(super) fn leave_barrier(&mut self, now: u64) {
+        for thread in 0..THREADS {
+            let pipe = &mut self.pipes[thread];
+            if pipe.release <= now {
+                pipe.release = u64::MAX;
+                self.leaving &= !(1 << thread);
+                self.at_barrier &= !(1 << thread);
+                self.counters.threads[thread].stalls[Stall::Barrier as usize] += now.saturating_sub(pipe.since);
+                pipe.since = now.max(pipe.since);
+            }
+        }
+    }
+}
+
+impl Timing {
+    /// Takes the arrivals that core number `core` has sent in cycle `now`, and notes whom a barrier lets go.
+    pub(super) fn follow_barriers(&mut self, core: usize, now: u64, machine: &Machine) {
+        let sent = std::mem::take(&mut self.cores[core].sent);
+        for thread in (0..THREADS).filter(|thread| sent >> thread & 1 != 0) {
+            let pipe = &mut self.cores[core].pipes[thread];
+            pipe.arrival = self.sync.take(now);
+            let barrier = pipe.barrier;
+            self.release(barrier, now);
+        }
+        if std::mem::take(&mut self.cores[core].opened) {
+            self.sync.opened += 1;
+            let barrier = self.sync.opened;
+            for core in &mut self.cores {
+                for thread in 0..THREADS {
+                    let bit = 1u8 << thread;
+                    let stands = core.at_barrier & !core.leaving & !core.let_go & bit != 0;
+                    if stands && !machine.thread(core.global(thread)).is_waiting() {
+                        core.let_go |= bit;
+                        core.pipes[thread].barrier = barrier;
+                    }
+                }
+            }
+            self.release(barrier, now);
+        }
+    }
+
+    /// Lets the threads go that barrier number `barrier` has opened for, if the arrivals of all of them count.
+    fn release(&mut self, barrier: u32, now: u64) {
+        let arrivals = |core: &Core| {
+            let threads = core.let_go_by(barrier);
+            let arrivals = (0..THREADS)
+                .filter(|thread| threads >> thread & 1 != 0)
+                .map(|thread| core.pipes[thread].arrival);
+            arrivals.max()
+        };
+        let Some(last) = self.cores.iter().filter_map(arrivals).max() else {
+            return;
+        };
+        if last == u64::MAX {
+            return;
+        }
+        for core in &mut self.cores {
+            let threads = core.let_go_by(barrier);
+            if threads == 0 {
+                continue;
+            }
+            for thread in (0..THREADS).filter(|thread| threads >> thread & 1 != 0) {
+                core.pipes[thread].release = last + RELEASE;
+            }
+            core.let_go &= !threads;
+            core.leaving |= threads;
+            // It may have skipped ahead of the release.
+            core.now = core.now.min(last + RELEASE).max(now + 1);
+        }
+    }
+}
