@@ -24,7 +24,7 @@ impl World {
         if matches!(self.values.node(value), Node::Code(_)) {
             out.push_str("code");
         } else {
-            out.push_str(&self.type_text(ty));
+            self.write_type(ty, out);
         }
         out.push(' ');
         out.push_str(self.text(name));

@@ -1,7 +1,6 @@
 //! Values and types as llvm-tblgen prints them.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
 use crate::strings::Symbol;
 use crate::token::Bang;
@@ -11,19 +10,40 @@ use crate::world::World;
 impl World {
     /// A type as it is written.
     pub(crate) fn type_text(&self, ty: TypeId) -> String {
+        let mut out = String::new();
+        self.write_type(ty, &mut out);
+        out
+    }
+
+    /// The same, at the end of a text: every field of every record shows its type.
+    pub(crate) fn write_type(&self, ty: TypeId, out: &mut String) {
         match self.values.get_type(ty) {
-            Type::Bit => "bit".into(),
-            Type::Bits(width) => format!("bits<{width}>"),
-            Type::Int => "int".into(),
-            Type::Str => "string".into(),
-            Type::Dag => "dag".into(),
-            Type::Any => "?".into(),
-            Type::List(element) => format!("list<{}>", self.type_text(*element)),
+            Type::Bit => out.push_str("bit"),
+            Type::Bits(width) => {
+                out.push_str("bits<");
+                write_number(u64::from(*width), out);
+                out.push('>');
+            }
+            Type::Int => out.push_str("int"),
+            Type::Str => out.push_str("string"),
+            Type::Dag => out.push_str("dag"),
+            Type::Any => out.push('?'),
+            Type::List(element) => {
+                out.push_str("list<");
+                self.write_type(*element, out);
+                out.push('>');
+            }
             Type::Record(classes) => match classes.as_slice() {
-                [class] => self.text(self.class(*class).name).to_owned(),
+                [class] => out.push_str(self.text(self.class(*class).name)),
                 classes => {
-                    let names: Vec<&str> = classes.iter().map(|class| self.text(self.class(*class).name)).collect();
-                    format!("{{{}}}", names.join(", "))
+                    out.push('{');
+                    for (at, class) in classes.iter().enumerate() {
+                        if at > 0 {
+                            out.push_str(", ");
+                        }
+                        out.push_str(self.text(self.class(*class).name));
+                    }
+                    out.push('}');
                 }
             },
         }
@@ -83,8 +103,10 @@ impl World {
                 out.push_str(" }");
             }
             Node::Int(value) => {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "{value}");
+                if value < 0 {
+                    out.push('-');
+                }
+                write_number(value.unsigned_abs(), out);
             }
             Node::Str(text) => {
                 out.push('"');
@@ -127,9 +149,7 @@ impl World {
                     }
                     match name.some() {
                         Some(name) => out.push_str(self.text(name)),
-                        None => {
-                            let _ = write!(out, "{at}");
-                        }
+                        None => write_number(at as u64, out),
                     }
                     out.push_str(": ");
                     self.write_value_limited(value, out, limit);
@@ -139,7 +159,9 @@ impl World {
             Node::Var(name) => out.push_str(self.text(name)),
             Node::VarBit(base, index) => {
                 self.write_value_limited(base, out, limit);
-                let _ = write!(out, "{{{index}}}");
+                out.push('{');
+                write_number(u64::from(index), out);
+                out.push('}');
             }
             Node::Field(base, field) => {
                 self.write_value_limited(base, out, limit);
@@ -173,13 +195,17 @@ impl World {
         out.push_str(op.text());
         match op {
             Bang::Cast | Bang::GetDagArg => {
-                let _ = write!(out, "<{}>", self.type_text(self.values.type_of(id)));
+                out.push('<');
+                self.write_type(self.values.type_of(id), out);
+                out.push('>');
             }
             Bang::IsA | Bang::Exists => {
                 // The type asked for is kept as the element type of an empty list.
                 if let [ty, rest @ ..] = kids {
                     let ty = self.values.element(self.values.type_of(*ty));
-                    let _ = write!(out, "<{}>(", self.type_text(ty.unwrap_or(TypeId::ANY)));
+                    out.push('<');
+                    self.write_type(ty.unwrap_or(TypeId::ANY), out);
+                    out.push_str(">(");
                     self.separated(rest, out, limit);
                     out.push(')');
                 }
@@ -187,8 +213,11 @@ impl World {
             }
             Bang::Instances => {
                 let element = self.values.element(self.values.type_of(id));
-                let name = element.map_or_else(String::new, |ty| self.type_text(ty));
-                let _ = write!(out, "<{name}>");
+                out.push('<');
+                if let Some(element) = element {
+                    self.write_type(element, out);
+                }
+                out.push('>');
             }
             _ => {}
         }
@@ -221,6 +250,21 @@ impl World {
     pub(crate) fn intern(&mut self, text: &str) -> Symbol {
         self.strings.intern(text)
     }
+}
+
+/// A number in decimal. The machinery of formatting takes several times as long, and there are millions of them.
+fn write_number(mut number: u64, out: &mut String) {
+    if number < 10 {
+        return out.push(char::from(b'0' + number as u8));
+    }
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    while number > 0 {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend(digits[start..].iter().map(|&digit| char::from(digit)));
 }
 
 /// The order of names in which `S2` comes before `S10`: where both have digits, the shorter number is less.
