@@ -68,7 +68,8 @@ impl Compiler {
         Self::default()
     }
 
-    /// Compiles the function in the context. The context's function is optimized in place.
+    /// Compiles the function in the context. The context's function is optimized in place; it stays as it is if the target has a
+    /// [cache](crate::cache) with its code.
     ///
     /// # Errors
     ///
@@ -94,7 +95,17 @@ impl Compiler {
         ctrl: &mut ControlPlane,
         request: StageRequest,
     ) -> Result<CompiledCode, CompileError> {
-        compile::run(isa, ctx, ctrl, request, &mut self.buffers)
+        let cache = isa.cache().filter(|_| request == StageRequest::default());
+        let Some(cache) = cache else {
+            return compile::run(isa, ctx, ctrl, request, &mut self.buffers);
+        };
+        let key = cache.key(isa, &ctx.func);
+        if let Some(code) = cache.get(&key) {
+            return Ok(code);
+        }
+        let code = compile::run(isa, ctx, ctrl, request, &mut self.buffers)?;
+        cache.insert(&key, &code);
+        Ok(code)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The target as an object: triple, flags, settings, and the door to the compiler.
 
+use crate::cache::CodeCache;
 use crate::passes::{Pass, Passes};
 use crate::settings::{SetError, Setting, TargetSettings, with_flag};
 use cranelift_codegen::CodegenResult;
@@ -166,6 +167,7 @@ pub struct Isa {
     settings: TargetSettings,
     mode: Mode,
     passes: Passes,
+    cache: Option<Arc<dyn CodeCache>>,
 }
 
 impl fmt::Debug for Isa {
@@ -188,6 +190,7 @@ impl Isa {
             flags,
             settings,
             mode,
+            cache: None,
         }
     }
 
@@ -224,7 +227,42 @@ impl Isa {
             atomics: TargetSettings::default().atomics,
             ..self.settings.clone()
         };
-        Self::new(self.triple, flags, settings, Mode::Runtime)
+        Self {
+            cache: self.cache.clone(),
+            ..Self::new(self.triple, flags, settings, Mode::Runtime)
+        }
+    }
+
+    /// The target with a cache: what is compiled for it, by whatever compiler or module, is looked for there first.
+    #[must_use]
+    pub fn with_cache(&self, cache: Arc<dyn CodeCache>) -> Self {
+        Self {
+            cache: Some(cache),
+            ..self.clone()
+        }
+    }
+
+    /// Its cache.
+    pub(crate) fn cache(&self) -> Option<&dyn CodeCache> {
+        self.cache.as_deref()
+    }
+
+    /// All that changes the code of a function, as text: shared flags, settings of the target, passes, and whether routines of the
+    /// runtime are compiled. Two targets with equal texts give equal code.
+    pub fn code_settings(&self) -> String {
+        let passes: Vec<&str> = Pass::ALL
+            .iter()
+            .filter(|pass| self.runs(**pass))
+            .map(|pass| pass.name())
+            .collect();
+        format!(
+            "{}\n{}\n{:?}\n{:?}\n{}\n",
+            self.triple,
+            self.flags,
+            self.settings,
+            self.mode,
+            passes.join(" ")
+        )
     }
 
     /// The target without a pass.

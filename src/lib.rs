@@ -35,7 +35,7 @@
 //! | `encode` | bytes, relocations, debug information |
 //! | [`unwind`] | how to leave a function at each instruction, from its bytes |
 //!
-//! Around it: [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
+//! Around it: [`cache`] (what a cache of compiled functions is), [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
 //! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`intrinsics`], [`timing`].
 //!
 //! # Other crates
@@ -54,6 +54,7 @@
 extern crate alloc;
 
 pub mod abi;
+pub mod cache;
 pub mod code;
 mod compile;
 mod compiler;
@@ -75,18 +76,21 @@ pub mod remarks;
 pub mod runtime;
 pub mod settings;
 mod spaces;
+mod stored;
 pub mod timing;
 mod types;
 pub mod unwind;
 mod validate;
 mod vcode;
 
+pub use cache::{CacheKey, CodeCache};
 pub use code::CompiledCode;
 pub use compiler::Compiler;
 pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, LookupError, Triple};
 pub use opt::verify_function;
 pub use passes::{Pass, Stage, StageRequest};
+pub use stored::NotCode;
 
 /// What the project's own tests look at. Not part of the interface: it changes without notice.
 #[doc(hidden)]

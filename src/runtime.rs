@@ -321,6 +321,16 @@ impl LaneRoutine {
     }
 }
 
+/// The name as the compiler itself has it, if it refers to a routine of that name.
+pub(crate) fn static_name(name: &str) -> Option<&'static str> {
+    let lanes = [LaneRoutine::One, LaneRoutine::Two, LaneRoutine::Three];
+    let known = Routine::ALL.iter().map(|routine| routine.name());
+    let known = known
+        .chain(lanes.map(LaneRoutine::name))
+        .chain(crate::intrinsics::routine_names());
+    known.into_iter().find(|known| *known == name)
+}
+
 /// Whether a name is one of the runtime's.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with("__npu_")

@@ -177,6 +177,11 @@ pub(crate) fn routine(func: &Function, callee: FuncRef) -> Option<&'static str> 
         .map(|(_, routine)| *routine)
 }
 
+/// The routines that calls made by expansion may mean.
+pub(crate) fn routine_names() -> impl Iterator<Item = &'static str> {
+    ROUTINES.iter().map(|(_, routine)| *routine)
+}
+
 /// The pseudo-instruction that the function reference names.
 pub(crate) fn pseudo_inst(func: &Function, callee: FuncRef) -> Option<PseudoInst> {
     let name = name_of(func, callee)?;

@@ -41,8 +41,8 @@ pub struct DebugFunction<'a> {
     pub place: (SectionId, u32),
     /// Its code.
     pub code: &'a CompiledCode,
-    /// What it was compiled from, after the compiler changed it.
-    pub func: &'a Function,
+    /// The labels of what it was compiled from.
+    pub labels: &'a Labels,
 }
 
 /// Text that a file can hold.
@@ -116,14 +116,13 @@ impl DebugInfo {
             entry.set(constants::DW_AT_decl_file, AttributeValue::FileIndex(Some(self.file)));
             entry.set(constants::DW_AT_decl_line, AttributeValue::Udata(line.into()));
         }
-        let labelled = labelled(function.func);
         let ranges: BTreeMap<u32, _> = code
             .value_labels_ranges
             .iter()
             .map(|(label, list)| (label.as_u32(), list))
             .collect();
         for (number, ranges) in ranges {
-            let Some(&(ty, is_parameter)) = labelled.get(&ValueLabel::from_u32(number)) else {
+            let Some(&(ty, is_parameter)) = function.labels.get(&ValueLabel::from_u32(number)) else {
                 continue;
             };
             let places = ranges.iter().filter(|range| range.start < range.end).map(|range| {
@@ -243,8 +242,11 @@ impl DebugInfo {
     }
 }
 
+/// Labels, each with its type and whether it is a parameter.
+pub type Labels = HashMap<ValueLabel, (Type, bool)>;
+
 /// Type of each label whose values fit into one register, and whether it is a parameter.
-fn labelled(func: &Function) -> HashMap<ValueLabel, (Type, bool)> {
+pub fn labels(func: &Function) -> Labels {
     let dfg = &func.dfg;
     let mut list = HashMap::new();
     let entry = func.layout.entry_block();

@@ -1,7 +1,7 @@
 //! The trait that makes [`NpuObjectModule`] a module of Cranelift.
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
-use crate::debug::{DebugFunction, DebugInfo};
+use crate::debug::{self, DebugFunction, DebugInfo};
 use crate::frames::Frames;
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc as AbsoluteReloc;
@@ -272,6 +272,8 @@ impl NpuObjectModule {
                 declarations.get_function_decl(id).name.clone()
             });
         }
+        // Of the function as it comes: code from a cache leaves it so.
+        let labels = self.debug.is_some().then(|| debug::labels(&ctx.func));
         let code = self
             .compiler
             .compile(&self.isa, ctx, ctrl)
@@ -292,14 +294,14 @@ impl NpuObjectModule {
         if self.isa.flags().unwind_info() {
             self.frames.add(section, offset, code.pool_start, &code.unwind_rows());
         }
-        if let Some(debug) = &mut self.debug {
+        if let (Some(debug), Some(labels)) = (&mut self.debug, &labels) {
             debug.add(&DebugFunction {
                 name: &name,
                 external: linkage != Linkage::Local,
                 line,
                 place: (section, offset),
                 code: &code,
-                func: &ctx.func,
+                labels,
             });
         }
         Ok(())

@@ -24,6 +24,9 @@ pub struct Args {
     #[command(flatten)]
     target: input::TargetArgs,
 
+    #[command(flatten)]
+    cache: input::CacheArgs,
+
     /// Disassemble with offsets, bytes, relocations and traps
     #[arg(short = 'D', long)]
     disassemble: bool,
@@ -153,7 +156,7 @@ pub fn run(args: &Args) -> Outcome {
     let isa = args
         .disable_pass
         .iter()
-        .fold((*isa).clone(), |isa, &Left(pass)| isa.without_pass(pass));
+        .fold(args.cache.with_cache(&isa)?, |isa, &Left(pass)| isa.without_pass(pass));
     input::report(&file, &input::verify(&file, &config))?;
 
     if shown.forms.contains(&Form::Obj) {

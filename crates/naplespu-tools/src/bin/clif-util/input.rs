@@ -1,13 +1,15 @@
 //! Input files, and settings given on the command line.
 
 use crate::Stop;
-use cranelift_naplespu::isa::Triple;
+use cranelift_naplespu::isa::{Isa, Triple};
+use naplespu_cache::Cache;
 use naplespu_reader::config::{FileConfigs, TARGET};
 use naplespu_reader::panics::{Panic, PanicIn, caught};
 use naplespu_reader::{ClifFile, Config, Diagnostic, ForcedTarget, FunctionCase};
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -22,6 +24,25 @@ pub struct TargetArgs {
     /// A setting of Cranelift or of the target, for example `opt_level=speed`; wins over `set` lines of the file.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     pub settings: Vec<String>,
+}
+
+/// Where compiled functions are kept.
+#[derive(clap::Args)]
+pub struct CacheArgs {
+    /// A folder in which compiled functions are kept, and looked for before they are compiled
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+}
+
+impl CacheArgs {
+    /// The target with the cache that is asked for.
+    pub fn with_cache(&self, isa: &Isa) -> Result<Isa, Stop> {
+        let Some(folder) = &self.cache else {
+            return Ok(isa.clone());
+        };
+        let cache = Cache::on_disk(folder).map_err(|e| Stop::Fault(format!("{}: {e}", folder.display())))?;
+        Ok(isa.with_cache(Arc::new(cache)))
+    }
 }
 
 fn parse_triple(text: &str) -> Result<Triple, String> {

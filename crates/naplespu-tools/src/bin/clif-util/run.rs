@@ -10,6 +10,7 @@ use naplespu_jit::{DefineError, Program, parallel};
 use naplespu_reader::panics::caught;
 use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS, TimingConfig};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Compile CLIF files and execute their `; run:` and `; print:` lines in the simulator
 #[derive(clap::Args)]
@@ -20,6 +21,9 @@ pub struct Args {
 
     #[command(flatten)]
     target: input::TargetArgs,
+
+    #[command(flatten)]
+    cache: input::CacheArgs,
 
     /// Tell each line with the number of instructions it executed
     #[arg(short, long)]
@@ -63,6 +67,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let file = input::read_clif(path)?;
     let config = input::config_of(&file, &args.target.settings)?;
     let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    let isa = Arc::new(args.cache.with_cache(&isa)?);
     input::report(&file, &input::verify(&file, &config))?;
     let mut faults = Vec::new();
     let mut lines = RunLines::collect(&file, false, &mut faults);

@@ -1,0 +1,38 @@
+//! What a function is found under.
+
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::{CacheKey, Isa};
+use sha2::{Digest, Sha256};
+use std::hash::{Hash, Hasher};
+
+/// The compiler: a hash over its sources, made by the build script.
+const COMPILER: &str = env!("NAPLESPU_COMPILER");
+
+/// Hands on what is hashed to SHA-256: two functions with one key would be one, so that a short hash will not do.
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Nobody asks for it; the first bytes of the hash.
+    fn finish(&self) -> u64 {
+        let hash: [u8; 32] = self.0.clone().finalize().into();
+        hash.iter()
+            .take(8)
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+}
+
+/// The key of a function for a target.
+pub fn of(isa: &Isa, func: &Function) -> CacheKey {
+    let mut hasher = Sha256Hasher(Sha256::new());
+    COMPILER.hash(&mut hasher);
+    cranelift_codegen::VERSION.hash(&mut hasher);
+    isa.code_settings().hash(&mut hasher);
+    func.stencil.hash(&mut hasher);
+    // Of what is not in the stencil, code depends on this alone. Names are numbers in relocations.
+    func.params.base_srcloc().bits().hash(&mut hasher);
+    CacheKey(hasher.0.finalize().into())
+}

@@ -1,0 +1,147 @@
+//! A cache of compiled functions for `cranelift-naplespu`, in memory or in a folder.
+//!
+//! ```
+//! use cranelift_codegen::{Context, control::ControlPlane, settings};
+//! use naplespu_cache::{Cache, MemoryStore};
+//! use std::sync::Arc;
+//!
+//! let cache = Arc::new(Cache::new(MemoryStore::default()));
+//! let isa = cranelift_naplespu::isa::lookup_by_name("naplespu")?.finish(settings::Flags::new(settings::builder()))?;
+//! let isa = isa.with_cache(cache.clone());
+//! let mut codes = Vec::new();
+//! for name in ["add", "sum"] {
+//!     let mut func = cranelift_codegen::ir::Function::new();
+//!     func.name = cranelift_codegen::ir::UserFuncName::testcase(name);
+//!     let block = func.dfg.make_block();
+//!     func.layout.append_block(block);
+//!     cranelift_codegen::cursor::FuncCursor::new(&mut func).at_bottom(block).ins().return_(&[]);
+//!     codes.push(isa.compile(&mut Context::for_function(func), &mut ControlPlane::default())?.bytes);
+//! }
+//! assert_eq!(codes[0], codes[1]);
+//! assert_eq!((cache.counts().hits, cache.counts().misses), (1, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Contract
+//!
+//! * A hit is what compiling would give, in every field of [`CompiledCode`]. The key is a SHA-256 of all that this depends on: the function without its
+//!   name, the target's [settings](Isa::code_settings), the version of Cranelift, and the compiler, for which its sources stand.
+//! * An entry carries its key and a checksum. One that is cut short, damaged, of another key or of something else is not used: the function is compiled,
+//!   and the entry replaced.
+//! * Nothing here fails a compilation. What could not be read or kept is counted ([`Counts`]).
+//! * Threads may share a [`Cache`], and processes a folder: an entry appears under its name when all of it is written.
+//!
+//! A store is trusted as the program itself is: whoever can write to the folder can make entries with a right checksum.
+//!
+//! # Stores
+//!
+//! [`CacheKvStore`] has the shape of Cranelift's trait of that name, which exists only if `cranelift-codegen` is built with its own cache. [`MemoryStore`] and
+//! [`DiskStore`] are two; nothing is ever removed from either.
+
+#![deny(missing_docs)]
+
+mod entry;
+#[doc(hidden)]
+pub mod fuzz;
+mod key;
+mod store;
+
+pub use store::{CacheKvStore, DiskStore, MemoryStore};
+
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::{CacheKey, CodeCache, CompiledCode, Isa};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What came of looking for functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Functions that were found.
+    pub hits: u64,
+    /// Functions that were not.
+    pub misses: u64,
+    /// How many of these had an entry that could not be used.
+    pub damaged: u64,
+}
+
+/// A cache over a store.
+pub struct Cache {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    store: Box<dyn CacheKvStore + Send>,
+    counts: Counts,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// A cache that keeps its entries in this store.
+    pub fn new(store: impl CacheKvStore + Send + 'static) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                store: Box::new(store),
+                counts: Counts::default(),
+            }),
+        }
+    }
+
+    /// A cache in a folder, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub fn on_disk(folder: &Path) -> std::io::Result<Self> {
+        Ok(Self::new(DiskStore::open(folder)?))
+    }
+
+    /// What came of all functions that were looked for so far.
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    /// A thread that panicked with the lock left a store that is as good as before.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CodeCache for Cache {
+    fn key(&self, isa: &Isa, func: &Function) -> CacheKey {
+        key::of(isa, func)
+    }
+
+    fn get(&self, key: &CacheKey) -> Option<CompiledCode> {
+        let mut inner = self.lock();
+        let (found, damaged) = match inner.store.get(&key.0) {
+            Some(bytes) => {
+                let code = entry::read(key, &bytes);
+                let damaged = code.is_none();
+                (code, damaged)
+            }
+            None => (None, false),
+        };
+        let counts = &mut inner.counts;
+        *if found.is_some() {
+            &mut counts.hits
+        } else {
+            &mut counts.misses
+        } += 1;
+        counts.damaged += u64::from(damaged);
+        found
+    }
+
+    fn insert(&self, key: &CacheKey, code: &CompiledCode) {
+        let entry = entry::write(key, code);
+        self.lock().store.insert(&key.0, entry);
+    }
+}

@@ -1,0 +1,11 @@
+//! Any bytes as an entry of a cache of compiled functions.
+
+#![no_main]
+
+use naplespu_cache::fuzz::exercise_entry;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Err(why) = exercise_entry(data) {
+        panic!("{why}");
+    }
+});
