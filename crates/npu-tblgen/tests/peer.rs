@@ -1,5 +1,6 @@
-//! The outputs beside those of llvm-tblgen of release 22, which `LLVM_TBLGEN` names: on the tests' programs, on `td/`, and on LLVM's own files below the
-//! folder `LLVM_INCLUDE`. Without these variables the tests are reported as ignored.
+//! The outputs beside those of llvm-tblgen of release 22, which `LLVM_TBLGEN` names: on the tests' programs, on `td/`, on LLVM's own files below the
+//! folder `LLVM_INCLUDE`, and on the target descriptions and the TableGen tests in the sources of LLVM 19, `LLVM_SOURCES` (the folder `llvm` of the
+//! release). Without these variables the tests are reported as ignored.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::ffi::OsString;
@@ -8,6 +9,21 @@ use std::process::{Command, ExitCode};
 
 /// Programs of the tests that release 22 does not know or reads differently.
 const EXCEPT: [&str; 2] = ["differs", "later-releases"];
+
+/// The target descriptions of LLVM that are compared, with their main files.
+const TARGETS: [(&str, &str); 11] = [
+    ("X86", "X86.td"),
+    ("AArch64", "AArch64.td"),
+    ("AMDGPU", "AMDGPU.td"),
+    ("ARM", "ARM.td"),
+    ("RISCV", "RISCV.td"),
+    ("PowerPC", "PPC.td"),
+    ("Mips", "Mips.td"),
+    ("Hexagon", "Hexagon.td"),
+    ("SystemZ", "SystemZ.td"),
+    ("Sparc", "Sparc.td"),
+    ("WebAssembly", "WebAssembly.td"),
+];
 
 /// The outputs that are compared.
 const OUTPUTS: [&[&str]; 4] = [
@@ -83,6 +99,31 @@ fn of_llvm(include: &Path) -> Result<Vec<Program>, Failed> {
     Ok(paths.into_iter().map(program).collect())
 }
 
+/// The targets in the sources of LLVM.
+fn targets_of_llvm(sources: &Path) -> Vec<Program> {
+    let program = |&(folder, file): &(&str, &str)| {
+        let folder = sources.join("lib/Target").join(folder);
+        Program {
+            path: folder.join(file),
+            include_dirs: vec![sources.join("include"), folder],
+        }
+    };
+    TARGETS.iter().map(program).collect()
+}
+
+/// LLVM's own tests of TableGen.
+fn suite_of_llvm(sources: &Path) -> Result<Vec<Program>, Failed> {
+    let suite = sources.join("test/TableGen");
+    let mut paths = Vec::new();
+    files(&suite, &mut paths)?;
+    let include_dirs = vec![sources.join("include"), suite];
+    let program = |path| Program {
+        path,
+        include_dirs: include_dirs.clone(),
+    };
+    Ok(paths.into_iter().map(program).collect())
+}
+
 /// What a program prints, if it accepts the file.
 fn output(command: OsString, options: &[String], program: &Program) -> Result<Option<Vec<u8>>, Failed> {
     let mut command = Command::new(command);
@@ -106,14 +147,25 @@ fn same(ours: &[u8], theirs: &[u8], output_options: &[&str]) -> bool {
 /// The first class of a JSON dump that has records.
 fn class_with_records(json: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(json).ok()?;
-    let classes = text.split_once("\"!instanceof\":")?.1;
+    let classes = text.split_once("\"!instanceof\":{")?.1.split_once('}')?.0;
     let member = classes.split(']').find(|member| !member.trim_end().ends_with('['))?;
     let name = member.split_once(':')?.0;
     Some(name.rsplit_once('"')?.0.rsplit_once('"')?.1.to_owned())
 }
 
-/// Compares one output on all programs that llvm-tblgen accepts; with `all`, it has to accept each.
-fn compare(peer: &OsString, output_options: &[&str], programs: &[Program], all: bool) -> Result<(), Failed> {
+/// What is asked of programs that llvm-tblgen refuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// There is none.
+    Fails,
+    /// Nothing.
+    Passes,
+    /// That they are refused here, too.
+    Agrees,
+}
+
+/// Compares one output on all programs that llvm-tblgen accepts.
+fn compare(peer: &OsString, output_options: &[&str], programs: &[Program], refused: Refused) -> Result<(), Failed> {
     let ours = OsString::from(env!("CARGO_BIN_EXE_npu-tblgen"));
     let (mut different, mut compared) = (Vec::new(), 0);
     for program in programs {
@@ -128,7 +180,8 @@ fn compare(peer: &OsString, output_options: &[&str], programs: &[Program], all: 
                 .for_each(|option| *option = option.replace("CLASS", &class));
         }
         let Some(theirs) = output(peer.clone(), &options, program)? else {
-            if all {
+            let here = || output(ours.clone(), &options, program).map(|output| output.is_some());
+            if refused == Refused::Fails || refused == Refused::Agrees && here()? {
                 different.push(format!("{}: llvm-tblgen refuses it", program.path.display()));
             }
             continue;
@@ -157,24 +210,31 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let peer = std::env::var_os("LLVM_TBLGEN");
     let include = std::env::var_os("LLVM_INCLUDE");
+    let sources = std::env::var_os("LLVM_SOURCES");
     let mut trials = Vec::new();
     for options in OUTPUTS {
+        let no_peer = peer.is_none().then_some("LLVM_TBLGEN is not set");
+        let no_include = include.is_none().then_some("LLVM_INCLUDE is not set");
+        let no_sources = sources.is_none().then_some("LLVM_SOURCES is not set");
         for (name, missing) in [
-            (
-                "programs_of_the_tests",
-                peer.is_none().then_some("LLVM_TBLGEN is not set"),
-            ),
-            ("target_description", peer.is_none().then_some("LLVM_TBLGEN is not set")),
-            (
-                "files_of_llvm",
-                (peer.is_none() || include.is_none()).then_some("LLVM_TBLGEN and LLVM_INCLUDE are not both set"),
-            ),
+            ("programs_of_the_tests", no_peer),
+            ("target_description", no_peer),
+            ("files_of_llvm", no_peer.or(no_include)),
+            ("targets_of_llvm", no_peer.or(no_sources)),
+            ("suite_of_llvm", no_peer.or(no_sources)),
         ] {
+            // The targets are large: two outputs of each are enough.
+            if name == "targets_of_llvm" && !["--print-records", "--dump-json"].contains(&options[0]) {
+                continue;
+            }
             let (peer, include) = (peer.clone().unwrap_or_default(), include.clone().unwrap_or_default());
+            let sources = PathBuf::from(sources.clone().unwrap_or_default());
             let trial = Trial::test(format!("{name} {}", options[0]), move || match name {
-                "programs_of_the_tests" => compare(&peer, options, &of_the_tests()?, true),
-                "target_description" => compare(&peer, options, &the_target(), true),
-                _ => compare(&peer, options, &of_llvm(Path::new(&include))?, false),
+                "programs_of_the_tests" => compare(&peer, options, &of_the_tests()?, Refused::Fails),
+                "target_description" => compare(&peer, options, &the_target(), Refused::Fails),
+                "targets_of_llvm" => compare(&peer, options, &targets_of_llvm(&sources), Refused::Fails),
+                "suite_of_llvm" => compare(&peer, options, &suite_of_llvm(&sources)?, Refused::Agrees),
+                _ => compare(&peer, options, &of_llvm(Path::new(&include))?, Refused::Passes),
             });
             trials.push(
                 trial

@@ -61,10 +61,17 @@ pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: 
             let place = printer.place(param.span);
             writeln!(printer.out, "    {}  {place}", printer.text)?;
         }
-        printer.body(class.proto.supers, class.proto.direct, class.proto.fields())?;
+        printer.body(
+            class.proto.supers,
+            class.proto.direct,
+            class.params.len(),
+            class.proto.fields(),
+        )?;
     }
 
-    writeln!(printer.out)?;
+    if !classes.is_empty() {
+        writeln!(printer.out)?;
+    }
     let sorted = records.sorted();
     printer.heading("Records", sorted.len())?;
     for (at, id) in sorted.iter().enumerate() {
@@ -82,7 +89,7 @@ pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: 
             }
             writeln!(printer.out)?;
         }
-        printer.body(record.supers, record.direct, world.fields(record))?;
+        printer.body(record.supers, record.direct, 0, world.fields(record))?;
     }
     Ok(())
 }
@@ -102,7 +109,11 @@ impl Printer<'_> {
 
     fn title(&mut self, name: Symbol, span: Span) -> io::Result<()> {
         let place = self.place(span);
-        writeln!(self.out, "{}  {place}", self.world.text(name))
+        let name = match self.world.text(name) {
+            "" => "\"\"",
+            name => name,
+        };
+        writeln!(self.out, "{name}  {place}")
     }
 
     /// Where a field was declared or set last, whatever passed its value in.
@@ -110,7 +121,7 @@ impl Printer<'_> {
         self.place(self.world.span(self.world.places.setter(place)))
     }
 
-    fn body(&mut self, supers: ClassList, direct: ClassList, fields: Fields) -> io::Result<()> {
+    fn body(&mut self, supers: ClassList, direct: ClassList, params: usize, fields: Fields) -> io::Result<()> {
         let world = self.world;
         write!(self.out, "  Superclasses:")?;
         let supers = world.lists.get(supers);
@@ -126,7 +137,8 @@ impl Printer<'_> {
             }
         }
         writeln!(self.out)?;
-        if fields.is_empty() {
+        // Template arguments count as fields here, though they are shown elsewhere.
+        if fields.is_empty() && params == 0 {
             return writeln!(self.out, "  Fields: (none)");
         }
         writeln!(self.out, "  Fields:")?;

@@ -34,12 +34,6 @@ impl Evaluator {
     fn try_fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> Option<ValueId> {
         match op {
             Bang::Add | Bang::Mul | Bang::And | Bang::Or | Bang::Xor => {
-                if matches!(op, Bang::And | Bang::Or) {
-                    let stop = if op == Bang::And { 0 } else { -1 };
-                    if self.w.as_int(args[0]) == Some(stop) {
-                        return Some(self.w.values.int(stop));
-                    }
-                }
                 let ints = self.ints(args)?;
                 let value = ints.into_iter().reduce(|a, b| match op {
                     Bang::Add => a.wrapping_add(b),
