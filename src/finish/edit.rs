@@ -35,17 +35,21 @@ pub struct Editor<'a> {
     removed: Vec<bool>,
     /// What is put in before which instruction, in rising order.
     inserted: Vec<(usize, McInst)>,
+    /// Memory for every change of order.
+    done: Vec<bool>,
 }
 
-/// Puts at each place what stands at `order[place]`.
-fn permute<T>(items: &mut [T], order: &[usize]) {
-    for (place, &from) in order.iter().enumerate() {
-        let mut at = from;
-        // What stood there has been moved on to the place that took from it.
-        while at < place {
+/// Puts at each place what stands at `order[place]`. `done` is memory for it.
+fn permute<T>(items: &mut [T], order: &[usize], done: &mut Vec<bool>) {
+    done.clear();
+    done.resize(order.len(), false);
+    for start in 0..order.len() {
+        let mut at = start;
+        // Around the cycle: each place takes from the next one, and the first item comes to the last place.
+        while !std::mem::replace(&mut done[at], true) && order[at] != start {
+            items.swap(at, order[at]);
             at = order[at];
         }
-        items.swap(place, at);
     }
 }
 
@@ -65,6 +69,7 @@ impl<'a> Editor<'a> {
             reordered: Vec::new(),
             removed: Vec::new(),
             inserted: Vec::new(),
+            done: Vec::new(),
         }
     }
 
@@ -181,12 +186,12 @@ impl<'a> Editor<'a> {
                 order: order.to_vec(),
             });
         }
-        permute(&mut self.func.insts[range.clone()], order);
+        permute(&mut self.func.insts[range.clone()], order, &mut self.done);
         if let Some(effects) = self.func.effects.get_mut(range.clone()) {
-            permute(effects, order);
+            permute(effects, order, &mut self.done);
         }
         if let Some(removed) = self.removed.get_mut(range) {
-            permute(removed, order);
+            permute(removed, order, &mut self.done);
         }
     }
 
