@@ -1,6 +1,8 @@
 //! A cache of compiled functions for `cranelift-naplespu`, in memory or in a folder.
 //!
 //! ```
+//! use cranelift_codegen::cursor::{Cursor, FuncCursor};
+//! use cranelift_codegen::ir::{Function, InstBuilder, UserFuncName};
 //! use cranelift_codegen::{Context, control::ControlPlane, settings};
 //! use naplespu_cache::{Cache, MemoryStore};
 //! use std::sync::Arc;
@@ -10,11 +12,11 @@
 //! let isa = isa.with_cache(cache.clone());
 //! let mut codes = Vec::new();
 //! for name in ["add", "sum"] {
-//!     let mut func = cranelift_codegen::ir::Function::new();
-//!     func.name = cranelift_codegen::ir::UserFuncName::testcase(name);
+//!     let mut func = Function::new();
+//!     func.name = UserFuncName::testcase(name);
 //!     let block = func.dfg.make_block();
 //!     func.layout.append_block(block);
-//!     cranelift_codegen::cursor::FuncCursor::new(&mut func).at_bottom(block).ins().return_(&[]);
+//!     FuncCursor::new(&mut func).at_bottom(block).ins().return_(&[]);
 //!     codes.push(isa.compile(&mut Context::for_function(func), &mut ControlPlane::default())?.bytes);
 //! }
 //! assert_eq!(codes[0], codes[1]);
