@@ -146,7 +146,7 @@ pub struct CallSite {
     pub handlers: Vec<ExceptionHandler>,
 }
 
-/// An exception handler, by the offset of its code. There, the first registers for arguments have what the exception carries, the next one
+/// An exception handler, by the offset of its code, or the context of some. There, the first registers for arguments have what the exception carries, the next one
 /// the `sp` of the frame; nothing else is expected in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceptionHandler {
@@ -154,6 +154,9 @@ pub enum ExceptionHandler {
     Tag(ExceptionTag, u32),
     /// For all.
     Default(u32),
+    /// No handler: where the context of those behind it is, up to the next context. In bytes above the stack pointer as it is in the body of
+    /// the function.
+    Context(u32),
 }
 
 /// Debug tags, which the compiler hands on without a look.

@@ -38,9 +38,7 @@ pub fn run(
     let types = legalize::TypeSet::of(&ctx.func);
     // What the program itself calls.
     let callees = ctx.func.dfg.ext_funcs.len();
-    if !types.all_supported() {
-        legalize::split_vectors(&mut ctx.func, isa)?;
-    }
+    legalize::vectors(&mut ctx.func, isa, types)?;
     let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types, callees)?;
     stages.done(Step::Validate);
     let handlers = Handlers::find(&ctx.func);

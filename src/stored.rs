@@ -364,7 +364,7 @@ macro_rules! enums {
 
 enums! {
     RelocTarget { 0 = Name(name), 1 = Function, 2 = Runtime(routine), }
-    ExceptionHandler { 0 = Tag(tag, offset), 1 = Default(offset), }
+    ExceptionHandler { 0 = Tag(tag, offset), 1 = Default(offset), 2 = Context(offset), }
     DebugTagPos { 0 = Post, 1 = Pre, }
     LabelLoc { 0 = Reg(reg), 1 = Stack(offset), }
     DebugTag { 0 = User(number), 1 = StackSlot(slot), }

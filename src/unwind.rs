@@ -74,8 +74,9 @@ impl CompiledCode {
             walk.states.clear();
             walk.enter(0, State::at_entry());
             for handler in self.call_sites.iter().flat_map(|site| &site.handlers) {
-                let (ExceptionHandler::Tag(_, offset) | ExceptionHandler::Default(offset)) = *handler;
-                walk.enter(offset, self.at_handler());
+                if let ExceptionHandler::Tag(_, offset) | ExceptionHandler::Default(offset) = *handler {
+                    walk.enter(offset, self.at_handler());
+                }
             }
             while let Some(offset) = walk.todo.pop() {
                 walk.follow(offset);

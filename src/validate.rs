@@ -8,6 +8,7 @@ use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
+use crate::types::registers_of;
 use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
     AbiParam, ArgumentPurpose, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, Function, Inst,
@@ -205,9 +206,13 @@ impl<'a> Insts<'a> {
             InstructionData::TryCall { opcode, exception, .. }
             | InstructionData::TryCallIndirect { opcode, exception, .. } => {
                 let table = &func.dfg.exception_tables[exception];
-                if table.items().any(|item| matches!(item, ExceptionTableItem::Context(_))) {
-                    let what = "an exception handler with a context".to_owned();
-                    return Some((what, Some("tags tell handlers apart")));
+                let without_registers = |item| match item {
+                    ExceptionTableItem::Context(value) => registers_of(func.dfg.value_type(value)).is_none(),
+                    _ => false,
+                };
+                if table.items().any(without_registers) {
+                    let what = "an exception handler with a vector of other than sixteen lanes as context".to_owned();
+                    return Some((what, Some("use an integer")));
                 }
                 self.by_payload(table)
                     .or_else(|| self.by_signature(opcode, table.signature()))

@@ -48,9 +48,9 @@ def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core`.">;
 def PinnedReg       : LegalizeCondition<"With `enable_pinned_reg=true`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
-def BigEndian       : InstructionCondition<"In big-endian order.">;
 def OperandIsNarrow : InstructionCondition<"On an operand of less than 32 bits, or such lanes.">;
 def LanesDiffer     : InstructionCondition<"Between types with different numbers of lanes.">;
+def DynamicSize     : InstructionCondition<"On vectors of dynamic size.">;
 def ThreadLocal     : InstructionCondition<"Of a thread-local symbol.">;
 def NotThreadLocal  : InstructionCondition<"Of a global value that is not a thread-local symbol.">;
 def NotASymbol      : InstructionCondition<"Of a global value that is not a symbol.">;
@@ -257,7 +257,6 @@ def : OperationAction<["get_pinned_reg", "set_pinned_reg"], [i64], Split>;
 // Memory
 //===----------------------------------------------------------------------===//
 
-def : Refuse<["load", "store"], vectorTypes, "use the flag little", "$op.$ty in big-endian order", BigEndian>;
 // Sixteen bytes come from the two lines that they may be in.
 def : OperationAction<["load"], [v16i8], Expand, MaybeUnaligned>;
 def : OperationAction<["load"], !listremove(vectorTypes, [v16i8]), LibCall, MaybeUnaligned>;
@@ -335,11 +334,11 @@ def : OperationAction<["fdemote"], [f16, f32, f64], LibCall>;
 // CLIF's verifier lets these pass.
 defvar sameLanes = "convert scalars to scalars and vectors to vectors";
 defvar notLanes = "$op between types with different numbers of lanes";
-def : Refuse<floatToIntegerSat, integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;
+def : Refuse<floatToIntegerSat # ["x86_cvtt2dq"], integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;
 def : Refuse<integerToFloat, allFloatTypes # floatLaneTypes, sameLanes, notLanes, LanesDiffer>;
 def : Refuse<floatToIntegerSat # integerToFloat # ["x86_cvtt2dq"], [OtherVT], sameLanes, notLanes, LanesDiffer>;
-def : OperationAction<floatToInteger # floatToIntegerSat, integerTypes, LibCall>;
-def : OperationAction<floatToIntegerSat, packedTypes # laneTypes, Scalarize>;
+def : OperationAction<floatToInteger # floatToIntegerSat # ["x86_cvtt2dq"], integerTypes, LibCall>;
+def : OperationAction<floatToIntegerSat # ["x86_cvtt2dq"], packedTypes # laneTypes, Scalarize>;
 def : OperationAction<integerToFloat, [f32], LibCall, NoFloatUnit>;
 def : OperationAction<integerToFloat, floatLaneTypes, Scalarize, NoFloatUnit>;
 def : OperationAction<integerToFloat, [f32] # floatLaneTypes, Promote, OperandIsNarrow>;
@@ -363,7 +362,9 @@ def : OperationAction<["iadd_pairwise"], packedTypes # laneTypes, Expand>;
 // Their operands or results have other numbers of lanes.
 def : OperationAction<["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"], packedTypes # laneTypes, Scalarize>;
 def : OperationAction<["fvdemote", "fvpromote_low", "x86_pmaddubsw"], [untyped], Scalarize>;
-def : Refuse<["x86_cvtt2dq"], integerTypes # packedTypes # laneTypes, "use fcvt_to_sint_sat", "$op">;
+
+// Cranelift gives these a result of one i8.
+def : Refuse<["icmp", "fcmp"], [OtherVT], "take parts with extract_vector", "$op of vectors of dynamic size", DynamicSize>;
 
 // Vectors that no register holds are taken apart (`src/legalize/scalarize.rs`).
 def : OperationAction<["load", "store"], [OtherVT], Scalarize>;
@@ -376,7 +377,8 @@ def : OperationAction<["iadd", "isub", "imul", "umulhi", "smulhi", "band", "bor"
                        "x86_pmulhrsw", "x86_cvtt2dq", "fadd", "fsub", "fmul", "fdiv", "sqrt", "fma", "fneg", "fabs",
                        "fcopysign", "fmin", "fmax", "ceil", "floor", "trunc", "nearest", "fcvt_to_uint_sat",
                        "fcvt_to_sint_sat", "fcvt_from_uint", "fcvt_from_sint"], [OtherVT], Scalarize>;
-def : Refuse<["extract_vector"], [OtherVT], "use vectors with a known number of lanes">;
+// Vectors of dynamic size are of fixed size by then (`src/legalize/dynamic.rs`).
+def : OperationAction<["extract_vector"], [OtherVT], Scalarize>;
 
 //===----------------------------------------------------------------------===//
 // Control

@@ -219,9 +219,14 @@ fn record_sequence_points(
 fn record_call_sites(code: &mut CompiledCode, function: &MachFunction) -> Result<(), CompileError> {
     for site in &function.call_sites {
         let mut handlers = Vec::with_capacity(site.handlers.len());
-        for &(tag, label) in &site.handlers {
-            let offset = offset(function.position(label)?);
-            handlers.push(match tag {
+        let mut context = None;
+        for handler in &site.handlers {
+            if handler.context != context {
+                context = handler.context;
+                handlers.extend(context.map(ExceptionHandler::Context));
+            }
+            let offset = offset(function.position(handler.block)?);
+            handlers.push(match handler.tag {
                 Some(tag) => ExceptionHandler::Tag(tag, offset),
                 None => ExceptionHandler::Default(offset),
             });

@@ -109,6 +109,7 @@ impl CompiledCode {
                 let _ = match handler {
                     ExceptionHandler::Tag(tag, offset) => write!(text, " ; {tag}: {offset:#x}"),
                     ExceptionHandler::Default(offset) => write!(text, " ; default: {offset:#x}"),
+                    ExceptionHandler::Context(offset) => write!(text, " ; context: sp+{offset:#x}"),
                 };
             }
         }

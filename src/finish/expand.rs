@@ -1,7 +1,7 @@
 //! VCode with its register assignment to machine instructions: block order and branches, moves, frame accesses,
 //! constants, calls, prologue and epilogue.
 
-use super::func::{CallKind, CallSite, Fixup, FrameStep, Label, MachFunction, McInst};
+use super::func::{CallKind, CallSite, Fixup, FrameStep, Label, MachFunction, McInst, SiteHandler};
 use super::places::Positions;
 use crate::abi::registers::spill_unit;
 use crate::abi::sig::handler_stack_pointer;
@@ -14,7 +14,7 @@ use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst};
 use crate::isa::Isa;
 use crate::regalloc::assign;
 use crate::vcode::{Origin, VCode};
-use cranelift_codegen::ir::{ExceptionTag, TrapCode};
+use cranelift_codegen::ir::TrapCode;
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, ThreadStatus, VECTOR_SLOT};
 use npu_mc::reloc::Reloc as RelocKind;
@@ -272,6 +272,12 @@ impl Expander<'_> {
             Some(&start) => Ok((machine::SP, i64::from(start) + i64::from(offset))),
             None => Err(CompileError::internal("expand", addr, "a slot that the frame has")),
         }
+    }
+
+    /// Where an area of the frame starts: bytes above the stack pointer.
+    fn area_offset(&self, area: u32) -> Result<u32, CompileError> {
+        let start = self.frame.locals.get(area as usize).copied();
+        start.ok_or_else(|| CompileError::internal("expand", format_args!("area {area}"), "an area that the frame has"))
     }
 
     /// A load or store of `reg` at `offset` from `base`.
@@ -586,7 +592,12 @@ impl Expander<'_> {
                 let handlers = info.handlers.iter().map(|handler| {
                     let succ = succs.get(handler.succ);
                     let succ = succ.ok_or_else(|| CompileError::internal("expand", inst, "a block for every handler"));
-                    Ok((handler.tag, self.block_labels[*succ?]))
+                    let context = handler.context.map(|area| self.area_offset(area)).transpose()?;
+                    Ok(SiteHandler {
+                        tag: handler.tag,
+                        block: self.block_labels[*succ?],
+                        context,
+                    })
                 });
                 let handlers = handlers.collect::<Result<_, CompileError>>()?;
                 let back = succs.last().copied();
@@ -700,7 +711,7 @@ impl Expander<'_> {
     }
 
     /// Notes where the call that was just made returns to.
-    fn call_site(&mut self, popped: u32, handlers: Vec<(Option<ExceptionTag>, Label)>) {
+    fn call_site(&mut self, popped: u32, handlers: Vec<SiteHandler>) {
         let after = self.func.new_label();
         self.func.bind(after);
         self.func.call_sites.push(CallSite {

@@ -161,8 +161,19 @@ pub struct CallSite {
     pub after: Label,
     /// Bytes of stack arguments that the callee removes.
     pub popped: u32,
-    /// The handlers, in the order in which they are asked; one without a tag catches everything.
-    pub handlers: Vec<(Option<ExceptionTag>, Label)>,
+    /// The handlers, in the order in which they are asked.
+    pub handlers: Vec<SiteHandler>,
+}
+
+/// An exception handler of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteHandler {
+    /// The exceptions that it catches; all if there is none.
+    pub tag: Option<ExceptionTag>,
+    /// Its block.
+    pub block: Label,
+    /// Where its context is: bytes above the stack pointer in the body.
+    pub context: Option<u32>,
 }
 
 /// A basic block: a label, a body, and a branch at the end unless the block falls through.

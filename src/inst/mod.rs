@@ -324,6 +324,8 @@ pub struct Handler {
     pub tag: Option<ExceptionTag>,
     /// The number of the successor that it is.
     pub succ: usize,
+    /// The area of the frame that holds its context.
+    pub context: Option<u32>,
 }
 
 /// Target of a call.

@@ -132,6 +132,9 @@ impl fmt::Display for MInst {
                         Some(tag) => write!(f, ", {tag}: {}", handler.succ)?,
                         None => write!(f, ", default: {}", handler.succ)?,
                     }
+                    if let Some(area) = handler.context {
+                        write!(f, " in area {area}")?;
+                    }
                 }
                 Ok(())
             }

@@ -1,8 +1,8 @@
 //! Conditions of rules: those of the settings, and those of an instruction at hand.
 
-use super::{LegalizeAction, LegalizeCondition, Rule, rules};
+use super::{LegalizeAction, LegalizeCondition, Rule, fixed, rules};
 use crate::settings::{Atomics, TargetSettings};
-use cranelift_codegen::ir::{Endianness, Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type};
+use cranelift_codegen::ir::{Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type};
 use cranelift_codegen::settings::Flags;
 
 /// The table under the settings of a target.
@@ -55,9 +55,9 @@ impl<'a> Legality<'a> {
             LegalizeCondition::PinnedReg => Some(self.flags.enable_pinned_reg()),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned
-            | LegalizeCondition::BigEndian
             | LegalizeCondition::OperandIsNarrow
             | LegalizeCondition::LanesDiffer
+            | LegalizeCondition::DynamicSize
             | LegalizeCondition::ThreadLocal
             | LegalizeCondition::NotThreadLocal
             | LegalizeCondition::NotASymbol
@@ -72,9 +72,12 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
     let result = || dfg.inst_results(inst).first().map(|&value| dfg.value_type(value));
     match condition {
         LegalizeCondition::MaybeUnaligned => !flags(func, inst).aligned(),
-        LegalizeCondition::BigEndian => flags(func, inst).explicit_endianness() == Some(Endianness::Big),
         LegalizeCondition::OperandIsNarrow => operand().is_some_and(|ty| ty.lane_bits() < 32),
-        LegalizeCondition::LanesDiffer => operand().map(Type::lane_count) != result().map(Type::lane_count),
+        LegalizeCondition::LanesDiffer => {
+            let lanes = |ty: Option<Type>| ty.and_then(fixed).map(Type::lane_count);
+            lanes(operand()) != lanes(result())
+        }
+        LegalizeCondition::DynamicSize => operand().is_some_and(Type::is_dynamic_vector),
         LegalizeCondition::ThreadLocal => {
             matches!(global(func, inst), Some(GlobalValueData::Symbol { tls: true, .. }))
         }

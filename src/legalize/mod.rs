@@ -18,7 +18,10 @@
 //! aligned depends on where its address comes from: here an access without the flag may be unaligned.
 
 mod atomics;
+mod bytes;
 mod conditions;
+mod convert;
+mod dynamic;
 mod routines;
 mod scalarize;
 mod stacks;
@@ -29,8 +32,9 @@ mod webs;
 mod widen;
 
 pub use conditions::Legality;
+pub use dynamic::fixed;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
-pub(crate) use scalarize::{parts, run as split_vectors};
+pub(crate) use scalarize::parts;
 pub use widen::register_type;
 
 use crate::error::CompileError;
@@ -80,7 +84,7 @@ pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
 
 /// Whether values of the type are compiled.
 pub fn is_supported(ty: Type) -> bool {
-    (table::column(ty) != table::OTHER || is_other(ty)) && !ty.is_invalid()
+    (table::column(ty) != table::OTHER || ty.is_dynamic_vector() || is_other(ty)) && !ty.is_invalid()
 }
 
 /// Whether the type is one of the vectors that the table does not list, which become other values first.
@@ -113,6 +117,24 @@ pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
     &table::LEGALIZE_CONDITIONS
 }
 
+/// Rewrites, ahead of everything else, vectors that no register holds as they are.
+///
+/// # Errors
+///
+/// [`CompileError::Unsupported`] with what there is no form for.
+pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<(), CompileError> {
+    if types.has_vectors() && bytes::has_big_endian(func) {
+        bytes::run(func);
+    }
+    if types.all_supported() {
+        return Ok(());
+    }
+    if dynamic::has_dynamic(func) {
+        dynamic::run(func).map_err(CompileError::Unsupported)?;
+    }
+    scalarize::run(func, isa)
+}
+
 /// Rewrites what becomes other CLIF instructions. The function has been validated, and has no other opcodes than these.
 ///
 /// # Errors
@@ -123,6 +145,9 @@ pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result
         // The lock itself is made of plain accesses.
         let locked = isa.settings().atomics == Atomics::Core && !isa.is_for_runtime();
         atomics::run(func, locked)?;
+    }
+    if convert::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
+        convert::run(func);
     }
     if stacks::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
         stacks::run(func);
@@ -174,7 +199,16 @@ impl TypeSet {
         self.0 |= 1 << table::column(ty);
     }
 
-    /// Whether all of them are compiled.
+    /// Whether any of them is a vector.
+    pub(crate) fn has_vectors(self) -> bool {
+        let mut columns = 0..table::COLUMNS;
+        columns.any(|column| {
+            self.0 & 1 << column != 0
+                && (column == table::OTHER || table::TYPES.get(column).is_some_and(|ty| ty.is_vector()))
+        })
+    }
+
+    /// Whether all of them are in the table.
     pub fn all_supported(self) -> bool {
         self.0 & (1 << table::OTHER) == 0
     }

@@ -6,14 +6,14 @@
 //! registers, or mixes vectors of both kinds, is done here, lane by lane.
 
 use super::widen::{Form, Root, register_type};
-use super::{Legality, LegalizeCondition, is_other, is_split, webs};
+use super::{Legality, LegalizeCondition, convert, fixed, is_other, is_split, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData,
     Opcode, SigRef, Signature, StackSlot, Type, Value, ValueList, types,
@@ -21,8 +21,9 @@ use cranelift_codegen::ir::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What values of a type become: those of vectors that are split their lanes, those of other vectors of fewer than sixteen lanes
-/// vectors of sixteen, all others themselves.
+/// vectors of sixteen, all others themselves. A dynamic size is a fixed one here.
 pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
+    let ty = fixed(ty).unwrap_or(ty);
     let (ty, count) = if is_split(ty) {
         (ty.lane_type(), ty.lane_count() as usize)
     } else {
@@ -435,6 +436,16 @@ impl Splitter<'_> {
                 arg,
                 imm,
             } => vec![self.lanes(arg).get(usize::from(imm)).copied().ok_or(NoForm)?],
+            // A part of a vector that had a dynamic size.
+            InstructionData::BinaryImm8 {
+                opcode: Opcode::ExtractVector,
+                arg,
+                imm,
+            } => {
+                let count = ty.lane_count() as usize;
+                let mut parts = self.lanes(arg).into_iter().skip(usize::from(imm) * count);
+                parts.by_ref().take(count).collect()
+            }
             InstructionData::TernaryImm8 {
                 opcode: Opcode::Insertlane,
                 args,
@@ -593,7 +604,7 @@ impl Splitter<'_> {
                 lanes.resize(ty.lane_count() as usize, zero);
                 lanes
             }
-            Opcode::X86Cvtt2dq if is_other(ty) => self.each(arg, |this, value| this.convert_or_least(lane, value)),
+            Opcode::X86Cvtt2dq => self.each(arg, |this, value| convert::or_least(&mut this.cursor, lane, value)),
             _ => return Err(NoForm),
         })
     }
@@ -642,17 +653,6 @@ impl Splitter<'_> {
             sum = self.cursor.ins().bor(sum, placed);
         }
         sum
-    }
-
-    /// Conversion to an integer, which is the least one if the number does not fit.
-    fn convert_or_least(&mut self, ty: Type, value: Value) -> Value {
-        let float = self.type_of(value);
-        let least = self.least(ty);
-        let bound = self.cursor.ins().fcvt_from_sint(float, least);
-        let bound = self.cursor.ins().fneg(bound);
-        let fits = self.cursor.ins().fcmp(FloatCC::LessThan, value, bound);
-        let converted = self.cursor.ins().fcvt_to_sint_sat(ty, value);
-        self.cursor.ins().select(fits, converted, least)
     }
 
     /// The least signed number.

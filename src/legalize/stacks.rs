@@ -1,11 +1,14 @@
 //! Switching stacks, which a routine of the runtime does; and dynamic stack slots, which have a fixed size here.
 
+use super::fixed;
 use super::routines::{import, word_of};
 use crate::intrinsics::STACK_SWITCH;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::ir::{
+    DynamicTypeData, Function, InstBuilder, InstructionData, Opcode, StackSlotData, StackSlotKind, Type, types,
+};
 use cranelift_codegen::isa::CallConv;
-use npu_mc::machine::{LANES, STACK_ALIGN};
+use npu_mc::machine::STACK_ALIGN;
 
 /// What is rewritten here.
 pub(super) const OPCODES: [Opcode; 2] = [Opcode::StackSwitch, Opcode::DynamicStackAddr];
@@ -18,13 +21,10 @@ pub(super) fn run(func: &mut Function) {
         .map(|slot| {
             let ty = func.dynamic_stack_slots[slot].dyn_ty;
             // A type that is not declared has no size; the verifier finds it.
-            let lane = func
-                .dfg
-                .dynamic_types
-                .get(ty)
-                .map_or(0, |ty| ty.base_vector_ty.lane_bits() / 8);
+            let declared = func.dfg.dynamic_types.get(ty).and_then(DynamicTypeData::concrete);
+            let size = declared.and_then(fixed).map_or(0, Type::bytes);
             let align = STACK_ALIGN.trailing_zeros() as u8;
-            func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, LANES * lane, align))
+            func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, align))
         })
         .collect();
     let mut routine = None;

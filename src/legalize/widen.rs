@@ -188,6 +188,24 @@ impl Splitter<'_> {
                 let wide = self.wide(arg)?;
                 self.cursor.ins().extractlane(wide, imm)
             }
+            // Its first lanes are those of the register.
+            InstructionData::BinaryImm8 {
+                opcode: Opcode::ExtractVector,
+                arg,
+                imm,
+            } => {
+                let to = widened(ty)?;
+                let wide = self.wide(arg)?;
+                match imm {
+                    0 => wide,
+                    _ => {
+                        let first = u32::from(imm) * ty.lane_count();
+                        let words = self.as_words(wide);
+                        let picked = self.pick(words, |lane| lane + first);
+                        self.of_words(to, picked)
+                    }
+                }
+            }
             InstructionData::TernaryImm8 {
                 opcode: Opcode::Insertlane,
                 args,

@@ -10,13 +10,14 @@ use super::context::{InstOutput, Lower, ValueRegs};
 use super::order::Successor;
 use crate::abi::registers::{clobbered_by_exceptions, pinned};
 use crate::abi::sig::{Place, Places, SigInfo, argument_registers};
-use crate::inst::ops::load_op;
+use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, CallRegs, Handler, MInst, TryCallInfo};
 use crate::types::registers_of;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableItem, Inst, InstructionData, Value, types,
 };
+use npu_mc::machine::WORD_SLOT as WORD;
 use regalloc2::{RegClass, VReg};
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
@@ -160,6 +161,22 @@ pub(super) fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<Option<InstOutput
     })
 }
 
+/// Stores a context where whoever looks for a handler finds it: in an area of the frame.
+fn keep_context(ctx: &mut Lower<'_>, value: Value) -> Option<u32> {
+    let ty = ctx.func.dfg.value_type(value);
+    let area = ctx.new_local(ty.bytes().next_multiple_of(WORD), ty.bytes().max(WORD));
+    let mut offset = 0;
+    for &reg in ctx.put_in_regs(value).as_slice() {
+        ctx.emit(MInst::Store {
+            op: store_op(reg.class()),
+            src: Reg::Virtual(reg),
+            addr: AMode::Local { area, offset },
+        });
+        offset += WORD.cast_signed();
+    }
+    Some(area)
+}
+
 fn lower_call(
     ctx: &mut Lower<'_>,
     inst: Inst,
@@ -184,12 +201,20 @@ fn lower_call(
             }
         }
     }
-    let handlers = table.items().filter_map(|item| match item {
-        ExceptionTableItem::Tag(tag, _) => Some(Some(tag)),
-        ExceptionTableItem::Default(_) => Some(None),
-        ExceptionTableItem::Context(_) => None,
-    });
-    let handlers: SmallVec<[Handler; 2]> = handlers.enumerate().map(|(succ, tag)| Handler { tag, succ }).collect();
+    let mut handlers: SmallVec<[Handler; 2]> = SmallVec::new();
+    let mut context = None;
+    for item in table.items() {
+        let tag = match item {
+            ExceptionTableItem::Tag(tag, _) => Some(tag),
+            ExceptionTableItem::Default(_) => None,
+            ExceptionTableItem::Context(value) => {
+                context = Some(keep_context(ctx, value)?);
+                continue;
+            }
+        };
+        let succ = handlers.len();
+        handlers.push(Handler { tag, succ, context });
+    }
     if handlers.is_empty() {
         push_call(ctx, dest, uses, defs, info.registers, info.popped);
         ctx.emit(MInst::Jump);

@@ -727,6 +727,9 @@ impl<'a, 'u> Generator<'a, 'u> {
                 let normal = some!(self.branch_with(targets[0], &results)?);
                 let mut items = Vec::new();
                 for (tag, &target) in targets[1..].iter().enumerate() {
+                    if self.u.ratio(1, 4)? {
+                        items.extend(self.value(types::I32)?.map(ExceptionTableItem::Context));
+                    }
                     let call = some!(self.branch(target)?);
                     items.push(ExceptionTableItem::Tag(
                         some!(ExceptionTag::with_number(tag as u32)),

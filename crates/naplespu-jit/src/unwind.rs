@@ -66,14 +66,15 @@ fn add_calls(calls: &mut Vec<u32>, address: u32, code: &CompiledCode) {
         return;
     }
     for site in &code.call_sites {
-        calls.extend([address + site.return_offset, site.popped, site.handlers.len() as u32]);
-        for handler in &site.handlers {
-            let (tag, offset) = match *handler {
-                ExceptionHandler::Tag(tag, offset) => (tag.as_u32(), offset),
-                ExceptionHandler::Default(offset) => (NONE, offset),
-            };
-            calls.extend([tag, address + offset]);
-        }
+        // A tag alone decides: what a context means is known to whoever has an unwinder of its own.
+        let handlers = site.handlers.iter().filter_map(|handler| match *handler {
+            ExceptionHandler::Tag(tag, offset) => Some([tag.as_u32(), address + offset]),
+            ExceptionHandler::Default(offset) => Some([NONE, address + offset]),
+            ExceptionHandler::Context(_) => None,
+        });
+        let handlers: Vec<[u32; 2]> = handlers.collect();
+        calls.extend([address + site.return_offset, site.popped, handlers.len() as u32]);
+        calls.extend(handlers.into_iter().flatten());
     }
     calls.push(0);
 }

@@ -1,0 +1,131 @@
+//! Vectors of dynamic size, of which the machine has one: what is 128 bits long to begin with fills a vector register.
+//!
+//! So the scale is four for all types, which keeps the numbers of lanes right where lanes become wider or narrower, and `i32x4xN` has sixteen
+//! lanes. Every value of such a type becomes one of a type of fixed size, in signatures, block parameters, results and stack slots, and is
+//! from then on what any vector of that many lanes is.
+
+use super::{LegalizeCondition, rules};
+use crate::error::Refusal;
+use cranelift_codegen::entity::EntityRef;
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Signature, Type, Value};
+use npu_mc::machine::VECTOR_SLOT;
+use rustc_hash::FxHashMap;
+
+/// The scale of every type: `extract_vector` takes one of so many parts.
+const SCALE: u32 = VECTOR_SLOT / 16;
+
+/// The type of fixed size that stands for a type: a type that is not dynamic for itself. None if there is none with so many lanes.
+pub fn fixed(ty: Type) -> Option<Type> {
+    match ty.is_dynamic_vector() {
+        true => ty.lane_type().by(ty.min_lane_count() * SCALE),
+        false => Some(ty),
+    }
+}
+
+/// Whether a function has any.
+pub(crate) fn has_dynamic(func: &Function) -> bool {
+    let mut values = (0..func.dfg.num_values()).map(|value| func.dfg.value_type(Value::new(value)));
+    let in_signature = |sig: &Signature| {
+        let mut params = sig.params.iter().chain(&sig.returns);
+        params.any(|param| param.value_type.is_dynamic_vector())
+    };
+    values.any(Type::is_dynamic_vector)
+        || in_signature(&func.signature)
+        || func.dfg.signatures.values().any(in_signature)
+}
+
+/// Rewrites the function. What is left of `extract_vector` takes a part of a vector of fixed size.
+///
+/// # Errors
+///
+/// Each `extract_vector` that names a part which the vector does not have, and what td refuses on such vectors.
+pub(crate) fn run(func: &mut Function) -> Result<(), Vec<Refusal>> {
+    fix_signature(&mut func.signature);
+    func.dfg.signatures.values_mut().for_each(fix_signature);
+    let mut refusals = Vec::new();
+    let mut changed = FxHashMap::default();
+    let blocks: Vec<_> = func.layout.blocks().collect();
+    for &block in &blocks {
+        for param in func.dfg.block_params(block).to_vec() {
+            if let Some(ty) = dynamic(func, param) {
+                changed.insert(param, func.dfg.replace_block_param(param, ty));
+            }
+        }
+        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            let refusal = part_beyond(func, inst).or_else(|| without_form(func, inst));
+            refusals.extend(refusal.map(|(what, help)| Refusal {
+                function: func.name.to_string(),
+                inst: Some((inst, func.dfg.display_inst(inst).to_string())),
+                srcloc: Some(func.srcloc(inst)).filter(|loc| !loc.is_default()),
+                what,
+                help: Some(help.to_owned()),
+            }));
+            for result in func.dfg.inst_results(inst).to_vec() {
+                if let Some(ty) = dynamic(func, result) {
+                    changed.insert(result, func.dfg.replace_result(result, ty));
+                }
+            }
+        }
+    }
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    for &block in &blocks {
+        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            let dfg = &mut func.dfg;
+            let args: Vec<Value> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
+            let args = args
+                .into_iter()
+                .map(|value| changed.get(&value).copied().unwrap_or(value));
+            dfg.overwrite_inst_values(inst, args);
+        }
+    }
+    if let Some(labels) = &mut func.dfg.values_labels {
+        labels.retain(|value, _| !changed.contains_key(value));
+    }
+    Ok(())
+}
+
+fn fix_signature(signature: &mut Signature) {
+    for param in signature.params.iter_mut().chain(&mut signature.returns) {
+        param.value_type = fixed(param.value_type).unwrap_or(param.value_type);
+    }
+}
+
+/// The type that a value of dynamic size gets.
+fn dynamic(func: &Function, value: Value) -> Option<Type> {
+    let ty = func.dfg.value_type(value);
+    fixed(ty).filter(|_| ty.is_dynamic_vector())
+}
+
+/// An `extract_vector` of a part that its operand does not have.
+fn part_beyond(func: &Function, inst: Inst) -> Option<(String, &'static str)> {
+    let InstructionData::BinaryImm8 {
+        opcode: Opcode::ExtractVector,
+        arg,
+        imm,
+    } = func.dfg.insts[inst]
+    else {
+        return None;
+    };
+    let beyond = u32::from(imm) >= SCALE && func.dfg.value_type(arg).is_dynamic_vector();
+    beyond.then(|| {
+        let what = format!("part {imm} of a vector of {SCALE}");
+        (what, "parts are numbered from 0")
+    })
+}
+
+/// What has a form on vectors of fixed size alone.
+fn without_form(func: &Function, inst: Inst) -> Option<(String, &'static str)> {
+    let ty = func.dfg.ctrl_typevar(inst);
+    if !ty.is_dynamic_vector() {
+        return None;
+    }
+    let opcode = func.dfg.insts[inst].opcode();
+    let rule = rules(opcode, ty)
+        .iter()
+        .find(|rule| rule.when == LegalizeCondition::DynamicSize)?;
+    Some((rule.refusal(opcode, ty), rule.nearest_form))
+}
