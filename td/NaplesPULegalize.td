@@ -44,7 +44,7 @@ def Always          : LegalizeCondition<"Always.">;
 def SoftFloat       : LegalizeCondition<"With `strict_float=true`, or without a float unit.">;
 def NoFloatUnit     : LegalizeCondition<"Without a float unit.">;
 def AtomicsRefused  : LegalizeCondition<"With `atomics=refuse`.">;
-def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core`.">;
+def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core` or `atomics=machine`.">;
 def PinnedReg       : LegalizeCondition<"With `enable_pinned_reg=true`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
@@ -278,9 +278,9 @@ defvar wideningLoads = ["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload
 def : OperationAction<wideningLoads, [i32, i64], Scalarize>;
 
 def : OperationAction<["atomic_load"], narrowTypes # wordTypes, Legal>;
-// What is read and written in several steps happens while no other thread of the core has the lock, and so do stores, which
+// What is read and written in several steps happens while no other thread has the lock, and so do stores, which
 // would otherwise come between the steps of another thread.
-defvar atomicHelp = "nothing makes it atomic for threads of other cores; `atomics=core` does for those of one";
+defvar atomicHelp = "`atomics=machine` makes it atomic for all threads, `atomics=core` for those of one core";
 def : OperationAction<["atomic_store"], narrowTypes # wordTypes, Expand, AtomicsUnlocked>;
 def : OperationAction<["atomic_store"], narrowTypes # wordTypes, LibCall>;
 def : Refuse<["atomic_rmw", "atomic_cas"], integerTypes, atomicHelp, "$op.$ty", AtomicsRefused>;

@@ -46,11 +46,13 @@ def SettingScratchpadBytes : NumberSetting<"scratchpad_bytes", 1, SCRATCHPAD_SIZ
 def SettingHasFpu : BoolSetting<"has_fpu", true, "the core has a float unit">;
 
 def AtomicsCore : SettingValue<"core", "The threads of a core exclude one another by a lock of the runtime; threads of different cores do not.">;
+def AtomicsMachine : SettingValue<"machine",
+    "Threads of all cores exclude one another; the caches of the cores have to be coherent.">;
 def AtomicsRefuse : SettingValue<"refuse", "All but loads, stores and fences of at most a word are refused.">;
 def AtomicsSingleThread : SettingValue<"single_thread",
     "They are plain sequences, as if no other thread touched the memory.">;
 
-def SettingAtomics : EnumSetting<"atomics", [AtomicsCore, AtomicsSingleThread, AtomicsRefuse],
+def SettingAtomics : EnumSetting<"atomics", [AtomicsCore, AtomicsMachine, AtomicsSingleThread, AtomicsRefuse],
     "which threads atomic operations are atomic for">;
 
 // The size is that of src/regalloc.rs: instructions, blocks and live values. A function of this size takes about a second

@@ -45,6 +45,9 @@ pub struct Data {
 /// clears what a thread leaves that stops half-way.
 pub const ATOMIC_LOCKS: &str = "__npu_atomic_locks";
 
+/// Name of the lock of atomic operations between cores, of which the same holds.
+pub const MACHINE_LOCK: &str = "__npu_machine_lock";
+
 /// Name of two words about thread-local storage, which whoever loads a program writes: the address of the block of the first thread
 /// of the first tile, and the bytes from each block to that of the next thread. Tiles have as many threads as a core can have.
 pub const TLS: &str = "__npu_tls";
@@ -57,6 +60,7 @@ pub const UNWIND_TABLE: &str = "__npu_unwind_table";
 pub fn data(name: &str) -> Option<Data> {
     let (size, align) = match name {
         ATOMIC_LOCKS => (BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE, CACHE_LINE),
+        MACHINE_LOCK => (2 * CACHE_LINE, CACHE_LINE),
         TLS => (2 * WORD_SLOT, 2 * WORD_SLOT),
         UNWIND_TABLE => (2 * WORD_SLOT, WORD_SLOT),
         _ => return None,

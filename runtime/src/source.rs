@@ -50,6 +50,7 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "lane_memory",
     "unwind",
     "atomics",
+    "atomics_machine",
     "tls",
 ];
 

@@ -1,4 +1,4 @@
-//! The algorithm of the lock of atomic operations (`atomics.clif`), explored exhaustively: every order in which threads can
+//! The algorithms of the locks of atomic operations (`atomics.clif`, `atomics_machine.clif`), explored exhaustively: every order in which threads can
 //! take the steps that read or write memory, one access a step, as the threads of a core do.
 //!
 //! Found are all states that can be reached; then that no two threads have the lock in one of them, and that in no run in
@@ -15,12 +15,21 @@ use std::collections::hash_map::Entry;
 const THREADS: usize = 4;
 /// Levels of the tree.
 const LEVELS: u8 = 2;
-/// Tries before a thread climbs the tree.
+/// Tries before a thread climbs the tree, for the lock of a core.
 const TRIES: u8 = 1;
 
 const IDLE: u8 = 0;
 const WAITING: u8 = 1;
 const ACTIVE: u8 = 2;
+
+/// Which lock is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lock {
+    /// That of a core, by its threads.
+    Core,
+    /// That between cores, by a thread of each, which climbs the tree at once if somebody else is there.
+    Machine,
+}
 
 /// What a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +121,7 @@ impl State {
     }
 
     /// The state after a step of the thread.
-    fn after(&self, thread: usize) -> Self {
+    fn after(&self, lock: Lock, thread: usize) -> Self {
         let mut next = *self;
         let own = (thread / (THREADS / 2)) as u8;
         let on = |tries: u8| {
@@ -141,7 +150,10 @@ impl State {
             }
             Step::Wait => {
                 next.flags[thread] = WAITING;
-                on(TRIES)
+                on(match lock {
+                    Lock::Core => TRIES,
+                    Lock::Machine => 0,
+                })
             }
             Step::Poll { tries, word, seen } => {
                 let seen = seen || self.sees(thread, word, ACTIVE);
@@ -227,7 +239,7 @@ struct Graph {
     next: Vec<Vec<u32>>,
 }
 
-fn explore(threads: &[usize]) -> Graph {
+fn explore(lock: Lock, threads: &[usize]) -> Graph {
     let mut numbers = HashMap::from([(State::new(), 0u32)]);
     let mut graph = Graph {
         states: vec![State::new()],
@@ -237,7 +249,7 @@ fn explore(threads: &[usize]) -> Graph {
         let state = graph.states[graph.next.len()];
         let mut row = Vec::with_capacity(threads.len());
         for &thread in threads {
-            let after = state.after(thread);
+            let after = state.after(lock, thread);
             row.push(match numbers.entry(after) {
                 Entry::Occupied(number) => *number.get(),
                 Entry::Vacant(place) => {
@@ -324,8 +336,8 @@ fn starves(graph: &Graph, threads: &[usize], victim: usize) -> bool {
     goes_on.values().any(|&mask| mask == (1 << threads.len()) - 1)
 }
 
-fn check(threads: &[usize]) {
-    let graph = explore(threads);
+fn check(lock: Lock, threads: &[usize]) {
+    let graph = explore(lock, threads);
     for state in &graph.states {
         let holders = threads.iter().filter(|&&thread| state.has_lock(thread)).count();
         assert!(holders <= 1, "{state:?}");
@@ -336,22 +348,30 @@ fn check(threads: &[usize]) {
     for &victim in threads {
         assert!(!starves(&graph, threads, victim), "thread {victim} of {threads:?}");
     }
-    println!("{threads:?}: {} states", graph.states.len());
+    println!("{lock:?} {threads:?}: {} states", graph.states.len());
 }
 
 #[test]
 fn of_two_threads_one_has_the_lock_and_none_waits_for_ever() {
-    check(&[0, 1]);
-    check(&[1, 2]);
+    check(Lock::Core, &[0, 1]);
+    check(Lock::Core, &[1, 2]);
 }
 
 #[test]
 fn of_three_threads_one_has_the_lock_and_none_waits_for_ever() {
-    check(&[0, 1, 2]);
-    check(&[1, 2, 3]);
+    check(Lock::Core, &[0, 1, 2]);
+    check(Lock::Core, &[1, 2, 3]);
 }
 
 #[test]
 fn of_four_threads_one_has_the_lock_and_none_waits_for_ever() {
-    check(&[0, 1, 2, 3]);
+    check(Lock::Core, &[0, 1, 2, 3]);
+}
+
+#[test]
+fn of_four_cores_one_has_the_lock_and_none_waits_for_ever() {
+    check(Lock::Machine, &[0, 1]);
+    check(Lock::Machine, &[1, 2]);
+    check(Lock::Machine, &[0, 1, 3]);
+    check(Lock::Machine, &[0, 1, 2, 3]);
 }

@@ -142,6 +142,10 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
 /// holds it, and the word as it is under the lock.
 pub(crate) const ATOMIC_ENTER: &str = "__builtin_npu_atomic_enter";
 
+/// What takes the lock of atomic operations between cores, given the same; gives the addresses of the bytes that hold it and the lock of the
+/// core.
+pub(crate) const MACHINE_ENTER: &str = "__builtin_npu_machine_enter";
+
 /// What goes on on another stack.
 pub(crate) const STACK_SWITCH: &str = "__builtin_npu_stack_switch";
 
@@ -149,10 +153,11 @@ pub(crate) const STACK_SWITCH: &str = "__builtin_npu_stack_switch";
 pub(crate) const TLS_BLOCK: &str = "__builtin_npu_tls_block";
 
 /// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
-const ROUTINES: [(&str, &str); 10] = [
+const ROUTINES: [(&str, &str); 11] = [
     (STACK_SWITCH, "__npu_stack_switch"),
     (TLS_BLOCK, "__npu_tls_block"),
     (ATOMIC_ENTER, "__npu_atomic_enter"),
+    (MACHINE_ENTER, "__npu_machine_enter"),
     ("__builtin_npu_gather_lanes", "__npu_gather"),
     ("__builtin_npu_scatter_lanes", "__npu_scatter"),
     ("__builtin_npu_store_lanes_8", "__npu_store_lanes_8"),

@@ -1,5 +1,5 @@
 //! Atomic operations that are more than one access of a word: a load, an operation and a store, between taking and giving back the
-//! lock of the core, unless only one thread uses the memory ([`Atomics`](crate::settings::Atomics)). `docs/atomics.md` says why
+//! lock of the core, or that of the machine, unless only one thread uses the memory ([`Atomics`](crate::settings::Atomics)). `docs/atomics.md` says why
 //! stores take it and loads do not, and proves the lock.
 //!
 //! A thread that traps while it has the lock would keep it. So a misaligned address has to trap before: the memory is read once
@@ -13,7 +13,7 @@
 
 use super::routines::{import, word_of};
 use crate::error::CompileError;
-use crate::intrinsics::ATOMIC_ENTER;
+use crate::intrinsics::{ATOMIC_ENTER, MACHINE_ENTER};
 use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -40,6 +40,26 @@ enum Change {
     Store(Value),
 }
 
+/// What keeps other threads from an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// The lock of the core.
+    Core,
+    /// The lock between cores, which brings that of the core with it.
+    Machine,
+}
+
+impl Lock {
+    /// The routine that takes it.
+    fn routine(self, func: &mut Function) -> FuncRef {
+        let name = match self {
+            Self::Core => ATOMIC_ENTER,
+            Self::Machine => MACHINE_ENTER,
+        };
+        import(func, name, CallConv::Probestack, 1, 2)
+    }
+}
+
 /// One atomic operation.
 struct Access {
     change: Change,
@@ -64,12 +84,12 @@ impl Access {
     }
 }
 
-/// Rewrites the function. With `locked`, operations exclude one another by the lock of the core.
+/// Rewrites the function. With a lock, operations exclude one another by it.
 ///
 /// # Errors
 ///
 /// [`CompileError::Internal`]: the function has no room for the flags of another memory access.
-pub(super) fn run(func: &mut Function, locked: bool) -> Result<(), CompileError> {
+pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), CompileError> {
     let mut enter = None;
     let mut cursor = FuncCursor::new(func);
     while cursor.next_block().is_some() {
@@ -100,7 +120,7 @@ pub(super) fn run(func: &mut Function, locked: bool) -> Result<(), CompileError>
             };
             let stays = match change {
                 Change::Load => access.is_word(),
-                Change::Store(_) => access.is_word() && !locked,
+                Change::Store(_) => access.is_word() && lock.is_none(),
                 Change::Rmw(..) | Change::Cas { .. } => false,
             };
             if stays {
@@ -112,10 +132,10 @@ pub(super) fn run(func: &mut Function, locked: bool) -> Result<(), CompileError>
                 inserted.map_err(|_| CompileError::internal("legalize", inst.to_string(), "room for memory flags"))?;
             }
             cursor.use_srcloc(inst);
-            if locked {
-                let enter = *enter.get_or_insert_with(|| import(cursor.func, ATOMIC_ENTER, CallConv::Probestack, 1, 2));
+            if let Some(lock) = lock {
+                let enter = *enter.get_or_insert_with(|| lock.routine(cursor.func));
                 let in_main = spaces::of_flags(cursor.func, flags) == Space::Main;
-                under_lock(&mut cursor, &access, enter, in_main);
+                under_lock(&mut cursor, &access, lock, enter, in_main);
             } else if access.is_word() {
                 word(&mut cursor, inst, &access);
             } else {
@@ -126,9 +146,9 @@ pub(super) fn run(func: &mut Function, locked: bool) -> Result<(), CompileError>
     Ok(())
 }
 
-/// The operation while no other thread of the core has the lock. The routine loads a word of main memory while it waits for
+/// The operation while no other thread has the lock. The routine of a core's lock loads a word of main memory while it waits for
 /// what it has to know of the lock.
-fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_main: bool) {
+fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, lock: Lock, enter: FuncRef, in_main: bool) {
     let is_whole_word = access.ty.bits() >= types::I32.bits();
     let probed = if is_whole_word { types::I32 } else { access.ty };
     cursor.ins().atomic_load(probed, access.flags, access.pointer);
@@ -139,17 +159,24 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_m
         cursor.ins().get_stack_pointer(types::I32)
     };
     let call = cursor.ins().call(enter, &[word]);
-    let [flag, loaded] = *cursor.func.dfg.inst_results(call) else {
+    let [first, second] = *cursor.func.dfg.inst_results(call) else {
         return;
+    };
+    // The flags that hold the lock, in the order in which it is given back, and what was loaded.
+    let (flags, loaded) = match lock {
+        Lock::Core => ([Some(first), None], Some(second)),
+        Lock::Machine => ([Some(first), Some(second)], None),
     };
     let is_little = access.flags.explicit_endianness() != Some(Endianness::Big);
     let old = plain(
         cursor,
         access,
-        (access.ty == types::I32 && in_main && is_little).then_some(loaded),
+        loaded.filter(|_| access.ty == types::I32 && in_main && is_little),
     );
     let zero = cursor.ins().iconst(types::I8, 0);
-    cursor.ins().atomic_store(MemFlagsData::new(), zero, flag);
+    for flag in flags.into_iter().flatten() {
+        cursor.ins().atomic_store(MemFlagsData::new(), zero, flag);
+    }
     replace_by(cursor, old);
 }
 

@@ -51,7 +51,9 @@ impl<'a> Legality<'a> {
             LegalizeCondition::SoftFloat => Some(self.has_soft_float()),
             LegalizeCondition::NoFloatUnit => Some(!self.settings.has_fpu),
             LegalizeCondition::AtomicsRefused => Some(self.settings.atomics == Atomics::Refuse),
-            LegalizeCondition::AtomicsUnlocked => Some(self.settings.atomics != Atomics::Core),
+            LegalizeCondition::AtomicsUnlocked => {
+                Some(!matches!(self.settings.atomics, Atomics::Core | Atomics::Machine))
+            }
             LegalizeCondition::PinnedReg => Some(self.flags.enable_pinned_reg()),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned

@@ -143,8 +143,13 @@ pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<
 pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result<(), CompileError> {
     if atomics::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
         // The lock itself is made of plain accesses.
-        let locked = isa.settings().atomics == Atomics::Core && !isa.is_for_runtime();
-        atomics::run(func, locked)?;
+        let lock = match isa.settings().atomics {
+            _ if isa.is_for_runtime() => None,
+            Atomics::Core => Some(atomics::Lock::Core),
+            Atomics::Machine => Some(atomics::Lock::Machine),
+            Atomics::SingleThread | Atomics::Refuse => None,
+        };
+        atomics::run(func, lock)?;
     }
     if convert::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
         convert::run(func);

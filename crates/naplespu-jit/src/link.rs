@@ -316,13 +316,16 @@ impl NpuModule {
 
     /// Frees the locks of atomic operations: a thread that did not come to the end of its call may have kept one.
     pub(super) fn free_locks(&mut self) -> Result<(), LinkError> {
-        let Some(Definition::Object(index)) = self.runtime.get(naplespu_runtime::ATOMIC_LOCKS) else {
-            return Ok(());
-        };
-        let Some(object) = self.linker.object(*index) else {
-            return Ok(());
-        };
-        self.write_memory(object.address, &vec![0; object.size as usize])
+        for name in [naplespu_runtime::ATOMIC_LOCKS, naplespu_runtime::MACHINE_LOCK] {
+            let Some(Definition::Object(index)) = self.runtime.get(name) else {
+                continue;
+            };
+            if let Some(object) = self.linker.object(*index) {
+                let (address, zeros) = (object.address, vec![0; object.size as usize]);
+                self.write_memory(address, &zeros)?;
+            }
+        }
+        Ok(())
     }
 
     fn compile_runtime(&mut self, name: &str, function: &cranelift_codegen::ir::Function) -> Definition {
