@@ -2,6 +2,7 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
 use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, Type, Value, types};
 
 /// What is rewritten here.
@@ -40,7 +41,7 @@ fn lanes(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> Value {
     let lane = ty.lane_type();
     let least = least(cursor, lane);
     if from.lane_bits() == lane.bits() {
-        let bound = bound(cursor, from.lane_type(), least);
+        let bound = bound(cursor, lane, from.lane_type(), least);
         let bound = cursor.ins().splat(from, bound);
         let fits = cursor.ins().fcmp(FloatCC::LessThan, value, bound);
         let converted = cursor.ins().fcvt_to_sint_sat(ty, value);
@@ -59,16 +60,25 @@ fn lanes(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> Value {
 /// Conversion to an integer, which is the least one if the number does not fit.
 pub(super) fn or_least(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> Value {
     let least = least(cursor, ty);
-    let bound = bound(cursor, cursor.func.dfg.value_type(value), least);
+    let bound = bound(cursor, ty, cursor.func.dfg.value_type(value), least);
     let fits = cursor.ins().fcmp(FloatCC::LessThan, value, bound);
     let converted = cursor.ins().fcvt_to_sint_sat(ty, value);
     cursor.ins().select(fits, converted, least)
 }
 
-/// The first number above those that fit.
-fn bound(cursor: &mut FuncCursor<'_>, float: Type, least: Value) -> Value {
-    let bound = cursor.ins().fcvt_from_sint(float, least);
-    cursor.ins().fneg(bound)
+/// The first number above those that fit, a power of two; infinity if it is none of the type.
+fn bound(cursor: &mut FuncCursor<'_>, ty: Type, float: Type, least: Value) -> Value {
+    let power = ty.bits() - 1;
+    match float {
+        types::F16 if power > 15 => cursor.ins().f16const(Ieee16::with_bits(0x7c00)),
+        types::F16 => cursor.ins().f16const(Ieee16::pow2(power.cast_signed())),
+        types::F32 => cursor.ins().f32const(Ieee32::pow2(power.cast_signed())),
+        types::F64 => cursor.ins().f64const(Ieee64::pow2(power.cast_signed())),
+        _ => {
+            let bound = cursor.ins().fcvt_from_sint(float, least);
+            cursor.ins().fneg(bound)
+        }
+    }
 }
 
 /// The least signed number.

@@ -19,7 +19,9 @@ pub fn filecheck(file: &ClifFile, case: &FunctionCase, output: &str) -> Result<(
     if checker.check(output, NO_VARIABLES).map_err(failed)? {
         return Ok(());
     }
-    let (_, explanation) = checker.explain(output, NO_VARIABLES).map_err(failed)?;
+    // The explanation shows lines without the character at their end.
+    let lines = format!("{}\n", output.trim_end_matches('\n'));
+    let (_, explanation) = checker.explain(&lines, NO_VARIABLES).map_err(failed)?;
     Err(format!("{checker}{explanation}"))
 }
 
