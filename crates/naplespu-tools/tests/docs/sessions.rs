@@ -74,7 +74,14 @@ pub fn limits(isa: &Isa) -> String {
 }
 
 /// The documents whose command lines are run.
-const DOCUMENTS: &[&str] = &["getting-started.md", "embedding.md", "td.md", "abi.md", "atomics.md"];
+const DOCUMENTS: &[&str] = &[
+    "getting-started.md",
+    "kernels.md",
+    "embedding.md",
+    "td.md",
+    "abi.md",
+    "atomics.md",
+];
 
 /// Runs every command line shown in a block of kind `console`. Files shown in a block of kind `clif NAME` are there under
 /// this name. The block has to show the whole output, where a line `...` stands for any lines; with

@@ -34,7 +34,7 @@ const TAIL: &str = "
 - A cast to smaller lanes is a shuffle and a shift. One to larger lanes goes through the frame: a store packs the lanes and a load takes the words. Casts that nobody needs, such as those
   between two operations on the same shape, cost nothing.
 - What is loaded, hardly used and stored is done lane by lane where that takes fewer instructions: a copy of an `i32x4` is four loads and four stores, as of `i64x2`.
-- In the scratchpad, and in big-endian order, short vectors are loaded and stored lane by lane.
+- In the scratchpad short vectors are loaded and stored lane by lane.
 - `sqrt` and `fma`, and all arithmetic of floats with `strict_float=true`, are a call for each lane.
 ";
 
