@@ -3,13 +3,17 @@
 //! Invariant: an operation that is not done completely here is not begun here. [`Exit::Slow`] leaves registers, memory and PC
 //! as they were before it, and [`crate::exec`] does it.
 
+mod float;
+mod lanes;
+
+use self::lanes::{Source, Target};
 use crate::alu::{self, Operation, operations};
 use crate::cache::Caches;
 use crate::hazard::word_bit;
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::operands::is_slow;
 use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
-use crate::registers::{LANES, Lanes, RA};
+use crate::registers::{Lanes, PC, RA, RM};
 use crate::shared::Shared;
 use crate::thread::Thread;
 use npu_mc::raw::AluOp;
@@ -31,7 +35,9 @@ pub(crate) enum Exit {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Watched {
     /// Operations that touch one of these registers, scalar and vector in one set.
-    pub registers: u64,
+    pub unsettled: u64,
+    /// Most operations that touch one of these scalar registers, which hold undriven bits.
+    pub undriven: u64,
     /// Loads and stores of these words, by [`word_bit`].
     pub memory: u64,
 }
@@ -48,47 +54,39 @@ fn touched(op: Op) -> u64 {
     1 << (op.d & 63) | 1 << (op.a & 63) | 1 << (op.b & 63)
 }
 
-/// Writes the lanes that are on.
-#[inline(always)]
-fn blend(old: &mut Lanes, new: &Lanes, mask: u16) {
-    if mask == u16::MAX {
-        *old = *new;
-        return;
-    }
-    for lane in 0..LANES {
-        let keep = u32::from(mask >> lane & 1).wrapping_sub(1);
-        old.0[lane] = (old.0[lane] & keep) | (new.0[lane] & !keep);
-    }
-}
-
-#[inline(always)]
-fn each(a: &Lanes, b: &Lanes, f: impl Fn(u32, u32) -> u32) -> Lanes {
-    Lanes(std::array::from_fn(|k| f(a.0[k], b.0[k])))
-}
-
-/// One vector operation into `out`, if it is one by lanes; the match is outside the loop over lanes so that each loop is compiled
-/// for vectors of the host.
+/// Follows undriven bits through an operation that touches watched registers, if that is simple and nothing else matters.
 #[inline(never)]
-fn vector(op: u8, a: &Lanes, b: &Lanes, out: &mut Lanes) -> Option<()> {
-    macro_rules! by_lane {
-        ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
-            match AluOp::from_code(op)? {
-                $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
-                    Operation::Unary(f) | Operation::FloatUnary(f) => *out = each(a, b, |a, _| f(a)),
-                    Operation::Binary(f) | Operation::FloatBinary(f) => *out = each(a, b, f),
-                    Operation::Compare(_)
-                    | Operation::FloatCompare(_)
-                    | Operation::Shuffle
-                    | Operation::GetLane
-                    | Operation::Mask
-                    | Operation::NoUnit
-                    | Operation::Hang => return None,
-                },)*
-            }
-        };
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not known to be simple is for the definition"
+)]
+fn follow(op: Op, thread: &mut Thread, watched: &mut Watched) -> bool {
+    if touched(op) & watched.unsettled != 0 {
+        return false;
     }
-    operations!(by_lane);
-    Some(())
+    let driven = |number: u8| watched.undriven >> (number & 63) & 1 == 0;
+    match op.kind {
+        // All of them are vectors, and the destination of a compare is looked at when it is done.
+        Kind::VectorVector
+        | Kind::VectorImmediate
+        | Kind::SplatImmediate
+        | Kind::CompareVectors
+        | Kind::CompareVectorImmediate => true,
+        Kind::VectorScalar | Kind::CompareVectorScalar => driven(op.b),
+        Kind::ScalarVector | Kind::Splat | Kind::LoadVector | Kind::StoreVector => driven(op.a),
+        // The second operand is one of a copy of vectors, where undriven bits are not copied but used.
+        Kind::Move | Kind::MoveMask if op.b == PC => {
+            thread.watch.copied(op.d, op.a);
+            watched.undriven = thread.watch.undriven_scalars();
+            true
+        }
+        Kind::Movei | Kind::MoveiMask => {
+            thread.watch.driven(op.d);
+            watched.undriven = thread.watch.undriven_scalars();
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Where loads and stores go. Addresses are multiples of `N`.
@@ -155,7 +153,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
     thread: &mut Thread,
     shared: &mut Shared,
     mut port: P,
-    watched: Watched,
+    mut watched: Watched,
     budget: &mut u64,
 ) -> Exit {
     let mut ops = first;
@@ -181,7 +179,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
             leave!(Exit::Budget);
         }
         let op = ops[index];
-        if WATCH && touched(op) & watched.registers != 0 {
+        if WATCH && touched(op) & (watched.unsettled | watched.undriven) != 0 && !follow(op, thread, &mut watched) {
             leave!(Exit::Slow);
         }
         macro_rules! a {
@@ -264,29 +262,58 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 }
             }};
         }
+        macro_rules! target {
+            () => {
+                Target {
+                    register: op.d,
+                    mask: thread.mask,
+                }
+            };
+        }
         macro_rules! vector_result {
             ($value:expr) => {{
                 let value = $value;
-                let mask = thread.mask;
-                blend(&mut thread.vectors[usize::from(op.d & 63)], &value, mask);
+                target!().write(&mut thread.vectors, &value);
             }};
-        }
-        macro_rules! v {
-            ($field:ident) => {
-                &thread.vectors[usize::from(op.$field & 63)]
-            };
         }
         macro_rules! by_lane {
             ($operation:expr, $a:expr, $b:expr) => {{
                 let operation = $operation;
-                let mut lanes = Lanes::default();
-                if vector(operation, $a, $b, &mut lanes).is_none() {
+                let (a, b) = ($a, $b);
+                if lanes::operate(operation, &mut thread.vectors, target!(), a, b).is_none() {
                     leave!(Exit::Slow);
                 }
                 if is_long(operation) {
                     long!();
                 }
-                vector_result!(lanes);
+            }};
+        }
+        // Of an integer compare the upper half of the result is not driven, which is followed from the first one on.
+        macro_rules! compare {
+            ($operation:expr, $a:expr, $b:expr) => {{
+                let operation = $operation;
+                let partly_driven = is_partly_driven(operation);
+                if partly_driven && !WATCH {
+                    leave!(Exit::Slow);
+                }
+                let Some(set) = lanes::compare(operation, &thread.vectors, $a, $b) else {
+                    leave!(Exit::Slow);
+                };
+                if is_long(operation) {
+                    long!();
+                }
+                set!(set);
+                if op.d == RM {
+                    thread.mask = set as u16;
+                }
+                if WATCH {
+                    if partly_driven {
+                        thread.watch.mark_upper_half(op.d);
+                    } else {
+                        thread.watch.driven(op.d);
+                    }
+                    watched.undriven = thread.watch.undriven_scalars();
+                }
             }};
         }
         // Goes on at another page.
@@ -381,7 +408,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                     }
                     Kind::StoreVector => {
                         let address = address!(64);
-                        let line = to_line(v!(d));
+                        let line = to_line(&thread.vectors[usize::from(op.d & 63)]);
                         if !port.store(address, line) {
                             leave!(Exit::Slow);
                         }
@@ -432,10 +459,13 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                         far!(target);
                         continue;
                     }
-                    Kind::VectorVector => by_lane!(op.imm as u8, v!(a), v!(b)),
-                    Kind::VectorScalar => by_lane!(op.imm as u8, v!(a), &Lanes::splat(b!())),
-                    Kind::ScalarVector => by_lane!(op.imm as u8, &Lanes::splat(a!()), v!(b)),
-                    Kind::VectorImmediate => by_lane!(op.b, v!(a), &Lanes::splat(op.imm as u32)),
+                    Kind::VectorVector => by_lane!(op.imm as u8, Source::Vector(op.a), Source::Vector(op.b)),
+                    Kind::VectorScalar => by_lane!(op.imm as u8, Source::Vector(op.a), Source::Scalar(b!())),
+                    Kind::ScalarVector => by_lane!(op.imm as u8, Source::Scalar(a!()), Source::Vector(op.b)),
+                    Kind::VectorImmediate => by_lane!(op.b, Source::Vector(op.a), Source::Scalar(op.imm as u32)),
+                    Kind::CompareVectors => compare!(op.imm as u8, Source::Vector(op.a), Source::Vector(op.b)),
+                    Kind::CompareVectorScalar => compare!(op.imm as u8, Source::Vector(op.a), Source::Scalar(b!())),
+                    Kind::CompareVectorImmediate => compare!(op.b, Source::Vector(op.a), Source::Scalar(op.imm as u32)),
                     Kind::Splat => vector_result!(Lanes::splat(a!())),
                     Kind::SplatImmediate => vector_result!(Lanes::splat(op.imm as u32)),
                 }
@@ -451,6 +481,12 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
 #[inline(always)]
 fn is_long(op: u8) -> bool {
     AluOp::from_code(op).is_some_and(is_slow)
+}
+
+/// Whether nothing drives the upper half of the scalar result of a compare of vectors.
+#[inline(always)]
+fn is_partly_driven(op: u8) -> bool {
+    AluOp::from_code(op).is_some_and(|op| matches!(alu::operation(op), Operation::Compare(_)))
 }
 
 #[inline(always)]

@@ -4,24 +4,27 @@
 //! exponents 0 and 255 as ordinary ones (no infinities, NaNs or subnormals, exponents wrap modulo 256), compares look at
 //! bit patterns, and the conversions have the faults that the errata list names. Nothing here can fail.
 
-const SIGN: u32 = 0x8000_0000;
-const MAGNITUDE: u32 = 0x7fff_ffff;
-const FRACTION: u32 = 0x007f_ffff;
-const HIDDEN: u32 = 0x0080_0000;
+pub(crate) const SIGN: u32 = 0x8000_0000;
+pub(crate) const MAGNITUDE: u32 = 0x7fff_ffff;
+pub(crate) const FRACTION: u32 = 0x007f_ffff;
+pub(crate) const HIDDEN: u32 = 0x0080_0000;
 
 /// The NaN that the divider produces, the only one any unit produces on purpose.
 pub const QUOTIENT_NAN: u32 = 0x7f80_0001;
 
-fn sign(x: u32) -> u32 {
+#[inline(always)]
+pub(crate) fn sign(x: u32) -> u32 {
     x & SIGN
 }
 
-fn exponent(x: u32) -> u32 {
+#[inline(always)]
+pub(crate) fn exponent(x: u32) -> u32 {
     (x >> 23) & 0xff
 }
 
 /// Fraction with the hidden bit, which the units set for every exponent, 0 and 255 included.
-fn significand(x: u32) -> u32 {
+#[inline(always)]
+pub(crate) fn significand(x: u32) -> u32 {
     HIDDEN | (x & FRACTION)
 }
 
@@ -30,7 +33,8 @@ fn is_zero(x: u32) -> bool {
 }
 
 /// Packs a result; the exponent wraps modulo 256 and the hidden bit is dropped.
-fn pack(sign: u32, exponent: u32, significand: u32) -> u32 {
+#[inline(always)]
+pub(crate) fn pack(sign: u32, exponent: u32, significand: u32) -> u32 {
     sign | ((exponent & 0xff) << 23) | (significand & FRACTION)
 }
 

@@ -86,18 +86,20 @@ impl Watch {
         !self.lost.is_empty() || self.stuck_scalars | self.stuck_vectors != 0 || self.undriven.is_some()
     }
 
-    /// Scalar registers whose use matters.
+    /// Registers, scalar and vector in one set, that may not hold their last result.
     #[inline]
-    pub fn scalars(&self) -> u64 {
+    pub fn unsettled(&self) -> u64 {
         self.lost
             .iter()
-            .fold(self.undriven_scalars | self.stuck_scalars, |set, l| set | l.scalar)
+            .fold(self.stuck_scalars | self.stuck_vectors, |set, l| {
+                set | l.scalar | l.vector
+            })
     }
 
-    /// Vector registers whose use matters.
+    /// Scalar registers with undriven bits.
     #[inline]
-    pub fn vectors(&self) -> u64 {
-        self.lost.iter().fold(self.stuck_vectors, |set, l| set | l.vector)
+    pub fn undriven_scalars(&self) -> u64 {
+        self.undriven_scalars
     }
 
     /// Whether reading the lane mask matters. Undriven bits are in its upper half, which no lane takes.
@@ -253,6 +255,16 @@ impl Watch {
         if number != PC {
             self.set_undriven(number, 0xffff_0000);
         }
+    }
+
+    /// A scalar register got a result whose bits are all driven.
+    pub fn driven(&mut self, number: u8) {
+        self.set_undriven(number, 0);
+    }
+
+    /// A scalar register was copied.
+    pub fn copied(&mut self, to: u8, from: u8) {
+        self.set_undriven(to, self.get_undriven(from));
     }
 
     fn get_undriven(&self, number: u8) -> u32 {

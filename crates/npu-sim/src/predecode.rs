@@ -81,6 +81,12 @@ macro_rules! kinds {
             ScalarVector,
             /// Vd = Va op imm, `b` is the opcode.
             VectorImmediate,
+            /// Sd = the lanes in which Va op Vb holds, `imm` is the opcode.
+            CompareVectors,
+            /// Sd = the lanes in which Va op Sb holds, `imm` is the opcode.
+            CompareVectorScalar,
+            /// Sd = the lanes in which Va op imm holds, `b` is the opcode.
+            CompareVectorImmediate,
             /// Vd = Sa in every lane.
             Splat,
             /// Vd = imm in every lane.
@@ -174,6 +180,14 @@ impl Op {
                         };
                         Some(Op::new(kind, dst, src0, src1, op as i32))
                     }
+                    (false, true, s1) if is_compare(op) => {
+                        let kind = if s1 {
+                            Kind::CompareVectors
+                        } else {
+                            Kind::CompareVectorScalar
+                        };
+                        Some(Op::new(kind, dst, src0, src1, op as i32))
+                    }
                     (true, _, _) | (false, true, _) | (false, false, true) => None,
                 }
             }
@@ -198,6 +212,9 @@ impl Op {
                     }
                     (true, true) if dst != RM && is_by_lane(op) => {
                         Some(Op::new(Kind::VectorImmediate, dst, src0, op as u8, imm))
+                    }
+                    (false, true) if dst != PC && is_compare(op) => {
+                        Some(Op::new(Kind::CompareVectorImmediate, dst, src0, op as u8, imm))
                     }
                     (false, false) | (true, true) | (false, true) | (true, false) => None,
                 }
@@ -278,8 +295,10 @@ fn words(offset: i32) -> Option<i32> {
 
 /// RR on scalars.
 fn scalar(op: AluOp, dst: u8, src0: u8, src1: u8, masked: bool) -> Option<Op> {
+    // A V bit on the operand that an operation does not use makes it one on vectors, which reads `rm`.
+    let src1 = if masked { RM } else { src1 };
     if dst == RM {
-        return (op == AluOp::Move).then(|| Op::new(Kind::MoveMask, dst, src0, NONE, 0));
+        return (op == AluOp::Move).then(|| Op::new(Kind::MoveMask, dst, src0, src1, 0));
     }
     match alu::operation(op) {
         // A V bit on the unused operand of `itof` makes the operation masked, and its result stale under lane 0 off.
@@ -322,6 +341,11 @@ const fn is_by_lane(op: AluOp) -> bool {
         | Operation::NoUnit
         | Operation::Hang => false,
     }
+}
+
+/// Whether the operation makes a bit set of the lanes of a vector.
+const fn is_compare(op: AluOp) -> bool {
+    matches!(alu::operation(op), Operation::Compare(_) | Operation::FloatCompare(_))
 }
 
 /// A page of operations, closed by [`Kind::PageEnd`].

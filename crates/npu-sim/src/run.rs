@@ -148,7 +148,8 @@ impl Machine {
             return Ok(Exit::Slow);
         }
         let watched = Watched {
-            registers: thread.watch.scalars() | thread.watch.vectors(),
+            unsettled: thread.watch.unsettled(),
+            undriven: thread.watch.undriven_scalars(),
             memory: thread.watch.memory(),
         };
         let code = &self.code;
