@@ -130,6 +130,39 @@ impl Machine {
         Stop::Breakpoint { pc: thread.pc }
     }
 
+    /// Executes one instruction of a thread that exists, if it is a common one: gives whether it was a taken branch. `None` when
+    /// nothing was done and [`Machine::step`] has to. Stop addresses do not count.
+    ///
+    /// The predecoded code must belong to the memory of the machine, as after [`Machine::match_code`].
+    #[inline]
+    pub(crate) fn step_common(&mut self, number: usize) -> Option<bool> {
+        let thread = &mut self.threads[number];
+        if thread.waiting.is_some() || thread.rest.is_some() {
+            return None;
+        }
+        // A taken branch sets it.
+        let before = thread.last_branch.take();
+        let mut left = 1;
+        let ran = self.run_fast(number, &mut left);
+        let thread = &mut self.threads[number];
+        let taken = thread.last_branch.is_some();
+        if !taken {
+            thread.last_branch = before;
+        }
+        if ran.is_err() || left != 0 {
+            return None;
+        }
+        if self.memory.code_written() {
+            self.code.update(&mut self.memory);
+        }
+        Some(taken)
+    }
+
+    /// Brings predecoded code in line with memory that was changed from outside.
+    pub(crate) fn match_code(&mut self) {
+        self.code.update(&mut self.memory);
+    }
+
     /// Runs predecoded operations until one needs something else.
     fn run_fast(&mut self, number: usize, left: &mut u64) -> Result<Exit, MemoryFull> {
         let thread = &mut self.threads[number];

@@ -57,6 +57,9 @@ pub(crate) struct Decoded {
     pub invalidate: bool,
     /// `read_cr`.
     pub reads_control: bool,
+    /// Address of a memory access: register and number.
+    pub base: u8,
+    pub offset: i32,
 }
 
 impl Decoded {
@@ -72,6 +75,8 @@ impl Decoded {
         flush: false,
         invalidate: false,
         reads_control: false,
+        base: PC,
+        offset: 0,
     };
 
     /// Takes `word` apart.
@@ -125,7 +130,15 @@ impl Decoded {
                     None => d.route = Route::Control,
                 }
             }
-            RawInst::Mem { op, shared, .. } => {
+            RawInst::Mem {
+                op,
+                base,
+                offset,
+                shared,
+                ..
+            } => {
+                d.base = base;
+                d.offset = offset;
                 d.store = is_store(op);
                 d.vector = is_vector_access(op);
                 let known = MemOp::from_code(op);

@@ -11,7 +11,7 @@ use super::sink::{Issue, Sink};
 use crate::exec::{Control, Space};
 use crate::machine::{Machine, Stop};
 use crate::rest::Status;
-use crate::step::{Progress, Step};
+use crate::step::Progress;
 use npu_mc::machine;
 use npu_mc::raw::RawInst;
 
@@ -257,10 +257,21 @@ impl Core {
             counters.instructions += 1;
             if decoded.vector {
                 counters.vector_instructions += 1;
-                counters.lanes += u64::from(machine.thread(number).mask().count_ones());
+                counters.lanes += u64::from(machine.threads[number].mask().count_ones());
             }
         }
         self.executed += 1;
+        let address = machine.threads[number]
+            .s(decoded.base)
+            .wrapping_add(decoded.offset as u32);
+        if let Some(taken) = machine.step_common(number) {
+            // I/O is not common.
+            self.send(thread, decoded, address, false, now);
+            if taken {
+                self.branch(thread, machine.threads[number].pc(), now);
+            }
+            return;
+        }
         let step = match machine.step(number) {
             Ok(step) => step,
             Err(stop) => {
@@ -268,7 +279,12 @@ impl Core {
                 return;
             }
         };
-        self.send(thread, decoded, &step, now);
+        let (address, io) = match (step.effect.access, step.effect.control) {
+            (Some(access), _) => (access.address, access.space == Space::Io),
+            (None, Some(Control::Flush { address } | Control::Invalidate { address })) => (address, false),
+            _ => (0, false),
+        };
+        self.send(thread, decoded, address, io, now);
         match step.progress {
             Progress::Next => {
                 if decoded.route == Route::Control && running {
@@ -304,7 +320,7 @@ impl Core {
     #[inline]
     fn pass_words(&mut self, number: usize, pc: u32, machine: &mut Machine) -> Result<bool, Stop> {
         for _ in 0..WORDS_AT_ONCE {
-            if machine.thread(number).pc() == pc {
+            if machine.threads[number].pc() == pc {
                 return Ok(true);
             }
             let (_, next) = machine.next_instruction(number);
@@ -317,9 +333,9 @@ impl Core {
         Ok(false)
     }
 
-    /// Sends an operation to its unit.
+    /// Sends an operation to its unit; `address` and `io` are of those that access memory.
     #[inline]
-    fn send(&mut self, thread: usize, decoded: &Decoded, step: &Step, now: u64) {
+    fn send(&mut self, thread: usize, decoded: &Decoded, address: u32, io: bool, now: u64) {
         let latency = u64::from(decoded.latency);
         let result = Arriving {
             ready: now + latency,
@@ -345,11 +361,6 @@ impl Core {
                 }
             }
             Route::Memory => {
-                let (address, io) = match (step.effect.access, step.effect.control) {
-                    (Some(access), _) => (access.address, access.space == Space::Io),
-                    (None, Some(Control::Flush { address } | Control::Invalidate { address })) => (address, false),
-                    _ => (0, false),
-                };
                 let kind = match (decoded.flush, decoded.invalidate, io, decoded.store) {
                     (true, ..) => MemoryKind::Flush,
                     (_, true, ..) => MemoryKind::Invalidate,

@@ -168,6 +168,7 @@ impl Machine {
     /// A thread that is where the last run with this `timing` left it goes on with what was in flight; others start with
     /// empty pipelines. Caches stay as they were.
     pub fn run_timed<S: Sink>(&mut self, timing: &mut Timing, limit: u64, sink: &mut S) -> Halt {
+        self.match_code();
         timing.prepare(self);
         let halt = timing.run(self, limit, sink);
         for core in &mut timing.cores {
