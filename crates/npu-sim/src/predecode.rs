@@ -444,11 +444,15 @@ impl CodeCache {
         let first = pc & !(PAGE_SIZE - 1);
         let last = first | (PAGE_SIZE - 1);
         let mut index = memory.page_index(pc);
+        let at = (pc % PAGE_SIZE / 4) as usize;
+        // A page that has been predecoded is marked as code.
+        if index != 0 && self.page(index).is_some_and(|page| page[at].kind != Kind::NotYet) {
+            return Ok(index);
+        }
         // The page of all addresses never written is shared, so it carries no stop addresses.
         if index != 0 || self.breakpoints.range(first..=last).next().is_some() {
             index = memory.mark_code(pc)?;
         }
-        let at = (pc % PAGE_SIZE / 4) as usize;
         if self.page(index).is_some_and(|page| page[at].kind != Kind::NotYet) {
             return Ok(index);
         }

@@ -1,9 +1,13 @@
 //! Instructions a second of the functional model, on loops made of instruction words.
 //!
-//! Each loop runs for a fixed number of instructions, several times; the best time counts.
+//! Each loop runs for a fixed number of instructions, several times; the best time counts. Loops of one thread also run in a plain
+//! interpreter, which must come to the same registers; the ratio of both rates depends less on the host than the rates.
 
-use npu_mc::SReg;
+mod plain;
+
+use npu_mc::{SReg, VReg};
 use npu_sim::{Config, Halt, Machine, Schedule, Stop, THREADS};
+use plain::Plain;
 use std::time::Instant;
 
 const BASE: u32 = 0x1000;
@@ -29,7 +33,7 @@ fn bnez(reg: u32, offset: i32) -> u32 {
 }
 
 fn measure(name: &str, body: &[u32]) {
-    let mut best = f64::INFINITY;
+    let (mut best, mut best_plain) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
         let Some(mut machine) = prepared(body, Config::default()) else {
             return;
@@ -39,9 +43,29 @@ fn measure(name: &str, body: &[u32]) {
         let time = start.elapsed().as_secs_f64();
         assert_eq!(stop, Stop::StepLimit, "{name}");
         best = best.min(time);
+        let Some(mut plain) = Plain::new(BASE, &words(body), &REGISTERS) else {
+            return;
+        };
+        let start = Instant::now();
+        let ran = plain.run(INSTRUCTIONS);
+        best_plain = best_plain.min(start.elapsed().as_secs_f64());
+        assert!(ran.is_some(), "{name}");
+        let thread = machine.thread(0);
+        for number in 0..63 {
+            if let (Some(scalar), Some(vector)) = (SReg::new(number), VReg::new(number)) {
+                assert_eq!(thread.scalar(scalar), plain.scalar(number), "{name}: {}", scalar.name());
+                assert_eq!(
+                    thread.vector(vector).0,
+                    plain.vector(number),
+                    "{name}: {}",
+                    vector.name()
+                );
+            }
+        }
     }
     let rate = INSTRUCTIONS as f64 / best / 1e6;
-    println!("{name:<44} {rate:>8.1} million instructions a second");
+    let ratio = best_plain / best;
+    println!("{name:<44} {rate:>8.1} million instructions a second, {ratio:.2} times a plain interpreter");
 }
 
 /// The same in 8 threads that take turns, with data caches or without.
@@ -85,22 +109,34 @@ fn measure_steps(name: &str, body: &[u32]) {
     println!("{name:<44} {rate:>8.1} million steps a second");
 }
 
-/// A machine at a loop of `body` in every thread.
-fn prepared(body: &[u32], config: Config) -> Option<Machine> {
-    let mut machine = Machine::new(config);
+/// Registers that are not 0 before a loop.
+const REGISTERS: [(SReg, u32); 4] = [
+    (SReg::RM, 0xffff),
+    (SReg::S40, 0x10_0000),
+    (SReg::S41, 0x20_0000),
+    (SReg::S42, LEAF),
+];
+
+/// A loop of `body`.
+fn words(body: &[u32]) -> Vec<u32> {
     let mut words = body.to_vec();
     // s1 counts; the loop never ends within the limit.
     words.push(ri(5, 1, 1, 1));
     words.push(bnez(1, -4 * words.len() as i32));
-    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+    words
+}
+
+/// A machine at a loop of `body` in every thread.
+fn prepared(body: &[u32], config: Config) -> Option<Machine> {
+    let mut machine = Machine::new(config);
+    for (word, address) in words(body).iter().zip((BASE..).step_by(4)) {
         machine.memory_mut().write_u32(address, *word).ok()?;
     }
     for number in 0..machine.threads() {
         let thread = machine.thread_mut(number);
-        thread.set_scalar(SReg::RM, 0xffff);
-        thread.set_scalar(SReg::S40, 0x10_0000);
-        thread.set_scalar(SReg::S41, 0x20_0000);
-        thread.set_scalar(SReg::S42, LEAF);
+        for (register, value) in REGISTERS {
+            thread.set_scalar(register, value);
+        }
         thread.set_pc(BASE);
     }
     Some(machine)
