@@ -16,7 +16,7 @@ use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
 use crate::registers::{Lanes, PC, RA, RM};
 use crate::shared::Shared;
 use crate::thread::Thread;
-use npu_mc::raw::AluOp;
+use npu_mc::raw::{AluOp, MemOp};
 
 /// Why the fast interpreter stopped. The PC of the thread is at the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,10 @@ fn follow(op: Op, thread: &mut Thread, watched: &mut Watched) -> bool {
         | Kind::CompareVectors
         | Kind::CompareVectorImmediate => true,
         Kind::VectorScalar | Kind::CompareVectorScalar => driven(op.b),
-        Kind::ScalarVector | Kind::Splat | Kind::LoadVector | Kind::StoreVector => driven(op.a),
+        // Words are looked at when they are moved.
+        Kind::ScalarVector | Kind::Splat | Kind::LoadVector | Kind::StoreVector | Kind::Load32 | Kind::Store32 => {
+            driven(op.a)
+        }
         // The second operand is one of a copy of vectors, where undriven bits are not copied but used.
         Kind::Move | Kind::MoveMask if op.b == PC => {
             thread.watch.copied(op.d, op.a);
@@ -233,15 +236,32 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
         // The address of an access, if the fast path can do it.
         macro_rules! address {
             ($alignment:expr) => {{
-                let address = a!().wrapping_add(op.imm as u32);
-                if !address.is_multiple_of($alignment)
-                    || may_be_io(address)
-                    || (WATCH && watched.memory & words!(address, $alignment) != 0)
-                {
+                let address = any_address!($alignment);
+                if WATCH && watched.memory & words!(address, $alignment) != 0 {
                     leave!(Exit::Slow);
                 }
                 address
             }};
+        }
+        // The same for accesses that look at undriven bits themselves.
+        macro_rules! any_address {
+            ($alignment:expr) => {{
+                let address = a!().wrapping_add(op.imm as u32);
+                if !address.is_multiple_of($alignment) || may_be_io(address) {
+                    leave!(Exit::Slow);
+                }
+                address
+            }};
+        }
+        // Follows undriven bits through a move of a word that is done.
+        macro_rules! word_moved {
+            ($name:ident, $address:expr) => {
+                if WATCH && (watched.memory & word_bit($address) != 0 || watched.undriven >> (op.d & 63) & 1 != 0) {
+                    thread.watch.word_moved(MemOp::$name, op.d, $address);
+                    watched.memory = thread.watch.memory();
+                    watched.undriven = thread.watch.undriven_scalars();
+                }
+            };
         }
         macro_rules! load {
             ($size:expr, $convert:expr) => {{
@@ -394,10 +414,25 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                     Kind::LoadU8 => load!(1, |b: [u8; 1]| u32::from(b[0])),
                     Kind::LoadS16 => load!(2, |b| i16::from_le_bytes(b) as u32),
                     Kind::LoadU16 => load!(2, |b| u32::from(u16::from_le_bytes(b))),
-                    Kind::Load32 => load!(4, u32::from_le_bytes),
+                    Kind::Load32 => {
+                        let address = any_address!(4);
+                        let Some(bytes) = port.load::<4>(address) else {
+                            leave!(Exit::Slow);
+                        };
+                        long!();
+                        set!(u32::from_le_bytes(bytes));
+                        word_moved!(Load32, address);
+                    }
                     Kind::Store8 => store!(1, |x: u32| [x as u8]),
                     Kind::Store16 => store!(2, |x: u32| (x as u16).to_le_bytes()),
-                    Kind::Store32 => store!(4, u32::to_le_bytes),
+                    Kind::Store32 => {
+                        let address = any_address!(4);
+                        let bytes = thread.scalars[usize::from(op.d)].to_le_bytes();
+                        if !port.store(address, bytes) {
+                            leave!(Exit::Slow);
+                        }
+                        word_moved!(Store32, address);
+                    }
                     Kind::LoadVector => {
                         let address = address!(64);
                         let Some(line) = port.load::<64>(address) else {

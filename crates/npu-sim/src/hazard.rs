@@ -15,7 +15,7 @@ use crate::operands::{Operands, arrives_late, has_long_latency, register_name};
 use crate::registers::{PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
 use npu_mc::reg::{Reg, RegFile};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Instructions after a taken branch in which a lost result can still be missing. Long enough for a load miss with a slow
 /// memory; one instruction is at least one cycle.
@@ -37,7 +37,7 @@ struct Lost {
 struct Undriven {
     registers: [u32; 64],
     /// By address of the word.
-    memory: HashMap<u32, u32>,
+    memory: FxHashMap<u32, u32>,
     /// At least the [`word_bit`]s of those words.
     filter: u64,
 }
@@ -267,6 +267,11 @@ impl Watch {
         self.set_undriven(to, self.get_undriven(from));
     }
 
+    /// An aligned word of main memory was stored from a scalar register, or loaded into one.
+    pub fn word_moved(&mut self, op: MemOp, register: u8, address: u32) {
+        self.follow_memory(op as u8, register, address, false, false);
+    }
+
     fn get_undriven(&self, number: u8) -> u32 {
         self.undriven
             .as_ref()
@@ -280,7 +285,7 @@ impl Watch {
         let undriven = self.undriven.get_or_insert_with(|| {
             Box::new(Undriven {
                 registers: [0; 64],
-                memory: HashMap::new(),
+                memory: FxHashMap::default(),
                 filter: 0,
             })
         });

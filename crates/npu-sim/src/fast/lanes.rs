@@ -74,16 +74,6 @@ fn each(a: &Lanes, b: &Lanes, out: &mut Lanes, f: impl Fn(u32, u32) -> u32) {
     }
 }
 
-/// The lanes in which a relation holds, as a bit set.
-#[inline(always)]
-fn holds(a: &Lanes, b: &Lanes, f: impl Fn(u32, u32) -> bool) -> u32 {
-    let mut set = 0;
-    for ((a, b), bit) in a.0.into_iter().zip(b.0).zip(BITS) {
-        set |= if f(a, b) { bit } else { 0 };
-    }
-    set
-}
-
 // Whole registers are read and written in each of the functions, all with the widest accesses of the host: it forwards no
 // wide read from several narrow writes.
 
@@ -159,11 +149,13 @@ fn integer(op: u8, registers: &mut Registers, target: Target, a: Source, b: Sour
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
 pub(super) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Option<u32> {
     let (a, b) = (&a.lanes(registers), &b.lanes(registers));
+    let mut holds = Lanes::default();
+    let out = &mut holds;
     macro_rules! by_lane {
         ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
             match AluOp::from_code(op)? {
                 $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
-                    Operation::Compare(f) | Operation::FloatCompare(f) => Some(holds(a, b, f)),
+                    Operation::Compare(f) | Operation::FloatCompare(f) => each(a, b, out, |a, b| u32::from(f(a, b))),
                     Operation::Unary(_)
                     | Operation::Binary(_)
                     | Operation::FloatUnary(_)
@@ -172,10 +164,16 @@ pub(super) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Op
                     | Operation::GetLane
                     | Operation::Mask
                     | Operation::NoUnit
-                    | Operation::Hang => None,
+                    | Operation::Hang => return None,
                 },)*
             }
         };
     }
-    operations!(by_lane)
+    operations!(by_lane);
+    let bits = holds
+        .0
+        .into_iter()
+        .zip(BITS)
+        .map(|(holds, bit)| holds.wrapping_neg() & bit);
+    Some(bits.fold(0, |set, bit| set | bit))
 }
