@@ -512,16 +512,38 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
     }
 }
 
+/// Opcodes whose results can be lost, and those of integer compares, of whose scalar result on vectors nothing drives the upper half.
+const LONG: u64 = opcodes().0;
+const PARTLY_DRIVEN: u64 = opcodes().1;
+
+const fn opcodes() -> (u64, u64) {
+    let (mut long, mut partly_driven) = (0, 0);
+    macro_rules! each {
+        ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+            $(
+                if is_slow(AluOp::$name) {
+                    long |= 1 << AluOp::$name as u8;
+                }
+                if matches!(alu::operation(AluOp::$name), Operation::Compare(_)) {
+                    partly_driven |= 1 << AluOp::$name as u8;
+                }
+            )*
+        };
+    }
+    operations!(each);
+    (long, partly_driven)
+}
+
 /// Whether a result can be lost, by opcode.
 #[inline(always)]
 fn is_long(op: u8) -> bool {
-    AluOp::from_code(op).is_some_and(is_slow)
+    LONG >> (op & 63) & 1 != 0
 }
 
-/// Whether nothing drives the upper half of the scalar result of a compare of vectors.
+/// Whether nothing drives the upper half of the scalar result of a compare of vectors, by opcode.
 #[inline(always)]
 fn is_partly_driven(op: u8) -> bool {
-    AluOp::from_code(op).is_some_and(|op| matches!(alu::operation(op), Operation::Compare(_)))
+    PARTLY_DRIVEN >> (op & 63) & 1 != 0
 }
 
 #[inline(always)]
