@@ -20,9 +20,10 @@ impl RecordKeeper {
 
     /// Records by name in byte order.
     pub(crate) fn sorted(&self) -> Vec<RecordId> {
-        let mut sorted = self.world.order.clone();
-        sorted.sort_by_key(|id| self.world.text(self.world.record(*id).name));
-        sorted
+        let named = self.world.order.iter().map(|id| (self.world.text(self.world.record(*id).name), *id));
+        let mut sorted: Vec<(&str, RecordId)> = named.collect();
+        sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+        sorted.into_iter().map(|(_, id)| id).collect()
     }
 
     fn record(&self, id: RecordId) -> Record<'_> {
