@@ -134,7 +134,7 @@ impl Evaluator {
                 let items = self.list_items(args[1])?;
                 let mut out = Vec::with_capacity(items.len());
                 for item in items {
-                    out.push(self.apply(args[2], &[(args[0], item)], r));
+                    out.push(self.apply_to(args[2], args[0], item, r));
                 }
                 Some(self.make_list(&out, ty))
             }
@@ -142,7 +142,7 @@ impl Evaluator {
                 let items = self.list_items(args[1])?;
                 let mut out = Vec::new();
                 for item in items {
-                    let keep = self.apply(args[2], &[(args[0], item)], r);
+                    let keep = self.apply_to(args[2], args[0], item, r);
                     if self.w.as_int(keep)? != 0 {
                         out.push(item);
                     }
@@ -216,7 +216,7 @@ impl Evaluator {
         let items = self.list_items(args[1])?;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items {
-            let key = self.apply(args[2], &[(args[0], item)], r);
+            let key = self.apply_to(args[2], args[0], item, r);
             if self.w.as_int(key).is_none() && self.w.as_str(key).is_none() {
                 return None;
             }

@@ -20,7 +20,11 @@ impl RecordKeeper {
 
     /// Records by name in byte order.
     pub(crate) fn sorted(&self) -> Vec<RecordId> {
-        let named = self.world.order.iter().map(|id| (self.world.text(self.world.record(*id).name), *id));
+        let named = self
+            .world
+            .order
+            .iter()
+            .map(|id| (self.world.text(self.world.record(*id).name), *id));
         let mut sorted: Vec<(&str, RecordId)> = named.collect();
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         sorted.into_iter().map(|(_, id)| id).collect()

@@ -14,6 +14,9 @@ use crate::world::{FieldData, Proto};
 /// Resolution may go this deep: through fields that refer to fields, class values in class values, operators.
 const MAX_RESOLVE_DEPTH: u32 = 12_000;
 
+/// Parts of a body that are looked at to find out whether it is pure.
+const MAX_PURE: usize = 64;
+
 impl Evaluator {
     /// What the variable `name` stands for.
     fn lookup(&mut self, name: Symbol, r: &mut Resolver) -> Option<ValueId> {
@@ -278,6 +281,48 @@ impl Evaluator {
         r.stamp = stamp;
         r.shadow.truncate(length);
         body
+    }
+
+    /// `body` with one bound variable replaced, in the setting of `outer`. Remembered if nothing but the element counts.
+    pub(crate) fn apply_to(&mut self, body: ValueId, variable: ValueId, item: ValueId, outer: &Resolver) -> ValueId {
+        if !self.is_pure(body, variable) {
+            return self.apply(body, &[(variable, item)], outer);
+        }
+        if let Some(value) = self.cache.applied(body, item, outer.is_final) {
+            return value;
+        }
+        let value = self.apply(body, &[(variable, item)], outer);
+        // What is open may be closed later, and what is unset may be so because of an error.
+        if !value.is_open() && value != ValueId::UNSET {
+            self.cache.put_applied(body, item, outer.is_final, value);
+        }
+        value
+    }
+
+    /// Whether a body has no other variable than this one, and nothing that asks for what is defined by now, or defines something.
+    fn is_pure(&mut self, body: ValueId, variable: ValueId) -> bool {
+        if let Some(pure) = self.cache.pure.get(&(body, variable)) {
+            return *pure;
+        }
+        let mut todo = vec![body];
+        let mut pure = true;
+        while let Some(id) = todo.pop().filter(|_| pure && todo.len() < MAX_PURE) {
+            match self.w.values.node(id) {
+                Node::Unset | Node::Bit(_) | Node::Int(_) | Node::Str(_) | Node::Code(_) | Node::Def(_) => {}
+                Node::Var(_) => pure = id == variable,
+                Node::VarBit(base, _) => todo.push(base),
+                Node::Bits(kids) | Node::List(kids) => todo.extend_from_slice(self.w.values.kids(kids)),
+                Node::Field(base, _) => todo.push(base),
+                Node::Index(base, index) | Node::Paste(base, index) => todo.extend([base, index]),
+                Node::Op(Bang::Exists | Bang::Cast | Bang::Instances | Bang::Repr, _)
+                | Node::Dag(_)
+                | Node::Call(..) => pure = false,
+                Node::Op(_, kids) => todo.extend_from_slice(self.w.values.kids(kids)),
+            }
+        }
+        let pure = pure && todo.is_empty();
+        self.cache.pure.insert((body, variable), pure);
+        pure
     }
 
     /// `body` with one or two bound variables replaced, in the setting of `r`.

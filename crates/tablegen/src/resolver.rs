@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::shape::Layout;
@@ -34,25 +35,66 @@ pub(crate) struct Resolver {
     pub(crate) cuts: u32,
 }
 
+/// What an operator's body gave for an element.
+#[derive(Clone, Copy)]
+struct Applied {
+    body: ValueId,
+    item: ValueId,
+    is_final: bool,
+    value: ValueId,
+}
+
 /// Values resolved lately. A value that is found was resolved by the resolver of the same stamp; one that was pushed out is resolved
 /// again.
 pub(crate) struct Cache {
     pub(crate) slots: Vec<(ValueId, u32, ValueId)>,
     pub(crate) stamp: u32,
+    /// Lists of many records are made from a few elements by the same bodies.
+    applied: Vec<Applied>,
+    /// Whether what a body gives depends on the element alone, for which this variable stands.
+    pub(crate) pure: FxHashMap<(ValueId, ValueId), bool>,
 }
 
 const CACHE_SIZE: usize = 1 << 11;
+const APPLIED_SIZE: usize = 1 << 12;
 
 impl Default for Cache {
     fn default() -> Cache {
         Cache {
             slots: vec![(ValueId::UNSET, 0, ValueId::UNSET); CACHE_SIZE],
             stamp: 0,
+            applied: vec![
+                Applied {
+                    body: ValueId::UNSET,
+                    item: ValueId::UNSET,
+                    is_final: false,
+                    value: ValueId::UNSET,
+                };
+                APPLIED_SIZE
+            ],
+            pure: FxHashMap::default(),
         }
     }
 }
 
 impl Cache {
+    fn applied_slot(body: ValueId, item: ValueId) -> usize {
+        let mixed = (u64::from(body.0) | u64::from(item.0) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 40) as usize & (APPLIED_SIZE - 1)
+    }
+    /// What a body, which names its variable, gave for an element.
+    pub(crate) fn applied(&self, body: ValueId, item: ValueId, is_final: bool) -> Option<ValueId> {
+        let slot = &self.applied[Self::applied_slot(body, item)];
+        ((slot.body, slot.item, slot.is_final) == (body, item, is_final)).then_some(slot.value)
+    }
+    pub(crate) fn put_applied(&mut self, body: ValueId, item: ValueId, is_final: bool, value: ValueId) {
+        self.applied[Self::applied_slot(body, item)] = Applied {
+            body,
+            item,
+            is_final,
+            value,
+        };
+    }
     pub(crate) fn next_stamp(&mut self) -> u32 {
         self.stamp = self.stamp.wrapping_add(1).max(1);
         self.stamp
