@@ -4,7 +4,7 @@ include "SearchableTable.td"
 include "NaplesPULegalize.td"
 
 def TwoForOneCell : OperationAction<["iadd"], [i32], Expand>;
-def TwoUnderOneCondition : Refuse<["load"], [v16i32], "a", "b", LanesDiffer>;
+def TwoUnderOneCondition : Refuse<["load"], [v16i32], "a", "b", MaybeUnaligned>;
 def OnlyIfAligned : OperationAction<["stack_store"], [i32], Legal, MaybeUnaligned>;
 def NotAColumn : OperationAction<["stack_load"], [i1], Legal>;
 def NoReason : OperationAction<["stack_load"], [i32], Refused>;
