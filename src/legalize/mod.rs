@@ -22,6 +22,7 @@ mod bytes;
 mod conditions;
 mod convert;
 mod dynamic;
+mod pairs;
 mod routines;
 mod scalarize;
 mod stacks;

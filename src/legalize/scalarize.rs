@@ -6,7 +6,7 @@
 //! registers, or mixes vectors of both kinds, is done here, lane by lane.
 
 use super::widen::{Form, Root, register_type};
-use super::{Legality, LegalizeCondition, convert, fixed, is_other, is_split, webs};
+use super::{Legality, LegalizeCondition, convert, fixed, is_other, is_split, pairs, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
@@ -60,6 +60,8 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
     let domtree = DominatorTree::with_function(func, &cfg);
     let order: Vec<Block> = domtree.cfg_rpo().copied().collect();
     remove_others(func, &order);
+    let mut calls = PseudoCalls::default();
+    pairs::run(func, &order, &mut calls);
     split_signature(&mut func.signature);
     let mut results = FxHashMap::default();
     let all: Vec<_> = func.dfg.signatures.keys().collect();
@@ -82,7 +84,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
         area: None,
         cursor: FuncCursor::new(func),
         legality,
-        calls: PseudoCalls::default(),
+        calls,
         refusals: Vec::new(),
         results,
         name,

@@ -17,17 +17,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What something costs, in instructions.
 #[derive(Clone, Copy, Default)]
-struct Cost {
-    as_lanes: u32,
-    as_register: u32,
+pub(super) struct Cost {
+    pub(super) as_lanes: u32,
+    pub(super) as_register: u32,
 }
 
 /// A web.
 #[derive(Clone, Copy, Default)]
-struct Web {
-    cost: Cost,
+pub(super) struct Web {
+    pub(super) cost: Cost,
     /// It is registers whatever it costs.
-    is_fixed: bool,
+    pub(super) is_fixed: bool,
     /// It loads or stores outside of loops, where constants are loaded for it alone.
     loads: bool,
     stores: bool,
@@ -35,14 +35,15 @@ struct Web {
 
 /// Webs as sets of values that grow together.
 #[derive(Default)]
-struct Webs {
+pub(super) struct Webs {
     numbers: FxHashMap<Value, usize>,
     parents: Vec<usize>,
-    webs: Vec<Web>,
+    pub(super) webs: Vec<Web>,
 }
 
 impl Webs {
-    fn number(&mut self, value: Value) -> usize {
+    /// The web of a value, a new one if it had none.
+    pub(super) fn number(&mut self, value: Value) -> usize {
         let next = self.parents.len();
         let number = *self.numbers.entry(value).or_insert(next);
         if number == next {
@@ -52,7 +53,8 @@ impl Webs {
         self.root(number)
     }
 
-    fn root(&mut self, mut number: usize) -> usize {
+    /// The web that a web has become part of.
+    pub(super) fn root(&mut self, mut number: usize) -> usize {
         while self.parents[number] != number {
             self.parents[number] = self.parents[self.parents[number]];
             number = self.parents[number];
@@ -60,7 +62,8 @@ impl Webs {
         number
     }
 
-    fn join(&mut self, a: usize, b: usize) -> usize {
+    /// The web of both.
+    pub(super) fn join(&mut self, a: usize, b: usize) -> usize {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {
             let (x, y) = (self.webs[a], self.webs[b]);

@@ -1,0 +1,355 @@
+//! Vectors of eight and sixteen lanes of i64 as two registers: the low words of all lanes and the high ones.
+//!
+//! A scalar per lane takes two registers for each lane and several instructions for each operation. Where such vectors come from memory and go
+//! to memory, or to single lanes, an operation on words is one instruction for all lanes, and carries are compares: their lanes are minus one
+//! where the low words carry. The words of a lane are neighbours in memory, so loads and stores shuffle them.
+//!
+//! Values that become one another are looked at together, as in `webs.rs`: a web that leaves the function, joins at a block parameter or has an
+//! instruction that is not here stays lanes, as does one that takes no fewer instructions as registers.
+
+use super::webs::{Cost, Webs};
+use crate::inst::LANES;
+use crate::intrinsics::PseudoCalls;
+use crate::spaces::{self, Space};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    Block, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlags, Opcode, Type, Value, types,
+};
+use npu_mc::machine::WORD_SLOT as WORD;
+use rustc_hash::FxHashMap;
+
+/// Instructions that load the constants of a web: masks and indices of shuffles.
+const CONSTANTS: u32 = 10;
+
+/// The low and the high words of the lanes.
+#[derive(Clone, Copy)]
+struct Pair {
+    low: Value,
+    high: Value,
+}
+
+/// Rewrites what takes fewer instructions in two registers. The order has definitions ahead of uses.
+pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls) {
+    let some = func.dfg.values().any(|value| is_pair(func.dfg.value_type(value)));
+    if !some {
+        return;
+    }
+    let mut webs = Webs::default();
+    let mut insts = Vec::new();
+    for &block in order {
+        for &param in func.dfg.block_params(block) {
+            if is_pair(func.dfg.value_type(param)) {
+                let web = webs.number(param);
+                webs.webs[web].is_fixed = true;
+            }
+        }
+        for inst in func.layout.block_insts(block) {
+            insts.extend(visit(func, inst, &mut webs).map(|web| (inst, web)));
+        }
+    }
+    let chosen = |(inst, web): (Inst, usize)| {
+        let root = webs.root(web);
+        let web = webs.webs[root];
+        let better = web.cost.as_register + CONSTANTS < web.cost.as_lanes;
+        (better && !web.is_fixed).then_some(inst)
+    };
+    let insts: Vec<Inst> = insts.into_iter().filter_map(chosen).collect();
+    let mut rewriter = Rewriter {
+        cursor: FuncCursor::new(func),
+        calls,
+        pairs: FxHashMap::default(),
+    };
+    for inst in insts {
+        rewriter.cursor.goto_inst(inst);
+        rewriter.cursor.use_srcloc(inst);
+        rewriter.rewrite(inst);
+    }
+}
+
+/// Whether two registers hold the words of such a vector.
+fn is_pair(ty: Type) -> bool {
+    ty == types::I64X8 || i64_by_sixteen() == Some(ty)
+}
+
+fn i64_by_sixteen() -> Option<Type> {
+    types::I64.by(LANES as u32)
+}
+
+/// Adds an instruction to the web of its operands and results, which is the answer.
+fn visit(func: &Function, inst: Inst, webs: &mut Webs) -> Option<usize> {
+    let dfg = &func.dfg;
+    let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
+    let all = operands.chain(dfg.inst_results(inst).iter().copied());
+    let mut pairs = all.filter(|&value| is_pair(dfg.value_type(value)));
+    let first = pairs.next()?;
+    let web = webs.number(first);
+    for value in pairs {
+        let other = webs.number(value);
+        webs.join(web, other);
+    }
+    let web = webs.root(web);
+    match cost(func, inst, dfg.value_type(first).lane_count()) {
+        Some(cost) => {
+            webs.webs[web].cost.as_lanes += cost.as_lanes;
+            webs.webs[web].cost.as_register += cost.as_register;
+        }
+        None => webs.webs[web].is_fixed = true,
+    }
+    Some(web)
+}
+
+/// What an instruction costs; none if it has no form on pairs.
+fn cost(func: &Function, inst: Inst, lanes: u32) -> Option<Cost> {
+    let cost = |as_lanes, as_register| Some(Cost { as_lanes, as_register });
+    let halves = 2 * lanes / LANES as u32;
+    match func.dfg.insts[inst] {
+        InstructionData::Load {
+            opcode: Opcode::Load,
+            flags,
+            offset,
+            ..
+        } if is_whole(func, flags, offset.into()) => cost(2 * lanes, 5 * halves),
+        InstructionData::Store {
+            opcode: Opcode::Store,
+            flags,
+            offset,
+            ..
+        } if is_whole(func, flags, offset.into()) => cost(2 * lanes, 4 * halves),
+        InstructionData::Binary {
+            opcode: Opcode::Iadd | Opcode::Isub,
+            ..
+        } => cost(4 * lanes, 8),
+        InstructionData::Binary {
+            opcode: Opcode::Band | Opcode::Bor | Opcode::Bxor,
+            ..
+        }
+        | InstructionData::Unary {
+            opcode: Opcode::Bnot, ..
+        } => cost(2 * lanes, 2),
+        InstructionData::Unary {
+            opcode: Opcode::Splat, ..
+        } => cost(0, 2),
+        InstructionData::UnaryConst {
+            opcode: Opcode::Vconst, ..
+        } => cost(lanes, 6),
+        InstructionData::IntCompare {
+            cond: IntCC::Equal | IntCC::NotEqual,
+            ..
+        } => cost(4 * lanes, 11),
+        InstructionData::IntCompare { .. } => cost(5 * lanes, 17),
+        InstructionData::Ternary {
+            opcode: Opcode::Bitselect,
+            ..
+        } => cost(4 * lanes, 2),
+        InstructionData::BinaryImm8 {
+            opcode: Opcode::Extractlane,
+            ..
+        } => cost(0, 2),
+        InstructionData::TernaryImm8 {
+            opcode: Opcode::Insertlane,
+            ..
+        } => cost(0, 6),
+        _ => None,
+    }
+}
+
+/// Whether an access is one of whole registers: aligned, little-endian and to main memory.
+fn is_whole(func: &Function, flags: MemFlags, offset: i32) -> bool {
+    let data = func.dfg.mem_flags[flags];
+    let plain = data.explicit_endianness() != Some(Endianness::Big) && spaces::of_flags(func, flags) == Space::Main;
+    plain && data.aligned() && offset.checked_add(line()).is_some()
+}
+
+/// The bytes of a register.
+fn line() -> i32 {
+    types::I32X16.bytes().cast_signed()
+}
+
+struct Rewriter<'a> {
+    cursor: FuncCursor<'a>,
+    calls: &'a mut PseudoCalls,
+    pairs: FxHashMap<Value, Pair>,
+}
+
+impl Rewriter<'_> {
+    /// An instruction that has a cost, on pairs.
+    fn rewrite(&mut self, inst: Inst) -> Option<()> {
+        let dfg = &self.cursor.func.dfg;
+        let data = dfg.insts[inst];
+        let result = dfg.inst_results(inst).first().copied();
+        let lanes = result.map_or(0, |result| dfg.value_type(result).lane_count());
+        let pair = match data {
+            InstructionData::Load { arg, flags, offset, .. } => self.load(lanes, arg, flags, offset.into()),
+            InstructionData::Store {
+                args, flags, offset, ..
+            } => {
+                self.store(args, flags, offset.into())?;
+                self.cursor.func.layout.remove_inst(inst);
+                return Some(());
+            }
+            InstructionData::Binary { opcode, args, .. } => {
+                let [x, y] = [self.pair(args[0])?, self.pair(args[1])?];
+                self.binary(opcode, x, y)
+            }
+            InstructionData::Unary {
+                opcode: Opcode::Bnot,
+                arg,
+            } => {
+                let x = self.pair(arg)?;
+                self.both([x], |cursor, [x]| cursor.ins().bnot(x))
+            }
+            InstructionData::Unary { arg, .. } => {
+                let (low, high) = self.cursor.ins().isplit(arg);
+                Pair {
+                    low: self.cursor.ins().splat(types::I32X16, low),
+                    high: self.cursor.ins().splat(types::I32X16, high),
+                }
+            }
+            InstructionData::UnaryConst { constant_handle, .. } => {
+                let bytes = self.cursor.func.dfg.constants.get(constant_handle).as_slice().to_vec();
+                let words: Vec<&[u8]> = bytes.chunks_exact(WORD as usize).collect();
+                let mut every_other = |first: usize| {
+                    let words = words.iter().copied().skip(first).step_by(2).cycle();
+                    let bytes: Vec<u8> = words.take(LANES).flatten().copied().collect();
+                    let constant = self.cursor.func.dfg.constants.insert(bytes.into());
+                    self.cursor.ins().vconst(types::I32X16, constant)
+                };
+                Pair {
+                    low: every_other(0),
+                    high: every_other(1),
+                }
+            }
+            InstructionData::IntCompare { cond, args, .. } => {
+                let [x, y] = [self.pair(args[0])?, self.pair(args[1])?];
+                let mask = self.compare(cond, x, y);
+                Pair { low: mask, high: mask }
+            }
+            InstructionData::Ternary { args, .. } => {
+                let [mask, x, y] = [self.pair(args[0])?, self.pair(args[1])?, self.pair(args[2])?];
+                self.both([mask, x, y], |cursor, [mask, x, y]| cursor.ins().bitselect(mask, x, y))
+            }
+            InstructionData::BinaryImm8 { arg, imm, .. } => {
+                let x = self.pair(arg)?;
+                let low = self.cursor.ins().extractlane(x.low, imm);
+                let high = self.cursor.ins().extractlane(x.high, imm);
+                let whole = self.cursor.ins().iconcat(low, high);
+                let dfg = &mut self.cursor.func.dfg;
+                dfg.clear_results(inst);
+                dfg.change_to_alias(result?, whole);
+                self.cursor.func.layout.remove_inst(inst);
+                return Some(());
+            }
+            InstructionData::TernaryImm8 { args, imm, .. } => {
+                let x = self.pair(args[0])?;
+                let (low, high) = self.cursor.ins().isplit(args[1]);
+                Pair {
+                    low: self.cursor.ins().insertlane(x.low, low, imm),
+                    high: self.cursor.ins().insertlane(x.high, high, imm),
+                }
+            }
+            _ => return None,
+        };
+        self.pairs.insert(result?, pair);
+        self.cursor.func.layout.remove_inst(inst);
+        Some(())
+    }
+
+    fn pair(&self, value: Value) -> Option<Pair> {
+        self.pairs.get(&self.cursor.func.dfg.resolve_aliases(value)).copied()
+    }
+
+    /// The same on low and high words.
+    fn both<const N: usize>(&mut self, of: [Pair; N], each: impl Fn(&mut FuncCursor<'_>, [Value; N]) -> Value) -> Pair {
+        Pair {
+            low: each(&mut self.cursor, of.map(|pair| pair.low)),
+            high: each(&mut self.cursor, of.map(|pair| pair.high)),
+        }
+    }
+
+    fn binary(&mut self, opcode: Opcode, x: Pair, y: Pair) -> Pair {
+        let mut on = |x: Value, y: Value| {
+            let (inst, dfg) = self.cursor.ins().Binary(opcode, types::I32X16, x, y);
+            dfg.first_result(inst)
+        };
+        let (low, high) = (on(x.low, y.low), on(x.high, y.high));
+        // Lanes of a compare are minus one where it holds.
+        let high = match opcode {
+            Opcode::Iadd => {
+                let carry = self.cursor.ins().icmp(IntCC::UnsignedLessThan, low, x.low);
+                self.cursor.ins().isub(high, carry)
+            }
+            Opcode::Isub => {
+                let borrow = self.cursor.ins().icmp(IntCC::UnsignedLessThan, x.low, y.low);
+                self.cursor.ins().iadd(high, borrow)
+            }
+            _ => high,
+        };
+        Pair { low, high }
+    }
+
+    /// All ones where the condition holds. High words decide unless they are equal.
+    fn compare(&mut self, cond: IntCC, x: Pair, y: Pair) -> Value {
+        let low = self.cursor.ins().icmp(cond.unsigned(), x.low, y.low);
+        match cond {
+            IntCC::Equal => {
+                let high = self.cursor.ins().icmp(cond, x.high, y.high);
+                self.cursor.ins().band(low, high)
+            }
+            IntCC::NotEqual => {
+                let high = self.cursor.ins().icmp(cond, x.high, y.high);
+                self.cursor.ins().bor(low, high)
+            }
+            _ => {
+                let high = self.cursor.ins().icmp(cond.without_equal(), x.high, y.high);
+                let equal = self.cursor.ins().icmp(IntCC::Equal, x.high, y.high);
+                self.cursor.ins().bitselect(equal, low, high)
+            }
+        }
+    }
+
+    /// Sixteen words.
+    fn each_lane(&mut self, number: impl Fn(u32) -> u32) -> Value {
+        let bytes: Vec<u8> = (0..LANES as u32).flat_map(|lane| number(lane).to_le_bytes()).collect();
+        let constant = self.cursor.func.dfg.constants.insert(bytes.into());
+        self.cursor.ins().vconst(types::I32X16, constant)
+    }
+
+    /// The lanes of words that the numbers name.
+    fn pick(&mut self, words: Value, number: impl Fn(u32) -> u32) -> Value {
+        let index = self.each_lane(|lane| number(lane) % LANES as u32);
+        self.calls.shuffle(&mut self.cursor, words, index)
+    }
+
+    /// The words in memory have those of each lane side by side. Lanes beyond those that count repeat them.
+    fn load(&mut self, lanes: u32, pointer: Value, flags: MemFlags, offset: i32) -> Pair {
+        let flags = self.cursor.func.dfg.mem_flags[flags];
+        let first = self.cursor.ins().load(types::I32X16, flags, pointer, offset);
+        let mut low = self.pick(first, |lane| 2 * lane);
+        let mut high = self.pick(first, |lane| 2 * lane + 1);
+        if lanes == LANES as u32 {
+            let second = self.cursor.ins().load(types::I32X16, flags, pointer, offset + line());
+            let upper = self.each_lane(|lane| if lane < LANES as u32 / 2 { 0 } else { u32::MAX });
+            let more = self.pick(second, |lane| 2 * lane);
+            low = self.cursor.ins().bitselect(upper, more, low);
+            let more = self.pick(second, |lane| 2 * lane + 1);
+            high = self.cursor.ins().bitselect(upper, more, high);
+        }
+        Pair { low, high }
+    }
+
+    fn store(&mut self, [value, pointer]: [Value; 2], flags: MemFlags, offset: i32) -> Option<()> {
+        let pair = self.pair(value)?;
+        let flags = self.cursor.func.dfg.mem_flags[flags];
+        let bytes = self.cursor.func.dfg.value_type(value).bytes().cast_signed();
+        let odd = self.each_lane(|lane| if lane % 2 == 0 { 0 } else { u32::MAX });
+        for (number, place) in (0u32..).zip((0..bytes).step_by(line() as usize)) {
+            let from = number * LANES as u32 / 2;
+            let low = self.pick(pair.low, |lane| from + lane / 2);
+            let high = self.pick(pair.high, |lane| from + lane / 2);
+            let words = self.cursor.ins().bitselect(odd, high, low);
+            self.cursor.ins().store(flags, words, pointer, offset + place);
+        }
+        Some(())
+    }
+}
