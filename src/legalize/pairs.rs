@@ -8,6 +8,7 @@
 //! instruction that is not here stays lanes, as does one that takes no fewer instructions as registers.
 
 use super::webs::{Cost, Webs};
+use crate::error::CompileError;
 use crate::inst::LANES;
 use crate::intrinsics::PseudoCalls;
 use crate::spaces::{self, Space};
@@ -30,10 +31,14 @@ struct Pair {
 }
 
 /// Rewrites what takes fewer instructions in two registers. The order has definitions ahead of uses.
-pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls) {
+///
+/// # Errors
+///
+/// [`CompileError::Internal`]: an instruction whose web is rewritten has an operand that is not.
+pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls) -> Result<(), CompileError> {
     let some = func.dfg.values().any(|value| is_pair(func.dfg.value_type(value)));
     if !some {
-        return;
+        return Ok(());
     }
     let mut webs = Webs::default();
     let mut insts = Vec::new();
@@ -63,8 +68,10 @@ pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls)
     for inst in insts {
         rewriter.cursor.goto_inst(inst);
         rewriter.cursor.use_srcloc(inst);
-        rewriter.rewrite(inst);
+        let done = rewriter.rewrite(inst);
+        done.ok_or_else(|| CompileError::internal("legalize", inst, "words of every operand"))?;
     }
+    Ok(())
 }
 
 /// Whether two registers hold the words of such a vector.

@@ -61,7 +61,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
     let order: Vec<Block> = domtree.cfg_rpo().copied().collect();
     remove_others(func, &order);
     let mut calls = PseudoCalls::default();
-    pairs::run(func, &order, &mut calls);
+    pairs::run(func, &order, &mut calls)?;
     split_signature(&mut func.signature);
     let mut results = FxHashMap::default();
     let all: Vec<_> = func.dfg.signatures.keys().collect();

@@ -26,7 +26,7 @@ pub(super) struct Cost {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Web {
     pub(super) cost: Cost,
-    /// It is registers whatever it costs.
+    /// Its cost does not count: here it is registers, in `pairs.rs` lanes.
     pub(super) is_fixed: bool,
     /// It loads or stores outside of loops, where constants are loaded for it alone.
     loads: bool,
