@@ -26,7 +26,7 @@ impl RecordKeeper {
             .iter()
             .map(|id| (self.world.text(self.world.record(*id).name), *id));
         let mut sorted: Vec<(&str, RecordId)> = named.collect();
-        sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+        sorted.sort_by_key(|(name, _)| *name);
         sorted.into_iter().map(|(_, id)| id).collect()
     }
 
