@@ -270,6 +270,14 @@ impl NpuModule {
                 at: self.location(here),
             },
             Stop::Ended { .. } => self.trap(number),
+            Stop::Breakpoint { pc } if self.freed.get(*pc).is_some() => RunError::Freed {
+                function: self.freed.get(*pc).unwrap_or_default().to_owned(),
+                at: self
+                    .machine
+                    .thread(number)
+                    .last_branch()
+                    .map_or_else(Default::default, |pc| self.location(pc)),
+            },
             other => {
                 let pc = match other {
                     Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. } | Stop::ReadOnly { pc, .. } => *pc,

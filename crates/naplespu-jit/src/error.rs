@@ -104,6 +104,10 @@ pub enum LinkError {
     },
     /// Code, data or buffers do not fit into the device's memory.
     MemoryFull(String),
+    /// Something is to be freed at an address that nothing was allocated at.
+    NotAllocated(u32),
+    /// A function or data object is to be freed that is not defined.
+    NotDefined(String),
     /// `cranelift-codegen` comes without the target that the trait `Module` shows.
     NoStandIn(String),
     /// A fault of this crate or of the linker.
@@ -143,6 +147,8 @@ impl fmt::Display for LinkError {
             }
             Self::OutOfReach { name, reason } => write!(f, "%{name}: {reason}"),
             Self::MemoryFull(what) => f.write_str(what),
+            Self::NotAllocated(address) => write!(f, "nothing is allocated at {address:#010x}"),
+            Self::NotDefined(name) => write!(f, "%{name} is not defined, so it cannot be freed"),
             Self::Internal(what) => write!(f, "internal error: {what}"),
             Self::NoStandIn(why) => write!(f, "no `pulley32` to stand in for this target: {why}"),
         }
@@ -214,6 +220,13 @@ pub enum RunError {
     DebugTrap(Location),
     /// The hardware took a misaligned access as a fault.
     Misaligned(Location),
+    /// A call of a function that was freed, by a pointer to it.
+    Freed {
+        /// The function.
+        function: String,
+        /// The place of the call.
+        at: Location,
+    },
     /// More instructions than allowed.
     Timeout {
         /// The limit.
@@ -381,6 +394,7 @@ impl fmt::Display for RunError {
             }
             Self::DebugTrap(at) => write!(f, "debugtrap without a debugger{at}"),
             Self::Misaligned(at) => write!(f, "misaligned access{at}"),
+            Self::Freed { function, at } => write!(f, "a call of %{function}, which was freed{at}"),
             Self::Timeout { steps, at } => write!(f, "no result after {steps} instructions{at}"),
             Self::Stopped { reason, at } => write!(f, "the simulator stopped{at}: {reason}"),
             Self::Threads { asked, available } => {

@@ -51,6 +51,13 @@ pub(super) struct Hosts(HashMap<u32, Host>);
 /// Bytes of the largest value that is passed.
 const MOST_BYTES: usize = 16;
 
+impl Hosts {
+    /// Forgets the function at an address, if there is one.
+    pub(super) fn remove(&mut self, address: u32) {
+        self.0.remove(&address);
+    }
+}
+
 impl NpuModule {
     /// Defines a function that the host computes, which functions of the module call like any other. Arguments and results are
     /// integers and floats. The threads of the device stand still meanwhile, and no time passes for them.
@@ -152,7 +159,7 @@ impl Host {
                     Place::Reg(Reg::V(_)) => {}
                     Place::Memory(offset) => {
                         let address = area.unwrap_or(sp).wrapping_add(offset);
-                        let written = machine.memory_mut().write_u32(address, word);
+                        let written = machine.write_as_core(core, address, &word.to_le_bytes());
                         written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
                     }
                 }

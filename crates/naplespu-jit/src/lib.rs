@@ -8,18 +8,20 @@
 //!
 //! A symbol is, in this order: a definition of the module; an address that the host gave ([`NpuModule::define_symbol`],
 //! [`NpuModule::set_symbol_lookup`]); a routine of the runtime; 0, if it is preemptible. Symbols may come in any order and even
-//! after calls: linking is incremental, an object never moves and memory keeps what was written. A call needs only the symbols
+//! after calls: linking is incremental, an object does not move and memory keeps what was written. Functions and data can be freed, and
+//! functions be defined anew. A call needs only the symbols
 //! that its function can reach; [`NpuModule::finalize_definitions`] insists on all of them.
 //!
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
+//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
 
 #![deny(missing_docs)]
 
 mod call;
 mod error;
+mod freed;
 mod host;
 mod layout;
 mod link;
@@ -94,8 +96,12 @@ pub struct NpuModule {
     linker: Linker<Target>,
     /// The code of objects that were compiled, by their numbers.
     code: HashMap<usize, CompiledCode>,
-    /// How many functions the table for exceptions has.
-    unwound: usize,
+    /// The table for exceptions.
+    unwind: unwind::UnwindTable,
+    /// Which references were written with the addresses of which objects.
+    uses: freed::Uses,
+    /// The functions that are gone.
+    freed: freed::Freed,
     /// Whether a symbol that a reference waits for may have appeared.
     dirty: bool,
     /// Objects from which nothing is reached that is missing.
@@ -160,7 +166,9 @@ impl NpuModule {
             lookup: None,
             linker: Linker::new(layout),
             code: HashMap::new(),
-            unwound: 0,
+            unwind: unwind::UnwindTable::default(),
+            uses: freed::Uses::default(),
+            freed: freed::Freed::default(),
             dirty: false,
             ready: HashSet::new(),
             machine: Machine::new(config),
@@ -256,16 +264,31 @@ impl NpuModule {
         self.address_of(&Target::Name(name.to_owned()))
     }
 
-    /// Makes room in the memory of the device that nothing else uses. It is zero and stays allocated.
+    /// Makes room in the memory of the device that nothing else uses until [`NpuModule::free`] is called. It is zero.
     ///
     /// # Errors
     ///
     /// [`LinkError`] if `align` is not a power of two or the memory is used up.
     pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
         let address = self.linker.allocate("allocate", size.into(), align.into())?;
-        let cleared = self.machine.memory_mut().clear_unwritten(address, size);
-        cleared.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
+        if let Err(full) = link::clear_memory(&mut self.machine, address, size) {
+            self.linker.release(address);
+            return Err(LinkError::MemoryFull(full.to_string()));
+        }
         Ok(address)
+    }
+
+    /// Gives memory back that [`NpuModule::allocate`] made room for, so that others get it.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::NotAllocated`] if no such room begins there.
+    pub fn free(&mut self, address: u32) -> Result<(), LinkError> {
+        if self.linker.release(address) {
+            Ok(())
+        } else {
+            Err(LinkError::NotAllocated(address))
+        }
     }
 
     /// Copies memory of the device; where nothing was written it is as [`npu_sim::Config::fill`] says.
@@ -273,13 +296,13 @@ impl NpuModule {
         self.machine.memory().read(address, bytes);
     }
 
-    /// Writes memory of the device.
+    /// Writes memory of the device. What data caches hold back is written before that.
     ///
     /// # Errors
     ///
     /// [`LinkError::MemoryFull`] if the simulation holds no more memory ([`npu_sim::Config::memory_limit`]).
     pub fn write_memory(&mut self, address: u32, bytes: &[u8]) -> Result<(), LinkError> {
-        let written = self.machine.memory_mut().write(address, bytes);
+        let written = link::write_memory(&mut self.machine, address, bytes);
         written.map_err(|full| LinkError::MemoryFull(full.to_string()))
     }
 

@@ -16,7 +16,8 @@ use cranelift_naplespu::code::{CompiledCode, RelocTarget};
 use npu_link::{Contents, Memory, Purpose, Reference, Waiting};
 use npu_mc::Inst;
 use npu_mc::machine::INSTRUCTION_SIZE;
-use npu_sim::Machine;
+use npu_mc::reloc::Reloc;
+use npu_sim::{Machine, MemoryFull};
 use std::collections::HashSet;
 
 /// What a reference names.
@@ -122,8 +123,7 @@ impl Memory for Device<'_> {
         if matches!(purpose, Purpose::Scratchpad | Purpose::ThreadLocal) {
             return self.write(purpose, address, &vec![0; size as usize]);
         }
-        let cleared = self.0.memory_mut().clear_unwritten(address, size);
-        cleared.map_err(|full| full.to_string())
+        clear_memory(self.0, address, size).map_err(|full| full.to_string())
     }
 
     fn read_word(&self, purpose: Purpose, address: u32) -> Result<[u8; 4], String> {
@@ -144,15 +144,29 @@ struct Device<'a>(&'a mut Machine);
 
 impl Device<'_> {
     fn write_main(&mut self, address: u32, bytes: &[u8]) -> Result<(), String> {
-        let written = self.0.memory_mut().write(address, bytes);
-        written.map_err(|full| full.to_string())
+        write_memory(self.0, address, bytes).map_err(|full| full.to_string())
     }
+}
+
+/// Writes main memory for the host, after what the caches hold back of it: otherwise that would come later and win.
+pub(super) fn write_memory(machine: &mut Machine, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
+    machine.write_back_caches()?;
+    machine.memory_mut().write(address, bytes)
+}
+
+/// Makes zeros for the host in the same way.
+pub(super) fn clear_memory(machine: &mut Machine, address: u32, size: u32) -> Result<(), MemoryFull> {
+    machine.write_back_caches()?;
+    machine.memory_mut().clear(address, size)
 }
 
 impl NpuModule {
     /// Places an object. Its references wait for the next linking.
     pub(super) fn place(&mut self, contents: Contents<'_, Target>) -> Result<usize, LinkError> {
         let index = self.linker.place(&mut Device(&mut self.machine), contents)?;
+        if let Some(object) = self.linker.object(index) {
+            self.freed.reused(&mut self.machine, object.room());
+        }
         self.changed();
         Ok(index)
     }
@@ -372,6 +386,7 @@ impl NpuModule {
             references,
         })?;
         self.code.insert(index, code);
+        self.unwind.is_stale = true;
         Ok(index)
     }
 
@@ -428,11 +443,41 @@ impl NpuModule {
             Some(resolved) => {
                 let missing = || LinkError::Internal(format!("{resolved:?} is defined, and not linked"));
                 let symbol = self.resolved_address(resolved).ok_or_else(missing)?;
+                if self.is_changed(waiting)? {
+                    return Ok(true);
+                }
                 self.linker.apply(&mut Device(&mut self.machine), waiting, symbol)?;
-                Ok(!matches!(resolved, Resolved::Absent))
+                match resolved {
+                    Resolved::Object(index) => self.uses.found(waiting, index),
+                    Resolved::Address(_) => self.uses.forget(waiting),
+                    Resolved::Absent => return Ok(false),
+                }
+                Ok(true)
             }
             None => Ok(false),
         }
+    }
+
+    /// Whether a word of data that had the address of something that is gone has another value by now: then it is the program's.
+    fn is_changed(&mut self, waiting: Waiting) -> Result<bool, LinkError> {
+        let Some(before) = self.uses.before(waiting) else {
+            return Ok(false);
+        };
+        let (Some(object), Some(reference)) = (self.linker.object(waiting.0), self.linker.reference(waiting)) else {
+            return Ok(false);
+        };
+        if reference.kind != Reloc::Abs32 || object.purpose == Purpose::Code {
+            return Ok(false);
+        }
+        let (purpose, place) = (object.purpose, object.address + reference.offset);
+        let linked = before.wrapping_add(reference.addend as u32);
+        let word = Device(&mut self.machine).read_word(purpose, place);
+        let word = word.map_err(|error| LinkError::Internal(format!("%{}: {error}", object.name)))?;
+        let is_changed = u32::from_le_bytes(word) != linked;
+        if is_changed {
+            self.uses.forget(waiting);
+        }
+        Ok(is_changed)
     }
 
     /// The references that no symbol was found for: what is missing, and what refers to it.

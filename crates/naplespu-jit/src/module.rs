@@ -208,7 +208,7 @@ impl NpuModule {
         )
     }
 
-    fn set_function(&mut self, func: FuncId, new: Definition) {
+    pub(super) fn set_function(&mut self, func: FuncId, new: Definition) {
         if let Some(definition) = self.functions.get_mut(func) {
             *definition = new;
         }
@@ -282,7 +282,18 @@ impl NpuModule {
 
     /// Makes a function that can be defined ready to be compiled; gives its name.
     fn prepare(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
-        let name = self.check_function(func)?;
+        self.check_function(func)?;
+        self.prepare_anew(func, ctx, names)
+    }
+
+    /// The same of one that may be defined.
+    pub(super) fn prepare_anew(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
+        if !self.functions.is_valid(func) {
+            return Err(ModuleError::Undeclared(func.to_string()).into());
+        }
+        let declaration = self.declarations.get_function_decl(func);
+        let name = declaration.linkage_name(func).into_owned();
+        let name = check(&Definition::None, declaration.linkage, name)?;
         let declared = &self.declarations.get_function_decl(func).signature;
         if *declared != ctx.func.signature {
             let body = ctx.func.signature.clone();
@@ -295,7 +306,7 @@ impl NpuModule {
     }
 
     /// Defines a function by what compiling it gave.
-    fn define_code(
+    pub(super) fn define_code(
         &mut self,
         func: FuncId,
         name: String,
@@ -349,7 +360,7 @@ fn check(definition: &Definition, linkage: Linkage, name: String) -> Result<Stri
 }
 
 /// Functions of a module have numbers for names; people want those of the declarations.
-fn name_refusals(error: &mut CompileError, name: &str) {
+pub(super) fn name_refusals(error: &mut CompileError, name: &str) {
     if let CompileError::Unsupported(refusals) = error {
         for refusal in refusals {
             refusal.function = format!("%{name}");

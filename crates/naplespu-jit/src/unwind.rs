@@ -11,11 +11,20 @@ use npu_mc::{Reg, SReg};
 /// The tag of a handler that catches everything, and the place of a return address that is not saved.
 const NONE: u32 = u32::MAX;
 
+/// What is known of the table in memory.
+#[derive(Debug, Default)]
+pub(super) struct UnwindTable {
+    /// Whether functions came or went since it was written.
+    pub(super) is_stale: bool,
+    /// The memory that it has.
+    blocks: Vec<u32>,
+}
+
 impl NpuModule {
-    /// Writes the table anew if there is one and functions were added.
+    /// Writes the table anew if there is one and functions came or went.
     pub(super) fn fill_unwind_table(&mut self) -> Result<(), LinkError> {
         let target = Target::Runtime(UNWIND_TABLE.to_owned());
-        let Some(header) = self.address_of(&target).filter(|_| self.unwound != self.code.len()) else {
+        let Some(header) = self.address_of(&target).filter(|_| self.unwind.is_stale) else {
             return Ok(());
         };
         let mut functions: Vec<(u32, &CompiledCode)> = Vec::with_capacity(self.code.len());
@@ -31,17 +40,22 @@ impl NpuModule {
             list.push((frame(address, code), start));
             add_calls(&mut calls, address, code);
         }
+        for block in std::mem::take(&mut self.unwind.blocks) {
+            self.free(block)?;
+        }
         let calls_address = self.allocate(bytes_of(calls.len()), WORD)?;
+        self.unwind.blocks.push(calls_address);
         let mut words = Vec::with_capacity(6 * list.len());
         for (frame, start) in &list {
             words.extend(frame);
             words.push(start.map_or(0, |start| calls_address + start as u32 * WORD));
         }
         let address = self.allocate(bytes_of(words.len()), WORD)?;
+        self.unwind.blocks.push(address);
         self.write_words(calls_address, &calls)?;
         self.write_words(address, &words)?;
         self.write_words(header, &[list.len() as u32, address])?;
-        self.unwound = self.code.len();
+        self.unwind.is_stale = false;
         Ok(())
     }
 }

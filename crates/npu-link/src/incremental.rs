@@ -1,14 +1,14 @@
 //! Linking as a program grows.
 //!
-//! An object gets its address when it is defined and never moves. Its references wait until somebody says where their symbols are: those
-//! whose symbol is there are written, the others go on waiting. What a name stands for is not known here; a reference carries a target
-//! of its user's choice.
+//! An object gets its address when it is defined, and keeps it until it is removed; then others get it. Its references wait until somebody
+//! says where their symbols are: those whose symbol is there are written, the others go on waiting. What a name stands for is not known here;
+//! a reference carries a target of its user's choice.
 
 use crate::layout::{DEFAULT_ALIGN, Layout, Purpose};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::{self, Reloc};
 use npu_mc::{EncodeError, Inst, Opcode, Operand, SReg};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::hash::Hash;
 
@@ -70,7 +70,7 @@ pub trait Memory {
     /// Why there is no room for them.
     fn write(&mut self, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), String>;
 
-    /// Makes `size` bytes zero that nobody has written yet.
+    /// Makes `size` bytes zero.
     ///
     /// # Errors
     ///
@@ -141,6 +141,16 @@ pub struct Placed<T> {
     front: Option<u32>,
 }
 
+impl<T> Placed<T> {
+    /// First address of the room that the object has with its veneers, and one past the last.
+    pub fn room(&self) -> (u32, u32) {
+        let veneers = VENEER_SIZE.saturating_mul(self.near.len() as u32);
+        let end = u64::from(self.address) + u64::from(self.size).next_multiple_of(INSTRUCTION_SIZE.into());
+        let end = u32::try_from(end).unwrap_or(u32::MAX).saturating_add(veneers);
+        (self.front.unwrap_or(self.address), end)
+    }
+}
+
 /// A reference that waits: its object and its place in the object's list.
 pub type Waiting = (usize, usize);
 
@@ -151,9 +161,14 @@ pub(crate) const VENEER_SIZE: u32 = 3 * INSTRUCTION_SIZE;
 #[derive(Debug)]
 pub struct Linker<T> {
     layout: Layout,
-    objects: Vec<Placed<T>>,
+    /// By their numbers; none where an object was removed.
+    objects: Vec<Option<Placed<T>>>,
+    /// The numbers that are free.
+    vacant: Vec<usize>,
     /// Those that are code, by rising address.
     code: Vec<usize>,
+    /// What was allocated.
+    blocks: BTreeSet<u32>,
     waiting: Vec<Waiting>,
 }
 
@@ -163,7 +178,9 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         Self {
             layout,
             objects: Vec::new(),
+            vacant: Vec::new(),
             code: Vec::new(),
+            blocks: BTreeSet::new(),
             waiting: Vec::new(),
         }
     }
@@ -220,20 +237,16 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         let Some(address) = u32::try_from(before).ok().and_then(|before| start.checked_add(before)) else {
             return Err(LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")));
         };
-        let full = |error: String| LinkError::MemoryFull(format!("%{name}: {error}"));
-        if bytes.is_empty() {
-            // What fits into the layout fits into 32 bits.
-            let size = u32::try_from(size).unwrap_or(u32::MAX);
-            memory.clear(purpose, address, size).map_err(&full)?;
+        let written = if bytes.is_empty() {
+            memory.clear(purpose, address, length)
+        } else {
+            memory.write(purpose, address, bytes)
+        };
+        if let Err(error) = written {
+            self.layout.give_back(purpose, start);
+            return Err(LinkError::MemoryFull(format!("%{name}: {error}")));
         }
-        memory.write(purpose, address, bytes).map_err(full)?;
-        let index = self.objects.len();
-        self.waiting
-            .extend((0..references.len()).map(|reference| (index, reference)));
-        if purpose == Purpose::Code {
-            self.code.push(index);
-        }
-        self.objects.push(Placed {
+        let placed = Placed {
             name,
             address,
             purpose,
@@ -241,8 +254,45 @@ impl<T: Clone + Eq + Hash> Linker<T> {
             references,
             near,
             front: (before > 0).then_some(start),
-        });
-        Ok(index)
+        };
+        Ok(self.insert(placed))
+    }
+
+    /// Gives an object its number.
+    fn insert(&mut self, placed: Placed<T>) -> usize {
+        let index = self.vacant.pop().unwrap_or(self.objects.len());
+        self.waiting
+            .extend((0..placed.references.len()).map(|reference| (index, reference)));
+        if placed.purpose == Purpose::Code {
+            let position = self
+                .code
+                .partition_point(|&other| self.starts_by(other, placed.address));
+            self.code.insert(position, index);
+        }
+        match self.objects.get_mut(index) {
+            Some(place) => *place = Some(placed),
+            None => self.objects.push(Some(placed)),
+        }
+        index
+    }
+
+    /// Whether an object begins at an address or before it.
+    fn starts_by(&self, index: usize, address: u32) -> bool {
+        self.object(index).is_some_and(|object| object.address <= address)
+    }
+
+    /// Takes an object out and gives it back. Its addresses and its number are given to others; what refers to it has to be written anew.
+    /// Its bytes stay in memory until somebody else has them.
+    pub fn remove(&mut self, index: usize) -> Option<Placed<T>> {
+        let removed = self.objects.get_mut(index)?.take()?;
+        self.vacant.push(index);
+        if removed.purpose == Purpose::Code {
+            self.code.retain(|&other| other != index);
+        }
+        self.waiting.retain(|&(object, _)| object != index);
+        let (start, _) = removed.room();
+        self.layout.give_back(removed.purpose, start);
+        Some(removed)
     }
 
     /// An address for `size` bytes of data that nothing else uses.
@@ -251,38 +301,41 @@ impl<T: Clone + Eq + Hash> Linker<T> {
     ///
     /// [`LinkError::Alignment`] and [`LinkError::MemoryFull`].
     pub fn allocate(&mut self, name: &str, size: u64, align: u64) -> Result<u32, LinkError> {
-        self.layout.take(Purpose::Data, name, size, align)
+        let address = self.layout.take(Purpose::Data, name, size, align)?;
+        self.blocks.insert(address);
+        Ok(address)
+    }
+
+    /// Gives back what [`Linker::allocate`] gave; gives whether it was that.
+    pub fn release(&mut self, address: u32) -> bool {
+        self.blocks.remove(&address) && self.layout.give_back(Purpose::Data, address)
     }
 
     /// The object of this number.
     pub fn object(&self, index: usize) -> Option<&Placed<T>> {
-        self.objects.get(index)
+        self.objects.get(index)?.as_ref()
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.objects.len()
+        self.objects.len() - self.vacant.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.len() == 0
     }
 
     /// The objects that are code, by rising address, with their numbers.
     pub fn code(&self) -> impl Iterator<Item = (usize, &Placed<T>)> {
-        self.code
-            .iter()
-            .filter_map(|&index| Some((index, self.objects.get(index)?)))
+        self.code.iter().filter_map(|&index| Some((index, self.object(index)?)))
     }
 
     /// The object with the code at an address, and its number.
     pub fn code_at(&self, pc: u32) -> Option<(usize, &Placed<T>)> {
-        // Code is placed at rising addresses.
-        let starts = |&index: &usize| self.objects.get(index).is_some_and(|object| object.address <= pc);
-        let position = self.code.partition_point(starts);
+        let position = self.code.partition_point(|&index| self.starts_by(index, pc));
         let index = *self.code.get(position.checked_sub(1)?)?;
-        let object = self.objects.get(index)?;
+        let object = self.object(index)?;
         (pc - object.address < object.size).then_some((index, object))
     }
 
@@ -303,7 +356,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
 
     /// A reference.
     pub fn reference(&self, (object, reference): Waiting) -> Option<&Reference<T>> {
-        self.objects.get(object)?.references.get(reference)
+        self.object(object)?.references.get(reference)
     }
 
     /// Writes a reference, now that its symbol has an address. A branch that does not reach it goes through a veneer.
@@ -313,7 +366,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
     /// [`LinkError::OutOfReach`] and [`LinkError::MemoryFull`]; [`LinkError::Internal`] if there is no such reference, or if its place
     /// cannot be read.
     pub fn apply(&self, memory: &mut impl Memory, (object, reference): Waiting, symbol: u32) -> Result<(), LinkError> {
-        let found = self.objects.get(object);
+        let found = self.object(object);
         let found = found.and_then(|object| Some((object, object.references.get(reference)?)));
         let Some((object, reference)) = found else {
             let what = format!("object {object} has no reference {reference}");

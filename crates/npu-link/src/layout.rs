@@ -1,9 +1,10 @@
 //! Where objects are in memory.
 //!
-//! Code and data have a range of addresses each, and the scratchpad is a memory of its own. Nothing is ever freed, and what has an address keeps it.
+//! Code and data have a range of addresses each, and the scratchpad is a memory of its own. What has an address keeps it until it is given back.
 
 use crate::incremental::LinkError;
 use npu_mc::machine::CACHE_LINE;
+use std::collections::BTreeMap;
 
 /// Largest alignment of a function or data object, in bytes.
 pub const MAX_ALIGN: u64 = 1 << 28;
@@ -11,11 +12,18 @@ pub const MAX_ALIGN: u64 = 1 << 28;
 /// Alignment of functions and data objects that ask for none: a cache line, which suits every access.
 pub(crate) const DEFAULT_ALIGN: u64 = CACHE_LINE as u64;
 
-/// A range of addresses that fills from below.
+/// A range of addresses that fills from below: what was given back is used first, lowest addresses first.
+///
+/// As long as nothing is given back addresses rise; what alignment leaves free is not used then, but given back with what comes after it.
 #[derive(Clone, Debug)]
 struct Range {
+    /// Nothing from here on was ever taken, or it was given back.
     next: u64,
     end: u64,
+    /// Start and end of what was given back below `next`. No two of them touch.
+    gaps: BTreeMap<u64, u64>,
+    /// What is taken, by its start: where the padding before it begins, and its end.
+    taken: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Range {
@@ -23,17 +31,55 @@ impl Range {
         Self {
             next: start.into(),
             end: end.into(),
+            gaps: BTreeMap::new(),
+            taken: BTreeMap::new(),
         }
     }
 
     fn take(&mut self, size: u64, align: u64) -> Option<u32> {
-        let start = self.next.checked_next_multiple_of(align)?;
-        let end = start.checked_add(size)?;
-        if end > self.end {
-            return None;
+        let fit = |from: u64, end: u64| {
+            let start = from.checked_next_multiple_of(align)?;
+            let after = start.checked_add(size)?;
+            (after <= end).then_some((start, after))
+        };
+        let mut gaps = self.gaps.iter();
+        if let Some((from, end, (start, after))) = gaps.find_map(|(&from, &end)| Some((from, end, fit(from, end)?))) {
+            self.gaps.remove(&from);
+            if from < start {
+                self.gaps.insert(from, start);
+            }
+            if after < end {
+                self.gaps.insert(after, end);
+            }
+            self.taken.insert(start, (start, after));
+            return u32::try_from(start).ok();
         }
-        self.next = end;
+        let (start, after) = fit(self.next, self.end)?;
+        self.taken.insert(start, (self.next, after));
+        self.next = after;
         u32::try_from(start).ok()
+    }
+
+    /// Gives back what was taken at an address; gives whether there was anything.
+    fn give_back(&mut self, start: u32) -> bool {
+        let Some((mut from, mut end)) = self.taken.remove(&u64::from(start)) else {
+            return false;
+        };
+        if let Some((&before, &its_end)) = self.gaps.range(..from).next_back()
+            && its_end == from
+        {
+            self.gaps.remove(&before);
+            from = before;
+        }
+        if let Some(its_end) = self.gaps.remove(&end) {
+            end = its_end;
+        }
+        if end == self.next {
+            self.next = from;
+        } else {
+            self.gaps.insert(from, end);
+        }
+        true
     }
 }
 
@@ -95,15 +141,23 @@ impl Layout {
                 align,
             });
         }
-        let range = match purpose {
+        self.range(purpose)
+            .take(size.max(1), align)
+            .ok_or_else(|| LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")))
+    }
+
+    /// Gives back what [`Layout::take`] gave, so that it is given to others; gives whether anything of this purpose has that address.
+    pub fn give_back(&mut self, purpose: Purpose, address: u32) -> bool {
+        self.range(purpose).give_back(address)
+    }
+
+    fn range(&mut self, purpose: Purpose) -> &mut Range {
+        match purpose {
             Purpose::Code => &mut self.code,
             Purpose::Data => &mut self.data,
             Purpose::Scratchpad => &mut self.scratchpad,
             Purpose::ThreadLocal => &mut self.thread_local,
-        };
-        range
-            .take(size.max(1), align)
-            .ok_or_else(|| LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")))
+        }
     }
 }
 
@@ -119,6 +173,72 @@ mod tests {
         assert_eq!(range.take(1, 1), None);
         assert_eq!(range.take(u64::MAX, 1), None);
         assert_eq!(range.take(0, 1), Some(0x2000));
+    }
+
+    #[test]
+    fn what_is_given_back_is_taken_again() {
+        let mut range = Range::new((0x1000, 0x2000));
+        let [a, b, c, d] = [0x100; 4].map(|size| range.take(size, 64).unwrap());
+        assert_eq!([a, b, c, d], [0x1000, 0x1100, 0x1200, 0x1300]);
+        assert!(range.give_back(b) && !range.give_back(b) && !range.give_back(0x1101));
+        // Too large for the gap; then what fits, from its start on.
+        assert_eq!(range.take(0x101, 64), Some(0x1400));
+        assert_eq!(range.take(0x40, 64), Some(0x1100));
+        assert_eq!(range.take(0x40, 128), Some(0x1180));
+        assert_eq!(range.take(0x40, 64), Some(0x1140));
+        for start in [c, 0x1180, a, 0x1100] {
+            assert!(range.give_back(start));
+        }
+        // From 0x1000 up to d there is one gap but for what has 0x1140.
+        assert_eq!(
+            range.gaps.iter().collect::<Vec<_>>(),
+            [(&0x1000, &0x1140), (&0x1180, &0x1300)]
+        );
+        for start in [0x1140, 0x1400, d] {
+            assert!(range.give_back(start));
+        }
+        assert_eq!((range.next, range.gaps.len(), range.taken.len()), (0x1000, 0, 0));
+    }
+
+    #[test]
+    fn padding_is_given_back_with_what_it_is_before() {
+        let mut range = Range::new((0x1000, 0x3000));
+        let first = range.take(1, 1).unwrap();
+        let second = range.take(0x1000, 0x1000).unwrap();
+        assert_eq!((first, second), (0x1000, 0x2000));
+        assert_eq!(range.take(1, 1), None);
+        assert!(range.give_back(second));
+        assert_eq!(range.take(0x1fff, 1), Some(0x1001));
+    }
+
+    /// Random steps against a list of what is taken.
+    #[test]
+    fn nothing_overlaps_whatever_is_given_back() {
+        let mut range = Range::new((0x1000, 0x9000));
+        let mut taken: Vec<(u32, u32)> = Vec::new();
+        let mut state = 1u32;
+        let mut random = |bound: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % bound
+        };
+        for _ in 0..20_000 {
+            if !taken.is_empty() && random(2) == 0 {
+                let (start, _) = taken.swap_remove(random(taken.len() as u32) as usize);
+                assert!(range.give_back(start));
+                continue;
+            }
+            let (size, align) = (1 + random(0x400), 1 << random(9));
+            if let Some(start) = range.take(size.into(), align.into()) {
+                let end = start + size;
+                assert!(start.is_multiple_of(align) && start >= 0x1000 && end <= 0x9000);
+                assert!(taken.iter().all(|&(from, to)| end <= from || to <= start));
+                taken.push((start, end));
+            }
+        }
+        for (start, _) in taken {
+            assert!(range.give_back(start));
+        }
+        assert_eq!((range.next, range.gaps.len()), (0x1000, 0));
     }
 
     #[test]

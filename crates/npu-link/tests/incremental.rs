@@ -92,3 +92,50 @@ fn what_does_not_fit_is_reported() {
     assert!(matches!(error, LinkError::Alignment { align: 48, .. }), "{error}");
     assert!(linker.is_empty() && linker.waiting().is_empty());
 }
+
+#[test]
+fn what_is_removed_makes_room() {
+    let mut memory = Sparse::default();
+    let mut linker = Linker::new(Layout::new((0x1000, 0x2000), (0x4000, 0x5000), 0));
+    let bytes = code();
+    let place = |linker: &mut Linker<_>, memory: &mut Sparse| linker.place(memory, caller(&bytes)).unwrap();
+    let [first, second, third] = [(); 3].map(|()| place(&mut linker, &mut memory));
+    let address = |linker: &Linker<_>, index| linker.object(index).map(|object| object.address);
+    assert_eq!(address(&linker, second), Some(0x1040));
+    assert_eq!(linker.object(second).unwrap().room(), (0x1040, 0x1040 + 8 + 12));
+    assert_eq!(linker.remove(second).unwrap().name, "caller");
+    assert!(linker.remove(second).is_none() && linker.object(second).is_none());
+    // Its references do not wait any more, and the order of code is kept.
+    assert_eq!(linker.waiting(), [(first, 0), (third, 0)]);
+    assert!(linker.code_at(0x1044).is_none());
+    assert_eq!(
+        (linker.len(), linker.code_at(0x1084).map(|(index, _)| index)),
+        (2, Some(third))
+    );
+    let again = place(&mut linker, &mut memory);
+    assert_eq!((again, address(&linker, again)), (second, Some(0x1040)));
+    let order: Vec<u32> = linker.code().map(|(_, object)| object.address).collect();
+    assert_eq!(order, [0x1000, 0x1040, 0x1080]);
+    assert_eq!(linker.code_at(0x1044).map(|(index, _)| index), Some(again));
+}
+
+#[test]
+fn only_what_was_allocated_is_released() {
+    let mut memory = Sparse::default();
+    let mut linker: Linker<&str> = Linker::new(Layout::new((0x1000, 0x2000), (0x4000, 0x5000), 0));
+    let zeros = Contents {
+        name: "zeros".to_owned(),
+        purpose: Purpose::Data,
+        align: None,
+        bytes: &[],
+        size: 0x100,
+        references: Vec::new(),
+    };
+    let object = linker.place(&mut memory, zeros).unwrap();
+    let object = linker.object(object).unwrap().address;
+    let block = linker.allocate("block", 0x100, 64).unwrap();
+    assert!(!linker.release(object) && !linker.release(block + 1));
+    assert!(linker.release(block) && !linker.release(block));
+    assert_eq!(linker.allocate("block", 0x200, 64).unwrap(), block);
+    assert!(linker.allocate("block", 0x1000, 64).is_err());
+}

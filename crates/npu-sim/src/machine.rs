@@ -9,7 +9,7 @@ use crate::predecode::CodeCache;
 use crate::rest::{HangReason, Status};
 use crate::shared::{Console, Shared};
 use crate::thread::Thread;
-use npu_mc::machine::ControlRegister;
+use npu_mc::machine::{CACHE_LINE, ControlRegister};
 use std::collections::BTreeSet;
 
 /// Hardware threads of a core.
@@ -209,6 +209,29 @@ impl Machine {
             None => self.memory.read(address, bytes),
             Some(caches) => caches.read(core % self.cores.len(), &self.memory, address, bytes),
         }
+    }
+
+    /// Writes bytes as stores of a core would, so that the core finds them whatever its data cache has; numbers of cores wrap. I/O space is
+    /// written as memory.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryFull`] when the limit of memory is reached; bytes before that are written.
+    pub fn write_as_core(&mut self, core: usize, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
+        let core = core % self.cores.len();
+        let Some(caches) = &mut self.caches else {
+            return self.memory.write(address, bytes);
+        };
+        let mode = &self.cores[core].mode;
+        let (mut at, mut rest) = (address, bytes);
+        while !rest.is_empty() {
+            let to_line_end = (CACHE_LINE - at % CACHE_LINE) as usize;
+            let (now, later) = rest.split_at(to_line_end.min(rest.len()));
+            caches.store(core, mode, &mut self.memory, at, now)?;
+            at = at.wrapping_add(now.len() as u32);
+            rest = later;
+        }
+        Ok(())
     }
 
     /// Writes what the data caches hold back to main memory, core by core, and empties them. Nothing on the hardware does this;

@@ -191,20 +191,21 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes `length` bytes from `address` on zero that nobody wrote so far, as a loader does with what has no contents in its
-    /// file. Costs nothing where they are anyway.
+    /// Makes `length` bytes from `address` on zero. Costs nothing where nobody wrote and they are zero anyway.
     ///
     /// # Errors
     ///
     /// [`MemoryFull`] when the limit is reached.
-    pub fn clear_unwritten(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
-        if self.fill == Fill::Zero {
-            return Ok(());
-        }
-        let zeros = [0; PAGE_SIZE as usize];
-        for done in (0..length).step_by(PAGE_SIZE as usize) {
-            let now = (length - done).min(PAGE_SIZE) as usize;
-            self.write(address.wrapping_add(done), &zeros[..now])?;
+    pub fn clear(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
+        let (mut at, mut left) = (address, length);
+        while left != 0 {
+            let offset = at & OFFSET_MASK;
+            let now = left.min(PAGE_SIZE - offset);
+            if self.fill != Fill::Zero || self.page_index(at) != UNWRITTEN as usize {
+                self.page_mut(at, now)?[offset as usize..(offset + now) as usize].fill(0);
+            }
+            at = at.wrapping_add(now);
+            left -= now;
         }
         Ok(())
     }
@@ -387,9 +388,24 @@ mod tests {
         assert_ne!(before, other.read_u32(0x1008));
         memory.write_u32(0x1004, 7).unwrap();
         assert_eq!([memory.read_u32(0x1004), memory.read_u32(0x1008)], [7, before]);
-        memory.clear_unwritten(0x1ffe, 4).unwrap();
+        memory.clear(0x1ffe, 4).unwrap();
         assert_eq!(memory.read_u32(0x1ffe), 0);
         assert_ne!(memory.read_u32(0x2002), 0);
+    }
+
+    #[test]
+    fn what_is_cleared_is_zero_and_its_neighbours_stay() {
+        let mut memory = Memory::new(3 << 12);
+        memory.write(0x1ffc, &[9; 0x1008]).unwrap();
+        memory.clear(0x1ffe, 0x1004).unwrap();
+        assert_eq!(
+            [memory.read_u32(0x1ffc), memory.read_u32(0x3000)],
+            [0x0909, 0x0909_0000]
+        );
+        assert_eq!([memory.read_u32(0x2000), memory.read_u32(0x2ffc)], [0, 0]);
+        memory.clear(0, u32::MAX).unwrap();
+        assert_eq!(memory.read_u32(0x1ffc), 0);
+        assert_eq!(memory.resident_bytes(), 3 << 12);
     }
 
     #[test]

@@ -85,6 +85,26 @@ fn a_function_that_is_defined_later_catches() {
 }
 
 #[test]
+fn a_function_that_is_defined_anew_catches() {
+    let mut module = module();
+    let first = define(&mut module, &rounds("first", 3));
+    define(&mut module, DEEP);
+    let args = [5, 100].map(DataValue::I32);
+    let mut room = Vec::new();
+    for tag in [3, 8, 3, 8] {
+        let mut ctx = Context::for_function(parse(&rounds("first", tag as u32)));
+        module.redefine_function(first, &mut ctx).unwrap();
+        let results = module.call(first, &args).unwrap();
+        assert_eq!(results, [DataValue::I32(expected(5, 100, tag))]);
+        // The table of handlers is a new one each time, and the old one is not kept.
+        let address = module.allocate(4, 4).unwrap();
+        module.free(address).unwrap();
+        room.push(address);
+    }
+    assert_eq!(room[0], room[3]);
+}
+
+#[test]
 fn what_nobody_catches_stops_the_thread() {
     let mut module = module();
     let deep = define(&mut module, DEEP);

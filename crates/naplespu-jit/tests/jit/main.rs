@@ -15,6 +15,7 @@ mod calls;
 mod data;
 mod errors;
 mod exceptions;
+mod freed;
 mod host;
 mod library;
 mod link;

@@ -510,3 +510,26 @@ fn only_enabled_threads_run() {
     machine.enable(0, 0);
     assert_eq!(run(&mut machine), Halt::Ended);
 }
+
+#[test]
+fn the_host_writes_as_a_core_does() {
+    let bytes: Vec<u8> = (0..100).collect();
+    for coherent in [true, false] {
+        let mut machine = Machine::new(Config {
+            cores: 2,
+            coherent,
+            ..Config::default()
+        });
+        let mut seen = [0; 100];
+        machine.write_as_core(0, 0x103e, &bytes).unwrap();
+        machine.read_as_core(0, 0x103e, &mut seen);
+        assert_eq!(seen, *bytes);
+        machine.memory().read(0x103e, &mut seen);
+        assert_eq!(seen == *bytes, coherent);
+        // The other core takes the line, with what the first one has changed.
+        machine.write_as_core(1, 0x1040, &[200]).unwrap();
+        machine.write_back_caches().unwrap();
+        machine.memory().read(0x103e, &mut seen);
+        assert_eq!((seen[2], &seen[3..]), (200, &bytes[3..]));
+    }
+}
