@@ -132,9 +132,9 @@ fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
         .collect()
 }
 
-/// The handler of misaligned accesses: sets the status and stops.
+/// The handler of misaligned accesses: sets the status and stops. It leaves alone what a back trace needs.
 fn spin() -> [Inst; 4] {
-    let [a, b] = [Operand::S(SReg::TR), Operand::S(SReg::RA)];
+    let [a, b] = [Operand::S(SReg::TR), Operand::S(HANDLER_SCRATCH)];
     [
         Inst::new(Opcode::MOVEISI, [a, Operand::Imm(ThreadStatus::Trapped as i32)]),
         Inst::new(
@@ -144,6 +144,14 @@ fn spin() -> [Inst; 4] {
         Inst::new(Opcode::WRITECR, [a, b]),
         Inst::new(Opcode::JMP, [Operand::Imm(0)]),
     ]
+}
+
+/// The register that the handler uses beside the emitter's: an argument of a function, which no frame is found by.
+const HANDLER_SCRATCH: SReg = SReg::S0;
+
+/// Bytes of the handler.
+pub(super) fn handler_bytes() -> u32 {
+    spin().len() as u32 * INSTRUCTION_SIZE
 }
 
 /// A stack of this size, in bytes, is worth a word when memory is full.
@@ -300,8 +308,7 @@ impl NpuModule {
     /// What the simulator knows about a thread that stopped by itself.
     fn trap(&self, number: usize) -> RunError {
         let thread = self.machine.thread(number);
-        let handler = spin().len() as u32 * INSTRUCTION_SIZE;
-        if thread.pc().wrapping_sub(TRAP_VECTOR) < handler {
+        if thread.pc().wrapping_sub(TRAP_VECTOR) < handler_bytes() {
             let at = thread.trap_pc().map(|pc| self.location(pc));
             return RunError::Misaligned(at.unwrap_or_default());
         }

@@ -339,7 +339,7 @@ impl fmt::Display for Location {
             write!(f, " at {inst}")?;
         }
         if let Some(loc) = self.srcloc {
-            write!(f, " @{loc}")?;
+            write!(f, " {loc}")?;
         }
         Ok(())
     }

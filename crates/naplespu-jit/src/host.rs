@@ -52,6 +52,11 @@ pub(super) struct Hosts(HashMap<u32, Host>);
 const MOST_BYTES: usize = 16;
 
 impl Hosts {
+    /// Whether such a function is at an address.
+    pub(super) fn has(&self, address: u32) -> bool {
+        self.0.contains_key(&address)
+    }
+
     /// Forgets the function at an address, if there is one.
     pub(super) fn remove(&mut self, address: u32) {
         self.0.remove(&address);

@@ -15,7 +15,7 @@
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
+//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, `trace` has back traces, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
 
 #![deny(missing_docs)]
 
@@ -30,6 +30,7 @@ pub mod parallel;
 mod program;
 mod threads;
 mod timed;
+mod trace;
 mod unwind;
 
 pub use call::host_types;
@@ -38,6 +39,7 @@ pub use host::{HostCall, HostFunction, HostStop};
 pub use layout::stack_top;
 use link::Names;
 pub use program::{Program, function_name};
+pub use trace::{Frame, SourceLine};
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::entity::PrimaryMap;
@@ -102,6 +104,8 @@ pub struct NpuModule {
     uses: freed::Uses,
     /// The functions that are gone.
     freed: freed::Freed,
+    /// The files that source locations are lines of.
+    source_files: HashMap<FuncId, String>,
     /// Whether a symbol that a reference waits for may have appeared.
     dirty: bool,
     /// Objects from which nothing is reached that is missing.
@@ -169,6 +173,7 @@ impl NpuModule {
             unwind: unwind::UnwindTable::default(),
             uses: freed::Uses::default(),
             freed: freed::Freed::default(),
+            source_files: HashMap::new(),
             dirty: false,
             ready: HashSet::new(),
             machine: Machine::new(config),

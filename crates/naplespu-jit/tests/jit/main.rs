@@ -22,6 +22,7 @@ mod link;
 mod parallel;
 mod threads;
 mod tls;
+mod trace;
 
 fn module() -> NpuModule {
     with_flags(&[("opt_level", "speed"), ("regalloc_checker", "true")])

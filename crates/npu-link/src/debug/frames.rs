@@ -1,4 +1,4 @@
-//! Unwinding by `.eh_frame`.
+//! Unwinding: by `.eh_frame`, or by rules that somebody else knows.
 
 use super::DebugError;
 use gimli::{
@@ -35,6 +35,55 @@ impl Rules {
         let found = self.places.iter().find(|(number, _)| *number == reg.dwarf());
         found.map(|(_, place)| *place)
     }
+
+    /// The registers of the caller at the jump of its call, from those at an instruction that these rules are of; none where the back trace
+    /// ends.
+    pub fn caller(&self, frame: &Registers, memory: &dyn Fn(u32) -> u32) -> Option<Registers> {
+        let (base, distance) = self.cfa;
+        let cfa = frame.get(base)?.wrapping_add_signed(distance);
+        let mut caller = frame.clone();
+        for &(number, place) in &self.places {
+            if let Some(value) = caller.values.get_mut(usize::from(number)) {
+                *value = match place {
+                    Place::Memory(offset) => Some(memory(cfa.wrapping_add_signed(offset))),
+                    Place::Lost => None,
+                };
+            }
+        }
+        let back = caller.get(SReg::RA);
+        caller.values[usize::from(SReg::SP.number())] = Some(cfa);
+        // What `ra` was in the caller is not known unless the caller saved it.
+        caller.pc = back?.checked_sub(INSTRUCTION_SIZE)?;
+        Some(caller)
+    }
+}
+
+/// The addresses of a back trace, from the instruction that the thread stands at to the call in the outermost frame. `rules` knows those of an
+/// instruction, or that the back trace ends there.
+///
+/// # Errors
+///
+/// Those of `rules`.
+pub fn back_trace<E>(
+    frame: Registers,
+    mut rules: impl FnMut(u32) -> Result<Option<Rules>, E>,
+    memory: &dyn Fn(u32) -> u32,
+) -> Result<Vec<u32>, E> {
+    let mut list = vec![frame.pc];
+    let mut frame = frame;
+    while list.len() < MOST_FRAMES {
+        let Some(caller) = rules(frame.pc)?.and_then(|rules| rules.caller(&frame, memory)) else {
+            break;
+        };
+        // A frame that is not above its callee's is none.
+        let grows = caller.get(SReg::SP) > frame.get(SReg::SP);
+        if !grows && list.len() > 1 {
+            break;
+        }
+        list.push(caller.pc);
+        frame = caller;
+    }
+    Ok(list)
 }
 
 /// The scalar registers of a frame, as far as they are known.
@@ -185,30 +234,7 @@ impl Frames {
     ///
     /// The entry is damaged.
     pub fn caller(&self, frame: &Registers, memory: &dyn Fn(u32) -> u32) -> Result<Option<Registers>, DebugError> {
-        let Some(rules) = self.rules(frame.pc)? else {
-            return Ok(None);
-        };
-        let (base, distance) = rules.cfa;
-        let Some(cfa) = frame.get(base).map(|base| base.wrapping_add_signed(distance)) else {
-            return Ok(None);
-        };
-        let mut caller = frame.clone();
-        for &(number, place) in &rules.places {
-            if let Some(value) = caller.values.get_mut(usize::from(number)) {
-                *value = match place {
-                    Place::Memory(offset) => Some(memory(cfa.wrapping_add_signed(offset))),
-                    Place::Lost => None,
-                };
-            }
-        }
-        let back = caller.get(SReg::RA);
-        caller.values[usize::from(SReg::SP.number())] = Some(cfa);
-        // What `ra` was in the caller is not known unless the caller saved it.
-        let Some(back) = back.filter(|&back| back >= INSTRUCTION_SIZE) else {
-            return Ok(None);
-        };
-        caller.pc = back - INSTRUCTION_SIZE;
-        Ok(Some(caller))
+        Ok(self.rules(frame.pc)?.and_then(|rules| rules.caller(frame, memory)))
     }
 
     /// The addresses of a back trace, from the instruction that the thread stands at to the call in the outermost frame.
@@ -217,20 +243,6 @@ impl Frames {
     ///
     /// An entry is damaged.
     pub fn back_trace(&self, frame: Registers, memory: &dyn Fn(u32) -> u32) -> Result<Vec<u32>, DebugError> {
-        let mut list = vec![frame.pc];
-        let mut frame = frame;
-        while list.len() < MOST_FRAMES {
-            let Some(caller) = self.caller(&frame, memory)? else {
-                break;
-            };
-            // A frame that is not above its callee's is none.
-            let grows = caller.get(SReg::SP) > frame.get(SReg::SP);
-            if !grows && list.len() > 1 {
-                break;
-            }
-            list.push(caller.pc);
-            frame = caller;
-        }
-        Ok(list)
+        back_trace(frame, |pc| self.rules(pc), memory)
     }
 }

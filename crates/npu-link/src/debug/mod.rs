@@ -6,7 +6,7 @@ mod frames;
 mod info;
 mod lines;
 
-pub use frames::{Frames, Place, Registers, Rules};
+pub use frames::{Frames, Place, Registers, Rules, back_trace};
 pub use info::{MappedSection, ProgramInfo};
 pub use lines::Lines;
 
