@@ -1,6 +1,9 @@
 //! Makes the lowering rules: what npu-mc's build script made of td, CLIF's own extractors, the hand-written rules, all of it to Rust.
 //! Takes the settings and the table of legalization from where npu-mc's build script put them.
 
+#[path = "build/rules.rs"]
+mod rules;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +23,9 @@ const RULES: &[&str] = &[
     "isle/float.isle",
     "isle/vector.isle",
 ];
+
+/// What the generated code calls the ISLE that was made of td.
+const TD_ISLE: &str = "<TD>/td.isle";
 
 fn main() -> ExitCode {
     match build() {
@@ -45,18 +51,38 @@ fn build() -> Result<(), String> {
     std::fs::create_dir_all(&clif).map_err(|e| e.to_string())?;
     cranelift_codegen_meta::generate_isle(&clif).map_err(|e| format!("{e:?}"))?;
 
-    let mut files: Vec<PathBuf> = vec![root.join(PRELUDE), clif.join("clif_lower.isle"), td_isle];
+    let mut files: Vec<PathBuf> = vec![root.join(PRELUDE), clif.join("clif_lower.isle"), td_isle.clone()];
     for file in std::iter::once(&PRELUDE).chain(RULES) {
         println!("cargo::rerun-if-changed={file}");
     }
     files.extend(RULES.iter().map(|file| root.join(file)));
     let options = cranelift_isle::codegen::CodegenOptions {
         exclude_global_allow_pragmas: true,
-        prefixes: vec![prefix(&root, ""), prefix(&out, "<OUT_DIR>")],
+        // That of td comes first: its folder may be below the root.
+        prefixes: vec![prefix(&td_isle, TD_ISLE), prefix(&root, ""), prefix(&out, "<OUT_DIR>")],
         ..Default::default()
     };
-    let code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| errors.to_string())?;
+    let mut code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| errors.to_string())?;
+    if std::env::var_os("CARGO_FEATURE_EXPLAIN").is_some() {
+        let mut sources = vec![source(&td_isle, TD_ISLE, TD_ISLE)?];
+        for file in std::iter::once(&PRELUDE).chain(RULES) {
+            sources.push(source(&root.join(file), &format!("/{file}"), file)?);
+        }
+        let table;
+        (code, table) = rules::instrument(&code, &sources)?;
+        std::fs::write(out.join("rules.rs"), table).map_err(|e| e.to_string())?;
+    }
     std::fs::write(out.join("lower_isle.rs"), code).map_err(|e| e.to_string())
+}
+
+/// A file of rules, with its name in the generated code and the one that people know.
+fn source(path: &Path, name: &str, shown: &str) -> Result<rules::Source, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(rules::Source {
+        name: name.to_owned(),
+        shown: shown.to_owned(),
+        text,
+    })
 }
 
 /// A file that the build script of npu-mc made of td.

@@ -11,6 +11,7 @@ use crate::handlers::Handlers;
 use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
+use crate::reason::{Explaining, Reasons};
 use crate::timing::Step;
 use crate::vcode::{dce, presched};
 use crate::{frame, intrinsics, legalize, opt, regalloc, validate};
@@ -28,6 +29,7 @@ pub fn run(
     ctx: &mut Context,
     ctrl: &mut ControlPlane,
     request: StageRequest,
+    explaining: &mut Explaining,
     buffers: &mut Buffers,
 ) -> Result<CompiledCode, CompileError> {
     let mut stages = Recorder::new(request);
@@ -56,7 +58,7 @@ pub fn run(
     let register_set = sig.registers;
     let order = BlockOrder::new(ctx)?;
     stages.done(Step::Order);
-    let mut vcode = lower::lower(ctx, isa, sig, callees, &order)?;
+    let mut vcode = lower::lower(ctx, isa, sig, callees, &order, Reasons::new(explaining.is_wanted()))?;
     stages.keep(Stage::Vcode, || vcode.to_string());
     if isa.runs(Pass::Dce) {
         dce::run(&mut vcode);
@@ -67,6 +69,7 @@ pub fn run(
     }
     stages.keep(Stage::Presched, || vcode.to_string());
     vcode.finish()?;
+    explaining.vcode(&vcode);
     stages.done(Step::Operands);
 
     // Registers and the frame.
@@ -79,6 +82,7 @@ pub fn run(
     stages.done(Step::Frame);
 
     // Instructions of the machine.
+    let reasons = std::mem::take(&mut vcode.reasons);
     let mut func = expand::expand(vcode, output, &frame, isa)?;
     stages.keep(Stage::Expand, || func.to_string());
     if isa.runs(Pass::Copyprop) {
@@ -121,6 +125,7 @@ pub fn run(
     relax::run(&mut func, isa.has_erratum(Erratum::IndirectCallLink))?;
     stages.keep(Stage::Relax, || func.to_string());
 
+    explaining.code(&func, &reasons);
     let mut code = encode::encode(&func, &frame, &ctx.func)?;
     stages.done(Step::Encode);
     code.stages = stages.texts;

@@ -5,6 +5,7 @@ use crate::compile;
 use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::passes::StageRequest;
+use crate::reason::Explaining;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use std::cell::RefCell;
@@ -97,15 +98,34 @@ impl Compiler {
     ) -> Result<CompiledCode, CompileError> {
         let cache = isa.cache().filter(|_| request == StageRequest::default());
         let Some(cache) = cache else {
-            return compile::run(isa, ctx, ctrl, request, &mut self.buffers);
+            return compile::run(isa, ctx, ctrl, request, &mut Explaining::default(), &mut self.buffers);
         };
         let key = cache.key(isa, &ctx.func);
         if let Some(code) = cache.get(&key) {
             return Ok(code);
         }
-        let code = compile::run(isa, ctx, ctrl, request, &mut self.buffers)?;
+        let code = compile::run(isa, ctx, ctrl, request, &mut Explaining::default(), &mut self.buffers)?;
         cache.insert(&key, &code);
         Ok(code)
+    }
+
+    /// Compiles the function, whatever the target's cache has, keeps the text of intermediate forms, and says why each instruction is
+    /// there. The code is the same.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    #[cfg(feature = "explain")]
+    pub fn compile_explained(
+        &mut self,
+        isa: &Isa,
+        ctx: &mut Context,
+        ctrl: &mut ControlPlane,
+        request: StageRequest,
+    ) -> Result<(CompiledCode, crate::explain::Explanation), CompileError> {
+        let mut explaining = Explaining(Some(crate::explain::Explanation::default()));
+        let code = compile::run(isa, ctx, ctrl, request, &mut explaining, &mut self.buffers)?;
+        Ok((code, explaining.0.unwrap_or_default()))
     }
 }
 

@@ -60,6 +60,8 @@ mod compile;
 mod compiler;
 mod encode;
 pub mod error;
+#[cfg(feature = "explain")]
+pub mod explain;
 mod finish;
 mod frame;
 mod handlers;
@@ -71,6 +73,7 @@ mod list_sched;
 mod lower;
 mod opt;
 pub mod passes;
+mod reason;
 mod regalloc;
 pub mod remarks;
 pub mod runtime;

@@ -11,6 +11,7 @@ use super::effects::{Conventions, RegSet};
 use super::func::{CallKind, FrameStep, MachFunction, McInst};
 use super::places;
 use crate::code::LabelLoc;
+use crate::reason::Maker;
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -252,7 +253,7 @@ fn apply(
         let Some(last) = edit.func().block_range(entry).last() else {
             continue;
         };
-        let origin = edit.insts()[last].origin;
+        let origin = edit.insts()[last].origin.remade_by(Maker::Carried);
         for value in carried {
             let operands = [Operand::from(value.kept), value.moved.into()];
             edit.insert(last, McInst::plain(Inst::new(Opcode::MOVE_SS_32, operands), origin));

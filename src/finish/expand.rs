@@ -12,6 +12,7 @@ use crate::inst::ops::{fits, immediate_range, load_op, store_op};
 use crate::inst::reg::{self, from_preg, machine};
 use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst};
 use crate::isa::Isa;
+use crate::reason::Maker;
 use crate::regalloc::assign;
 use crate::vcode::{Origin, VCode};
 use cranelift_codegen::ir::TrapCode;
@@ -115,6 +116,7 @@ impl Expander<'_> {
                         let inst = &mut insts[number.index()];
                         assign(inst, output.inst_allocs(number));
                         self.origin = self.vcode.origins[number.index()];
+                        self.origin.why = self.origin.why.of_vcode(number.index());
                         if inst.is_branch() {
                             let succs = self.vcode.blocks[index].succs.iter();
                             let succs: SmallVec<[usize; 2]> = succs.map(|succ| targets[succ.index()]).collect();
@@ -217,18 +219,19 @@ impl Expander<'_> {
         if from == to {
             return Ok(());
         }
-        self.origin = Origin {
-            inst: None,
-            ..self.origin
-        };
         let reg = |allocation: Allocation| allocation.as_reg().and_then(from_preg);
         match (reg(from), reg(to), from.as_stack(), to.as_stack()) {
-            (Some(from), Some(to), _, _) => self.move_reg(to, from),
+            (Some(from), Some(to), _, _) => {
+                self.origin = self.origin.nobodys(Maker::Move);
+                self.move_reg(to, from);
+            }
             (Some(from), None, _, Some(slot)) => {
+                self.origin = self.origin.nobodys(Maker::Spill);
                 let addr = self.spill_offset(slot.index());
                 self.access(store_op(class_of(from)), from, machine::SP, addr);
             }
             (None, Some(to), Some(slot), _) => {
+                self.origin = self.origin.nobodys(Maker::Reload);
                 let addr = self.spill_offset(slot.index());
                 self.access(load_op(class_of(to)), to, machine::SP, addr);
             }
@@ -723,7 +726,7 @@ impl Expander<'_> {
 
     /// What stands before a handler: the stack pointer is that of the frame again.
     fn landing(&mut self) -> Result<(), CompileError> {
-        self.origin = Origin::default();
+        self.origin = Origin::made_by(Maker::Landing);
         let register = handler_stack_pointer();
         let register = register.ok_or_else(|| CompileError::internal("expand", "a handler", "a register for sp"))?;
         self.move_reg(machine::SP, register);
@@ -778,7 +781,7 @@ impl Expander<'_> {
     /// Once a function and trap code: the code goes to `tr`, the status to the control register, the thread stops.
     fn trap_sequences(&mut self) {
         let [status, register] = TRAP_SCRATCH.map(Operand::from);
-        self.origin = Origin::default();
+        self.origin = Origin::made_by(Maker::Trap);
         for (code, label) in std::mem::take(&mut self.traps).into_values() {
             self.func.bind(label);
             self.report(code.as_raw().get(), status, register);
@@ -818,6 +821,7 @@ impl Expander<'_> {
     // Frame.
 
     fn prologue(&mut self) -> Result<(), CompileError> {
+        self.origin = self.origin.remade_by(Maker::Prologue);
         self.enter()?;
         let start = self.func.insts().len();
         let layout = &self.frame.layout;

@@ -11,6 +11,7 @@ use super::places;
 use super::relax::invert;
 use crate::code::LabelLoc;
 use crate::inst::reg::machine;
+use crate::reason::Maker;
 use npu_mc::{Inst, Opcode, Operand};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -294,7 +295,10 @@ fn tail(func: &mut MachFunction, block: usize, target: usize, labels: &mut Vec<(
         return None;
     }
     let mut last = last.clone();
-    let mut jump = McInst::plain(Inst::new(Opcode::JMP, [Operand::Imm(0)]), last.origin);
+    let mut jump = McInst::plain(
+        Inst::new(Opcode::JMP, [Operand::Imm(0)]),
+        last.origin.remade_by(Maker::Jumps),
+    );
     let next = label_of(func, target + 1, labels)?;
     (last.fixup, jump.fixup) = if loops {
         (Fixup::Branch(taken), Fixup::Branch(next))

@@ -12,6 +12,7 @@ use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use crate::error::CompileError;
 use crate::inst::ops::fits;
 use crate::inst::reg::machine;
+use crate::reason::Maker;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::{Inst, Opcode, Operand, OperandKind};
@@ -76,7 +77,7 @@ fn far_calls(func: &mut MachFunction, links_by_hand: bool) {
         };
         let plain = |inst| McInst {
             frame: call.frame,
-            ..McInst::plain(inst, call.origin)
+            ..McInst::plain(inst, call.origin.remade_by(Maker::Relax))
         };
         for (op, kind) in HALVES {
             func.push(McInst {
@@ -189,7 +190,7 @@ fn push_far_jump(func: &mut MachFunction, target: Label, like: &McInst) {
         func.push(McInst {
             inst,
             fixup,
-            origin: like.origin,
+            origin: like.origin.remade_by(Maker::Relax),
             trap,
             glued: false,
             call: CallKind::None,

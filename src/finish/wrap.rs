@@ -12,6 +12,7 @@ use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use super::places;
 use crate::code::LabelLoc;
 use crate::inst::reg::machine;
+use crate::reason::Maker;
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use smallvec::SmallVec;
 
@@ -299,7 +300,8 @@ fn rewrite(func: &mut MachFunction, ways: &Ways, names: &Names) {
             }
             for &(reg, name) in &names.handed_over {
                 let operands = [Operand::from(reg), name.into()];
-                func.push(McInst::plain(Inst::new(Opcode::MOVE_SS_32, operands), inst.origin));
+                let origin = inst.origin.remade_by(Maker::Prologue);
+                func.push(McInst::plain(Inst::new(Opcode::MOVE_SS_32, operands), origin));
             }
         }
         if is_late(block) {

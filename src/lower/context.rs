@@ -10,6 +10,7 @@ use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
 use crate::inst::{AMode, MInst, reg::Reg};
 use crate::isa::Isa;
+use crate::reason::{Maker, Reasons};
 use crate::spaces::Space;
 use crate::types::registers_of;
 use crate::vcode::{Origin, VCode, resolved};
@@ -98,6 +99,8 @@ pub struct Lower<'a> {
     pub(super) origins: Vec<Origin>,
     pub(super) labels: Vec<(VReg, usize, ir::ValueLabel)>,
     pub(super) origin: Origin,
+    /// The rules of those at hand.
+    pub(super) reasons: Reasons,
     /// Where the CLIF instruction at hand accesses memory.
     pub(super) space: Space,
     /// For the terminator at hand: entries of its branch table.
@@ -117,7 +120,14 @@ fn for_values<T: Clone + Default>(func: &Function) -> SecondaryMap<Value, T> {
 }
 
 impl<'a> Lower<'a> {
-    pub(super) fn new(func: &'a Function, isa: &'a Isa, sig: SigInfo, callees: CalleeSignatures, hoist: Hoist) -> Self {
+    pub(super) fn new(
+        func: &'a Function,
+        isa: &'a Isa,
+        sig: SigInfo,
+        callees: CalleeSignatures,
+        hoist: Hoist,
+        reasons: Reasons,
+    ) -> Self {
         Self {
             func,
             isa,
@@ -139,6 +149,7 @@ impl<'a> Lower<'a> {
             origins: Vec::with_capacity(2 * func.dfg.num_insts()),
             labels: Vec::new(),
             origin: Origin::default(),
+            reasons,
             space: Space::Main,
             table: Vec::new(),
             fault: None,
@@ -289,7 +300,7 @@ impl<'a> Lower<'a> {
     /// Defines a constant before all that was lowered so far.
     pub(super) fn define(&mut self, value: Constant, reg: VReg) {
         self.reversed.push(value.define(reg));
-        self.origins.push(Origin::default());
+        self.origins.push(Origin::made_by(Maker::Constant));
     }
 
     /// Ends the instructions of one CLIF instruction.
@@ -298,8 +309,8 @@ impl<'a> Lower<'a> {
     }
 
     pub(super) fn flush_current(&mut self) {
+        self.reasons.flush(&mut self.origins, self.current.len(), self.origin);
         self.reversed.extend(self.current.drain(..).rev());
-        self.origins.resize(self.reversed.len(), self.origin);
     }
 
     /// A register with the constant, defined somewhere above the current instruction in its block.

@@ -13,6 +13,7 @@ use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::CompileError;
 use crate::inst::MInst;
 use crate::isa::Isa;
+use crate::reason::{Maker, Reasons, Why};
 use crate::spaces::{self, Space};
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode, VRegs};
 use cranelift_codegen::Context;
@@ -31,13 +32,14 @@ pub fn lower(
     sig: SigInfo,
     callees: CalleeSignatures,
     order: &BlockOrder,
+    reasons: Reasons,
 ) -> Result<VCode, CompileError> {
     let hoist = if ctx.loop_analysis.is_valid() {
         Hoist::new(ctx, order)
     } else {
         Hoist::default()
     };
-    let mut lower = Lower::new(&ctx.func, isa, sig, callees, hoist);
+    let mut lower = Lower::new(&ctx.func, isa, sig, callees, hoist, reasons);
     lower.run(order)?;
     Ok(lower.vcode)
 }
@@ -76,7 +78,7 @@ impl Lower<'_> {
             let vblock = match block {
                 LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
                 LoweredBlock::Edge { call, target, from } => {
-                    self.origin = Origin::default();
+                    self.origin = Origin::made_by(Maker::Edge);
                     self.emit(MInst::Jump);
                     self.flush_current();
                     let args = if self.try_calls.contains_key(from) {
@@ -167,6 +169,8 @@ impl Lower<'_> {
             self.origin = Origin {
                 srcloc: self.func.srcloc(inst),
                 inst: Some(inst),
+                // All others are lowered by rules.
+                why: Why::made_by(Maker::TryCall),
             };
             if first {
                 // The terminator is lowered first; the arguments it passes are uses that come just before it.
@@ -188,7 +192,7 @@ impl Lower<'_> {
             }
             inst_cursor = self.func.layout.prev_inst(inst);
         }
-        self.origin = Origin::default();
+        self.origin = Origin::made_by(Maker::Argument);
         self.end_constants();
         let mut params = SmallVec::new();
         if is_entry {
@@ -386,6 +390,7 @@ impl Lower<'_> {
         self.vcode.insts = std::mem::take(&mut self.reversed);
         self.vcode.origins = std::mem::take(&mut self.origins);
         self.vcode.blocks = blocks;
+        self.vcode.reasons = std::mem::take(&mut self.reasons);
         self.vcode.resolve(&self.aliases)?;
         self.vcode.incoming_args = self.sig.stack_args;
         self.vcode.popped = self.sig.popped;

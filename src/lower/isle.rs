@@ -140,6 +140,18 @@ macro_rules! emitters {
 }
 
 impl generated::Context for Lower<'_> {
+    // Which rule made what.
+
+    #[cfg(feature = "explain")]
+    fn rule_starts(&mut self) -> usize {
+        self.current.len()
+    }
+
+    #[cfg(feature = "explain")]
+    fn rule_done(&mut self, started: usize, rule: u16) {
+        self.reasons.rule_done(started, self.current.len(), rule);
+    }
+
     // One machine instruction.
 
     emitters! {

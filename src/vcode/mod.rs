@@ -15,6 +15,7 @@ use crate::inst::{
     operands::OperandVisitor,
     reg::{Reg, to_preg},
 };
+use crate::reason::{Maker, Reasons, Why};
 use cranelift_codegen::ir::{self, SourceLoc, ValueLabel};
 use pool::VectorPool;
 use regalloc2::{Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, RegClass, VReg};
@@ -30,6 +31,37 @@ pub struct Origin {
     pub srcloc: SourceLoc,
     /// The CLIF instruction.
     pub inst: Option<ir::Inst>,
+    /// Why it is there.
+    pub why: Why,
+}
+
+impl Origin {
+    /// Of an instruction that belongs to no instruction of CLIF.
+    pub fn made_by(maker: Maker) -> Self {
+        Self {
+            why: Why::made_by(maker),
+            ..Self::default()
+        }
+    }
+
+    /// The same place, but no instruction of CLIF, and something else made it.
+    #[must_use]
+    pub fn nobodys(self, maker: Maker) -> Self {
+        Self {
+            inst: None,
+            why: Why::made_by(maker),
+            ..self
+        }
+    }
+
+    /// The same, but something else made it.
+    #[must_use]
+    pub fn remade_by(self, maker: Maker) -> Self {
+        Self {
+            why: self.why.remade_by(maker),
+            ..self
+        }
+    }
 }
 
 /// Parameters of a block, or arguments for them.
@@ -102,6 +134,8 @@ pub struct VCode {
     pub uses_frame_pointer: bool,
     /// Labels of values, sorted by register.
     pub labels: Vec<LabelledRange>,
+    /// What the reasons of instructions stand for.
+    pub reasons: Reasons,
     /// The operands of all instructions, and where those of each end. Both are empty while they are not known.
     operands: Vec<Operand>,
     operand_ends: Vec<u32>,
@@ -333,30 +367,45 @@ impl regalloc2::Function for VCode {
     }
 }
 
-impl fmt::Display for VCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl VCode {
+    /// Gives each line of the text, without its end: the starts of blocks, and instructions with their numbers.
+    pub fn lines(&self, mut line: impl FnMut(Option<usize>, String)) {
         for (index, block) in self.blocks.iter().enumerate() {
-            write!(f, "block{index}")?;
+            let mut text = format!("block{index}");
+            let names = |list: &VRegs| -> String {
+                let names: Vec<String> = list.iter().map(|&reg| Reg::Virtual(reg).to_string()).collect();
+                names.join(", ")
+            };
             if !block.params.is_empty() {
-                let params: Vec<String> = block.params.iter().map(|p| Reg::Virtual(*p).to_string()).collect();
-                write!(f, "({})", params.join(", "))?;
+                text += &format!("({})", names(&block.params));
             }
-            write!(f, ":")?;
+            text.push(':');
             if let Some(clif) = block.clif {
-                write!(f, "  ; {clif}")?;
+                text += &format!("  ; {clif}");
             }
-            writeln!(f)?;
-            for inst in &self.insts[block.insts.start as usize..block.insts.end as usize] {
-                write!(f, "    {inst}")?;
+            line(None, text);
+            for number in block.insts.start as usize..block.insts.end as usize {
+                let inst = &self.insts[number];
+                let mut text = format!("    {inst}");
                 if inst.is_branch() {
                     for (succ, args) in block.succs.iter().zip(&block.branch_args) {
-                        let args: Vec<String> = args.iter().map(|a| Reg::Virtual(*a).to_string()).collect();
-                        write!(f, " block{}({})", succ.index(), args.join(", "))?;
+                        text += &format!(" block{}({})", succ.index(), names(args));
                     }
                 }
-                writeln!(f)?;
+                line(Some(number), text);
             }
         }
-        Ok(())
+    }
+}
+
+impl fmt::Display for VCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut result = Ok(());
+        self.lines(|_, text| {
+            if result.is_ok() {
+                result = writeln!(f, "{text}");
+            }
+        });
+        result
     }
 }

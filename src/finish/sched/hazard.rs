@@ -13,6 +13,7 @@ use crate::finish::edit::Editor;
 use crate::finish::effects::{Effects, may_be_late};
 use crate::finish::func::{Fixup, MachFunction, McInst};
 use crate::inst::reg::machine;
+use crate::reason::Maker;
 use npu_mc::{Inst, Opcode, Operand};
 
 /// Makes the order of instructions safe.
@@ -80,5 +81,5 @@ fn can_exchange(insts: &[McInst], branch: usize) -> bool {
 /// An instruction that takes an issue slot, waits for nothing and changes nothing that anybody reads.
 fn separator(branch: &McInst) -> McInst {
     let inst = Inst::new(Opcode::MOVEISI, [machine::SCRATCH.into(), Operand::Imm(0)]);
-    McInst::plain(inst, branch.origin)
+    McInst::plain(inst, branch.origin.remade_by(Maker::Hazard))
 }

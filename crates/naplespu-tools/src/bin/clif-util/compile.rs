@@ -1,10 +1,11 @@
 //! `clif-util compile`: CLIF to machine code, and every form in between.
 
-use crate::{Outcome, Stop, input, output};
+use crate::{Outcome, Stop, explain, input, output};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
+use cranelift_naplespu::explain::Explanation;
 use cranelift_naplespu::{CompileError, Isa, Pass, Stage, StageRequest, timing};
 use naplespu_jit::parallel::{self, Worker};
 use naplespu_object::{CompileOrModule, NpuObjectModule, ObjectError};
@@ -35,9 +36,9 @@ pub struct Args {
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
     emit: Vec<Form>,
 
-    /// Say of each innermost loop whether it was vectorised, or why not
-    #[arg(long)]
-    explain: bool,
+    /// Say of each innermost loop whether it was vectorised, or why not, and of each instruction which rule made it; or one of both
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "loops,rules")]
+    explain: Vec<Matter>,
 
     /// A pass to leave out
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
@@ -54,6 +55,15 @@ pub struct Args {
     /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+}
+
+/// What can be explained.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Matter {
+    /// Of each innermost loop whether it was vectorised and how, or why not
+    Loops,
+    /// Of each instruction the rule that made it, with its line in td or ISLE, or what else did
+    Rules,
 }
 
 /// What can be printed of a function on its way through the compiler.
@@ -140,14 +150,15 @@ pub fn run(args: &Args) -> Outcome {
     let mut forms = args.emit.clone();
     forms.sort();
     forms.dedup();
-    let others = args.disassemble || args.explain;
+    let others = args.disassemble || !args.explain.is_empty();
     if forms.is_empty() && !others {
         forms.push(Form::Asm);
     }
     let shown = Shown {
         raw: args.output.is_some() && forms == [Form::Bytes] && !others,
         disassembly: args.disassemble,
-        loops: args.explain,
+        loops: args.explain.contains(&Matter::Loops),
+        rules: args.explain.contains(&Matter::Rules),
         forms,
     };
     let file = input::read_clif(&args.file)?;
@@ -190,7 +201,7 @@ pub fn run(args: &Args) -> Outcome {
                 }
                 out.extend_from_slice(&bytes);
             }
-            Ok(Err(error)) => faults.extend(explain(&file, case, &error)),
+            Ok(Err(error)) => faults.extend(self::faults(&file, case, &error)),
             Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
         }
     }
@@ -213,7 +224,7 @@ fn object(args: &Args, file: &ClifFile, isa: Isa) -> Outcome {
         let line = u32::try_from(case.line).ok();
         match caught(|| module.define_clif_at(&case.with_debug_info(), line)) {
             Ok(Ok(())) => {}
-            Ok(Err(CompileOrModule::Compile(error))) => faults.extend(explain(file, case, &error)),
+            Ok(Err(CompileOrModule::Compile(error))) => faults.extend(self::faults(file, case, &error)),
             Ok(Err(CompileOrModule::Module(error))) => {
                 faults.push(input::at_function(
                     file,
@@ -235,6 +246,8 @@ struct Shown {
     disassembly: bool,
     /// What is said about loops.
     loops: bool,
+    /// What is said about instructions.
+    rules: bool,
     /// Bytes as they are, and nothing else.
     raw: bool,
 }
@@ -245,17 +258,34 @@ fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Re
     let Worker { compiler, ctx } = worker;
     ctx.clear();
     ctx.func = func.clone();
-    let code = compiler.compile_with_stages(isa, ctx, &mut ControlPlane::default(), request)?;
+    let ctrl = &mut ControlPlane::default();
+    let (code, explanation) = if shown.rules {
+        compiler.compile_explained(isa, ctx, ctrl, request)?
+    } else {
+        let code = compiler.compile_with_stages(isa, ctx, ctrl, request)?;
+        (code, Explanation::default())
+    };
     let unresolved = code.relocs.len();
     if shown.raw {
         return Ok((code.bytes, unresolved));
     }
     let params = Some(&ctx.func.params);
     let mut text = String::new();
-    let several = shown.forms.len() + usize::from(shown.disassembly) + usize::from(shown.loops) > 1;
-    if shown.loops {
+    // With rules, nothing is said about loops where there are none.
+    let loops = shown.loops && !(shown.rules && code.loops.is_empty());
+    let others = [shown.disassembly, loops, shown.rules];
+    let several = shown.forms.len() + others.iter().filter(|&&is_shown| is_shown).count() > 1;
+    if loops {
         let lines: String = code.loops.iter().map(|remark| format!("{remark}\n")).collect();
         section(&mut text, several, "loops", &lines);
+    }
+    if shown.rules {
+        section(
+            &mut text,
+            several,
+            "rules",
+            &explain::rules(&code, &explanation, &ctx.func),
+        );
     }
     for &form in &shown.forms {
         let part = match (form, form.stage()) {
@@ -303,7 +333,7 @@ fn hex_words(bytes: &[u8]) -> String {
 }
 
 /// Why a function was not compiled, at the lines of the file.
-pub fn explain(file: &ClifFile, case: &FunctionCase, error: &CompileError) -> Vec<Diagnostic> {
+pub fn faults(file: &ClifFile, case: &FunctionCase, error: &CompileError) -> Vec<Diagnostic> {
     match error {
         CompileError::Verifier(errors) => case.verifier_diagnostics(&file.source, errors),
         CompileError::Unsupported(refusals) => refusals

@@ -240,7 +240,7 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
         let code = match caught(|| compiler.compile(&isa, &mut ctx, &mut ControlPlane::default())) {
             Ok(Ok(code)) => code,
             Ok(Err(error)) => {
-                faults.extend(crate::compile::explain(&file, case, &error));
+                faults.extend(crate::compile::faults(&file, case, &error));
                 continue;
             }
             Err(panic) => {

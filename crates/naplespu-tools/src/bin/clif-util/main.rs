@@ -12,6 +12,7 @@ mod asm;
 mod bugpoint;
 mod compile;
 mod disasm;
+mod explain;
 mod gdb;
 mod input;
 mod interpret;

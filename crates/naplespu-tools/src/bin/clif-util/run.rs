@@ -98,7 +98,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     for (case, code) in file.functions.iter().zip(compiled) {
         match code.and_then(|code| caught(|| program.define_compiled(&case.func, code))) {
             Ok(Ok(())) => {}
-            Ok(Err(DefineError::Compile(error))) => faults.extend(crate::compile::explain(&file, case, &error)),
+            Ok(Err(DefineError::Compile(error))) => faults.extend(crate::compile::faults(&file, case, &error)),
             Ok(Err(error)) => faults.push(input::at_function(
                 &file,
                 case,

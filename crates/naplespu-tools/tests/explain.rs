@@ -1,0 +1,153 @@
+//! Why instructions are there: every one of every function in the filetests has a reason, and rules are where they are said to be.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::explain::{Explanation, Maker, RULES, Reason};
+use cranelift_naplespu::{CompiledCode, Compiler, Isa, StageRequest, isa};
+use naplespu_filetests::runner;
+use naplespu_reader::ClifFile;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target(opt_level: &str) -> Arc<Isa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", opt_level).unwrap();
+    isa::lookup_by_name("naplespu")
+        .unwrap()
+        .finish(settings::Flags::new(flags))
+        .unwrap()
+}
+
+/// The functions of the filetests that compile, with what is said about them. The code has to be the same as without that.
+fn for_all(opt_level: &str, mut look: impl FnMut(&str, &CompiledCode, &Explanation, &Context)) {
+    let isa = target(opt_level);
+    let mut compiler = Compiler::new();
+    let mut functions = 0;
+    for path in runner::find(&[root().join("filetests")]).unwrap() {
+        let file = ClifFile::parse(&path.display().to_string(), &fs::read(&path).unwrap());
+        for case in &file.functions {
+            let compile = |compiler: &mut Compiler| {
+                let mut ctx = Context::for_function(case.func.clone());
+                compiler.compile(&isa, &mut ctx, &mut ControlPlane::default())
+            };
+            let Ok(code) = compile(&mut compiler) else { continue };
+            let mut ctx = Context::for_function(case.func.clone());
+            let control = &mut ControlPlane::default();
+            let explained = compiler.compile_explained(&isa, &mut ctx, control, StageRequest::default());
+            let (same, explanation) = explained.unwrap();
+            assert_eq!(code.bytes, same.bytes, "{}", case.name);
+            assert_eq!(code.relocs, same.relocs, "{}", case.name);
+            look(
+                &format!("{} of {}", case.name, path.display()),
+                &code,
+                &explanation,
+                &ctx,
+            );
+            functions += 1;
+        }
+    }
+    assert!(functions > 1000, "{functions} functions");
+}
+
+#[test]
+fn every_instruction_has_a_reason() {
+    let mut makers = HashSet::new();
+    let mut seen = HashSet::new();
+    for opt_level in ["none", "speed"] {
+        for_all(opt_level, |name, code, explanation, ctx| {
+            let padding = code.pool_start as usize / 4 - explanation.insts.len();
+            assert!(
+                padding < 16 && (padding == 0 || code.pool_start as usize != code.bytes.len()),
+                "{name}"
+            );
+            assert_eq!(
+                explanation
+                    .vcode
+                    .iter()
+                    .filter_map(|line| line.number)
+                    .collect::<Vec<_>>(),
+                (0..explanation.vcode_insts.len()).collect::<Vec<_>>(),
+                "{name}"
+            );
+            for known in explanation.insts.iter().chain(&explanation.vcode_insts) {
+                match &known.reason {
+                    Reason::Rules(rules) => {
+                        // Rules of other terms are only used by those of CLIF instructions.
+                        let last = rules.last().unwrap();
+                        assert_eq!(last.term, "lower", "{name}: {}", known.reason);
+                        let inst = known.inst.unwrap_or_else(|| panic!("{name}: {}", known.reason));
+                        assert!(ctx.func.layout.inst_block(inst).is_some(), "{name}: {}", known.reason);
+                        assert!(
+                            known.vcode.is_some_and(|number| number < explanation.vcode_insts.len()),
+                            "{name}"
+                        );
+                        seen.extend(rules.iter().map(|rule| (rule.term, rule.place, rule.text)));
+                    }
+                    Reason::Maker(maker) => {
+                        makers.insert(*maker);
+                    }
+                }
+            }
+        });
+    }
+    assert!(!makers.contains(&Maker::Text));
+    for maker in [
+        Maker::Argument,
+        Maker::Constant,
+        Maker::Edge,
+        Maker::TryCall,
+        Maker::Move,
+        Maker::Spill,
+        Maker::Reload,
+        Maker::Prologue,
+        Maker::Epilogue,
+        Maker::Landing,
+        Maker::Trap,
+        Maker::Carried,
+        Maker::Jumps,
+        Maker::Hazard,
+    ] {
+        assert!(makers.contains(&maker), "nothing is a {}", maker.name());
+    }
+    assert!(seen.len() > 800, "{} of {} rules", seen.len(), RULES.len());
+}
+
+/// A place is `td/FILE:LINE`, with more behind ` from `, or `isle/FILE:LINE`.
+#[test]
+fn rules_are_where_they_are_said_to_be() {
+    let line = |place: &str| {
+        let (file, line) = place.rsplit_once(':').unwrap();
+        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let line: usize = line.parse().unwrap();
+        text.lines().nth(line - 1).unwrap().to_owned()
+    };
+    let [mut td, mut isle] = [0, 0];
+    for rule in RULES {
+        assert!(rule.text.starts_with("(rule") && rule.text.ends_with(')'), "{rule}");
+        assert!(
+            rule.text.contains(&format!("({} ", rule.term)) || rule.text.contains(&format!("({})", rule.term)),
+            "{rule}"
+        );
+        for place in rule.place.split(" from ") {
+            let line = line(place);
+            if place.starts_with("isle/") {
+                isle += 1;
+                assert_eq!(line.trim_start(), rule.text.lines().next().unwrap(), "{rule}");
+            } else {
+                td += 1;
+                assert!(
+                    !line.trim().is_empty() && !line.trim_start().starts_with("//"),
+                    "{rule}: {line}"
+                );
+            }
+        }
+    }
+    assert!(td > 1000 && isle > 200, "{td} {isle}");
+}
