@@ -239,7 +239,10 @@ impl NpuModule {
         let info = call_info(name, signature, args)?;
         let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
         self.start_over()?;
-        self.start_timing();
+        if let Some(mut timed) = self.timed.take() {
+            self.start_timing(&mut timed);
+            self.timed = Some(timed);
+        }
         Call::new(&mut self.machine, THREAD, &info).set_up(&info, signature, args, address)?;
         let before = self.machine.thread(THREAD).instructions();
         self.steps = 0;
@@ -269,14 +272,24 @@ impl NpuModule {
         Ok(self.free_locks()?)
     }
 
+    /// The call took more instructions, or cycles, than it may.
+    pub(super) fn over_limit(&self, number: usize, limit: u64, stop: &Stop) -> RunError {
+        let at = self.location(self.stands_at(number));
+        match stop {
+            Stop::CycleLimit => RunError::CycleLimit { cycles: limit, at },
+            _ => RunError::Timeout { steps: limit, at },
+        }
+    }
+
     /// Why a thread did not come back.
     pub(super) fn stopped(&self, number: usize, stop: &Stop) -> RunError {
         let here = self.machine.thread(number).pc();
         match stop {
-            Stop::StepLimit => RunError::Timeout {
-                steps: self.step_limit,
-                at: self.location(here),
-            },
+            Stop::StepLimit => self.over_limit(number, self.step_limit, stop),
+            Stop::CycleLimit => {
+                let limit = self.timed.as_ref().and_then(|timed| timed.limit());
+                self.over_limit(number, limit.unwrap_or_default(), stop)
+            }
             Stop::Ended { .. } => self.trap(number),
             Stop::Breakpoint { pc } if self.freed.get(*pc).is_some() => RunError::Freed {
                 function: self.freed.get(*pc).unwrap_or_default().to_owned(),

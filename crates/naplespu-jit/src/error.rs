@@ -234,6 +234,13 @@ pub enum RunError {
         /// Where the thread was.
         at: Location,
     },
+    /// More cycles than allowed.
+    CycleLimit {
+        /// The limit.
+        cycles: u64,
+        /// Where the thread was.
+        at: Location,
+    },
     /// The thread would never go on, or the simulator gave up.
     Stopped {
         /// Why.
@@ -274,6 +281,16 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The numbers of the threads that it is about, if that is known.
+    pub fn threads(&self) -> Vec<usize> {
+        match self {
+            Self::Trap(report) => vec![report.thread],
+            Self::Thread { thread, .. } => vec![*thread],
+            Self::Deadlock(stuck) => stuck.iter().map(|stuck| stuck.thread).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The same, with the thread it came from.
     pub(super) fn of_thread(self, thread: usize) -> RunError {
         match self {
@@ -396,6 +413,7 @@ impl fmt::Display for RunError {
             Self::Misaligned(at) => write!(f, "misaligned access{at}"),
             Self::Freed { function, at } => write!(f, "a call of %{function}, which was freed{at}"),
             Self::Timeout { steps, at } => write!(f, "no result after {steps} instructions{at}"),
+            Self::CycleLimit { cycles, at } => write!(f, "no result after {cycles} cycles{at}"),
             Self::Stopped { reason, at } => write!(f, "the simulator stopped{at}: {reason}"),
             Self::Threads { asked, available } => {
                 write!(f, "{asked} threads were to make the call; the device has {available}")

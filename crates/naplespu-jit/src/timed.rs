@@ -3,36 +3,69 @@
 use super::NpuModule;
 use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
 
-/// The timing model of the calls of a module.
+/// The timing model of a call, or of the calls of a module.
 pub(super) struct Timed {
     config: TimingConfig,
+    limit: Option<u64>,
     /// That of the last call.
     timing: Timing,
+}
+
+impl Timed {
+    /// A model that has not run yet, for calls of at most so many cycles.
+    pub(super) fn new(config: TimingConfig, limit: Option<u64>) -> Self {
+        Self {
+            config,
+            limit,
+            timing: Timing::new(config),
+        }
+    }
+
+    /// Another one like it that has not run yet.
+    pub(super) fn again(&self) -> Self {
+        Self::new(self.config, self.limit)
+    }
+
+    /// The most cycles of a call.
+    pub(super) fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// What the call took.
+    pub(super) fn report(&self) -> Report {
+        self.timing.report()
+    }
 }
 
 impl NpuModule {
     /// Runs later calls with the timing model, or without it again. They compute the same and take about ten times as long. Each
     /// call starts with empty caches.
     pub fn set_timing(&mut self, config: Option<TimingConfig>) {
-        self.timed = config.map(|config| Timed {
-            config,
-            timing: Timing::new(config),
-        });
+        self.timed = config.map(|config| Timed::new(config, None));
+    }
+
+    /// Limits the cycles of later calls with the timing model, from the first instruction on, or stops limiting them: a call that takes more
+    /// is [`RunError::CycleLimit`](super::RunError::CycleLimit). Gives `false` and does nothing without [`NpuModule::set_timing`].
+    pub fn set_cycle_limit(&mut self, cycles: Option<u64>) -> bool {
+        match &mut self.timed {
+            Some(timed) => timed.limit = cycles,
+            None => return false,
+        }
+        true
     }
 
     /// What the last call took; `None` without [`NpuModule::set_timing`]. Functions go by the names of the module.
     pub fn timing_report(&self) -> Option<Report> {
-        self.timed.as_ref().map(|timed| timed.timing.report())
+        self.timed.as_ref().map(Timed::report)
     }
 
-    /// Makes the pipelines of the next call.
-    pub(super) fn start_timing(&mut self) {
-        if let Some(timed) = &mut self.timed {
-            timed.timing = Timing::new(timed.config);
-            let code = self.linker.code();
-            let symbols = code.map(|(_, object)| (object.address, object.name.clone()));
-            timed.timing.set_symbols(symbols.collect());
-        }
+    /// Makes the pipelines of a call.
+    pub(super) fn start_timing(&self, timed: &mut Timed) {
+        timed.timing = Timing::new(timed.config);
+        timed.timing.set_cycle_limit(timed.limit);
+        let code = self.linker.code();
+        let symbols = code.map(|(_, object)| (object.address, object.name.clone()));
+        timed.timing.set_symbols(symbols.collect());
     }
 }
 
@@ -51,6 +84,7 @@ pub(super) fn run_thread(machine: &mut Machine, timed: Option<&mut Timed>, numbe
     }
     match machine.run_timed(&mut timed.timing, limit, &mut NoSink) {
         Halt::StepLimit => Stop::StepLimit,
+        Halt::CycleLimit => Stop::CycleLimit,
         Halt::Thread { stop, .. } => stop,
         Halt::Internal { core } => Stop::Internal { core },
         Halt::Ended => Stop::Ended {

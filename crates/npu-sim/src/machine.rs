@@ -81,6 +81,8 @@ pub enum Stop {
     },
     /// The given number of instructions was executed.
     StepLimit,
+    /// The timing model has come to [`Timing::set_cycle_limit`](crate::Timing::set_cycle_limit).
+    CycleLimit,
     /// The hardware thread would never go on.
     Hang {
         /// Address of the instruction it hangs at.
@@ -119,6 +121,7 @@ impl std::fmt::Display for Stop {
             Stop::Ended { status } => write!(f, "ended with status {} ({status})", status.code()),
             Stop::Breakpoint { pc } => write!(f, "stop address {pc:#010x}"),
             Stop::StepLimit => f.write_str("step limit"),
+            Stop::CycleLimit => f.write_str("cycle limit"),
             Stop::Hang { pc, reason } => write!(f, "hang at {pc:#010x}: {reason}"),
             Stop::Erratum(finding) => write!(
                 f,

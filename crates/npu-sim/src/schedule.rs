@@ -141,6 +141,8 @@ pub enum Halt {
     Deadlock(Deadlock),
     /// The given number of instructions was executed, by all threads together.
     StepLimit,
+    /// The timing model has come to [`Timing::set_cycle_limit`](crate::Timing::set_cycle_limit).
+    CycleLimit,
     /// One thread stopped the run: [`Stop::Breakpoint`], [`Stop::Erratum`] or [`Stop::MemoryFull`].
     Thread {
         /// Number of the thread, counted over all cores.
@@ -161,6 +163,7 @@ impl fmt::Display for Halt {
             Halt::Ended => f.write_str("all threads ended"),
             Halt::Deadlock(deadlock) => deadlock.fmt(f),
             Halt::StepLimit => f.write_str("step limit"),
+            Halt::CycleLimit => f.write_str("cycle limit"),
             Halt::Thread { thread, stop } => write!(f, "thread {thread}: {stop}"),
             Halt::Internal { core } => Stop::Internal { core: *core }.fmt(f),
         }

@@ -59,6 +59,8 @@ pub struct Timing {
     symbols: Vec<(u32, String)>,
     /// When the last run stopped.
     end: u64,
+    /// The most cycles from the first issue on.
+    limit: Option<u64>,
 }
 
 impl std::fmt::Debug for Timing {
@@ -79,7 +81,14 @@ impl Timing {
             sync: SyncMaster::default(),
             symbols: Vec::new(),
             end: 0,
+            limit: None,
         }
+    }
+
+    /// Lets runs end with [`Halt::CycleLimit`] so many cycles after the first issue, or lets them go on. Cycles in which nothing happens are passed
+    /// over at once, so it may be some later.
+    pub fn set_cycle_limit(&mut self, cycles: Option<u64>) {
+        self.limit = cycles;
     }
 
     /// Counts by function from now on: `symbols` has the first address and the name of each, and a function reaches to the next
@@ -185,6 +194,7 @@ impl Machine {
 impl Timing {
     fn run<S: Sink>(&mut self, machine: &mut Machine, limit: u64, sink: &mut S) -> Halt {
         let mut executed = 0;
+        let mut last = self.last_cycle();
         loop {
             // The core with the earliest cycle goes next.
             let number = match self.cores.as_slice() {
@@ -194,8 +204,11 @@ impl Timing {
                     None => return Halt::Ended,
                 },
             };
+            let now = self.cores[number].now;
+            if now >= last {
+                return Halt::CycleLimit;
+            }
             let core = &mut self.cores[number];
-            let now = core.now;
             let before = core.executed;
             core.cycle(machine, sink);
             executed += core.executed - before;
@@ -219,7 +232,18 @@ impl Timing {
             if executed >= limit {
                 return Halt::StepLimit;
             }
+            // The first issue may have been in this cycle.
+            if self.limit.is_some() && last == u64::MAX {
+                last = self.last_cycle();
+            }
         }
+    }
+
+    /// The cycle that runs end before, counted from reset.
+    fn last_cycle(&self) -> u64 {
+        let first = self.first_issue();
+        let limit = first.zip(self.limit);
+        limit.map_or(u64::MAX, |(first, limit)| first.saturating_add(limit))
     }
 }
 

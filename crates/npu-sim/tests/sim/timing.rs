@@ -259,3 +259,23 @@ fn the_chrome_trace_is_json_with_a_track_a_thread() {
     ChromeTrace::new(&mut bytes).finish().unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
 }
+
+#[test]
+fn a_run_ends_at_its_limit_of_cycles() {
+    let (_, mut machine) = program("prog-crc32-1");
+    let (halt, whole) = timed(&mut machine, &mut NoSink);
+    assert_eq!(halt, Halt::Ended);
+    let (_, mut machine) = program("prog-crc32-1");
+    let mut timing = Timing::new(TimingConfig::default());
+    for limit in [0, 1, 100, whole.cycles / 2] {
+        timing.set_cycle_limit(Some(limit));
+        assert_eq!(machine.run_timed(&mut timing, u64::MAX, &mut NoSink), Halt::CycleLimit);
+        let cycles = timing.report().cycles;
+        // A core passes over cycles in which nothing happens.
+        assert!((limit..limit + 50).contains(&cycles), "{limit}: {cycles}");
+    }
+    // It goes on as if nothing had been.
+    timing.set_cycle_limit(None);
+    assert_eq!(machine.run_timed(&mut timing, u64::MAX, &mut NoSink), Halt::Ended);
+    assert_eq!(timing.report().cycles, whole.cycles);
+}
