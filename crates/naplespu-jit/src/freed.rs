@@ -140,14 +140,20 @@ impl NpuModule {
     ///
     /// See [`DefineError`].
     pub fn redefine_function(&mut self, func: FuncId, ctx: &mut Context) -> Result<(), DefineError> {
+        self.redefine(func, ctx, Names::Ids)
+    }
+
+    pub(crate) fn redefine(&mut self, func: FuncId, ctx: &mut Context, names: Names) -> Result<(), DefineError> {
         let old = Self::object(self.functions.get(func));
-        let name = self.prepare_anew(func, ctx, Names::Ids)?;
+        let name = self.prepare_anew(func, ctx, names)?;
         let code = self.compiler.compile(&self.isa, ctx, &mut ControlPlane::default());
         let code = code.map_err(|mut error| {
-            name_refusals(&mut error, &name);
+            if names == Names::Ids {
+                name_refusals(&mut error, &name);
+            }
             error
         })?;
-        self.define_code(func, name, &ctx.func, Ok(code), Names::Ids)?;
+        self.define_code(func, name, &ctx.func, Ok(code), names)?;
         match old {
             Some(old) => Ok(self.remove(old)?),
             None => Ok(()),

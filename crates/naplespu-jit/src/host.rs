@@ -23,6 +23,29 @@ pub struct HostCall<'a> {
     pub thread: usize,
 }
 
+impl HostCall<'_> {
+    /// The core of the thread that calls.
+    pub fn core(&self) -> usize {
+        self.thread / npu_sim::THREADS
+    }
+
+    /// Copies memory of the device as the thread that calls would load it, whatever the data caches hold back.
+    pub fn read(&self, address: u32, bytes: &mut [u8]) {
+        self.machine.read_as_core(self.core(), address, bytes);
+    }
+
+    /// Writes memory of the device as the thread that calls would store it.
+    ///
+    /// # Errors
+    ///
+    /// [`HostStop::Fault`] if the simulation holds no more memory.
+    pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), HostStop> {
+        let core = self.core();
+        let written = self.machine.write_as_core(core, address, bytes);
+        written.map_err(|full| HostStop::Fault(full.to_string()))
+    }
+}
+
 /// Why a function of the host does not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostStop {

@@ -15,11 +15,12 @@
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, `trace` has back traces, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file.
+//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, `trace` has back traces, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file; [`Device`] is another, for hosts that want an accelerator.
 
 #![deny(missing_docs)]
 
 mod call;
+pub mod device;
 mod error;
 mod freed;
 mod host;
@@ -34,6 +35,7 @@ mod trace;
 mod unwind;
 
 pub use call::host_types;
+pub use device::Device;
 pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
 pub use host::{HostCall, HostFunction, HostStop};
 pub use layout::stack_top;
@@ -262,6 +264,20 @@ impl NpuModule {
     /// Size of a data object that the module defines, in bytes.
     pub fn data_size(&self, data: DataId) -> Option<u32> {
         Some(self.linker.object(Self::object(self.data.get(data))?)?.size)
+    }
+
+    /// Whether a range of addresses lies in one data object of the module that is in main memory.
+    pub(crate) fn has_data(&self, address: u32, length: usize) -> bool {
+        let objects = self
+            .data
+            .values()
+            .filter_map(|definition| Self::object(Some(definition)));
+        let mut objects = objects.filter_map(|index| self.linker.object(index));
+        objects.any(|object| {
+            let end = u64::from(address) + length as u64;
+            let its_end = u64::from(object.address) + u64::from(object.size);
+            object.purpose == npu_link::Purpose::Data && object.address <= address && end <= its_end
+        })
     }
 
     /// Address of a function, data object or symbol of the host by name.

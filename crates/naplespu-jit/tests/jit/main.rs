@@ -13,6 +13,7 @@ use naplespu_jit::{LinkError, RunError};
 mod atomics;
 mod calls;
 mod data;
+mod device;
 mod errors;
 mod exceptions;
 mod freed;

@@ -1,0 +1,301 @@
+//! Memory of a device: buffers, and copies from and to the host.
+
+use super::{Device, DeviceError};
+use crate::error::LinkError;
+use cranelift_codegen::data_value::DataValue;
+use npu_mc::machine::CACHE_LINE;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory of a device that [`Device::allocate`] has made room for. It is a name for it, which can be copied; the memory is there until
+/// [`Device::free`] is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    address: u32,
+    size: u32,
+    /// No two buffers of a process have the same.
+    serial: u64,
+}
+
+impl Buffer {
+    /// Address of the first byte on the device, a multiple of 64 unless it was [allocated](Device::allocate_aligned) with another alignment.
+    pub fn address(self) -> u32 {
+        self.address
+    }
+
+    /// Size in bytes.
+    pub fn size(self) -> u32 {
+        self.size
+    }
+
+    /// The address of a byte as an argument of a kernel.
+    pub fn at(self, offset: u32) -> Arg {
+        Arg::Address(self, offset)
+    }
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A value. One of a vector of more than 128 bits is given as its lanes, see [`host_types`](crate::host_types).
+    Value(DataValue),
+    /// The address of a byte of a buffer, as an `i32`. The launch checks that the buffer is there.
+    Address(Buffer, u32),
+}
+
+impl From<Buffer> for Arg {
+    fn from(buffer: Buffer) -> Self {
+        buffer.at(0)
+    }
+}
+
+impl<T: Into<DataValue>> From<T> for Arg {
+    fn from(value: T) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+/// A buffer as the device knows it.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    size: u32,
+    /// What it takes of the capacity.
+    taken: u64,
+    serial: u64,
+}
+
+/// The buffers of a device.
+#[derive(Debug)]
+pub(super) struct Heap {
+    /// By their addresses.
+    blocks: BTreeMap<u32, Block>,
+    allocated: u64,
+    capacity: u64,
+}
+
+impl Heap {
+    pub(super) fn new(capacity: u64) -> Self {
+        Self {
+            blocks: BTreeMap::new(),
+            allocated: 0,
+            capacity,
+        }
+    }
+
+    fn free(&self) -> u64 {
+        self.capacity.saturating_sub(self.allocated)
+    }
+
+    fn has(&self, buffer: Buffer) -> bool {
+        let block = self.blocks.get(&buffer.address);
+        block.is_some_and(|block| block.serial == buffer.serial)
+    }
+
+    /// The address of a part of a buffer.
+    fn part(&self, buffer: Buffer, offset: u32, length: usize) -> Result<u32, DeviceError> {
+        if !self.has(buffer) {
+            return Err(DeviceError::NoBuffer(buffer));
+        }
+        let end = u64::from(offset) + length as u64;
+        if end > u64::from(buffer.size) {
+            return Err(DeviceError::OutOfRange { buffer, offset, length });
+        }
+        // It lies within the buffer, whose addresses fit.
+        Ok(buffer.address.wrapping_add(offset))
+    }
+
+    /// Whether a range of addresses lies in one buffer.
+    fn holds(&self, address: u32, length: usize) -> bool {
+        let before = self.blocks.range(..=address).next_back();
+        before.is_some_and(|(&start, block)| {
+            let end = u64::from(address) + length as u64;
+            end <= u64::from(start) + u64::from(block.size)
+        })
+    }
+}
+
+impl Device {
+    /// Makes room for so many bytes, which are zero. It begins at a multiple of 64, the bytes of a cache line and of a vector.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::OutOfMemory`] if all buffers together would take more than [`Config::memory_limit`](npu_sim::Config::memory_limit), or there is no gap between
+    /// them that is large enough.
+    pub fn allocate(&mut self, size: u32) -> Result<Buffer, DeviceError> {
+        self.allocate_aligned(size, CACHE_LINE)
+    }
+
+    /// Makes room that begins at a multiple of `align`, or of 64 if that is larger.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::allocate`]; [`DeviceError::Link`] if `align` is not a power of two, or more than 2^28.
+    pub fn allocate_aligned(&mut self, size: u32, align: u32) -> Result<Buffer, DeviceError> {
+        static SERIALS: AtomicU64 = AtomicU64::new(0);
+        // Buffers do not share lines.
+        let taken = u64::from(size.max(1)).next_multiple_of(CACHE_LINE.into());
+        let free = self.heap.free();
+        let full = || DeviceError::OutOfMemory { asked: size, free };
+        let whole = u32::try_from(taken).ok().filter(|_| taken <= free).ok_or_else(full)?;
+        let address = match self.module.allocate(whole, align.max(CACHE_LINE)) {
+            Ok(address) => address,
+            Err(LinkError::MemoryFull(_)) => return Err(full()),
+            Err(error) => return Err(error.into()),
+        };
+        let serial = SERIALS.fetch_add(1, Ordering::Relaxed);
+        self.heap.blocks.insert(address, Block { size, taken, serial });
+        self.heap.allocated += taken;
+        Ok(Buffer { address, size, serial })
+    }
+
+    /// Makes room for bytes and copies them there.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::allocate`] and [`Device::copy_in`].
+    pub fn allocate_from(&mut self, bytes: &[u8]) -> Result<Buffer, DeviceError> {
+        let size = u32::try_from(bytes.len()).map_err(|_| DeviceError::OutOfMemory {
+            asked: u32::MAX,
+            free: self.heap.free(),
+        })?;
+        let buffer = self.allocate(size)?;
+        match self.copy_in(buffer, 0, bytes) {
+            Ok(()) => Ok(buffer),
+            Err(error) => {
+                self.free(buffer)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the memory of a buffer to others.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoBuffer`] if it was freed before, or is another device's.
+    pub fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
+        if !self.heap.has(buffer) {
+            return Err(DeviceError::NoBuffer(buffer));
+        }
+        self.module.free(buffer.address)?;
+        if let Some(block) = self.heap.blocks.remove(&buffer.address) {
+            self.heap.allocated -= block.taken;
+        }
+        Ok(())
+    }
+
+    /// Bytes that buffers take now, in whole cache lines.
+    pub fn allocated(&self) -> u64 {
+        self.heap.allocated
+    }
+
+    /// Bytes that buffers may take in all.
+    pub fn capacity(&self) -> u64 {
+        self.heap.capacity
+    }
+
+    /// Copies bytes of the host into a buffer, from an offset on.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoBuffer`], [`DeviceError::OutOfRange`], and [`DeviceError::Link`] if the simulation holds no more memory. Of what is out of range
+    /// nothing is copied.
+    pub fn copy_in(&mut self, buffer: Buffer, offset: u32, bytes: &[u8]) -> Result<(), DeviceError> {
+        let address = self.heap.part(buffer, offset, bytes.len())?;
+        Ok(self.module.write_memory(address, bytes)?)
+    }
+
+    /// Copies bytes of a buffer to the host, from an offset on.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoBuffer`] and [`DeviceError::OutOfRange`].
+    pub fn copy_out(&self, buffer: Buffer, offset: u32, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let address = self.heap.part(buffer, offset, bytes.len())?;
+        self.module.read_memory(address, bytes);
+        Ok(())
+    }
+
+    /// Copies words of the host into a buffer, from a byte on.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::copy_in`].
+    pub fn copy_words_in(&mut self, buffer: Buffer, offset: u32, words: &[u32]) -> Result<(), DeviceError> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.copy_in(buffer, offset, &bytes)
+    }
+
+    /// Copies so many words of a buffer to the host, from a byte on.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::copy_out`].
+    pub fn copy_words_out(&self, buffer: Buffer, offset: u32, count: usize) -> Result<Vec<u32>, DeviceError> {
+        let address = self.heap.part(buffer, offset, count.saturating_mul(4))?;
+        Ok(self.module.read_words(address, count))
+    }
+
+    /// Copies bytes from one buffer to another, or within one.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::copy_in`].
+    pub fn copy(&mut self, from: (Buffer, u32), to: (Buffer, u32), length: u32) -> Result<(), DeviceError> {
+        let from = self.heap.part(from.0, from.1, length as usize)?;
+        let to = self.heap.part(to.0, to.1, length as usize)?;
+        let mut bytes = vec![0; length as usize];
+        self.module.read_memory(from, &mut bytes);
+        Ok(self.module.write_memory(to, &bytes)?)
+    }
+
+    /// Sets so many bytes of a buffer to one value, from an offset on.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::copy_in`].
+    pub fn fill(&mut self, buffer: Buffer, offset: u32, length: u32, byte: u8) -> Result<(), DeviceError> {
+        let address = self.heap.part(buffer, offset, length as usize)?;
+        Ok(self.module.write_memory(address, &vec![byte; length as usize])?)
+    }
+
+    /// Copies bytes to the host from an address that a kernel gave away. They have to lie in one buffer, or in one data object of the module.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::BadAddress`].
+    pub fn read(&self, address: u32, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_address(address, bytes.len())?;
+        self.module.read_memory(address, bytes);
+        Ok(())
+    }
+
+    /// Copies bytes of the host to such an address.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::BadAddress`], and [`DeviceError::Link`] if the simulation holds no more memory.
+    pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check_address(address, bytes.len())?;
+        Ok(self.module.write_memory(address, bytes)?)
+    }
+
+    fn check_address(&self, address: u32, length: usize) -> Result<(), DeviceError> {
+        if self.heap.holds(address, length) || self.module.has_data(address, length) {
+            Ok(())
+        } else {
+            Err(DeviceError::BadAddress { address, length })
+        }
+    }
+
+    /// The value of an argument.
+    pub(super) fn value_of(&self, arg: Arg) -> Result<DataValue, DeviceError> {
+        match arg {
+            Arg::Value(value) => Ok(value),
+            Arg::Address(buffer, offset) => {
+                let address = self.heap.part(buffer, offset, 0)?;
+                Ok(DataValue::I32(address.cast_signed()))
+            }
+        }
+    }
+}
