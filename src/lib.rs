@@ -46,8 +46,8 @@
 //!
 //! # Limits
 //!
-//! Scalar integers and floats are compiled, and vectors of sixteen lanes of up to 32 bits. Other vectors, thread-local
-//! storage and stack switching are refused; `docs/clif-support.md` has every instruction and type.
+//! CLIF is compiled for every type: integers of 8 to 128 bits, floats of 16 to 128, and vectors of all of them, those of dynamic
+//! size among them. `docs/clif-support.md` has every instruction on every type, and the short list of what is refused.
 
 #![deny(missing_docs)]
 

@@ -20,8 +20,9 @@ const HEAD: &str = "\
 Made by `cargo test --test docs`, which compiles a function for each number; do not edit. `docs/clif-support.md` says what there is, `docs/abi.md` how vectors are passed.
 
 A vector of 2, 4 or 8 lanes of `i8`, `i16`, `i32` or `f32` is held like one of sixteen lanes, with its lanes first, and an operation on lanes is the same instruction. What the other lanes
-hold means nothing and never shows. Lanes of other types (`i64`, `f64`, `f16`) are scalars. The numbers are machine instructions at `opt_level=speed`, beside the return and nops, of a function
-that does nothing else. In parentheses is what comes before them to load constants, which a loop does once. `call` means a routine of the runtime.
+hold means nothing and never shows. Lanes of other types (`i64`, `f64`, `f16`) are scalars, but `i64x8` and `i64x16` on their way from memory to memory are two vectors, of low and of high
+words. The numbers are machine instructions at `opt_level=speed`, beside the return and nops, of a function that does nothing else. In parentheses is what comes before them to load
+constants, which a loop does once. `call` means a routine of the runtime.
 
 ";
 
