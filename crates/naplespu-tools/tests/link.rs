@@ -523,3 +523,70 @@ fn llvm_nm_prints_the_same() {
         }
     }
 }
+
+/// A module of WebAssembly as a program leaves on the device what it gives on the host: on one thread and on eight, as ELF file and as image.
+#[test]
+fn a_module_becomes_a_program() {
+    let folder = Folder::new();
+    let source = "(module (import \"npu\" \"thread_id\" (func $thread (result i32)))
+        (memory (export \"memory\") 1 2) (global $sp (mut i32) (i32.const 4096))
+        (data (i32.const 16) \"\\2a\")
+        (func (export \"f\") (param i32 i64 f64) (result i32 i64 f64)
+          (global.set $sp (i32.sub (global.get $sp) (i32.const 16)))
+          (i32.store (global.get $sp) (call $thread))
+          (i32.add (i32.add (local.get 0) (i32.load (global.get $sp))) (i32.load8_u (i32.const 16)))
+          (i64.add (local.get 1) (i64.extend_i32_u (memory.grow (i32.const 1))))
+          (f64.mul (local.get 2) (f64.const 0.5))))";
+    fs::write(folder.path("f.wat"), source).unwrap();
+    for (emit, threads) in [("elf", 1), ("elf", 8), ("hex", 8)] {
+        let name = format!("p{threads}.{emit}");
+        let seen = folder.good(&format!(
+            "wasm f.wat --max-memory 1 --stack-size 4096 --threads {threads} --emit={emit} -o {name} --invoke f -7 4294967296 3.0"
+        ));
+        assert_eq!(seen, "");
+        let elf = format!("p{threads}.elf");
+        let names = folder.good(&format!("nm {elf}"));
+        let at = names
+            .lines()
+            .find_map(|line| line.strip_suffix(" B wasm.results"))
+            .unwrap();
+        let at = u32::from_str_radix(at, 16).unwrap();
+        let places: Vec<u32> = (0..threads).map(|thread| at + 64 * thread).collect();
+        let dumps: Vec<String> = places.iter().map(|at| format!(" --dump {at:#x}:24")).collect();
+        let text = folder.good(&format!("sim {name} --threads {threads}{}", dumps.concat()));
+        let bytes = |at: u32| -> Vec<u8> {
+            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{at:08x}: ")));
+            let line = line.unwrap_or_default();
+            line.split(' ')
+                .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+                .collect()
+        };
+        let mut grown = Vec::new();
+        for (thread, at) in (0..).zip(places) {
+            let (first, second) = (bytes(at), bytes(at + 16));
+            assert_eq!(
+                first[..4],
+                u32::to_le_bytes(35 + thread),
+                "{name}, thread {thread}:\n{text}"
+            );
+            assert_eq!(second[..8], 1.5f64.to_le_bytes(), "{name}, thread {thread}:\n{text}");
+            let pages = u64::from_le_bytes(first[8..16].try_into().unwrap()) - (1 << 32);
+            grown.push(pages as u32 as i32);
+        }
+        // Growing is no atomic operation: threads that ask at once may all get the same page.
+        assert!(grown.iter().all(|pages| [1, -1].contains(pages)), "{grown:?}");
+        assert!(grown.contains(&1), "{grown:?}");
+    }
+    for (line, told) in [
+        ("wasm f.wat --emit=hex", "--invoke"),
+        ("wasm f.wat --emit=obj -o f.o --invoke f 1 2 3", "--emit=elf"),
+        (
+            "wasm f.wat --emit=elf -o f.elf --threads 9 --invoke f 1 2 3",
+            "at most 8",
+        ),
+    ] {
+        let (status, _, faults) = folder.run(line);
+        assert_eq!(status, Some(2), "{line}");
+        assert!(faults.contains(told), "{line}: {faults}");
+    }
+}

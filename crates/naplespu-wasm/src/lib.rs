@@ -22,7 +22,7 @@
 //! # Structure
 //!
 //! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body` and
-//! `plain` the functions of the module. `store` runs them, `wasi` has what programs import, `npu` the machine's own operations.
+//! `plain` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
 
 #![deny(missing_docs)]
 
@@ -38,6 +38,7 @@ mod memory;
 mod npu;
 mod parse;
 mod plain;
+mod program;
 mod store;
 pub mod traps;
 mod types;
@@ -47,6 +48,7 @@ pub use config::{Config, PAGE};
 pub use error::{Result, WasmError};
 pub use items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
 pub use parse::Limits;
+pub use program::{Program, ProgramCall, program};
 pub use store::{CallError, Instance, Store, Value};
 pub use types::{FuncType, Reference, Target, TypeId, Types, ValueType};
 

@@ -33,7 +33,7 @@ pub enum Value {
 }
 
 impl Value {
-    fn to_clif(self) -> DataValue {
+    pub(crate) fn to_clif(self) -> DataValue {
         match self {
             Self::I32(value) => DataValue::I32(value),
             Self::I64(value) => DataValue::I64(value),
@@ -62,7 +62,7 @@ impl Value {
     }
 
     /// Whether this can be a value of the type, as far as the host knows.
-    fn fits(self, ty: ValueType) -> bool {
+    pub(crate) fn fits(self, ty: ValueType) -> bool {
         let of_host = |target| matches!(target, Target::Extern | Target::NoExtern);
         match (self, ty) {
             (Self::I32(_), ValueType::I32)
@@ -443,7 +443,7 @@ impl Store {
 }
 
 /// What compilers keep the shadow stack aligned to.
-const STACK_ALIGN: u32 = 16;
+pub(crate) const STACK_ALIGN: u32 = 16;
 
 /// Bytes of the stack of a call by one thread.
 const STACK_BYTES: u32 = 16 << 20;

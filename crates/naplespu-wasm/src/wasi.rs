@@ -60,6 +60,8 @@ impl fmt::Debug for World {
 
 struct State {
     world: World,
+    /// Whether the program has asked for random numbers.
+    random: bool,
     /// Address of the memory on the device, and of the word with its size.
     memory: Option<(u32, u32)>,
 }
@@ -81,7 +83,11 @@ impl Wasi {
     ///
     /// See [`WasmError`].
     pub fn define(store: &mut Store, bytes: &[u8], world: World) -> Result<Self> {
-        let wasi = Self(Arc::new(Mutex::new(State { world, memory: None })));
+        let wasi = Self(Arc::new(Mutex::new(State {
+            world,
+            random: false,
+            memory: None,
+        })));
         let mut types = Types::default();
         let info = parse(bytes, &mut types)?;
         for import in info.imports.iter().filter(|import| import.module == MODULE) {
@@ -105,6 +111,11 @@ impl Wasi {
             store.define(MODULE, import.name, Extern::Func(item));
         }
         Ok(wasi)
+    }
+
+    /// Whether the program has asked for random numbers, so that another seed would have made another run.
+    pub fn used_random(&self) -> bool {
+        self.lock().random
     }
 
     /// Says which instance runs: its memory has the name `memory`.
@@ -273,6 +284,7 @@ impl State {
     fn random(&mut self, memory: &mut Memory<'_>, at: u32, count: u32) -> Errno<()> {
         memory.address(at, count)?;
         let mut bytes = Vec::with_capacity(count as usize);
+        self.random = true;
         let mut state = self.world.seed | 1;
         for _ in 0..count {
             state ^= state << 13;

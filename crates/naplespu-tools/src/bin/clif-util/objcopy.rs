@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// The format that the name of a file stands for.
-fn format_of(path: &Path) -> OutputFormat {
+pub fn format_of(path: &Path) -> OutputFormat {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("_mem_standalone.hex") {
         OutputFormat::Standalone

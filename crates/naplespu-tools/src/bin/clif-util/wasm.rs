@@ -1,18 +1,17 @@
 //! `clif-util wasm`: WebAssembly modules on the NPU.
 
+mod emit;
+
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
-use cranelift_module::Module;
 use naplespu_jit::NpuModule;
-use naplespu_object::NpuObjectModule;
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
-use naplespu_wasm::{CallError, Extern, Imports, Store, Types, Value, ValueType, WasmError};
+use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError};
 use npu_sim::{CORE_LIMIT, THREADS, TimingConfig};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Compile a WebAssembly module, and run a function of it in the simulator
 #[derive(clap::Args)]
@@ -41,8 +40,8 @@ pub struct Args {
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Vec<String>,
 
-    /// Print what the module becomes instead of running it
-    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "invoke")]
+    /// Write what the module becomes instead of running it
+    #[arg(long, value_enum, value_name = "FORM")]
     emit: Option<Form>,
 
     /// Where to write what is emitted instead of standard output
@@ -73,9 +72,9 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
 
-    /// MiB of memory that each linear memory may grow to
-    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=2048))]
-    max_memory: u32,
+    /// MiB of memory that each linear memory may grow to; 256 unless set, and 16 for --emit=hex, whose image holds the zeros
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=2048))]
+    max_memory: Option<u32>,
 }
 
 /// Most threads of a device.
@@ -90,6 +89,17 @@ enum Form {
     Asm,
     /// A relocatable object file for `link`
     Obj,
+    /// An executable ELF file that calls the function of --invoke
+    Elf,
+    /// The image of such a program, in the format that the name of OUT says, as `objcopy` writes it
+    Hex,
+}
+
+impl Form {
+    /// Whether it calls a function.
+    fn is_program(self) -> bool {
+        matches!(self, Self::Elf | Self::Hex)
+    }
 }
 
 fn fault(error: impl ToString) -> Stop {
@@ -118,8 +128,12 @@ pub fn run(args: &Args) -> Outcome {
         settings.set(setting).map_err(fault)?;
     }
     let isa = settings.isa().map_err(fault)?;
+    let max_memory = args.max_memory.unwrap_or(match args.emit {
+        Some(Form::Hex) => 16,
+        _ => 256,
+    });
     let config = naplespu_wasm::Config {
-        memory_reservation: args.max_memory << 20,
+        memory_reservation: max_memory << 20,
         bounds_checks: !args.trusted,
         thread_stacks: args.threads > 1,
         convention: if naplespu_wasm::has_tail_calls(&bytes).map_err(in_file)? {
@@ -130,7 +144,7 @@ pub fn run(args: &Args) -> Outcome {
         ..naplespu_wasm::Config::default()
     };
     if let Some(form) = args.emit {
-        return emit(args, form, isa, &bytes, &config, in_file);
+        return emit::run(args, form, &isa, &name, &bytes, &config);
     }
     let threads = usize::from(args.threads);
     let device = npu_sim::Config {
@@ -157,33 +171,14 @@ pub fn run(args: &Args) -> Outcome {
             ));
         }
         let called = store.invoke(&instance, "_start", &[]);
-        tell(args, &store);
+        tell(args, &store, &wasi);
         return called.map(drop).map_err(ended);
     };
-    let Some(Extern::Func(item)) = instance.export(function) else {
-        let mut known: Vec<&str> = instance
-            .exports()
-            .filter_map(|(name, item)| matches!(item, Extern::Func(_)).then_some(name))
-            .collect();
-        known.sort_unstable();
-        return Err(Stop::Fault(format!(
-            "{name}: no function '{function}' is exported; there are: {}",
-            known.join(", ")
-        )));
-    };
+    let item = exported(&name, function, instance.exports())?;
     let types = store.type_of(item).map_err(fault)?.params.clone();
-    if types.len() != operands.len() {
-        return Err(Stop::Usage(format!(
-            "'{function}' takes {} argument{}, not {}",
-            types.len(),
-            if types.len() == 1 { "" } else { "s" },
-            operands.len()
-        )));
-    }
-    let values = types.iter().zip(operands).map(|(ty, text)| value(*ty, text));
-    let values = values.collect::<Result<Vec<Value>, Stop>>()?;
+    let values = values(function, &types, operands)?;
     let called = store.call_threads(&instance, item, &values, threads, args.stack_size);
-    tell(args, &store);
+    tell(args, &store, &wasi);
     let mut results = called.map_err(ended)?;
     let mut text = String::new();
     if results.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -228,14 +223,54 @@ fn ended(error: CallError) -> Stop {
     }
 }
 
-/// What the last call took.
-fn tell(args: &Args, store: &Store) {
+/// What the last call took, and what else of it can be repeated.
+fn tell(args: &Args, store: &Store, wasi: &Wasi) {
+    if wasi.used_random() {
+        let seed = args.seed.unwrap_or(DEFAULT_SEED);
+        output::report(&format!("note: random numbers came from --seed {seed}\n"));
+    }
     if args.verbose {
         output::report(&format!("{} instructions\n", store.module().steps()));
     }
     if let Some(report) = store.module().timing_report() {
         output::report(&format!("{report}\n"));
     }
+}
+
+/// The function that is exported by a name.
+fn exported<'a>(
+    module: &str,
+    function: &str,
+    exports: impl Iterator<Item = (&'a str, Extern)>,
+) -> Result<FuncItem, Stop> {
+    let mut known: Vec<(&str, FuncItem)> = exports
+        .filter_map(|(name, item)| match item {
+            Extern::Func(item) => Some((name, item)),
+            _ => None,
+        })
+        .collect();
+    if let Some((_, item)) = known.iter().find(|(name, _)| *name == function) {
+        return Ok(*item);
+    }
+    known.sort_unstable_by_key(|(name, _)| *name);
+    let known: Vec<&str> = known.into_iter().map(|(name, _)| name).collect();
+    Err(Stop::Fault(format!(
+        "{module}: no function '{function}' is exported; there are: {}",
+        known.join(", ")
+    )))
+}
+
+/// The arguments of a function.
+fn values(function: &str, types: &[ValueType], operands: &[String]) -> Result<Vec<Value>, Stop> {
+    if types.len() != operands.len() {
+        return Err(Stop::Usage(format!(
+            "'{function}' takes {} argument{}, not {}",
+            types.len(),
+            if types.len() == 1 { "" } else { "s" },
+            operands.len()
+        )));
+    }
+    types.iter().zip(operands).map(|(ty, text)| value(*ty, text)).collect()
 }
 
 /// An argument.
@@ -266,50 +301,4 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
         ValueType::F64 => Value::F64(text.parse::<f64>().map_err(|_| wrong())?.to_bits()),
         ValueType::Ref(_) => return Err(Stop::Usage("the command line has no references".to_owned())),
     })
-}
-
-/// Writes what the module becomes.
-fn emit(
-    args: &Args,
-    form: Form,
-    isa: Arc<cranelift_naplespu::Isa>,
-    bytes: &[u8],
-    config: &naplespu_wasm::Config,
-    in_file: impl Fn(WasmError) -> Stop,
-) -> Outcome {
-    let mut module = NpuObjectModule::new(isa.clone()).map_err(fault)?;
-    let mut types = Types::default();
-    let translated = naplespu_wasm::translate(&mut module, bytes, config, &mut types, &Imports::default());
-    let translated = translated.map_err(|error| {
-        let hint = match &error {
-            WasmError::UnknownImport { .. } => {
-                "; with `--emit` nothing is imported but functions of `npu`: hosts such as WASI are there only when a module runs"
-            }
-            _ => "",
-        };
-        match in_file(error) {
-            Stop::Fault(text) => Stop::Fault(text + hint),
-            other => other,
-        }
-    });
-    let mut functions = translated?.functions;
-    let mut text = String::new();
-    for (id, ctx) in &mut functions {
-        let declaration = module.declarations().get_function_decl(*id);
-        let function = declaration.linkage_name(*id).into_owned();
-        match form {
-            Form::Clif => {
-                let _ = writeln!(text, "; {function}\n{}", ctx.func.display());
-            }
-            Form::Asm => {
-                let code = isa.compile(ctx, &mut Default::default()).map_err(fault)?;
-                let _ = writeln!(text, "{function}:\n{}", code.asm(Some(&ctx.func.params)));
-            }
-            Form::Obj => module.define_function(*id, ctx).map_err(fault)?,
-        }
-    }
-    match form {
-        Form::Clif | Form::Asm => output::write(args.output.as_deref(), text.as_bytes()),
-        Form::Obj => output::write_file(args.output.as_deref(), &module.emit().map_err(fault)?),
-    }
 }
