@@ -18,7 +18,7 @@ use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
 
 /// Lanes of a vector register.
-const LANES: usize = machine::LANES as usize;
+pub(super) const LANES: usize = machine::LANES as usize;
 
 /// The hardware thread that calls of one thread run on.
 const THREAD: usize = 0;
@@ -42,12 +42,12 @@ pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
 }
 
 /// Whether values of the type travel in vector registers.
-fn is_vector(ty: Type) -> bool {
+pub(super) fn is_vector(ty: Type) -> bool {
     register_type(ty).is_some()
 }
 
 /// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes and lanes that it does not have mean nothing.
-fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
+pub(super) fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
     let width = ty.lane_bits() as usize / 8;
     let mut bytes = [0; VALUE_SIZE * 4];
     match values {
@@ -70,8 +70,17 @@ fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
     lanes
 }
 
+/// The lanes of a vector in memory, where `word` gives the word that lies so many bytes after the first one.
+pub(super) fn lanes_at(mut word: impl FnMut(u32) -> u32) -> [u32; LANES] {
+    let mut lanes = [0; LANES];
+    for (lane, at) in lanes.iter_mut().zip((0..).step_by(WORD as usize)) {
+        *lane = word(at);
+    }
+    lanes
+}
+
 /// The values that the host takes for the lanes of a vector.
-fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
+pub(super) fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
     let width = ty.lane_bits() as usize / 8;
     let used = lanes.iter().take(ty.lane_count() as usize);
     let bytes: Vec<u8> = used
@@ -538,9 +547,7 @@ impl<'a> Call<'a> {
             if is_vector(param.value_type) {
                 let lanes = match places.first() {
                     Some(&Place::Reg(Reg::V(reg))) => thread.vector(reg).0,
-                    Some(&Place::Memory(offset)) => {
-                        std::array::from_fn(|lane| self.result_word(offset + u32::try_from(lane).unwrap_or(0) * WORD))
-                    }
+                    Some(&Place::Memory(offset)) => lanes_at(|at| self.result_word(offset + at)),
                     _ => [0; LANES],
                 };
                 results.extend(values_of(param.value_type, &lanes));

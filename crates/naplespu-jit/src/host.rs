@@ -3,6 +3,7 @@
 //! Such a function is one instruction on the device, a return, with a stop address. Whoever calls it stops there; the host takes the
 //! arguments from where the convention puts them, puts the results where it wants them, and lets the thread go on with the return.
 
+use super::call;
 use super::error::{DefineError, LinkError, RunError};
 use super::link::words;
 use super::{Definition, NpuModule};
@@ -88,11 +89,11 @@ impl Hosts {
 
 impl NpuModule {
     /// Defines a function that the host computes, which functions of the module call like any other. Arguments and results are
-    /// integers and floats. The threads of the device stand still meanwhile, and no time passes for them.
+    /// integers, floats, and vectors of 16 bytes at most. The threads of the device stand still meanwhile, and no time passes for them.
     ///
     /// # Errors
     ///
-    /// See [`DefineError`]; a signature with vectors is refused.
+    /// See [`DefineError`]; a signature with vectors of more than 16 bytes, or of lanes that are not those of the machine, is refused.
     pub fn define_host_function(
         &mut self,
         name: &str,
@@ -101,9 +102,11 @@ impl NpuModule {
     ) -> Result<FuncId, DefineError> {
         let types = |list: &[cranelift_codegen::ir::AbiParam]| list.iter().map(|param| param.value_type).collect();
         let (params, returns): (Vec<Type>, Vec<Type>) = (types(&signature.params), types(&signature.returns));
-        let is_passed = |ty: &Type| (ty.is_int() || ty.is_float()) && ty.bytes() as usize <= MOST_BYTES;
+        let is_passed =
+            |ty: &Type| (ty.is_int() || ty.is_float() || call::is_vector(*ty)) && ty.bytes() as usize <= MOST_BYTES;
         if !params.iter().chain(&returns).all(is_passed) {
-            let what = format!("%{name}: a function of the host takes and gives integers and floats");
+            let what =
+                format!("%{name}: a function of the host takes and gives integers, floats, and vectors of 16 bytes");
             return Err(LinkError::Internal(what).into());
         }
         let info = SigInfo::new(signature, name).map_err(DefineError::Compile)?;
@@ -156,6 +159,15 @@ impl Host {
         };
         let mut args = Vec::with_capacity(self.params.len());
         for (ty, places) in self.params.iter().zip(&self.info.args) {
+            if call::is_vector(*ty) {
+                let lanes = match places.first() {
+                    Some(&Place::Reg(Reg::V(reg))) => machine.thread(thread).vector(reg).0,
+                    Some(&Place::Memory(offset)) => call::lanes_at(|at| word(machine, &Place::Memory(offset + at))),
+                    _ => [0; call::LANES],
+                };
+                args.extend(call::values_of(*ty, &lanes));
+                continue;
+            }
             let mut bytes = [0; MOST_BYTES];
             for (place, bytes) in places.iter().zip(bytes.as_chunks_mut().0) {
                 *bytes = word(machine, place).to_le_bytes();
@@ -171,13 +183,39 @@ impl Host {
                 reason,
             },
         })?;
-        if !results.iter().map(DataValue::ty).eq(self.returns.iter().copied()) {
+        // A value of a vector knows its size alone.
+        let fits = |value: &DataValue, ty: &Type| {
+            let given = value.ty();
+            given == *ty || given.is_vector() && ty.is_vector() && given.bytes() == ty.bytes()
+        };
+        let right = results.len() == self.returns.len();
+        if !(right && results.iter().zip(&self.returns).all(|(value, ty)| fits(value, ty))) {
             return Err(RunError::Host {
                 function: self.name.clone(),
                 reason: "its results are not those of its signature".to_owned(),
             });
         }
-        for (value, places) in results.iter().zip(&self.info.rets) {
+        let area = area.unwrap_or(sp);
+        let store = |machine: &mut Machine, offset: u32, word: u32| {
+            let written = machine.write_as_core(core, area.wrapping_add(offset), &word.to_le_bytes());
+            written.map_err(|full| LinkError::MemoryFull(full.to_string()))
+        };
+        for ((value, ty), places) in results.iter().zip(&self.returns).zip(&self.info.rets) {
+            if call::is_vector(*ty) {
+                let lanes = call::lanes_of(*ty, std::slice::from_ref(value));
+                match places.first() {
+                    Some(&Place::Reg(Reg::V(reg))) => {
+                        machine.thread_mut(thread).set_vector(reg, npu_sim::Lanes(lanes));
+                    }
+                    Some(&Place::Memory(offset)) => {
+                        for (lane, at) in lanes.into_iter().zip((offset..).step_by(4)) {
+                            store(machine, at, lane)?;
+                        }
+                    }
+                    _ => {}
+                }
+                continue;
+            }
             let mut bytes = [0; MOST_BYTES];
             value.write_to_slice_le(&mut bytes);
             for (place, bytes) in places.iter().zip(bytes.as_chunks().0) {
@@ -185,11 +223,7 @@ impl Host {
                 match *place {
                     Place::Reg(Reg::S(reg)) => machine.thread_mut(thread).set_scalar(reg, word),
                     Place::Reg(Reg::V(_)) => {}
-                    Place::Memory(offset) => {
-                        let address = area.unwrap_or(sp).wrapping_add(offset);
-                        let written = machine.write_as_core(core, address, &word.to_le_bytes());
-                        written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
-                    }
+                    Place::Memory(offset) => store(machine, offset, word)?,
                 }
             }
         }

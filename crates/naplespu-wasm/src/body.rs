@@ -118,6 +118,9 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
     }
 
     fn zero(&mut self, ty: ValueType) -> Value {
+        if ty == ValueType::V128 {
+            return self.emitter.vector(ty.clif(), 0);
+        }
         let ins = self.emitter.builder.ins();
         match ty {
             ValueType::F32 => ins.f32const(0.0),
@@ -150,8 +153,16 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         self.stack.pop().ok_or_else(|| self.internal("a value on the stack"))
     }
 
-    /// The uppermost values, in order.
+    /// Makes the uppermost values what they are outside of the stack.
+    fn settle(&mut self, count: usize) {
+        for at in self.stack.len().saturating_sub(count)..self.stack.len() {
+            self.stack[at] = self.emitter.settled(self.stack[at]);
+        }
+    }
+
+    /// The uppermost values, in order, as they are outside of the stack.
     fn pop_all(&mut self, count: usize) -> Result<Vec<Value>> {
+        self.settle(count);
         match self.stack.len().checked_sub(count) {
             Some(height) => Ok(self.stack.split_off(height)),
             None => Err(self.internal("values on the stack")),
@@ -241,6 +252,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 self.emitter.builder.ins().brif(condition, then, &[], other, &[]);
                 self.emitter.builder.seal_block(other);
                 self.go_on(then);
+                self.settle(params.len());
                 let values = self.peek(params.len())?.to_vec();
                 self.open(end, results.len(), end, params.len(), Some((other, values)))?;
             }
@@ -312,7 +324,11 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             }
             Operator::Drop => drop(self.pop()?),
             Operator::Select | Operator::TypedSelect { .. } => {
-                let [condition, b, a] = [self.pop()?, self.pop()?, self.pop()?];
+                let [condition, mut b, mut a] = [self.pop()?, self.pop()?, self.pop()?];
+                let ty = |value| self.emitter.builder.func.dfg.value_type(value);
+                if ty(a) != ty(b) {
+                    (a, b) = (self.emitter.settled(a), self.emitter.settled(b));
+                }
                 let value = self.emitter.builder.ins().select(condition, a, b);
                 self.push(value);
             }
@@ -324,13 +340,15 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             Operator::LocalSet { local_index } => {
                 let local = self.local(*local_index)?;
                 let value = self.pop()?;
+                let value = self.emitter.settled(value);
                 self.emitter.builder.def_var(local, value);
             }
             Operator::LocalTee { local_index } => {
                 let local = self.local(*local_index)?;
                 let value = self.pop()?;
-                self.emitter.builder.def_var(local, value);
                 self.push(value);
+                let value = self.emitter.settled(value);
+                self.emitter.builder.def_var(local, value);
             }
             other => return self.plain(other),
         }
@@ -372,6 +390,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
     /// Leaves a frame at its end: its results are what is on the stack above its height.
     fn leave(&mut self, end: Block, height: usize) {
         if self.reachable {
+            self.settle(self.stack.len().saturating_sub(height));
             let values = self.stack.split_off(height.min(self.stack.len()));
             self.jump(end, &values);
         }
@@ -421,6 +440,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
     fn branch_if(&mut self, condition: Value, depth: u32, drops_last: bool) -> Result<()> {
         let frame = self.frame(depth)?;
         let (target, arity) = (frame.target, frame.arity);
+        self.settle(arity);
         let values = args(self.peek(arity)?);
         let next = self.emitter.builder.create_block();
         self.emitter.checks.effect();

@@ -180,6 +180,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
             ConstOp::I64(value) => ins.iconst(types::I64, value),
             ConstOp::F32(bits) => ins.f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(bits)),
             ConstOp::F64(bits) => ins.f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(bits)),
+            ConstOp::V128(bytes) => self.vector(crate::simd::WHOLE, bytes),
             ConstOp::Null => ins.iconst(types::I32, 0),
             other => return Err(WasmError::internal(format!("a constant, not {other:?}"))),
         })

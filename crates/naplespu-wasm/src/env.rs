@@ -351,6 +351,7 @@ impl<'a, 'm> Env<'a, 'm> {
                 Some(ConstOp::I64(value)) => value.to_le_bytes().to_vec(),
                 Some(ConstOp::F32(bits)) => bits.to_le_bytes().to_vec(),
                 Some(ConstOp::F64(bits)) => bits.to_le_bytes().to_vec(),
+                Some(ConstOp::V128(bytes)) => bytes.to_le_bytes().to_vec(),
                 // The function that makes the module ready writes it.
                 _ => vec![0; global.ty.bytes() as usize],
             };
@@ -360,7 +361,8 @@ impl<'a, 'm> Env<'a, 'm> {
             };
             let contents = Contents::Bytes(&bytes);
             let name = format!("global{number}");
-            let data = self.object_of(&name, contents, 8, true, first.is_some())?;
+            let align = global.ty.bytes().max(8).into();
+            let data = self.object_of(&name, contents, align, true, first.is_some())?;
             let item = GlobalItem {
                 data,
                 ty: global.ty,
@@ -475,7 +477,12 @@ pub(crate) fn known(ops: &[ConstOp], globals: &[GlobalItem]) -> Option<ConstOp> 
     let mut stack: Vec<ConstOp> = Vec::new();
     for &op in ops {
         let value = match op {
-            ConstOp::I32(_) | ConstOp::I64(_) | ConstOp::F32(_) | ConstOp::F64(_) | ConstOp::Null => op,
+            ConstOp::I32(_)
+            | ConstOp::I64(_)
+            | ConstOp::F32(_)
+            | ConstOp::F64(_)
+            | ConstOp::V128(_)
+            | ConstOp::Null => op,
             ConstOp::Global(index) => globals.get(index as usize)?.known?,
             ConstOp::Func(_) => return None,
             ConstOp::Add32 | ConstOp::Sub32 | ConstOp::Mul32 | ConstOp::Add64 | ConstOp::Sub64 | ConstOp::Mul64 => {

@@ -21,8 +21,8 @@
 //!
 //! # Structure
 //!
-//! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body` and
-//! `plain` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
+//! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body`,
+//! `plain` and `simd` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
 
 #![deny(missing_docs)]
 
@@ -39,6 +39,7 @@ mod npu;
 mod parse;
 mod plain;
 mod program;
+mod simd;
 mod store;
 pub mod traps;
 mod types;

@@ -72,6 +72,17 @@ pub(crate) struct Access {
     pub bytes: u32,
 }
 
+impl Access {
+    /// What an aligned address is a multiple of. Scalars of several words are accessed word by word.
+    fn align(self) -> u32 {
+        if self.ty.is_vector() {
+            self.bytes
+        } else {
+            self.bytes.min(4)
+        }
+    }
+}
+
 impl Emitter<'_, '_, '_, '_> {
     pub fn load(&mut self, access: Access, arg: &MemArg, index: Value) -> Result<Value> {
         let (address, offset) = self.address(access, arg, index)?;
@@ -96,10 +107,16 @@ impl Emitter<'_, '_, '_, '_> {
 
     fn load_at(&mut self, access: Access, flags: MemFlagsData, address: Value, offset: i32) -> Value {
         let flags = self.builder.func.dfg.mem_flags.insert_unchecked(flags);
+        // What widens the lanes of a vector says so itself; its type is that of the address.
+        let controlling = if access.ty.is_vector() && access.opcode != Opcode::Load {
+            types::I32
+        } else {
+            access.ty
+        };
         let (inst, dfg) = self
             .builder
             .ins()
-            .Load(access.opcode, access.ty, flags, offset.into(), address);
+            .Load(access.opcode, controlling, flags, offset.into(), address);
         dfg.first_result(inst)
     }
 
@@ -234,8 +251,7 @@ impl Emitter<'_, '_, '_, '_> {
 
     /// A value that is not 0 if the address is not aligned for the access; `None` if it is known to be.
     fn may_be_misaligned(&mut self, access: Access, arg: &MemArg, index: Value) -> Option<Value> {
-        // Values of several words are accessed word by word.
-        let align = access.bytes.min(4);
+        let align = access.align();
         let known = self.alignment(index, 8);
         let offset = arg.offset as u32;
         if align == 1 || (known >= align && offset.is_multiple_of(align)) {

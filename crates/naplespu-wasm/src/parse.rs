@@ -18,6 +18,8 @@ pub(crate) enum ConstOp {
     /// The bits.
     F32(u32),
     F64(u64),
+    /// The bytes, the first one lowest.
+    V128(u128),
     Global(u32),
     Null,
     Func(u32),
@@ -390,6 +392,7 @@ fn const_expr(expr: &ConstExpr<'_>) -> Result<Vec<ConstOp>> {
             Operator::I64Const { value } => ConstOp::I64(value),
             Operator::F32Const { value } => ConstOp::F32(value.bits()),
             Operator::F64Const { value } => ConstOp::F64(value.bits()),
+            Operator::V128Const { value } => ConstOp::V128(value.i128() as u128),
             Operator::GlobalGet { global_index } => ConstOp::Global(global_index),
             Operator::RefNull { .. } => ConstOp::Null,
             Operator::RefFunc { function_index } => ConstOp::Func(function_index),

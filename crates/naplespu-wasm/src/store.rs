@@ -26,6 +26,8 @@ pub enum Value {
     F32(u32),
     /// The bits of an `f64`.
     F64(u64),
+    /// The bytes of a `v128`, the first one lowest.
+    V128(u128),
     /// A function, by the address of its record; `None` is null.
     Func(Option<u32>),
     /// Something of the host, by its number; `None` is null.
@@ -39,6 +41,7 @@ impl Value {
             Self::I64(value) => DataValue::I64(value),
             Self::F32(bits) => DataValue::F32(Ieee32::with_bits(bits)),
             Self::F64(bits) => DataValue::F64(Ieee64::with_bits(bits)),
+            Self::V128(bytes) => DataValue::V128(bytes.to_le_bytes()),
             Self::Func(address) => DataValue::I32(address.unwrap_or(0) as i32),
             Self::Extern(number) => DataValue::I32(number.map_or(0, |number| number.wrapping_add(1)) as i32),
         }
@@ -50,6 +53,7 @@ impl Value {
             (DataValue::I64(value), ValueType::I64) => Self::I64(*value),
             (DataValue::F32(value), ValueType::F32) => Self::F32(value.bits()),
             (DataValue::F64(value), ValueType::F64) => Self::F64(value.bits()),
+            (DataValue::V128(bytes), ValueType::V128) => Self::V128(u128::from_le_bytes(*bytes)),
             (DataValue::I32(value), ValueType::Ref(reference)) => {
                 let word = *value as u32;
                 match reference.target {
@@ -68,7 +72,8 @@ impl Value {
             (Self::I32(_), ValueType::I32)
             | (Self::I64(_), ValueType::I64)
             | (Self::F32(_), ValueType::F32)
-            | (Self::F64(_), ValueType::F64) => true,
+            | (Self::F64(_), ValueType::F64)
+            | (Self::V128(_), ValueType::V128) => true,
             (Self::Func(_), ValueType::Ref(reference)) => !of_host(reference.target),
             (Self::Extern(_), ValueType::Ref(reference)) => of_host(reference.target),
             _ => false,
@@ -77,13 +82,20 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// Integers as signed decimals, floats as Rust prints them.
+    /// Integers as signed decimals, floats as Rust prints them, vectors as four words: `i32x4:0x00000001 0x00000002 0x00000003 0x00000004`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::I32(value) => value.fmt(f),
             Self::I64(value) => value.fmt(f),
             Self::F32(bits) => f32::from_bits(*bits).fmt(f),
             Self::F64(bits) => f64::from_bits(*bits).fmt(f),
+            Self::V128(bytes) => {
+                f.write_str("i32x4:")?;
+                for (lane, separator) in (0..4).zip(["", " ", " ", " "]) {
+                    write!(f, "{separator}{:#010x}", (bytes >> (32 * lane)) as u32)?;
+                }
+                Ok(())
+            }
             Self::Func(None) | Self::Extern(None) => f.write_str("null"),
             Self::Func(Some(address)) => write!(f, "function {address:#010x}"),
             Self::Extern(Some(number)) => write!(f, "extern {number}"),

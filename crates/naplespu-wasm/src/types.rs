@@ -20,6 +20,8 @@ pub enum ValueType {
     F32,
     /// `f64`.
     F64,
+    /// `v128`.
+    V128,
     /// A reference.
     Ref(Reference),
 }
@@ -82,13 +84,15 @@ impl ValueType {
         }
     }
 
-    /// The type in CLIF. References are addresses of function records, or numbers of the host plus one; null is 0.
+    /// The type in CLIF. References are addresses of function records, or numbers of the host plus one; null is 0. Vectors are four words,
+    /// whatever they are for the module.
     pub fn clif(self) -> Type {
         match self {
             Self::I32 | Self::Ref(_) => types::I32,
             Self::I64 => types::I64,
             Self::F32 => types::F32,
             Self::F64 => types::F64,
+            Self::V128 => crate::simd::WHOLE,
         }
     }
 
@@ -151,7 +155,7 @@ pub(crate) fn value_type(ty: ValType, indices: &[TypeId], offset: u64) -> Result
         ValType::I64 => ValueType::I64,
         ValType::F32 => ValueType::F32,
         ValType::F64 => ValueType::F64,
-        ValType::V128 => return Err(unsupported("v128", offset)),
+        ValType::V128 => ValueType::V128,
         ValType::Ref(ty) => ValueType::Ref(reference(ty, indices, offset)?),
     })
 }

@@ -80,6 +80,79 @@ fn every_place_of_arguments_and_results() {
     }
 }
 
+/// Vectors in registers and in memory, in both directions, with other lanes than those that they have holding anything.
+#[test]
+fn vectors_of_sixteen_bytes() {
+    const COUNT: usize = 12;
+    let shapes = [types::I32X4, types::I8X16, types::F32X4, types::I16X8];
+    for convention in [CallConv::SystemV, CallConv::Tail] {
+        let mut module = module();
+        let mut signature = Signature::new(convention);
+        let types: Vec<cranelift_codegen::ir::Type> = (0..COUNT).map(|number| shapes[number % shapes.len()]).collect();
+        signature.params.extend(types.iter().map(|ty| AbiParam::new(*ty)));
+        signature.params.push(AbiParam::new(types::I64));
+        signature.returns = signature.params.clone();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let record = seen.clone();
+        let function = move |_: naplespu_jit::HostCall<'_>, args: &[DataValue]| {
+            record.lock().unwrap().push(args.to_vec());
+            // Bytes in the other order.
+            let turned = args.iter().map(|arg| match arg {
+                DataValue::V128(bytes) => DataValue::V128(std::array::from_fn(|at| bytes[15 - at])),
+                other => other.clone(),
+            });
+            Ok(turned.collect())
+        };
+        module
+            .define_host_function("host", &signature, Box::new(function))
+            .unwrap();
+        let list = |name: &str| {
+            let names: Vec<String> = (0..=COUNT).map(|number| format!("{name}{number}")).collect();
+            names.join(", ")
+        };
+        let names: Vec<String> = types.iter().map(ToString::to_string).collect();
+        let names = names.join(", ") + ", i64";
+        let params: Vec<String> = names
+            .split(", ")
+            .enumerate()
+            .map(|(k, ty)| format!("v{k}: {ty}"))
+            .collect();
+        let id = define(
+            &mut module,
+            &format!(
+                "function %f({names}) -> {names} {convention} {{
+                    sig0 = ({names}) -> {names} {convention}
+                    fn0 = %host sig0
+                block0({}):
+                    {} = call fn0({})
+                    return {}
+                }}",
+                params.join(", "),
+                list("v1000"),
+                list("v"),
+                list("v1000"),
+            ),
+        );
+        let mut args: Vec<DataValue> = (0..COUNT as u8)
+            .map(|number| DataValue::V128(std::array::from_fn(|at| number << 4 | at as u8)))
+            .collect();
+        args.push(DataValue::I64(-1 << 40));
+        let results = module.call(id, &args).unwrap();
+        assert_eq!(seen.lock().unwrap()[..], [args.clone()]);
+        for (result, arg) in results.iter().zip(&args) {
+            match (result, arg) {
+                (DataValue::V128(result), DataValue::V128(arg)) => assert!(result.iter().eq(arg.iter().rev())),
+                (result, arg) => assert_eq!(result, arg),
+            }
+        }
+    }
+    // What travels lane by lane is refused by name.
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(types::I64X2));
+    let refused = module().define_host_function("host", &signature, Box::new(|_, _| Ok(Vec::new())));
+    assert!(refused.unwrap_err().to_string().contains("vectors of 16 bytes"));
+}
+
 #[test]
 fn a_host_function_can_end_the_call() {
     for (stop, text) in [

@@ -10,7 +10,9 @@ pub const FILES: &[&str] = &[
     "mutable-global",
     "nontrapping-float-to-int-conversions",
     "reference-types",
+    "relaxed-simd",
     "sign-extension-ops",
+    "simd",
     "tail-call",
     "wide-arithmetic",
 ];

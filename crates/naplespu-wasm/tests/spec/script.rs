@@ -7,8 +7,8 @@ use cranelift_naplespu::isa::lookup_by_name;
 use naplespu_jit::NpuModule;
 use naplespu_wasm::{CallError, Config, Extern, Instance, Store, Value, WasmError};
 use std::collections::HashMap;
-use wast::core::{AbstractHeapType, HeapType, NanPattern, WastArgCore, WastRetCore};
-use wast::token::Id;
+use wast::core::{AbstractHeapType, HeapType, NanPattern, V128Pattern, WastArgCore, WastRetCore};
+use wast::token::{F32, F64, Id};
 use wast::{QuoteWat, Wast, WastArg, WastDirective, WastExecute, WastInvoke, WastRet};
 
 /// What came of a script.
@@ -67,13 +67,13 @@ struct Script {
     definitions: HashMap<String, Vec<u8>>,
 }
 
-/// Runs a script.
-pub fn run(text: &str) -> Outcome {
+/// Runs a script, compiled with this `opt_level`.
+pub fn run(text: &str, opt_level: &str) -> Outcome {
     let mut lexer = wast::lexer::Lexer::new(text);
     lexer.allow_confusing_unicode(true);
     let buffer = wast::parser::ParseBuffer::new_with_lexer(lexer).unwrap();
     let wast = wast::parser::parse::<Wast>(&buffer).unwrap();
-    let mut script = Script::new();
+    let mut script = Script::new(opt_level);
     let mut outcome = Outcome::default();
     for directive in wast.directives {
         let line = directive.span().linecol_in(text).0 + 1;
@@ -94,9 +94,9 @@ pub fn run(text: &str) -> Outcome {
 }
 
 impl Script {
-    fn new() -> Self {
+    fn new(opt_level: &str) -> Self {
         let mut flags = settings::builder();
-        flags.set("opt_level", "none").unwrap();
+        flags.set("opt_level", opt_level).unwrap();
         let mut builder = lookup_by_name("naplespu").unwrap();
         builder.set("strict_float", "true").unwrap();
         let isa = builder.finish(settings::Flags::new(flags)).unwrap();
@@ -305,6 +305,7 @@ fn argument(arg: &WastArg<'_>) -> Option<Value> {
         WastArgCore::I64(value) => Value::I64(*value),
         WastArgCore::F32(value) => Value::F32(value.bits),
         WastArgCore::F64(value) => Value::F64(value.bits),
+        WastArgCore::V128(value) => Value::V128(u128::from_le_bytes(value.to_le_bytes())),
         WastArgCore::RefNull(HeapType::Abstract {
             ty: AbstractHeapType::Func | AbstractHeapType::NoFunc,
             ..
@@ -327,20 +328,45 @@ fn matches_core(value: Value, expected: &WastRetCore<'_>) -> bool {
     match (value, expected) {
         (Value::I32(a), WastRetCore::I32(b)) => a == *b,
         (Value::I64(a), WastRetCore::I64(b)) => a == *b,
-        (Value::F32(bits), WastRetCore::F32(pattern)) => match pattern {
-            NanPattern::CanonicalNan => bits & 0x7fff_ffff == 0x7fc0_0000,
-            NanPattern::ArithmeticNan => bits & 0x7fc0_0000 == 0x7fc0_0000,
-            NanPattern::Value(expected) => bits == expected.bits,
-        },
-        (Value::F64(bits), WastRetCore::F64(pattern)) => match pattern {
-            NanPattern::CanonicalNan => bits & (u64::MAX >> 1) == 0x7ff8_0000_0000_0000,
-            NanPattern::ArithmeticNan => bits & 0x7ff8_0000_0000_0000 == 0x7ff8_0000_0000_0000,
-            NanPattern::Value(expected) => bits == expected.bits,
-        },
+        (Value::F32(bits), WastRetCore::F32(pattern)) => matches_f32(bits, pattern),
+        (Value::F64(bits), WastRetCore::F64(pattern)) => matches_f64(bits, pattern),
+        (Value::V128(value), WastRetCore::V128(pattern)) => matches_v128(value, pattern),
         (Value::Func(None) | Value::Extern(None), WastRetCore::RefNull(_)) => true,
         (Value::Func(Some(_)), WastRetCore::RefFunc(_)) => true,
         (Value::Extern(Some(a)), WastRetCore::RefExtern(b)) => b.is_none_or(|b| a == b),
         (value, WastRetCore::Either(list)) => list.iter().any(|expected| matches_core(value, expected)),
         _ => false,
+    }
+}
+
+fn matches_f32(bits: u32, pattern: &NanPattern<F32>) -> bool {
+    match pattern {
+        NanPattern::CanonicalNan => bits & 0x7fff_ffff == 0x7fc0_0000,
+        NanPattern::ArithmeticNan => bits & 0x7fc0_0000 == 0x7fc0_0000,
+        NanPattern::Value(expected) => bits == expected.bits,
+    }
+}
+
+fn matches_f64(bits: u64, pattern: &NanPattern<F64>) -> bool {
+    match pattern {
+        NanPattern::CanonicalNan => bits & (u64::MAX >> 1) == 0x7ff8_0000_0000_0000,
+        NanPattern::ArithmeticNan => bits & 0x7ff8_0000_0000_0000 == 0x7ff8_0000_0000_0000,
+        NanPattern::Value(expected) => bits == expected.bits,
+    }
+}
+
+fn matches_v128(value: u128, pattern: &V128Pattern) -> bool {
+    let lane = |number: usize, bits: u32| value >> (number as u32 * bits);
+    match pattern {
+        V128Pattern::I8x16(lanes) => (0..).zip(lanes).all(|(at, expected)| lane(at, 8) as i8 == *expected),
+        V128Pattern::I16x8(lanes) => (0..).zip(lanes).all(|(at, expected)| lane(at, 16) as i16 == *expected),
+        V128Pattern::I32x4(lanes) => (0..).zip(lanes).all(|(at, expected)| lane(at, 32) as i32 == *expected),
+        V128Pattern::I64x2(lanes) => (0..).zip(lanes).all(|(at, expected)| lane(at, 64) as i64 == *expected),
+        V128Pattern::F32x4(lanes) => (0..)
+            .zip(lanes)
+            .all(|(at, lane_of)| matches_f32(lane(at, 32) as u32, lane_of)),
+        V128Pattern::F64x2(lanes) => (0..)
+            .zip(lanes)
+            .all(|(at, lane_of)| matches_f64(lane(at, 64) as u64, lane_of)),
     }
 }

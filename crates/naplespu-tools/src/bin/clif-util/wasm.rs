@@ -281,6 +281,7 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
             ValueType::I64 => "i64",
             ValueType::F32 => "f32",
             ValueType::F64 => "f64",
+            ValueType::V128 => "v128, such as i32x4:1,2,3,4",
             ValueType::Ref(_) => "reference",
         };
         Stop::Usage(format!("`{text}` is not a value of type {name}"))
@@ -299,6 +300,44 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
         },
         ValueType::F32 => Value::F32(text.parse::<f32>().map_err(|_| wrong())?.to_bits()),
         ValueType::F64 => Value::F64(text.parse::<f64>().map_err(|_| wrong())?.to_bits()),
+        ValueType::V128 => Value::V128(vector(text).ok_or_else(wrong)?),
         ValueType::Ref(_) => return Err(Stop::Usage("the command line has no references".to_owned())),
     })
+}
+
+/// The bytes of a vector: its shape and its lanes, apart by colon, commas or spaces.
+fn vector(text: &str) -> Option<u128> {
+    let mut parts = text.split([':', ',', ' ']).filter(|part| !part.is_empty());
+    let (bits, is_float) = match parts.next()? {
+        "i8x16" => (8, false),
+        "i16x8" => (16, false),
+        "i32x4" => (32, false),
+        "i64x2" => (64, false),
+        "f32x4" => (32, true),
+        "f64x2" => (64, true),
+        _ => return None,
+    };
+    let mut bytes = 0;
+    for shift in (0..u128::BITS).step_by(bits) {
+        let part = parts.next()?;
+        let lane = match (is_float, bits) {
+            (true, 32) => part.parse::<f32>().ok()?.to_bits().into(),
+            (true, _) => part.parse::<f64>().ok()?.to_bits(),
+            (false, bits) => integer(part, bits as u32)?,
+        };
+        bytes |= u128::from(lane) << shift;
+    }
+    parts.next().is_none().then_some(bytes)
+}
+
+/// A lane of so many bits, with or without a sign, decimal or hexadecimal.
+fn integer(text: &str, bits: u32) -> Option<u64> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let magnitude: i128 = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok()?.into(),
+        None => digits.parse::<u64>().ok()?.into(),
+    };
+    let value = if negative { -magnitude } else { magnitude };
+    let fits = (-(1i128 << (bits - 1))..1i128 << bits).contains(&value);
+    fits.then_some(value as u64 & (u64::MAX >> (u64::BITS - bits)))
 }
