@@ -2,6 +2,8 @@
 
 #[path = "../examples/toy_language/brook/mod.rs"]
 mod brook;
+#[path = "../examples/device.rs"]
+mod device;
 #[path = "../examples/jit.rs"]
 mod jit;
 #[path = "../examples/matmul_threads/main.rs"]
@@ -17,6 +19,55 @@ fn jit_prints_a_result() {
     jit::main().unwrap();
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/jit.rs")).unwrap();
     assert!(source.lines().count() < 60, "it is meant to be short");
+}
+
+/// The section about it in `docs/embedding.md` shows its kernel, lines of it in their order in each block, and what it prints; with
+/// `CRANELIFT_TEST_BLESS=1` the last of these is written there.
+#[test]
+fn device_is_what_the_document_shows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("docs/embedding.md");
+    let document = fs::read_to_string(&path).unwrap();
+    let (_, rest) = document.split_once("\n## Device").unwrap();
+    let section = rest.split_once("\n## ").map_or(rest, |(section, _)| section);
+    let source = fs::read_to_string(root.join("examples/device.rs")).unwrap();
+    let printed = device::run().unwrap();
+    let mut kinds = Vec::new();
+    for block in section.split("```").skip(1).step_by(2) {
+        let (kind, text) = block.split_once('\n').unwrap();
+        match kind {
+            "clif reciprocals.clif" => {
+                assert_eq!(
+                    text,
+                    fs::read_to_string(root.join("examples/reciprocals.clif")).unwrap()
+                );
+            }
+            "rust" => {
+                let mut lines = source.lines();
+                for line in text.lines() {
+                    assert!(
+                        lines.any(|other| other == line),
+                        "`{line}` is not in the program, or elsewhere"
+                    );
+                }
+            }
+            "text" if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") => {
+                fs::write(
+                    &path,
+                    document.replace(&format!("```{block}```"), &format!("```text\n{printed}```")),
+                )
+                .unwrap();
+            }
+            "text" => assert_eq!(text, printed, "CRANELIFT_TEST_BLESS=1 rewrites it"),
+            other => panic!("{other}"),
+        }
+        kinds.push(kind);
+    }
+    assert_eq!(kinds.iter().filter(|kind| **kind == "rust").count(), 4);
+    assert!(kinds.contains(&"text") && kinds.contains(&"clif reciprocals.clif"));
+    // It is about the zero, and the second launch has none.
+    assert!(printed.starts_with("trap: int_divz in %part") && printed.contains("1000000 / 501 = 1996"));
+    device::main().unwrap();
 }
 
 #[test]

@@ -577,8 +577,12 @@ block0(v0: i32, v1: i32):
 }";
     let mut signature = words(2, 1);
     signature.call_conv = CallConv::SystemV;
-    for coherent in [true, false] {
+    for (coherent, timed) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut device = device(2, coherent);
+        let config = |threads| match timed {
+            true => LaunchConfig::new(threads).timed_up_to(TimingConfig::default(), 1_000_000),
+            false => LaunchConfig::new(threads),
+        };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let record = seen.clone();
         // It reads the argument from the thread's stack, which is in its cache, doubles it there, and stops those that ask with 13.
@@ -599,7 +603,7 @@ block0(v0: i32, v1: i32):
         device.add_host_function("host", &signature, Box::new(host)).unwrap();
         let ask = add(&mut device, clif);
         let args = |rank: usize, _| vec![0.into(), (rank as i32 + 1).into()];
-        let launch = device.launch_each(ask, ThreadSet::first(16), args).unwrap();
+        let launch = device.launch_each(ask, config(ThreadSet::first(16)), args).unwrap();
         for (thread, results) in launch.wait().unwrap().results {
             assert_eq!(results, [word(1002 * (thread.number() as i32 + 1))], "{thread}");
         }
@@ -610,7 +614,7 @@ block0(v0: i32, v1: i32):
         let args = |rank: usize, _| vec![if rank == 6 { 13.into() } else { 0.into() }, 1.into()];
         let stopped = fault(
             device
-                .launch_each(ask, ThreadSet::on_cores(0..2, 4), args)
+                .launch_each(ask, config(ThreadSet::on_cores(0..2, 4)), args)
                 .unwrap()
                 .wait(),
         );

@@ -219,3 +219,121 @@ fn the_host_writes_after_what_the_caches_hold_back() {
     assert_eq!(module.allocate(64, 64).unwrap(), buffer);
     assert_eq!(call(&mut module, store, &[buffer as i32, 8]).unwrap(), 0);
 }
+
+/// Functions of which each calls some of those before it, in random steps: defined, defined anew with code of another length, freed and called. What
+/// comes out is what a model says that only knows who calls whom.
+#[test]
+fn any_order_of_definitions_gives_what_is_defined_last() {
+    const FUNCTIONS: usize = 12;
+    /// What a function adds to its argument's multiple, and whom it calls.
+    type Body = (i32, Vec<usize>);
+
+    /// What calling a function gives; none if somebody is missing.
+    fn expected(bodies: &[Option<Body>], number: usize, x: i32) -> Option<i32> {
+        let (own, callees) = bodies[number].as_ref()?;
+        let mut sum = x.wrapping_mul(3).wrapping_add(*own);
+        for &callee in callees {
+            sum = sum.wrapping_add(expected(bodies, callee, x.wrapping_add(1))?);
+        }
+        Some(sum)
+    }
+
+    fn text(number: usize, (own, callees): &Body, length: usize) -> String {
+        let mut text = format!("function %f{number}(i32) -> i32 system_v {{\n");
+        for (place, callee) in callees.iter().enumerate() {
+            text += &format!("    fn{place} = %f{callee}(i32) -> i32 system_v\n");
+        }
+        text += "block0(v0: i32):\n    v1 = iconst.i32 1\n    v2 = iadd v0, v1\n    v3 = iconst.i32 3\n    v4 = imul v0, v3\n";
+        text += &format!("    v5 = iconst.i32 {own}\n    v6 = iadd v4, v5\n");
+        // It only makes the code longer.
+        let mut last = 6;
+        for _ in 0..length {
+            text += &format!(
+                "    v{} = bnot v{last}\n    v{} = rotl v{}, v0\n",
+                last + 1,
+                last + 2,
+                last + 1
+            );
+            text += &format!(
+                "    v{} = rotr v{}, v0\n    v{} = bnot v{}\n",
+                last + 3,
+                last + 2,
+                last + 4,
+                last + 3
+            );
+            last += 4;
+        }
+        for (place, _) in callees.iter().enumerate() {
+            text += &format!("    v{} = call fn{place}(v2)\n", last + 1);
+            text += &format!("    v{} = iadd v{}, v{last}\n", last + 2, last + 1);
+            last += 2;
+        }
+        text + &format!("    return v{last}\n}}")
+    }
+
+    let mut state = 7u64;
+    let mut random = |bound: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    let mut module = with_flags(&[("opt_level", "none")]);
+    let ids: Vec<FuncId> = (0..FUNCTIONS)
+        .map(|number| declare(&mut module, &format!("f{number}"), Linkage::Export, &words(1, 1)))
+        .collect();
+    let mut bodies: Vec<Option<Body>> = vec![None; FUNCTIONS];
+    let (mut results, mut missing, mut highest) = (0, 0, 0);
+    for step in 0..1500 {
+        let number = random(FUNCTIONS);
+        match random(6) {
+            0 if bodies[number].is_some() => {
+                module.free_function(ids[number]).unwrap();
+                bodies[number] = None;
+            }
+            0 => assert!(module.free_function(ids[number]).is_err()),
+            1 | 2 => {
+                let callees = (0..number).filter(|_| random(4) == 0).take(3).collect();
+                let body = (random(1000) as i32, callees);
+                let func = parse(&text(number, &body, random(12)));
+                redefine(&mut module, ids[number], func).unwrap();
+                highest = highest.max(module.function_address(ids[number]).unwrap());
+                bodies[number] = Some(body);
+            }
+            _ => {
+                let x = random(100) as i32;
+                match (expected(&bodies, number, x), call(&mut module, ids[number], &[x])) {
+                    (Some(wanted), Ok(result)) => {
+                        assert_eq!(result, wanted, "step {step}");
+                        results += 1;
+                    }
+                    (None, Err(RunError::Undefined { .. })) => missing += 1,
+                    other => panic!("step {step}: {other:?}"),
+                }
+            }
+        }
+    }
+    assert!(results > 100 && missing > 50, "{results} {missing}");
+    // Some hundred functions were there, and twelve at a time.
+    assert!(highest < 0x1000 + 16 * 1024, "{highest:#x}");
+}
+
+#[test]
+fn a_function_that_moves_out_of_reach_and_back_is_reached() {
+    let mut module = module();
+    let outer = define(&mut module, OUTER);
+    let id = declare(&mut module, "inner", Linkage::Export, &words(1, 1));
+    body(&mut module, id, inner(3)).unwrap();
+    assert_eq!(call(&mut module, outer, &[5]).unwrap(), 16);
+    let near = module.function_address(id).unwrap();
+    // More than a branch reaches.
+    let wall = declare(&mut module, "wall", Linkage::Export, &words(0, 0));
+    module.define_function_bytes(wall, 64, &[0; 300 << 10], &[]).unwrap();
+    for round in 0..4 {
+        redefine(&mut module, id, inner(4 + round)).unwrap();
+        assert_eq!(call(&mut module, outer, &[5]).unwrap(), 5 * (4 + round) + 1);
+        let place = module.function_address(id).unwrap();
+        assert_eq!(place == near, round % 2 == 1, "{place:#x}");
+        assert!(place == near || place > near + (300 << 10));
+    }
+}

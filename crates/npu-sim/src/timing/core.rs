@@ -303,7 +303,7 @@ impl Core {
     /// Lets `thread` run, from this cycle. It goes on with what it had fetched if it is where the last run left it.
     pub fn enable(&mut self, thread: usize, machine: &mut Machine) {
         let number = self.global(thread);
-        let step_over = machine.takes_over_stop(number);
+        let stopped = machine.takes_over_stop(number);
         let state = machine.thread(number);
         let (pc, waits) = (state.pc(), state.is_waiting());
         let place = Some((pc, state.instructions()));
@@ -311,6 +311,8 @@ impl Core {
         self.enabled |= bit;
         let pipe = &mut self.pipes[thread];
         pipe.paused = None;
+        // It may not have come to issue since it was let go, because another thread stopped the run.
+        let step_over = stopped || pipe.step_over && pipe.left_at == place;
         let goes_on =
             pipe.left_at.take() == place && (self.at_barrier & !self.let_go & !self.leaving & bit != 0) == waits;
         if !goes_on {

@@ -279,3 +279,29 @@ fn a_run_ends_at_its_limit_of_cycles() {
     assert_eq!(machine.run_timed(&mut timing, u64::MAX, &mut NoSink), Halt::Ended);
     assert_eq!(timing.report().cycles, whole.cycles);
 }
+
+/// Threads that come to a stop address together: each stops once, also if another one stops before it has gone on.
+#[test]
+fn every_thread_stops_once_at_a_stop_address() {
+    let mut words = vec![0x0404_1000; 3];
+    words.extend(END);
+    let mut machine = machine(&words, 0xff);
+    machine.add_breakpoint(BASE + 4);
+    let mut timing = Timing::new(TimingConfig::default());
+    let mut stopped = Vec::new();
+    loop {
+        match machine.run_timed(&mut timing, 10_000, &mut NoSink) {
+            Halt::Thread {
+                thread,
+                stop: Stop::Breakpoint { pc },
+            } => {
+                assert_eq!(pc, BASE + 4);
+                stopped.push(thread);
+                assert!(stopped.len() <= 8, "{stopped:?}");
+            }
+            halt => break assert_eq!(halt, Halt::Ended),
+        }
+    }
+    stopped.sort_unstable();
+    assert_eq!(stopped, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
