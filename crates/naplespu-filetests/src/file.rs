@@ -538,7 +538,14 @@ pub fn call_simulated_threads(
     threads: usize,
 ) -> Result<Vec<DataValue>, CallError> {
     let name = function_name(&case.func.name);
-    let all = classified(|| program.call_threads(&name, args, threads))?;
+    let all = classified(|| program.call_threads(&name, args, threads)).map_err(|error| match error {
+        CallError::Trap { code, message } => CallError::Trap {
+            code,
+            message: message + &calls_of(program, threads),
+        },
+        CallError::Failed(message) => CallError::Failed(message + &calls_of(program, threads)),
+        error => error,
+    })?;
     let Some(first) = all.first() else {
         return Ok(Vec::new());
     };
@@ -552,6 +559,30 @@ pub fn call_simulated_threads(
     }
     Ok(first.clone())
 }
+
+/// The calls that were under way in threads that did not return, if there was more than that of the host.
+fn calls_of(program: &Program, threads: usize) -> String {
+    let mut text = String::new();
+    for thread in 0..threads {
+        let frames = program.back_trace(thread);
+        if frames.len() < 2 {
+            continue;
+        }
+        if threads > 1 {
+            text += &format!("\nthread {thread}:");
+        }
+        for (number, frame) in frames.iter().take(MOST_FRAMES).enumerate() {
+            text += &format!("\n#{number} {frame}");
+        }
+        if frames.len() > MOST_FRAMES {
+            text += &format!("\n... {} more", frames.len() - MOST_FRAMES);
+        }
+    }
+    text
+}
+
+/// Calls of a back trace that are shown: a recursion without end has too many.
+const MOST_FRAMES: usize = 16;
 
 /// What a call came to, with refusals and traps kept apart from failures.
 fn classified<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallError> {

@@ -257,7 +257,13 @@ impl NpuModule {
         self.steps = 0;
         let stop = loop {
             let left = self.step_limit.saturating_sub(self.steps);
-            let stop = run_thread(&mut self.machine, self.timed.as_mut(), THREAD, left);
+            let stop = run_thread(
+                &mut self.machine,
+                self.timed.as_mut(),
+                self.watcher.as_mut(),
+                THREAD,
+                left,
+            );
             self.steps = self.machine.thread(THREAD).instructions() - before;
             if !self.answer(THREAD, &stop)? {
                 break stop;
@@ -344,12 +350,14 @@ impl NpuModule {
             let offset = thread.last_branch()?.checked_sub(object.address)?;
             self.code.get(&index)?.traps.iter().find(|trap| trap.offset == offset)
         });
+        let srcloc = record.map(|record| record.srcloc).filter(|loc| !loc.is_default());
         RunError::Trap(TrapReport {
             code: code.map(TrapCode::from_raw),
             thread: number,
             function: object.map(|(_, object)| object.name.clone()),
             inst: record.and_then(|record| record.inst),
-            srcloc: record.map(|record| record.srcloc).filter(|loc| !loc.is_default()),
+            srcloc,
+            line: object.and_then(|(index, _)| self.source_line(index, srcloc)),
         })
     }
 }

@@ -335,6 +335,21 @@ impl fmt::Display for StuckThread {
     }
 }
 
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file, as it was given to [`NpuModule::set_source_file`](super::NpuModule::set_source_file).
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
 /// A place in compiled code, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
@@ -344,6 +359,8 @@ pub struct Location {
     pub inst: Option<ir::Inst>,
     /// Its source location.
     pub srcloc: Option<SourceLoc>,
+    /// What that means, if the function has a source file.
+    pub line: Option<SourceLine>,
 }
 
 impl fmt::Display for Location {
@@ -351,6 +368,9 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(function) = &self.function {
             write!(f, " in %{function}")?;
+        }
+        if let Some(line) = &self.line {
+            return write!(f, " at {line}");
         }
         if let Some(inst) = self.inst {
             write!(f, " at {inst}")?;
@@ -375,6 +395,8 @@ pub struct TrapReport {
     pub inst: Option<ir::Inst>,
     /// Its source location.
     pub srcloc: Option<SourceLoc>,
+    /// What that means, if the function has a source file.
+    pub line: Option<SourceLine>,
 }
 
 impl TrapReport {
@@ -384,6 +406,7 @@ impl TrapReport {
             function: self.function.clone(),
             inst: self.inst,
             srcloc: self.srcloc,
+            line: self.line.clone(),
         }
     }
 }

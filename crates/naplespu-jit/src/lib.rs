@@ -15,7 +15,7 @@
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, `trace` has back traces, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file; [`Device`] is another, for hosts that want an accelerator.
+//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, `trace` has back traces, `watch` shows every instruction, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file; [`Device`] is another, for hosts that want an accelerator.
 
 #![deny(missing_docs)]
 
@@ -33,15 +33,17 @@ mod threads;
 mod timed;
 mod trace;
 mod unwind;
+mod watch;
 
 pub use call::host_types;
 pub use device::Device;
-pub use error::{DefineError, LinkError, Location, RunError, StuckThread, TrapReport};
+pub use error::{DefineError, LinkError, Location, RunError, SourceLine, StuckThread, TrapReport};
 pub use host::{HostCall, HostFunction, HostStop};
 pub use layout::stack_top;
 use link::Names;
 pub use program::{Program, function_name};
-pub use trace::{Frame, SourceLine};
+pub use trace::Frame;
+pub use watch::{CodeMap, Watcher};
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::entity::PrimaryMap;
@@ -117,6 +119,7 @@ pub struct NpuModule {
     steps: u64,
     schedule: Schedule,
     timed: Option<timed::Timed>,
+    watcher: Option<Watcher>,
     hosts: host::Hosts,
 }
 
@@ -183,6 +186,7 @@ impl NpuModule {
             steps: 0,
             schedule: Schedule::default(),
             timed: None,
+            watcher: None,
             hosts: host::Hosts::default(),
         };
         module.prepare_machine()?;

@@ -558,10 +558,12 @@ impl NpuModule {
         };
         let offset = pc - object.address;
         let code = self.code.get(&index);
+        let srcloc = code.and_then(|code| code.srcloc_at(offset));
         Location {
             function: Some(object.name.clone()),
             inst: code.and_then(|code| code.inst_at(offset)),
-            srcloc: code.and_then(|code| code.srcloc_at(offset)),
+            srcloc,
+            line: self.source_line(index, srcloc),
         }
     }
 }

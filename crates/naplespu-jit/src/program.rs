@@ -3,7 +3,7 @@
 //! A [`Program`] is an [`NpuModule`] for text: functions come without declarations, references go by name, and a function that
 //! is refused does not stop the others. Calling it, or one that reaches it, says why.
 
-use super::{DefineError, LinkError, Names, NpuModule, RunError};
+use super::{DefineError, Frame, LinkError, Names, NpuModule, RunError};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
@@ -102,6 +102,23 @@ impl Program {
         let name = function_name(&func.name);
         let id = module.declare_function(&name, Linkage::Export, &func.signature)?;
         module.define_compiled(id, func, code)
+    }
+
+    /// Says that source locations of a function are lines of this file; see [`NpuModule::set_source_file`]. Without such a function nothing
+    /// happens.
+    pub fn set_source_file(&mut self, name: &str, file: &str) {
+        if let Some(module) = &mut self.module
+            && let Some(func) = module.function_by_name(name)
+        {
+            module.set_source_file(func, file);
+        }
+    }
+
+    /// What a thread was doing in the last call that did not return; see [`NpuModule::back_trace`].
+    pub fn back_trace(&self, thread: usize) -> Vec<Frame> {
+        self.module
+            .as_ref()
+            .map_or_else(Vec::new, |module| module.back_trace(thread))
     }
 
     /// Code of a compiled function.

@@ -181,7 +181,13 @@ impl NpuModule {
             }
             let before = self.total(run);
             let options = &mut run.options;
-            let halt = run_threads(&mut self.machine, options.timed.as_mut(), &mut options.schedule, budget);
+            let halt = run_threads(
+                &mut self.machine,
+                options.timed.as_mut(),
+                self.watcher.as_mut(),
+                &mut options.schedule,
+                budget,
+            );
             let executed = self.total(run) - before;
             budget = budget.saturating_sub(executed);
             run.left = run.left.saturating_sub(executed);

@@ -1,6 +1,7 @@
 //! Calls with the timing model: what a call costs in cycles, and why.
 
 use super::NpuModule;
+use super::watch::Watcher;
 use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
 
 /// The timing model of a call, or of the calls of a module.
@@ -70,9 +71,18 @@ impl NpuModule {
 }
 
 /// Runs one thread.
-pub(super) fn run_thread(machine: &mut Machine, timed: Option<&mut Timed>, number: usize, limit: u64) -> Stop {
+pub(super) fn run_thread(
+    machine: &mut Machine,
+    timed: Option<&mut Timed>,
+    watcher: Option<&mut Watcher>,
+    number: usize,
+    limit: u64,
+) -> Stop {
     let Some(timed) = timed else {
-        return machine.run(number, limit);
+        return match watcher {
+            Some(watcher) => machine.run_traced(number, limit, watcher),
+            None => machine.run(number, limit),
+        };
     };
     for core in 0..machine.cores() {
         let mask = if core == number / THREADS {
@@ -111,11 +121,13 @@ pub(super) fn run_thread(machine: &mut Machine, timed: Option<&mut Timed>, numbe
 pub(super) fn run_threads(
     machine: &mut Machine,
     timed: Option<&mut Timed>,
+    watcher: Option<&mut Watcher>,
     schedule: &mut Schedule,
     limit: u64,
 ) -> Halt {
-    match timed {
-        Some(timed) => machine.run_timed(&mut timed.timing, limit, &mut NoSink),
-        None => machine.run_threads(schedule, limit),
+    match (timed, watcher) {
+        (Some(timed), _) => machine.run_timed(&mut timed.timing, limit, &mut NoSink),
+        (None, Some(watcher)) => machine.run_threads_traced(schedule, limit, watcher),
+        (None, None) => machine.run_threads(schedule, limit),
     }
 }

@@ -3,7 +3,7 @@
 //! A function's [unwind rows](CompiledCode::unwind_rows) are found when somebody asks, so back traces cost nothing until then.
 
 use super::call::handler_bytes;
-use super::error::Location;
+use super::error::{Location, SourceLine};
 use super::layout::RETURN_TO;
 use super::{Definition, NpuModule};
 use cranelift_codegen::ir::{self, SourceLoc};
@@ -17,21 +17,6 @@ use npu_sim::{Status, THREADS};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
-
-/// A line of a source file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceLine {
-    /// The file, as it was given to [`NpuModule::set_source_file`].
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
-}
-
-impl fmt::Display for SourceLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
 
 /// A place of a back trace: what a thread was doing in one of the calls under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,6 +145,22 @@ impl NpuModule {
         branch.filter(same).unwrap_or(thread.pc())
     }
 
+    /// The file that source locations of an object are lines of.
+    pub(super) fn source_file(&self, index: usize) -> Option<&str> {
+        let mut files = self.source_files.iter();
+        let found = files.find(|(func, _)| Self::object(self.functions.get(**func)) == Some(index));
+        found.map(|(_, file)| file.as_str())
+    }
+
+    /// The line that a source location of an object stands for.
+    pub(super) fn source_line(&self, index: usize, srcloc: Option<SourceLoc>) -> Option<SourceLine> {
+        let (file, srcloc) = self.source_file(index).zip(srcloc)?;
+        Some(SourceLine {
+            file: file.to_owned(),
+            line: srcloc.bits(),
+        })
+    }
+
     /// What is known of an instruction.
     fn frame(&self, pc: u32) -> Frame {
         let Some((index, object)) = self.linker.code_at(pc) else {
@@ -170,20 +171,15 @@ impl NpuModule {
             };
         };
         let offset = pc - object.address;
-        let Location { function, inst, srcloc } = self.location(pc);
+        let Location {
+            function, inst, srcloc, ..
+        } = self.location(pc);
         // A branch to a trap may be that of several instructions; the record is of the one that traps.
         let code = self.code.get(&index);
         let trap = code.and_then(|code| code.traps.iter().find(|trap| trap.offset == offset));
         let inst = trap.and_then(|trap| trap.inst).or(inst);
         let srcloc = trap.map(|trap| trap.srcloc).filter(|at| !at.is_default()).or(srcloc);
-        let file = self
-            .source_files
-            .iter()
-            .find(|(func, _)| Self::object(self.functions.get(**func)) == Some(index));
-        let line = file.zip(srcloc).map(|((_, file), srcloc)| SourceLine {
-            file: file.clone(),
-            line: srcloc.bits(),
-        });
+        let line = self.source_line(index, srcloc);
         Frame {
             address: pc,
             function,

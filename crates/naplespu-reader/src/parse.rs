@@ -54,18 +54,28 @@ impl FunctionCase {
             .map_or(self.line, |at| at.line_number + self.line_offset)
     }
 
+    /// The function with the lines of its file for source locations. The code that is compiled from it is the same.
+    pub fn with_lines(&self) -> Function {
+        let mut func = self.func.clone();
+        let blocks: Vec<_> = func.layout.blocks().collect();
+        for block in blocks {
+            let insts: Vec<_> = func.layout.block_insts(block).collect();
+            for inst in insts {
+                func.set_srcloc(inst, SourceLoc::new(self.line_of(inst.into()) as u32));
+            }
+        }
+        func
+    }
+
     /// The function with the lines of its file for source locations, and each value labelled by its number, as debuggers want it. The code that is
     /// compiled from it is the same.
     pub fn with_debug_info(&self) -> Function {
-        let mut func = self.func.clone();
+        let mut func = self.with_lines();
         let blocks: Vec<_> = func.layout.blocks().collect();
         let insts: Vec<_> = blocks
             .iter()
             .flat_map(|&block| func.layout.block_insts(block))
             .collect();
-        for &inst in &insts {
-            func.set_srcloc(inst, SourceLoc::new(self.line_of(inst.into()) as u32));
-        }
         func.dfg.collect_debug_info();
         let parameters = blocks.iter().flat_map(|&block| func.dfg.block_params(block).to_vec());
         let results = insts.iter().flat_map(|&inst| func.dfg.inst_results(inst).to_vec());

@@ -1,12 +1,13 @@
 //! `clif-util run`: run lines, compiled and simulated.
 
+use crate::profile::ProfileArgs;
 use crate::run_lines::{self, worse};
 use crate::{Outcome, Stop, input, output};
 use naplespu_filetests::file::call_simulated_threads;
 use naplespu_filetests::lines::RunLines;
 use naplespu_filetests::outcome::Finding;
 use naplespu_filetests::{Options, Summary, Verdict};
-use naplespu_jit::{DefineError, Program, parallel};
+use naplespu_jit::{DefineError, Program, function_name, parallel};
 use naplespu_reader::panics::caught;
 use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS, TimingConfig};
 use std::path::PathBuf;
@@ -50,6 +51,9 @@ pub struct Args {
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     memdelay: u32,
 
+    #[command(flatten)]
+    profile: ProfileArgs,
+
     /// Instructions that a line may execute, by all threads together
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
@@ -60,6 +64,9 @@ const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
+    if args.profile.wanted() && args.files.len() > 1 {
+        return Err(Stop::Usage("a profile is that of one file".to_owned()));
+    }
     run_lines::in_files(&args.files, |path, summary| run_file(args, path, summary))
 }
 
@@ -93,11 +100,11 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let compiled = parallel::map(
         file.functions.iter().collect(),
         |case| case.func.dfg.num_insts(),
-        |worker, case| caught(|| worker.compile(&isa, &case.func)),
+        |worker, case| caught(|| worker.compile(&isa, &case.with_lines())),
     );
     for (case, code) in file.functions.iter().zip(compiled) {
         match code.and_then(|code| caught(|| program.define_compiled(&case.func, code))) {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => program.set_source_file(&function_name(&case.func.name), &file.source.name),
             Ok(Err(DefineError::Compile(error))) => faults.extend(crate::compile::faults(&file, case, &error)),
             Ok(Err(error)) => faults.push(input::at_function(
                 &file,
@@ -109,6 +116,8 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         }
     }
     let loaded = input::report(&file, &faults);
+    let module = program.module().map_err(|e| Stop::Fault(e.to_string()))?;
+    let profile = args.profile.watch(module)?;
     let mut findings = vec![Finding::default(); file.functions.len()];
     let mut failures = Vec::new();
     let mut steps = Vec::new();
@@ -119,12 +128,18 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         &mut findings,
         &mut failures,
         |case, values| {
+            if let Some(profile) = &profile {
+                profile.lock().start_over();
+            }
             let result = call_simulated_threads(&mut program, case, values, threads);
             steps.push(program.steps());
             reports.extend(program.timing_report());
             result
         },
     );
+    if let Some(profile) = &profile {
+        args.profile.write(&profile.lock(), &file.source.name)?;
+    }
     let outcomes = lines.outcomes(&file);
     let mut text = String::new();
     for (number, line) in outcomes.iter().enumerate() {

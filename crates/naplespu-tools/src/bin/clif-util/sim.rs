@@ -1,7 +1,7 @@
 //! `clif-util sim`: memory images in the simulator.
 
 use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
-use crate::sim_profile::{self, Profile};
+use crate::profile::{Profile, ProfileArgs};
 use crate::sim_report;
 use crate::sim_trace::{Files, Trace};
 use crate::{Outcome, Stop, output};
@@ -15,7 +15,7 @@ use npu_sim::{
 };
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Run a program in the simulator: an ELF file, a flat binary, a hex word file or a memory image
 #[derive(clap::Args)]
@@ -44,26 +44,11 @@ pub struct Args {
     memdelay: u32,
 
     /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing"])]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing", "profile"])]
     gdb: Option<u16>,
 
-    /// Write how many instructions were executed where, and by which calls, to a file; of an executable ELF file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["timing", "gdb", "trace"])]
-    profile: Option<PathBuf>,
-
-    /// What the profile is written as; else speedscope if the name of the file ends in `.json`, and folded if not
-    #[arg(long, value_enum, value_name = "FORMAT", requires = "profile")]
-    profile_format: Option<sim_profile::Format>,
-
-    /// What counts as a place of the profile
-    #[arg(
-        long,
-        value_enum,
-        value_name = "PLACE",
-        default_value = "function",
-        requires = "profile"
-    )]
-    profile_by: sim_profile::By,
+    #[command(flatten)]
+    profile: ProfileArgs,
 
     /// Threads of each core to run: how many, from thread 0 on, or with `0x` a mask with a bit for each thread
     #[arg(long, value_name = "N|MASK", value_parser = parse_threads, default_value = "1")]
@@ -205,10 +190,10 @@ pub fn run(args: &Args) -> Outcome {
         return crate::gdb::serve(machine, port);
     }
     let mut report = None;
-    let mut profile = match (&args.profile, &info) {
-        (None, _) => None,
-        (Some(_), Some(info)) => Some(Profile::new(info, args.profile_by)),
-        (Some(_), None) => {
+    let mut profile = match (args.profile.wanted(), &info) {
+        (false, _) => None,
+        (true, Some(info)) => Some(Profile::new(info, args.profile.by())),
+        (true, None) => {
             return Err(Stop::Fault(
                 "a profile needs names, which only an executable ELF file has".to_owned(),
             ));
@@ -250,9 +235,8 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         execute(args, &mut machine, &numbers, None)
     };
-    if let (Some(path), Some(profile)) = (&args.profile, &profile) {
-        let format = args.profile_format.unwrap_or_else(|| sim_profile::Format::of(path));
-        output::write(Some(path), profile.write(format, &loaded.name).as_bytes())?;
+    if let Some(profile) = &profile {
+        args.profile.write(profile, &loaded.name)?;
     }
     let console = machine.console_output();
     output::print(console)?;

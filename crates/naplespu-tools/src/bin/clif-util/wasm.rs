@@ -2,6 +2,7 @@
 
 mod emit;
 
+use crate::profile::ProfileArgs;
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
@@ -63,6 +64,9 @@ pub struct Args {
     /// Tell on standard error what the call took in cycles, and why
     #[arg(long)]
     timing: bool,
+
+    #[command(flatten)]
+    profile: ProfileArgs,
 
     /// Tell on standard error how many instructions the call executed
     #[arg(short, long)]
@@ -163,7 +167,19 @@ pub fn run(args: &Args) -> Outcome {
     let wasi = Wasi::define(&mut store, &bytes, world).map_err(in_file)?;
     let instance = store.load(&bytes).map_err(in_file)?;
     wasi.attach(&store, &instance).map_err(in_file)?;
-    store.start(&instance).map_err(ended)?;
+    let profile = args.profile.watch(store.module_mut())?;
+    let written = || match &profile {
+        Some(profile) => args.profile.write(&profile.lock(), &name),
+        None => Ok(()),
+    };
+    let started = store.start(&instance);
+    if let Some(profile) = &profile {
+        profile.lock().start_over();
+    }
+    if let Err(error) = started {
+        written()?;
+        return Err(ended(error));
+    }
     let Some((function, operands)) = args.invoke.split_first() else {
         if instance.export("_start").is_none() {
             return Err(Stop::Usage(
@@ -171,6 +187,7 @@ pub fn run(args: &Args) -> Outcome {
             ));
         }
         let called = store.invoke(&instance, "_start", &[]);
+        written()?;
         tell(args, &store, &wasi);
         return called.map(drop).map_err(ended);
     };
@@ -178,6 +195,7 @@ pub fn run(args: &Args) -> Outcome {
     let types = store.type_of(item).map_err(fault)?.params.clone();
     let values = values(function, &types, operands)?;
     let called = store.call_threads(&instance, item, &values, threads, args.stack_size);
+    written()?;
     tell(args, &store, &wasi);
     let mut results = called.map_err(ended)?;
     let mut text = String::new();

@@ -1,19 +1,90 @@
-//! Profiles of `sim`: how many instructions were executed where, by the calls that led there, in the formats that viewers read.
+//! Profiles of `run`, `sim` and `wasm`: how many instructions were executed where, by the calls that led there, in the formats that viewers read.
 
+use crate::{Outcome, Stop, output};
 use clap::ValueEnum;
+use naplespu_jit::{CodeMap, LinkError, NpuModule};
 use npu_link::debug::ProgramInfo;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::{Opcode, SReg};
 use npu_sim::TraceEvent;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most calls in a stack; what is called deeper counts for the last of them.
 const DEEPEST: usize = 256;
 
 /// The most places, each with the calls that led there.
 const MOST_NODES: usize = 100_000;
+
+/// What a command line says of a profile.
+#[derive(clap::Args)]
+pub struct ProfileArgs {
+    /// Write how many instructions were executed where, and by which calls, to a file
+    #[arg(long, value_name = "FILE", conflicts_with = "timing")]
+    profile: Option<PathBuf>,
+
+    /// What the profile is written as; else speedscope if the name of the file ends in `.json`, and folded if not
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "profile")]
+    profile_format: Option<Format>,
+
+    /// What counts as a place of the profile
+    #[arg(
+        long,
+        value_enum,
+        value_name = "PLACE",
+        default_value = "function",
+        requires = "profile"
+    )]
+    profile_by: By,
+}
+
+impl ProfileArgs {
+    /// Whether a profile is asked for.
+    pub fn wanted(&self) -> bool {
+        self.profile.is_some()
+    }
+
+    /// What counts as a place.
+    pub fn by(&self) -> By {
+        self.profile_by
+    }
+
+    /// Counts what the functions of a module execute from now on, if a profile is asked for.
+    pub fn watch(&self, module: &mut NpuModule) -> Result<Option<Watched>, Stop> {
+        if !self.wanted() {
+            return Ok(None);
+        }
+        match module.finalize_definitions() {
+            // Calls that reach what is missing say so.
+            Ok(()) | Err(LinkError::Undefined(_)) => {}
+            Err(error) => return Err(Stop::Fault(error.to_string())),
+        }
+        let watched = Watched(Arc::new(Mutex::new(Profile::new(module.code_map(), self.by()))));
+        let shared = watched.clone();
+        module.set_watcher(Some(Box::new(move |event| shared.lock().count(event))));
+        Ok(Some(watched))
+    }
+
+    /// Writes a profile of the program with the name.
+    pub fn write<P: Places>(&self, profile: &Profile<P>, name: &str) -> Outcome {
+        let Some(path) = &self.profile else { return Ok(()) };
+        let format = self.profile_format.unwrap_or_else(|| Format::of(path));
+        output::write(Some(path), profile.write(format, name).as_bytes())
+    }
+}
+
+/// A profile that the calls of a module and a command share.
+#[derive(Clone)]
+pub struct Watched(Arc<Mutex<Profile<CodeMap>>>);
+
+impl Watched {
+    /// The profile.
+    pub fn lock(&self) -> MutexGuard<'_, Profile<CodeMap>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Formats of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,7 +97,7 @@ pub enum Format {
 
 impl Format {
     /// The format that the name of a file stands for: JSON for speedscope, all else folded.
-    pub fn of(path: &Path) -> Self {
+    fn of(path: &Path) -> Self {
         match path.extension() {
             Some(end) if end == "json" => Self::Speedscope,
             _ => Self::Folded,
@@ -61,9 +132,38 @@ struct Node {
     count: u64,
 }
 
+/// What knows the names and lines of a program.
+pub trait Places {
+    /// The name of a function, and the distance from its start in bytes.
+    fn name(&self, address: u32) -> Option<(&str, u32)>;
+
+    /// File and line of the source.
+    fn line(&self, address: u32) -> Option<(String, u32)>;
+}
+
+impl Places for &ProgramInfo {
+    fn name(&self, address: u32) -> Option<(&str, u32)> {
+        ProgramInfo::name(self, address)
+    }
+
+    fn line(&self, address: u32) -> Option<(String, u32)> {
+        self.lines.at(address).map(|(file, line)| (file.to_owned(), line))
+    }
+}
+
+impl Places for CodeMap {
+    fn name(&self, address: u32) -> Option<(&str, u32)> {
+        CodeMap::name(self, address)
+    }
+
+    fn line(&self, address: u32) -> Option<(String, u32)> {
+        CodeMap::line(self, address).map(|line| (line.file, line.line))
+    }
+}
+
 /// A profile of a run.
-pub struct Profile<'a> {
-    info: &'a ProgramInfo,
+pub struct Profile<P> {
+    places: P,
     by: By,
     frames: Vec<Frame>,
     numbers: HashMap<Frame, usize>,
@@ -74,11 +174,11 @@ pub struct Profile<'a> {
     threads: BTreeMap<usize, (usize, Vec<(u32, usize)>)>,
 }
 
-impl<'a> Profile<'a> {
+impl<P: Places> Profile<P> {
     /// Nothing yet.
-    pub fn new(info: &'a ProgramInfo, by: By) -> Self {
+    pub fn new(places: P, by: By) -> Self {
         Self {
-            info,
+            places,
             by,
             frames: Vec::new(),
             numbers: HashMap::new(),
@@ -94,8 +194,8 @@ impl<'a> Profile<'a> {
         if let Some(&number) = self.of_address.get(&pc) {
             return number;
         }
-        let (name, distance) = self.info.name(pc).unwrap_or(("??", 0));
-        let line = self.info.lines.at(pc).map(|(file, line)| (file.to_owned(), line));
+        let (name, distance) = self.places.name(pc).unwrap_or(("??", 0));
+        let line = self.places.line(pc);
         // A semicolon stands between the names of a folded stack.
         let mut name = name.replace(';', ":");
         if self.by == By::Instruction {
@@ -113,6 +213,13 @@ impl<'a> Profile<'a> {
         }
         self.of_address.insert(pc, number);
         number
+    }
+
+    /// All threads start anew: no calls are under way.
+    pub fn start_over(&mut self) {
+        for (_, calls) in self.threads.values_mut() {
+            calls.clear();
+        }
     }
 
     /// Counts an instruction.
@@ -178,7 +285,7 @@ impl<'a> Profile<'a> {
     }
 
     /// The profile as a file.
-    pub fn write(&self, format: Format, name: &str) -> String {
+    fn write(&self, format: Format, name: &str) -> String {
         match format {
             Format::Folded => self.folded(),
             Format::Speedscope => self.speedscope(name),
