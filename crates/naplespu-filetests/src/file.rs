@@ -575,7 +575,7 @@ fn calls_of(program: &Program, threads: usize) -> String {
             text += &format!("\n#{number} {frame}");
         }
         if frames.len() > MOST_FRAMES {
-            text += &format!("\n... {} more", frames.len() - MOST_FRAMES);
+            text += "\n... and more";
         }
     }
     text

@@ -178,7 +178,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     if let Err(error) = started {
         written()?;
-        return Err(ended(error));
+        return Err(ended(error, &store, threads));
     }
     let Some((function, operands)) = args.invoke.split_first() else {
         if instance.export("_start").is_none() {
@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> Outcome {
         let called = store.invoke(&instance, "_start", &[]);
         written()?;
         tell(args, &store, &wasi);
-        return called.map(drop).map_err(ended);
+        return called.map(drop).map_err(|error| ended(error, &store, threads));
     };
     let item = exported(&name, function, instance.exports())?;
     let types = store.type_of(item).map_err(fault)?.params.clone();
@@ -197,7 +197,7 @@ pub fn run(args: &Args) -> Outcome {
     let called = store.call_threads(&instance, item, &values, threads, args.stack_size);
     written()?;
     tell(args, &store, &wasi);
-    let mut results = called.map_err(ended)?;
+    let mut results = called.map_err(|error| ended(error, &store, threads))?;
     let mut text = String::new();
     if results.windows(2).all(|pair| pair[0] == pair[1]) {
         for value in results.drain(..).next().unwrap_or_default() {
@@ -232,14 +232,39 @@ fn world(args: &Args, name: &str) -> World {
 const DEFAULT_SEED: u64 = 1;
 
 /// How a call ended without results.
-fn ended(error: CallError) -> Stop {
+fn ended(error: CallError, store: &Store, threads: usize) -> Stop {
     match error {
         CallError::Exit(0) => Stop::Exit(0),
         // Only the low byte gets out of a process; what is left of another status is no success.
         CallError::Exit(status) => Stop::Exit((status as u8).max(1)),
-        other => fault(other),
+        other => Stop::Fault(format!("{other}{}", calls(store.module(), threads))),
     }
 }
+
+/// The calls that were under way in threads that did not return, if there was more than that of the host.
+fn calls(module: &NpuModule, threads: usize) -> String {
+    let traces = (0..threads).map(|thread| (thread, module.back_trace(thread)));
+    let mut text = String::new();
+    for (thread, frames) in traces.filter(|(_, frames)| frames.len() > 1) {
+        if threads > 1 {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\nthread {thread}:");
+        }
+        for (number, frame) in frames.iter().take(MOST_FRAMES).enumerate() {
+            let _ = write!(text, "\n  #{number} {}", frame.function.as_deref().unwrap_or("??"));
+            if let Some(offset) = frame.srcloc {
+                let _ = write!(text, " at offset {:#x}", offset.bits());
+            }
+        }
+        if frames.len() > MOST_FRAMES {
+            text += "\n  ... and more";
+        }
+    }
+    text
+}
+
+/// Calls of a back trace that are shown: a recursion without end has too many.
+const MOST_FRAMES: usize = 16;
 
 /// What the last call took, and what else of it can be repeated.
 fn tell(args: &Args, store: &Store, wasi: &Wasi) {
