@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 mod call;
+mod cycles;
 pub mod device;
 mod error;
 mod freed;
@@ -36,6 +37,7 @@ mod unwind;
 mod watch;
 
 pub use call::host_types;
+pub use cycles::InstCycles;
 pub use device::Device;
 pub use error::{DefineError, LinkError, Location, RunError, SourceLine, StuckThread, TrapReport};
 pub use host::{HostCall, HostFunction, HostStop};

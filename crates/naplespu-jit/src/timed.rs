@@ -1,6 +1,7 @@
 //! Calls with the timing model: what a call costs in cycles, and why.
 
 use super::NpuModule;
+use super::cycles::CycleProfile;
 use super::watch::Watcher;
 use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
 
@@ -10,6 +11,8 @@ pub(super) struct Timed {
     limit: Option<u64>,
     /// That of the last call.
     timing: Timing,
+    /// What instructions cost, if somebody wants to know.
+    pub(super) profile: Option<CycleProfile>,
 }
 
 impl Timed {
@@ -19,12 +22,16 @@ impl Timed {
             config,
             limit,
             timing: Timing::new(config),
+            profile: None,
         }
     }
 
-    /// Another one like it that has not run yet.
+    /// Another one like it that has not run yet; what instructions cost so far goes with it.
     pub(super) fn again(&self) -> Self {
-        Self::new(self.config, self.limit)
+        Self {
+            profile: self.profile.clone(),
+            ..Self::new(self.config, self.limit)
+        }
     }
 
     /// The most cycles of a call.
@@ -35,6 +42,13 @@ impl Timed {
     /// What the call took.
     pub(super) fn report(&self) -> Report {
         self.timing.report()
+    }
+
+    fn run(&mut self, machine: &mut Machine, limit: u64) -> Halt {
+        match &mut self.profile {
+            Some(profile) => machine.run_timed(&mut self.timing, limit, profile),
+            None => machine.run_timed(&mut self.timing, limit, &mut NoSink),
+        }
     }
 }
 
@@ -64,6 +78,9 @@ impl NpuModule {
     pub(super) fn start_timing(&self, timed: &mut Timed) {
         timed.timing = Timing::new(timed.config);
         timed.timing.set_cycle_limit(timed.limit);
+        if let Some(profile) = &mut timed.profile {
+            profile.start();
+        }
         let code = self.linker.code();
         let symbols = code.map(|(_, object)| (object.address, object.name.clone()));
         timed.timing.set_symbols(symbols.collect());
@@ -92,7 +109,7 @@ pub(super) fn run_thread(
         };
         machine.enable(core, mask);
     }
-    match machine.run_timed(&mut timed.timing, limit, &mut NoSink) {
+    match timed.run(machine, limit) {
         Halt::StepLimit => Stop::StepLimit,
         Halt::CycleLimit => Stop::CycleLimit,
         Halt::Thread { stop, .. } => stop,
@@ -126,7 +143,7 @@ pub(super) fn run_threads(
     limit: u64,
 ) -> Halt {
     match (timed, watcher) {
-        (Some(timed), _) => machine.run_timed(&mut timed.timing, limit, &mut NoSink),
+        (Some(timed), _) => timed.run(machine, limit),
         (None, Some(watcher)) => machine.run_threads_traced(schedule, limit, watcher),
         (None, None) => machine.run_threads(schedule, limit),
     }

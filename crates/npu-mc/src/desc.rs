@@ -18,6 +18,8 @@ pub(crate) struct RegInfo {
 pub struct InstDesc {
     /// The td record name.
     pub name: &'static str,
+    /// Where td has the record: `td/FILE:LINE`, followed by ` from td/FILE:LINE` for each `defm` that made it.
+    pub place: &'static str,
     /// The first word of the assembly text.
     pub mnemonic: &'static str,
     /// The td `AsmString`.

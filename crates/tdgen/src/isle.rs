@@ -140,7 +140,7 @@ fn all_rules(parsed: &Parsed) -> Result<Rules<'_>, Vec<Diagnostic>> {
 }
 
 /// `td/FILE:LINE` of a record, and of each `defm` that made it.
-fn place(parsed: &Parsed, record: Record<'_>) -> String {
+pub(crate) fn place(parsed: &Parsed, record: Record<'_>) -> String {
     let mut text = short(parsed, record.span());
     for span in record.instantiations() {
         text.push_str(" from ");

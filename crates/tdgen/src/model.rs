@@ -211,6 +211,8 @@ pub struct Flags {
 pub struct Instruction {
     /// Record name.
     pub record: String,
+    /// `td/FILE:LINE` of the record and of each `defm` that made it.
+    pub place: String,
     /// First word of the text.
     pub mnemonic: String,
     /// `AsmString`.

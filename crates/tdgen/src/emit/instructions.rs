@@ -123,8 +123,9 @@ fn descriptors(target: &Target, out: &mut String) {
         line!(out, "    InstDesc {{");
         line!(
             out,
-            "        name: {:?}, mnemonic: {:?}, asm: {:?},",
+            "        name: {:?}, place: {:?}, mnemonic: {:?}, asm: {:?},",
             i.record,
+            i.place,
             i.mnemonic,
             i.asm
         );

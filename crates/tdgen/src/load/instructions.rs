@@ -5,6 +5,7 @@ use super::asm::pieces;
 use super::encoding::encoding;
 use super::operands::{Compound, Listed, Part};
 use super::{Loader, also, fault, field_span, identifier, in_record, int_in};
+use crate::isle::place;
 use crate::model::{Flags, Instruction, Operand};
 use crate::tree::Candidate;
 use std::collections::HashSet;
@@ -87,6 +88,7 @@ impl<'a> Loader<'a> {
         let operands = parts.into_iter().zip(encoding.runs);
         Ok(Instruction {
             record: record.name().to_owned(),
+            place: place(self.parsed, record),
             mnemonic,
             asm,
             format: Self::index(

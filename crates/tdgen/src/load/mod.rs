@@ -26,6 +26,7 @@ use tablegen::{Diagnostic, Label, Parsed, Record, RecordKeeper, Severity, Span};
 /// All faults found, in the order of the topics. Errors of the parser are not repeated.
 pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     let mut loader = Loader {
+        parsed,
         records: &parsed.records,
         target: Target::default(),
         faults: Vec::new(),
@@ -58,6 +59,7 @@ pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
 
 /// The state of loading: the tables so far, the faults so far, and record names to table indices.
 struct Loader<'a> {
+    parsed: &'a Parsed,
     records: &'a RecordKeeper,
     target: Target,
     faults: Vec<Diagnostic>,

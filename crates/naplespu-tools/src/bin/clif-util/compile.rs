@@ -1,6 +1,6 @@
 //! `clif-util compile`: CLIF to machine code, and every form in between.
 
-use crate::{Outcome, Stop, explain, input, output};
+use crate::{Outcome, Stop, explain, html, input, output};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use cranelift_codegen::control::ControlPlane;
@@ -79,6 +79,8 @@ enum Form {
     Bytes,
     /// A relocatable object file of all functions.
     Obj,
+    /// A page with all functions in all forms.
+    Html,
 }
 
 impl Form {
@@ -89,6 +91,7 @@ impl Form {
             Form::Asm => "asm",
             Form::Bytes => "bytes",
             Form::Obj => "obj",
+            Form::Html => "html",
         }
     }
 
@@ -99,6 +102,9 @@ impl Form {
             Form::Asm => "Assembly",
             Form::Bytes => "Machine code: hexadecimal words, or raw bytes with -o",
             Form::Obj => "A relocatable object file of all functions, alone and with -o",
+            Form::Html => {
+                "A page for a browser, alone: all forms side by side, why each instruction is there, and what it costs"
+            }
         }
     }
 
@@ -106,7 +112,7 @@ impl Form {
     fn stage(self) -> Option<Stage> {
         match self {
             Form::Stage(stage) => Some(stage),
-            Form::Clif | Form::Asm | Form::Bytes | Form::Obj => None,
+            Form::Clif | Form::Asm | Form::Bytes | Form::Obj | Form::Html => None,
         }
     }
 }
@@ -119,7 +125,7 @@ impl ValueEnum for Form {
             [Form::Clif]
                 .into_iter()
                 .chain(stages)
-                .chain([Form::Asm, Form::Bytes, Form::Obj])
+                .chain([Form::Asm, Form::Bytes, Form::Obj, Form::Html])
                 .collect()
         });
         &FORMS
@@ -170,13 +176,18 @@ pub fn run(args: &Args) -> Outcome {
         .fold(args.cache.with_cache(&isa)?, |isa, &Left(pass)| isa.without_pass(pass));
     input::report(&file, &input::verify(&file, &config))?;
 
-    if shown.forms.contains(&Form::Obj) {
+    let alone = shown.forms.iter().find(|form| matches!(form, Form::Obj | Form::Html));
+    if let Some(form) = alone {
         if shown.forms.len() > 1 || others {
-            return Err(Stop::Usage(
-                "an object file is made alone: no other form goes with --emit=obj".to_owned(),
-            ));
+            let name = form.name();
+            return Err(Stop::Usage(format!(
+                "--emit={name} makes a file of its own: nothing else is printed with it"
+            )));
         }
-        return object(args, &file, isa);
+        return match form {
+            Form::Html => html::write(&file, &config, isa, args.output.as_deref()),
+            _ => object(args, &file, isa),
+        };
     }
     let mut out = Vec::new();
     let mut faults = Vec::new();
@@ -297,7 +308,7 @@ fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Re
                 .filter(|(kept, _)| *kept == stage)
                 .map(|(_, text)| text.as_str())
                 .collect(),
-            (Form::Obj, None) => String::new(),
+            (Form::Obj | Form::Html, None) => String::new(),
             (_, None) => code.asm(params),
         };
         section(&mut text, several, form.name(), &part);

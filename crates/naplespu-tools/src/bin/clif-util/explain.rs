@@ -25,8 +25,10 @@ pub fn rules(code: &CompiledCode, explanation: &Explanation, func: &Function) ->
             if let Some(inst) = known.inst {
                 let _ = write!(text, " ; {}", func.dfg.display_inst(inst));
             }
-        } else {
+        } else if line.trim_start().starts_with(".long") {
             let _ = write!(text, "{line} ; constant vector");
+        } else {
+            let _ = write!(text, "{line:COLUMN$} ; padding");
         }
         text.push('\n');
     }

@@ -14,6 +14,7 @@ mod compile;
 mod disasm;
 mod explain;
 mod gdb;
+mod html;
 mod input;
 mod interpret;
 mod isa;

@@ -1,0 +1,130 @@
+//! What each instruction costs in cycles, over all timed calls of a module.
+
+use super::NpuModule;
+use npu_sim::{Issue, STALLS, Sink, Stall, TimingConfig};
+use std::collections::BTreeMap;
+
+/// What an instruction cost, by the timing model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstCycles {
+    /// How often it was executed.
+    pub executed: u64,
+    /// Cycles of its thread from the issue of the instruction before it to its own; and those of the instructions that a branch killed when it
+    /// was taken.
+    pub cycles: u64,
+    /// How many of these cycles the thread waited, by cause, in the order of [`Stall::ALL`].
+    pub stalls: [u64; STALLS],
+}
+
+impl InstCycles {
+    /// The cycles that the thread waited, with the causes, those that took none left out.
+    pub fn causes(&self) -> impl Iterator<Item = (Stall, u64)> {
+        let all = Stall::ALL.into_iter().zip(self.stalls);
+        all.filter(|&(_, cycles)| cycles > 0)
+    }
+}
+
+/// Receives the events of the pipelines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CycleProfile {
+    /// By address.
+    insts: BTreeMap<u32, InstCycles>,
+    threads: Vec<Thread>,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    /// The instruction that was executed last.
+    last: Option<u32>,
+    /// How long the thread has waited since its last issue.
+    stalls: [u64; STALLS],
+}
+
+impl CycleProfile {
+    /// Another call begins.
+    pub(super) fn start(&mut self) {
+        self.threads.clear();
+    }
+
+    fn thread(&mut self, number: usize) -> &mut Thread {
+        if self.threads.len() <= number {
+            self.threads.resize(number + 1, Thread::default());
+        }
+        &mut self.threads[number]
+    }
+}
+
+impl Sink for CycleProfile {
+    fn issue(&mut self, issue: &Issue) {
+        let thread = self.thread(issue.thread);
+        let stalls = std::mem::take(&mut thread.stalls);
+        let pc = if issue.killed {
+            thread.last.unwrap_or(issue.pc)
+        } else {
+            thread.last = Some(issue.pc);
+            issue.pc
+        };
+        let inst = self.insts.entry(pc).or_default();
+        inst.executed += u64::from(!issue.killed);
+        inst.cycles += 1 + stalls.iter().sum::<u64>();
+        for (sum, cycles) in inst.stalls.iter_mut().zip(stalls) {
+            *sum += cycles;
+        }
+    }
+
+    fn stall(&mut self, thread: usize, cause: Stall, from: u64, to: u64) {
+        self.thread(thread).stalls[cause as usize] += to.saturating_sub(from);
+    }
+}
+
+impl NpuModule {
+    /// Runs later calls with the timing model, as [`NpuModule::set_timing`] does, and notes what each instruction costs.
+    pub fn profile_cycles(&mut self, config: TimingConfig) {
+        self.set_timing(Some(config));
+        if let Some(timed) = &mut self.timed {
+            timed.profile = Some(CycleProfile::default());
+        }
+    }
+
+    /// What the instructions of all calls since [`NpuModule::profile_cycles`] cost, by address; nothing without that.
+    pub fn inst_cycles(&self) -> Option<&BTreeMap<u32, InstCycles>> {
+        Some(&self.timed.as_ref()?.profile.as_ref()?.insts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn issue(pc: u32, killed: bool) -> Issue {
+        Issue {
+            cycle: 0,
+            fetched: 0,
+            thread: 2,
+            pc,
+            word: 0,
+            latency: 1,
+            killed,
+        }
+    }
+
+    /// What is killed is the cost of the branch before it, what is waited for that of the instruction that waits.
+    #[test]
+    fn cycles_belong_to_instructions() {
+        let mut profile = CycleProfile::default();
+        profile.issue(&issue(0x400, false));
+        profile.stall(2, Stall::Load, 1, 5);
+        profile.issue(&issue(0x404, false));
+        profile.issue(&issue(0x408, true));
+        profile.issue(&issue(0x400, false));
+        let costs: Vec<(u32, u64, u64)> = profile
+            .insts
+            .iter()
+            .map(|(&pc, inst)| (pc, inst.executed, inst.cycles))
+            .collect();
+        assert_eq!(costs, [(0x400, 2, 2), (0x404, 1, 6)]);
+        assert_eq!(profile.insts[&0x404].causes().collect::<Vec<_>>(), [(Stall::Load, 4)]);
+    }
+}

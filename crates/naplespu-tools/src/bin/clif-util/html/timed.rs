@@ -1,0 +1,76 @@
+//! The run lines of a file, with the timing model: what each instruction costs.
+
+use super::sheet::Sheet;
+use crate::{Stop, input};
+use cranelift_naplespu::Isa;
+use naplespu_filetests::file::call_simulated;
+use naplespu_filetests::lines::RunLines;
+use naplespu_filetests::outcome::{Finding, LineOutcome};
+use naplespu_jit::{Program, function_name};
+use naplespu_reader::ClifFile;
+use naplespu_reader::config::Config;
+use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_sim::TimingConfig;
+use std::sync::Arc;
+
+/// The most instructions of a run line; the model does some millions a second.
+pub const MAX_STEPS: u64 = 20_000_000;
+
+/// What came of the run lines.
+#[derive(Default)]
+pub struct Run {
+    /// Each line with its verdict.
+    pub lines: Vec<LineOutcome>,
+    /// Cycles in all functions, those of the runtime among them.
+    pub cycles: u64,
+}
+
+/// Runs the lines, and tells each instruction of the sheets, which are those of the file in its order, what it cost.
+pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet]) -> Result<Run, Stop> {
+    let mut faults = Vec::new();
+    let mut lines = RunLines::collect(file, false, &mut faults);
+    input::report(file, &faults)?;
+    if !(0..file.functions.len()).any(|function| lines.cover(function)) {
+        return Ok(Run::default());
+    }
+    let fault = |error: &dyn std::fmt::Display| Stop::Fault(error.to_string());
+    let mut program = Program::new(isa.clone());
+    program.set_step_limit(MAX_STEPS);
+    let module = program.module().map_err(|e| fault(&e))?;
+    module.profile_cycles(TimingConfig { memory_delay: 0 });
+    for (case, sheet) in file.functions.iter().zip(sheets.iter()) {
+        if let Err(error) = program.define_compiled(&case.func, Ok(sheet.code.clone())) {
+            let message = "the function cannot be loaded";
+            faults.push(input::at_function(file, case, message, error.to_string()));
+        }
+    }
+    input::report(file, &faults)?;
+    let mut findings = vec![Finding::default(); file.functions.len()];
+    let mut failures = Vec::new();
+    lines.execute(
+        file,
+        &config.to_string(),
+        &mut findings,
+        &mut failures,
+        |case, values| call_simulated(&mut program, case, values),
+    );
+    let addresses: Vec<Option<u32>> = file
+        .functions
+        .iter()
+        .map(|case| program.address(&function_name(&case.func.name)))
+        .collect();
+    let module = program.module().map_err(|e| fault(&e))?;
+    let Some(costs) = module.inst_cycles() else {
+        return Err(Stop::Fault("internal: the run has no cycles".to_owned()));
+    };
+    for (sheet, address) in sheets.iter_mut().zip(addresses) {
+        let Some(start) = address else { continue };
+        for (word, at) in sheet.words.iter_mut().zip((start..).step_by(INSTRUCTION_SIZE as usize)) {
+            word.cycles = costs.get(&at).copied();
+        }
+    }
+    Ok(Run {
+        cycles: costs.values().map(|cost| cost.cycles).sum(),
+        lines: lines.outcomes(file),
+    })
+}
