@@ -5,6 +5,7 @@ use npu_mc::asm::{Options, assemble};
 use npu_mc::{SReg, VReg};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Stores 1, 2 and 3 to 0x2000, uses the scratchpad and a vector, prints `x` and ends.
@@ -56,9 +57,14 @@ impl Session {
         let linked = link(&object, &Placement::default()).unwrap();
         let text = linked.image.write(Format::HexWords).unwrap();
         std::fs::write(&path, text).unwrap();
+        Self::with(folder, &path, arguments)
+    }
+
+    /// A session with the program in a file.
+    fn with(folder: tempfile::TempDir, path: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_clif-util"))
             .arg("sim")
-            .arg(&path)
+            .arg(path)
             .args(["--gdb", "0"])
             .args(arguments)
             .stdout(Stdio::piped())
@@ -273,6 +279,68 @@ fn watchpoints_stop_behind_the_access() {
     // Nobody reads there.
     assert_eq!(session.ask("Z3,2000,4"), "OK");
     assert_eq!(session.ask("vCont;c"), "W00");
+}
+
+/// An ELF file has names, lines and frames, which the protocol has no packets for.
+#[test]
+fn monitor_commands_know_calls_and_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "function %inner(i32) -> i32 {
+block0(v0: i32):
+    v1 = imul v0, v0
+    return v1
+}
+function %main() -> i32 {
+    fn0 = %inner(i32) -> i32
+block0:
+    v0 = iconst.i32 7
+    v1 = call fn0(v0)
+    v2 = iadd v1, v0
+    return v2
+}
+";
+    std::fs::write(folder.path().join("k.clif"), source).unwrap();
+    for line in ["compile --emit=obj -o k.o k.clif", "link k.o -o p.elf"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clif-util"));
+        let done = command
+            .args(line.split(' '))
+            .current_dir(folder.path())
+            .status()
+            .unwrap();
+        assert!(done.success(), "{line}");
+    }
+    let path = folder.path().join("p.elf");
+    let mut session = Session::with(folder, &path, &[]);
+    let found = session.monitor("find inner");
+    let address = found
+        .strip_prefix("0x")
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap();
+    assert_eq!(found, format!("0x{address} in inner at k.clif:3\n"));
+    assert_eq!(session.ask(&format!("Z1,{address},4")), "OK");
+    session.ask("vCont;c");
+    let calls = session.monitor("where");
+    let lines: Vec<&str> = calls.lines().collect();
+    assert!(lines.len() >= 3, "{calls}");
+    assert_eq!(lines[0], format!("#0   0x{address} in inner at k.clif:3"));
+    assert!(
+        lines[1].starts_with("#1   0x") && lines[1].ends_with(" at k.clif:10"),
+        "{calls}"
+    );
+    assert!(lines[2].contains(" in _start+"), "{calls}");
+    assert_eq!(session.monitor("where 1"), calls);
+    assert_eq!(session.monitor("where 2"), "there is no such thread; there are 1\n");
+    assert_eq!(
+        session.monitor("find nothing"),
+        "there is no `nothing` in the program\n"
+    );
+    assert_eq!(session.monitor(&format!("find 0x{address}")), found);
+    session.send("k");
+    session.end();
+    let mut session = Session::new(&[]);
+    assert!(session.monitor("where").starts_with("the program has no names"));
+    session.send("k");
+    session.end();
 }
 
 #[test]

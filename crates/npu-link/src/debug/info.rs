@@ -108,6 +108,12 @@ impl ProgramInfo {
         Some((&found.name, address - found.start))
     }
 
+    /// The address of a name; of several the one that ranks first: functions before data, global before local.
+    pub fn address(&self, name: &str) -> Option<u32> {
+        let all = self.names.iter().filter(|known| known.name == name);
+        all.max_by_key(|known| known.rank).map(|known| known.start)
+    }
+
     /// The section that an address is in.
     pub fn section(&self, address: u32) -> Option<&MappedSection> {
         self.sections

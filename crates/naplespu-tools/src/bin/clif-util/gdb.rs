@@ -28,6 +28,7 @@ use gdbstub::target::ext::breakpoints::{
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
+use npu_link::debug::ProgramInfo;
 use npu_mc::Reg;
 use npu_sim::{Lanes, Machine, THREADS};
 use registers::{Npu, RegId, Registers};
@@ -41,13 +42,13 @@ const PACKET: usize = 1 << 15;
 const SLICE: u32 = 10_000;
 
 /// Waits for a debugger on the loopback interface and does what it says until it leaves. Port 0 is any free port; which one
-/// is reported on standard error.
-pub fn serve(machine: Machine, port: u16) -> Outcome {
+/// is reported on standard error. `info` is what the program says of itself.
+pub fn serve(machine: Machine, info: Option<ProgramInfo>, port: u16) -> Outcome {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|e| Stop::Fault(format!("port {port} cannot be listened on: {e}")))?;
     output::report(&format!("waiting for gdb on {}\n", listener.local_addr()?));
     let (stream, _) = listener.accept()?;
-    let mut control = Control::new(machine);
+    let mut control = Control::new(machine, info);
     let stub = GdbStubBuilder::new(stream).packet_buffer_size(PACKET).build();
     let stub = stub.map_err(|e| Stop::Fault(e.to_string()))?;
     let result = stub.run_blocking::<Loop>(&mut control);

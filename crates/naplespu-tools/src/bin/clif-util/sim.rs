@@ -187,7 +187,7 @@ pub fn run(args: &Args) -> Outcome {
         machine.boot(number, start);
     }
     if let Some(port) = args.gdb {
-        return crate::gdb::serve(machine, port);
+        return crate::gdb::serve(machine, info, port);
     }
     let mut report = None;
     let mut profile = match (args.profile.wanted(), &info) {

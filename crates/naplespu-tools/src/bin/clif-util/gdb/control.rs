@@ -3,6 +3,7 @@
 use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::target::ext::breakpoints::WatchKind;
+use npu_link::debug::ProgramInfo;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::{Opcode, SReg};
 use npu_sim::{LANES, Machine, Progress, Space, Status, Stop};
@@ -55,6 +56,8 @@ impl Watch {
 pub struct Control {
     /// The machine.
     pub machine: Machine,
+    /// Names, lines and frames of the program, if it has them.
+    pub info: Option<ProgramInfo>,
     /// The threads that take part, by number.
     threads: Vec<usize>,
     actions: Vec<Action>,
@@ -84,7 +87,7 @@ pub fn thread_of(tid: Tid) -> usize {
 
 impl Control {
     /// Takes a machine over, with its enabled threads.
-    pub fn new(machine: Machine) -> Self {
+    pub fn new(machine: Machine, info: Option<ProgramInfo>) -> Self {
         let mut threads: Vec<usize> = (0..machine.threads()).filter(|&n| machine.is_enabled(n)).collect();
         if threads.is_empty() {
             threads.push(0);
@@ -92,6 +95,7 @@ impl Control {
         let count = machine.threads();
         Self {
             machine,
+            info,
             threads,
             actions: vec![Action::Continue; count],
             set: vec![false; count],

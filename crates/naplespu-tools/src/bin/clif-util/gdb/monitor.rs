@@ -1,6 +1,7 @@
 //! The commands of GDB's `monitor`: what the protocol has no packets for.
 
 use super::control::{Control, tid};
+use crate::sim_report;
 use npu_mc::machine::ControlRegister;
 use npu_sim::THREADS;
 use std::fmt::Write as _;
@@ -9,6 +10,8 @@ const HELP: &str = "\
 scratchpad ADDRESS [COUNT [CORE]]   words of the scratchpad of a core
 scratchpad set ADDRESS WORD [CORE]  changes one
 threads                             what each thread does
+where [THREAD]                      its calls, innermost first, with names and lines
+find NAME | ADDRESS                 the address of a name, or what is at an address
 control [THREAD]                    the control registers of a thread
 findings                            errata that the program met
 ";
@@ -25,6 +28,9 @@ pub fn run(control: &mut Control, command: &str) -> String {
         }
         ["scratchpad" | "spm", address, rest @ ..] if rest.len() <= 2 => show(control, address, rest),
         ["threads"] => Ok(threads(control)),
+        ["where"] => place(control, 1),
+        ["where", thread] => number(thread).and_then(|n| place(control, n)),
+        ["find", what] => find(control, what),
         ["control"] => Ok(registers(control, 0)),
         ["control", thread] => number(thread).map(|n| registers(control, (n as usize).saturating_sub(1))),
         ["findings"] => Ok(findings(control)),
@@ -111,6 +117,37 @@ fn threads(control: &Control) -> String {
         );
     }
     out
+}
+
+/// Why there are no names.
+const NO_INFO: &str = "the program has no names: it is no executable ELF file";
+
+/// The calls of a thread, which is counted from 1.
+fn place(control: &Control, thread: u32) -> Result<String, String> {
+    let info = control.info.as_ref().ok_or(NO_INFO)?;
+    let thread = (thread as usize).wrapping_sub(1);
+    if !control.threads().contains(&thread) {
+        let known: Vec<String> = control.threads().iter().map(|&n| tid(n).to_string()).collect();
+        return Err(format!("there is no such thread; there are {}", known.join(", ")));
+    }
+    let pc = control.machine.thread(thread).pc();
+    let mut out = String::new();
+    for (depth, pc) in sim_report::back_trace(&control.machine, thread, pc, info)
+        .into_iter()
+        .enumerate()
+    {
+        let _ = writeln!(out, "#{depth:<3} {pc:#010x} in {}", sim_report::place(info, pc));
+    }
+    Ok(out)
+}
+
+fn find(control: &Control, what: &str) -> Result<String, String> {
+    let info = control.info.as_ref().ok_or(NO_INFO)?;
+    let address = match info.address(what) {
+        Some(address) => address,
+        None => number(what).map_err(|_| format!("there is no `{what}` in the program"))?,
+    };
+    Ok(format!("{address:#010x} in {}\n", sim_report::place(info, address)))
 }
 
 fn registers(control: &Control, thread: usize) -> String {
