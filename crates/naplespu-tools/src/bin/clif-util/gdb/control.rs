@@ -299,7 +299,7 @@ mod tests {
             machine.memory_mut().write(segment.address, &segment.bytes).unwrap();
         }
         machine.enable(0, 0b1111);
-        Control::new(machine)
+        Control::new(machine, None)
     }
 
     fn run(control: &mut Control) -> Reason {
