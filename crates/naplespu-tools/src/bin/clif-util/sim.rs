@@ -134,6 +134,9 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
+    if args.profile.wanted() && args.files.trace != Trace::None {
+        return Err(Stop::Usage("--profile and --trace cannot be used together".to_owned()));
+    }
     let loaded = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?;
     let info = program_info(&loaded);
     let mut image = loaded.image;

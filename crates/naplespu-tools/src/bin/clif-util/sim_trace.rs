@@ -50,7 +50,6 @@ impl clap::Args for Files {
                 .require_equals(true)
                 .default_missing_value("text")
                 .value_parser(["text", "kanata", "chrome"])
-                .conflicts_with("profile")
                 .help("Print every instruction with what it changes; with --timing write a trace for Konata or Perfetto to the file that follows"),
         )
     }
