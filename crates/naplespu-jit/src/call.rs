@@ -4,142 +4,22 @@ use super::error::{RunError, TrapReport};
 use super::layout::{RETURN_TO, stack_top};
 use super::link::{Resolved, Target, words};
 use super::timed::run_thread;
+use super::values::{ThreadPlaces, fit, host_types, is_value_type};
 use super::{LinkError, NpuModule};
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Signature, TrapCode, Type};
+use cranelift_codegen::ir::{Signature, TrapCode};
 use cranelift_module::FuncId;
-use cranelift_naplespu::abi::sig::{Place, SigInfo};
-use cranelift_naplespu::legalize::{is_split, register_type};
-use npu_mc::machine::{
-    self, ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus, WORD_SLOT as WORD,
-};
+use cranelift_naplespu::abi::sig::SigInfo;
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
-
-/// Lanes of a vector register.
-pub(super) const LANES: usize = machine::LANES as usize;
 
 /// The hardware thread that calls of one thread run on.
 const THREAD: usize = 0;
 
 /// What stands in a callee-saved register before a call, by its number: it has to stand there afterwards.
 const SENTINEL: u32 = 0x5a5a_0000;
-
-/// Bytes of the largest value that Cranelift can name.
-const VALUE_SIZE: usize = 16;
-
-/// What the host gives and takes for a value of the type: the value, or the lanes of a vector that Cranelift has no
-/// [`DataValue`] for.
-pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
-    let lanes = ty.is_vector() && ty.bytes() as usize > VALUE_SIZE;
-    let (ty, count) = if lanes {
-        (ty.lane_type(), ty.lane_count() as usize)
-    } else {
-        (ty, 1)
-    };
-    std::iter::repeat_n(ty, count)
-}
-
-/// Whether values of the type travel in vector registers.
-pub(super) fn is_vector(ty: Type) -> bool {
-    register_type(ty).is_some()
-}
-
-/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes and lanes that it does not have mean nothing.
-pub(super) fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
-    let width = ty.lane_bits() as usize / 8;
-    let mut bytes = [0; VALUE_SIZE * 4];
-    match values {
-        [whole] => {
-            whole.write_to_slice_le(&mut bytes);
-        }
-        lanes => {
-            for (lane, place) in lanes.iter().zip(bytes.chunks_exact_mut(width)) {
-                lane.write_to_slice_le(place);
-            }
-        }
-    }
-    let mut lanes = [0xa5a5_a5a5; LANES];
-    let used = lanes.iter_mut().take(ty.lane_count() as usize);
-    for (lane, bytes) in used.zip(bytes.chunks_exact(width)) {
-        let mut word = [0xa5; 4];
-        word[..width].copy_from_slice(bytes);
-        *lane = u32::from_le_bytes(word);
-    }
-    lanes
-}
-
-/// The lanes of a vector in memory, where `word` gives the word that lies so many bytes after the first one.
-pub(super) fn lanes_at(mut word: impl FnMut(u32) -> u32) -> [u32; LANES] {
-    let mut lanes = [0; LANES];
-    for (lane, at) in lanes.iter_mut().zip((0..).step_by(WORD as usize)) {
-        *lane = word(at);
-    }
-    lanes
-}
-
-/// The values that the host takes for the lanes of a vector.
-pub(super) fn values_of(ty: Type, lanes: &[u32; LANES]) -> Vec<DataValue> {
-    let width = ty.lane_bits() as usize / 8;
-    let used = lanes.iter().take(ty.lane_count() as usize);
-    let bytes: Vec<u8> = used
-        .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
-        .collect();
-    let types: Vec<Type> = host_types(ty).collect();
-    let each = bytes.len() / types.len();
-    types
-        .into_iter()
-        .zip(bytes.chunks_exact(each))
-        .map(|(ty, bytes)| DataValue::read_from_slice_le(bytes, ty))
-        .collect()
-}
-
-/// Whether values of the type can be given and taken.
-pub(super) fn is_value_type(ty: Type) -> bool {
-    ty.is_int() || ty.is_float() || is_vector(ty) || is_split(ty)
-}
-
-/// Bytes of the words that a lane takes.
-fn lane_bytes(ty: Type) -> (usize, usize) {
-    let size = ty.lane_type().bytes() as usize;
-    (size, size.next_multiple_of(WORD as usize))
-}
-
-/// The words of a vector that travels as its lanes, given as one value or as those.
-fn split_words(ty: Type, values: &[DataValue]) -> Vec<u32> {
-    let mut bytes = vec![0; ty.bytes() as usize];
-    let each = bytes.len() / values.len().max(1);
-    for (value, place) in values.iter().zip(bytes.chunks_exact_mut(each.max(1))) {
-        value.write_to_slice_le(place);
-    }
-    let (size, padded) = lane_bytes(ty);
-    let mut words = Vec::new();
-    for lane in bytes.chunks_exact(size) {
-        // Upper bits of narrow lanes mean nothing, so they are not zero here.
-        let mut own = lane.to_vec();
-        own.resize(padded, 0xa5);
-        words.extend(own.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
-    }
-    words
-}
-
-/// The values that the host takes for the words of such a vector.
-fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
-    let (size, padded) = lane_bytes(ty);
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let lanes: Vec<u8> = bytes
-        .chunks_exact(padded)
-        .flat_map(|lane| lane[..size].to_vec())
-        .collect();
-    let types: Vec<Type> = host_types(ty).collect();
-    let each = lanes.len() / types.len();
-    types
-        .into_iter()
-        .zip(lanes.chunks_exact(each))
-        .map(|(ty, bytes)| DataValue::read_from_slice_le(bytes, ty))
-        .collect()
-}
 
 /// The handler of misaligned accesses: sets the status and stops. It leaves alone what a back trace needs.
 fn spin() -> [Inst; 4] {
@@ -271,7 +151,7 @@ impl NpuModule {
         };
         match stop {
             Stop::Breakpoint { pc } if pc == RETURN_TO => {
-                let call = Call::new(&mut self.machine, THREAD, &info);
+                let mut call = Call::new(&mut self.machine, THREAD, &info);
                 call.check_preserved(info.popped, pinned)?;
                 Ok(call.results(&info, signature))
             }
@@ -374,20 +254,15 @@ pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -
 
 /// Whether the arguments fit the signature, and its types can be given and taken at all.
 fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<(), RunError> {
-    let types: Vec<Type> = signature
-        .params
-        .iter()
-        .flat_map(|param| host_types(param.value_type))
-        .collect();
-    // A value of a vector knows its size alone.
-    let fits = |ty: Type, arg: &DataValue| {
-        let given = arg.ty();
-        ty == given || ty.is_vector() && given.is_vector() && ty.bytes() == given.bytes()
-    };
-    if types.len() != args.len() || types.iter().zip(args).any(|(ty, arg)| !fits(*ty, arg)) {
+    let types = || signature.params.iter().map(|param| param.value_type);
+    if !fit(types(), args) {
         return Err(RunError::Signature(format!(
             "%{name} takes ({}), called with ({})",
-            types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            types()
+                .flat_map(host_types)
+                .map(|ty| ty.to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
             args.iter()
                 .map(|arg| arg.ty().to_string())
                 .collect::<Vec<_>>()
@@ -444,65 +319,19 @@ impl<'a> Call<'a> {
         thread.set_scalar(SReg::SP, self.sp);
         thread.set_scalar(SReg::RA, RETURN_TO);
         thread.set_pc(entry);
-        let mut args = args;
+        let (thread, top) = (self.thread, self.top);
         let types = signature.params.iter().map(|param| param.value_type);
-        for (ty, places) in types.zip(&info.args) {
-            let (own, rest) = args.split_at(host_types(ty).count().min(args.len()));
-            args = rest;
-            let Some(arg) = own.first() else { continue };
-            if is_vector(ty) {
-                if let Some(&place) = places.first() {
-                    self.pass_vector(place, lanes_of(ty, own))?;
-                }
-                continue;
-            }
-            if is_split(ty) {
-                for (place, word) in places.iter().zip(split_words(ty, own)) {
-                    self.pass(*place, word)?;
-                }
-                continue;
-            }
-            // Upper bits of narrow arguments mean nothing, so they are not zero here.
-            let mut bytes = [0xa5; VALUE_SIZE];
-            arg.write_to_slice_le(&mut bytes);
-            let (words, _) = bytes.as_chunks();
-            for (place, &word) in places.iter().zip(words) {
-                self.pass(*place, u32::from_le_bytes(word))?;
-            }
-        }
-        if let Some(place) = info.ret_area {
-            self.pass(place, self.top)?;
-        }
-        Ok(())
-    }
-
-    fn pass(&mut self, place: Place, word: u32) -> Result<(), RunError> {
-        match place {
-            Place::Reg(Reg::S(reg)) => self.machine.thread_mut(self.thread).set_scalar(reg, word),
-            // Words are not passed in vector registers.
-            Place::Reg(Reg::V(_)) => {}
-            Place::Memory(offset) => {
-                let written = self.machine.memory_mut().write_u32(self.sp + offset, word);
-                written.map_err(|full| LinkError::MemoryFull(full.to_string()))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn pass_vector(&mut self, place: Place, lanes: [u32; LANES]) -> Result<(), RunError> {
-        match place {
-            Place::Reg(Reg::V(reg)) => self
-                .machine
-                .thread_mut(self.thread)
-                .set_vector(reg, npu_sim::Lanes(lanes)),
-            Place::Reg(Reg::S(_)) => {}
-            Place::Memory(offset) => {
-                for (lane, at) in lanes.into_iter().zip(0..) {
-                    self.pass(Place::Memory(offset + at * WORD), lane)?;
-                }
-            }
-        }
-        Ok(())
+        let mut places = ThreadPlaces {
+            machine: self.machine,
+            thread,
+            base: self.sp,
+        };
+        let passed = places.set_all(types, &info.args, args);
+        let passed = passed.and_then(|()| match info.ret_area {
+            Some(place) => places.set_word(place, top),
+            None => Ok(()),
+        });
+        Ok(passed.map_err(|full| LinkError::MemoryFull(full.to_string()))?)
     }
 
     /// The registers that every convention preserves hold what they held; the callee removed what it had to.
@@ -540,44 +369,13 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// A word of the area for results.
-    fn result_word(&self, offset: u32) -> u32 {
-        let mut word = [0; 4];
-        let core = self.thread / npu_sim::THREADS;
-        self.machine.read_as_core(core, self.top + offset, &mut word);
-        u32::from_le_bytes(word)
-    }
-
-    pub(super) fn results(&self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
-        let thread = self.machine.thread(self.thread);
-        let mut results = Vec::with_capacity(info.rets.len());
-        for (places, param) in info.rets.iter().zip(&signature.returns) {
-            if is_vector(param.value_type) {
-                let lanes = match places.first() {
-                    Some(&Place::Reg(Reg::V(reg))) => thread.vector(reg).0,
-                    Some(&Place::Memory(offset)) => lanes_at(|at| self.result_word(offset + at)),
-                    _ => [0; LANES],
-                };
-                results.extend(values_of(param.value_type, &lanes));
-                continue;
-            }
-            let word = |place: &Place| match place {
-                Place::Reg(Reg::S(reg)) => thread.scalar(*reg),
-                Place::Reg(Reg::V(_)) => 0,
-                Place::Memory(offset) => self.result_word(*offset),
-            };
-            if is_split(param.value_type) {
-                let words: Vec<u32> = places.iter().map(word).collect();
-                results.extend(split_values(param.value_type, &words));
-                continue;
-            }
-            let mut bytes = [0; VALUE_SIZE];
-            let (words, _) = bytes.as_chunks_mut();
-            for (place, bytes) in places.iter().zip(words) {
-                *bytes = word(place).to_le_bytes();
-            }
-            results.push(DataValue::read_from_slice_le(&bytes, param.value_type));
-        }
-        results
+    pub(super) fn results(&mut self, info: &SigInfo, signature: &Signature) -> Vec<DataValue> {
+        let places = ThreadPlaces {
+            machine: self.machine,
+            thread: self.thread,
+            base: self.top,
+        };
+        let types = signature.returns.iter().map(|param| param.value_type);
+        places.get_all(types, &info.rets)
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong between a module and the results of a call.
 
-use cranelift_codegen::ir::{self, SourceLoc, TrapCode};
+use cranelift_codegen::ir::{self, SourceLoc, TrapCode, Type};
 use cranelift_module::ModuleError;
 use cranelift_naplespu::CompileError;
 use npu_link::MAX_ALIGN;
@@ -88,6 +88,8 @@ pub enum LinkError {
         /// Where the relocation is.
         offset: u32,
     },
+    /// A function of the host with an argument or result of a type that the host has no value for.
+    HostType(String, Type),
     /// A kind of relocation that means nothing here.
     Relocation {
         /// The function or data object.
@@ -142,6 +144,7 @@ impl fmt::Display for LinkError {
             Self::OutOfBounds { name, offset } => {
                 write!(f, "%{name}: the relocation at {offset:#x} does not lie within it")
             }
+            Self::HostType(name, ty) => write!(f, "%{name}: the host has no value of type {ty}"),
             Self::Relocation { name, kind } => {
                 write!(f, "%{name}: relocation {kind} is not supported on naplespu; use Abs4")
             }

@@ -15,7 +15,7 @@
 //! # Structure
 //!
 //! `layout` has the addresses, `link` says what names stand for and links by `npu-link`, `call` runs the simulator, `threads` runs
-//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `freed` takes things out again, `trace` has back traces, `watch` shows every instruction, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file; [`Device`] is another, for hosts that want an accelerator.
+//! it on several hardware threads at once, `timed` with cycles, `host` has functions of the host that code of the device calls, `module` is the trait, `values` knows where arguments and results are, `freed` takes things out again, `trace` has back traces, `watch` shows every instruction, [`parallel`] compiles by several threads, `error` all that can go wrong. [`Program`] is a thin layer on top, for the functions of a CLIF file; [`Device`] is another, for hosts that want an accelerator.
 
 #![deny(missing_docs)]
 
@@ -34,9 +34,9 @@ mod threads;
 mod timed;
 mod trace;
 mod unwind;
+mod values;
 mod watch;
 
-pub use call::host_types;
 pub use cycles::InstCycles;
 pub use device::Device;
 pub use error::{DefineError, LinkError, Location, RunError, SourceLine, StuckThread, TrapReport};
@@ -45,6 +45,7 @@ pub use layout::stack_top;
 use link::Names;
 pub use program::{Program, function_name};
 pub use trace::Frame;
+pub use values::host_types;
 pub use watch::{CodeMap, Watcher};
 
 use cranelift_codegen::data_value::DataValue;
@@ -367,7 +368,7 @@ impl NpuModule {
 
     /// Reads a value of any type that a [`DataValue`] can have.
     pub fn read_value(&self, address: u32, ty: Type) -> Option<DataValue> {
-        if !call::is_value_type(ty) {
+        if !values::is_value_type(ty) {
             return None;
         }
         let mut bytes = [0; 16];

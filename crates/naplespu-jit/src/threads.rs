@@ -248,7 +248,7 @@ impl NpuModule {
             let number = member.number;
             match &member.stop {
                 Some(Stop::Breakpoint { pc: RETURN_TO }) => {
-                    let call = Call::new(&mut self.machine, number, &run.info);
+                    let mut call = Call::new(&mut self.machine, number, &run.info);
                     let kept = call.check_preserved(run.info.popped, pinned);
                     kept.map_err(|error| error.of_thread(number))?;
                     results.push(call.results(&run.info, &run.signature));

@@ -146,11 +146,6 @@ fn vectors_of_sixteen_bytes() {
             }
         }
     }
-    // What travels lane by lane is refused by name.
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.push(AbiParam::new(types::I64X2));
-    let refused = module().define_host_function("host", &signature, Box::new(|_, _| Ok(Vec::new())));
-    assert!(refused.unwrap_err().to_string().contains("vectors of 16 bytes"));
 }
 
 #[test]
@@ -169,4 +164,87 @@ fn a_host_function_can_end_the_call() {
         let id = define(&mut module, text_of_f);
         assert_eq!(module.call(id, &[]).unwrap_err().to_string(), text);
     }
+}
+
+/// Vectors that Cranelift has no value for travel as their lanes, whether in a register, in memory, or in words.
+#[test]
+fn long_vectors_are_their_lanes() {
+    let types = [types::I32X16, types::I64X4, types::I8X16, types::I32X16, types::I64X8];
+    for convention in [CallConv::SystemV, CallConv::Tail] {
+        for coherent in [true, false] {
+            let config = npu_sim::Config {
+                coherent,
+                ..npu_sim::Config::testing(1)
+            };
+            let mut module = on_device(&[("opt_level", "speed")], config);
+            let mut signature = Signature::new(convention);
+            signature.params.extend(types.map(AbiParam::new));
+            signature.returns.extend(types.map(AbiParam::new));
+            let counts = [16, 4, 1, 16, 8];
+            // Each lane is one more than it was.
+            let function = move |_: naplespu_jit::HostCall<'_>, args: &[DataValue]| {
+                let lane = |value: &DataValue| match value {
+                    DataValue::I32(lane) => DataValue::I32(lane + 1),
+                    DataValue::I64(lane) => DataValue::I64(lane + 1),
+                    DataValue::V128(bytes) => DataValue::V128(bytes.map(|byte| byte + 1)),
+                    other => other.clone(),
+                };
+                if args.len() == counts.iter().sum() {
+                    Ok(args.iter().map(lane).collect())
+                } else {
+                    Err(HostStop::Fault(format!("{} arguments", args.len())))
+                }
+            };
+            module
+                .define_host_function("host", &signature, Box::new(function))
+                .unwrap();
+            let list = "i32x16, i64x4, i8x16, i32x16, i64x8";
+            let id = define(
+                &mut module,
+                &format!(
+                    "function %f({list}) -> {list} system_v {{
+                        sig0 = ({list}) -> {list} {convention}
+                        fn0 = %host sig0
+                    block0(v0: i32x16, v1: i64x4, v2: i8x16, v3: i32x16, v4: i64x8):
+                        v5, v6, v7, v8, v9 = call fn0(v0, v1, v2, v3, v4)
+                        v10, v11, v12, v13, v14 = call fn0(v5, v6, v7, v8, v9)
+                        return v10, v11, v12, v13, v14
+                    }}"
+                ),
+            );
+            let values = |plus: i64| -> Vec<DataValue> {
+                let words = |from: i32| (0..16).map(move |lane| DataValue::I32(from + lane + plus as i32));
+                let longs = |from: i64, count| (0..count).map(move |lane| DataValue::I64((from << 40) + lane + plus));
+                let bytes: [u8; 16] = std::array::from_fn(|lane| lane as u8 + plus as u8);
+                let short = std::iter::once(DataValue::V128(bytes));
+                words(100)
+                    .chain(longs(3, 4))
+                    .chain(short)
+                    .chain(words(-200))
+                    .chain(longs(-5, 8))
+                    .collect()
+            };
+            let results = module.call_threads(id, &values(0), 3).unwrap();
+            assert_eq!(results, vec![values(2); 3]);
+        }
+    }
+}
+
+#[test]
+fn types_that_the_host_has_no_value_for_are_refused() {
+    let mut module = module();
+    let mut signature = words(1, 1);
+    signature.params.push(AbiParam::new(types::I32X4XN));
+    let function = |_: naplespu_jit::HostCall<'_>, _: &[DataValue]| Ok(Vec::new());
+    let refused = module.define_host_function("host", &signature, Box::new(function));
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("%host: the host has no value of type"), "{text}");
+    // Its results have to be those that were declared.
+    module
+        .define_host_function("few", &words(0, 1), Box::new(function))
+        .unwrap();
+    let text = "function %f() -> i32 system_v { fn0 = %few() -> i32 system_v block0: v0 = call fn0() return v0 }";
+    let id = define(&mut module, text);
+    let error = module.call(id, &[]).unwrap_err();
+    assert_eq!(error.to_string(), "%few: its results are not those of its signature");
 }

@@ -1,0 +1,259 @@
+//! Values of the host where the calling convention has them on the device.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::Type;
+use cranelift_naplespu::abi::sig::{Place, Places};
+use cranelift_naplespu::legalize::{is_split, register_type};
+use npu_mc::Reg;
+use npu_mc::machine::{self, WORD_SLOT as WORD};
+use npu_sim::{Machine, MemoryFull, THREADS};
+
+/// Lanes of a vector register.
+const LANES: usize = machine::LANES as usize;
+
+/// Bytes of the largest value that Cranelift can name.
+const VALUE_SIZE: usize = 16;
+
+/// What stands where a value has no bits: they mean nothing, so they are not zero.
+const NOTHING: u8 = 0xa5;
+
+/// What the host gives and takes for a value of the type: the value, or the lanes of a vector that Cranelift has no
+/// [`DataValue`] for.
+pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
+    let lanes = ty.is_vector() && ty.bytes() as usize > VALUE_SIZE;
+    let (ty, count) = if lanes {
+        (ty.lane_type(), ty.lane_count() as usize)
+    } else {
+        (ty, 1)
+    };
+    std::iter::repeat_n(ty, count)
+}
+
+/// Whether values of the host are those of a list of types.
+pub(super) fn fit(types: impl Iterator<Item = Type>, values: &[DataValue]) -> bool {
+    let types: Vec<Type> = types.flat_map(host_types).collect();
+    // A value of a vector knows its size alone.
+    let fits = |ty: Type, value: &DataValue| {
+        let given = value.ty();
+        ty == given || ty.is_vector() && given.is_vector() && ty.bytes() == given.bytes()
+    };
+    types.len() == values.len() && types.iter().zip(values).all(|(ty, value)| fits(*ty, value))
+}
+
+/// Whether values of the type can be given and taken.
+pub(super) fn is_value_type(ty: Type) -> bool {
+    ty.is_int() || ty.is_float() || is_vector(ty) || is_split(ty)
+}
+
+/// Whether values of the type travel in vector registers.
+fn is_vector(ty: Type) -> bool {
+    register_type(ty).is_some()
+}
+
+/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes and lanes that it does not have mean nothing.
+fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
+    let width = ty.lane_bits() as usize / 8;
+    let mut bytes = [0; VALUE_SIZE * 4];
+    match values {
+        [whole] => {
+            whole.write_to_slice_le(&mut bytes);
+        }
+        lanes => {
+            for (lane, place) in lanes.iter().zip(bytes.chunks_exact_mut(width)) {
+                lane.write_to_slice_le(place);
+            }
+        }
+    }
+    let mut lanes = [u32::from_le_bytes([NOTHING; 4]); LANES];
+    let used = lanes.iter_mut().take(ty.lane_count() as usize);
+    for (lane, bytes) in used.zip(bytes.chunks_exact(width)) {
+        let mut word = [NOTHING; 4];
+        word[..width].copy_from_slice(bytes);
+        *lane = u32::from_le_bytes(word);
+    }
+    lanes
+}
+
+/// The values that the host takes for the bytes of a vector.
+fn values_of(ty: Type, bytes: &[u8]) -> Vec<DataValue> {
+    let types: Vec<Type> = host_types(ty).collect();
+    let each = bytes.len() / types.len();
+    types
+        .into_iter()
+        .zip(bytes.chunks_exact(each))
+        .map(|(ty, bytes)| DataValue::read_from_slice_le(bytes, ty))
+        .collect()
+}
+
+/// Bytes of a lane, and of the words that it takes.
+fn lane_bytes(ty: Type) -> (usize, usize) {
+    let size = ty.lane_type().bytes() as usize;
+    (size, size.next_multiple_of(WORD as usize))
+}
+
+/// The words of a vector that travels as its lanes, given as one value or as those.
+fn split_words(ty: Type, values: &[DataValue]) -> Vec<u32> {
+    let mut bytes = vec![0; ty.bytes() as usize];
+    let each = bytes.len() / values.len().max(1);
+    for (value, place) in values.iter().zip(bytes.chunks_exact_mut(each.max(1))) {
+        value.write_to_slice_le(place);
+    }
+    let (size, padded) = lane_bytes(ty);
+    let mut words = Vec::new();
+    for lane in bytes.chunks_exact(size) {
+        let mut own = lane.to_vec();
+        own.resize(padded, NOTHING);
+        words.extend(own.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
+    }
+    words
+}
+
+/// The values that the host takes for the words of such a vector.
+fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
+    let (size, padded) = lane_bytes(ty);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let lanes: Vec<u8> = bytes
+        .chunks_exact(padded)
+        .flat_map(|lane| lane[..size].to_vec())
+        .collect();
+    values_of(ty, &lanes)
+}
+
+/// The registers of a thread, and its memory from an address on, as its core sees it.
+#[derive(Debug)]
+pub(super) struct ThreadPlaces<'a> {
+    pub machine: &'a mut Machine,
+    pub thread: usize,
+    /// What offsets count from.
+    pub base: u32,
+}
+
+impl ThreadPlaces<'_> {
+    fn core(&self) -> usize {
+        self.thread / THREADS
+    }
+
+    /// The word in a place.
+    pub(super) fn word(&self, place: Place) -> u32 {
+        match place {
+            Place::Reg(Reg::S(reg)) => self.machine.thread(self.thread).scalar(reg),
+            // Words do not travel in vector registers.
+            Place::Reg(Reg::V(_)) => 0,
+            Place::Memory(offset) => {
+                let mut word = [0; 4];
+                let address = self.base.wrapping_add(offset);
+                self.machine.read_as_core(self.core(), address, &mut word);
+                u32::from_le_bytes(word)
+            }
+        }
+    }
+
+    /// Puts a word into a place.
+    pub(super) fn set_word(&mut self, place: Place, word: u32) -> Result<(), MemoryFull> {
+        match place {
+            Place::Reg(Reg::S(reg)) => self.machine.thread_mut(self.thread).set_scalar(reg, word),
+            Place::Reg(Reg::V(_)) => {}
+            Place::Memory(offset) => {
+                let (core, address) = (self.core(), self.base.wrapping_add(offset));
+                self.machine.write_as_core(core, address, &word.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lanes(&self, place: Place) -> [u32; LANES] {
+        match place {
+            Place::Reg(Reg::V(reg)) => self.machine.thread(self.thread).vector(reg).0,
+            Place::Reg(Reg::S(_)) => [0; LANES],
+            Place::Memory(offset) => std::array::from_fn(|lane| self.word(Place::Memory(offset + lane as u32 * WORD))),
+        }
+    }
+
+    fn set_lanes(&mut self, place: Place, lanes: [u32; LANES]) -> Result<(), MemoryFull> {
+        match place {
+            Place::Reg(Reg::V(reg)) => {
+                let thread = self.machine.thread_mut(self.thread);
+                thread.set_vector(reg, npu_sim::Lanes(lanes));
+            }
+            Place::Reg(Reg::S(_)) => {}
+            Place::Memory(offset) => {
+                for (lane, at) in lanes.into_iter().zip(0..) {
+                    self.set_word(Place::Memory(offset + at * WORD), lane)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the host takes for a value of a type.
+    pub(super) fn get(&self, ty: Type, places: &[Place]) -> Vec<DataValue> {
+        if is_vector(ty) {
+            let lanes = places.first().map_or([0; LANES], |&place| self.lanes(place));
+            let width = ty.lane_bits() as usize / 8;
+            let used = lanes.iter().take(ty.lane_count() as usize);
+            let bytes: Vec<u8> = used
+                .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
+                .collect();
+            return values_of(ty, &bytes);
+        }
+        let words = places.iter().map(|&place| self.word(place));
+        if is_split(ty) {
+            return split_values(ty, &words.collect::<Vec<_>>());
+        }
+        let mut bytes = [0; VALUE_SIZE];
+        for (word, bytes) in words.zip(bytes.as_chunks_mut().0) {
+            *bytes = word.to_le_bytes();
+        }
+        vec![DataValue::read_from_slice_le(&bytes, ty)]
+    }
+
+    /// What the host takes for a list of values.
+    pub(super) fn get_all(&self, types: impl Iterator<Item = Type>, places: &[Places]) -> Vec<DataValue> {
+        types
+            .zip(places)
+            .flat_map(|(ty, places)| self.get(ty, places))
+            .collect()
+    }
+
+    /// Puts what the host gives for a value of a type where it belongs.
+    pub(super) fn set(&mut self, ty: Type, places: &[Place], values: &[DataValue]) -> Result<(), MemoryFull> {
+        let Some(first) = values.first() else { return Ok(()) };
+        if is_vector(ty) {
+            return match places.first() {
+                Some(&place) => self.set_lanes(place, lanes_of(ty, values)),
+                None => Ok(()),
+            };
+        }
+        let words = if is_split(ty) {
+            split_words(ty, values)
+        } else {
+            let mut bytes = [NOTHING; VALUE_SIZE];
+            first.write_to_slice_le(&mut bytes);
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&word| u32::from_le_bytes(word))
+                .collect()
+        };
+        for (&place, word) in places.iter().zip(words) {
+            self.set_word(place, word)?;
+        }
+        Ok(())
+    }
+
+    /// Puts what the host gives for a list of values where they belong.
+    pub(super) fn set_all(
+        &mut self,
+        types: impl Iterator<Item = Type>,
+        places: &[Places],
+        mut values: &[DataValue],
+    ) -> Result<(), MemoryFull> {
+        for (ty, places) in types.zip(places) {
+            let (own, rest) = values.split_at(host_types(ty).count().min(values.len()));
+            values = rest;
+            self.set(ty, places, own)?;
+        }
+        Ok(())
+    }
+}
