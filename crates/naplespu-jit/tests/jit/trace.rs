@@ -142,7 +142,7 @@ fn a_frame_says_all_that_is_known() {
     );
     assert!(text[2].ends_with(" at levels.clif:16"), "{text:?}");
     assert!(
-        error.to_string().ends_with(" in %third at inst1 @0031 (thread 0)"),
+        error.to_string().ends_with(" in %third at levels.clif:49 (thread 0)"),
         "{error}"
     );
     // Who came back has none, nor has who is not there.
