@@ -65,9 +65,12 @@ impl Evaluator {
                 Some(self.make_list(rest, ty))
             }
             Bang::ListConcat => {
-                let mut items = Vec::new();
+                let mut items = Ids::new();
                 for arg in args {
-                    items.extend(self.list_items(*arg)?);
+                    match self.w.values.node(*arg) {
+                        Node::List(kids) => items.extend_from_slice(self.w.values.kids(kids)),
+                        _ => return None,
+                    }
                 }
                 let ty = self.concatenated_type(args[0], ty);
                 Some(self.make_list(&items, ty))
@@ -132,15 +135,15 @@ impl Evaluator {
                     return self.map_dag(args[0], args[1], args[2], r);
                 }
                 let items = self.list_items(args[1])?;
-                let mut out = Vec::with_capacity(items.len());
-                for item in items {
-                    out.push(self.apply_to(args[2], args[0], item, r));
+                let mut out = items;
+                for item in &mut out {
+                    *item = self.apply_to(args[2], args[0], *item, r);
                 }
                 Some(self.make_list(&out, ty))
             }
             Bang::Filter => {
                 let items = self.list_items(args[1])?;
-                let mut out = Vec::new();
+                let mut out = Ids::new();
                 for item in items {
                     let keep = self.apply_to(args[2], args[0], item, r);
                     if self.w.as_int(keep)? != 0 {
@@ -393,15 +396,17 @@ impl Evaluator {
     /// `list[index]` or `list[slice]`; out of range waits, and is an error in the end.
     pub(crate) fn fold_index(&mut self, base: ValueId, index: ValueId, ty: TypeId) -> ValueId {
         let waiting = |this: &mut Self| this.w.values.index(base, index, ty);
-        let Some(items) = self.list_items(base) else {
+        let Node::List(items) = self.w.values.node(base) else {
             return waiting(self);
         };
         if let Some(at) = self.w.as_int(index) {
+            let items = self.w.values.kids(items);
             return match usize::try_from(at).ok().and_then(|at| items.get(at)) {
                 Some(item) => *item,
                 None => waiting(self),
             };
         }
+        let items = self.w.values.kid_vec(items);
         let Some(wanted) = self.list_items(index) else {
             return waiting(self);
         };

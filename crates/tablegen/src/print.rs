@@ -44,12 +44,13 @@ impl World {
             }
         }
         out.push('\n');
-        for nonconcrete in [true, false] {
-            for field in fields.iter() {
-                if field.nonconcrete == nonconcrete {
-                    lines.write(self, &field, out);
-                }
+        if fields.has_nonconcrete() {
+            for field in fields.iter().filter(|field| field.nonconcrete) {
+                lines.write(self, &field, out);
             }
+        }
+        for field in fields.iter().filter(|field| !field.nonconcrete) {
+            lines.write(self, &field, out);
         }
         out.push_str("}\n");
     }

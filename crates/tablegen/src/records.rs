@@ -13,6 +13,14 @@ pub struct RecordKeeper {
     pub(crate) world: World,
 }
 
+/// The first bytes of a text as a number of the same order; zeros stand for what it lacks.
+fn first_bytes(text: &str) -> u128 {
+    let mut bytes = [0; 16];
+    let length = text.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    u128::from_be_bytes(bytes)
+}
+
 impl RecordKeeper {
     pub(crate) fn new(world: World) -> RecordKeeper {
         RecordKeeper { world }
@@ -20,14 +28,14 @@ impl RecordKeeper {
 
     /// Records by name in byte order.
     pub(crate) fn sorted(&self) -> Vec<RecordId> {
-        let named = self
-            .world
-            .order
-            .iter()
-            .map(|id| (self.world.text(self.world.record(*id).name), *id));
-        let mut sorted: Vec<(&str, RecordId)> = named.collect();
-        sorted.sort_by_key(|(name, _)| *name);
-        sorted.into_iter().map(|(_, id)| id).collect()
+        let named = self.world.order.iter().map(|id| {
+            let name = self.world.text(self.world.record(*id).name);
+            (first_bytes(name), name, *id)
+        });
+        let mut sorted: Vec<(u128, &str, RecordId)> = named.collect();
+        // Names are distinct, so that it does not matter that the order of equal ones is not kept.
+        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)));
+        sorted.into_iter().map(|(_, _, id)| id).collect()
     }
 
     fn record(&self, id: RecordId) -> Record<'_> {

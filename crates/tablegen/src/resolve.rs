@@ -1,6 +1,6 @@
 //! Replacing variables in values by what they stand for, and doing what can be done then.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::diagnostic::Diagnostic;
 use crate::evaluator::Evaluator;
@@ -65,7 +65,13 @@ impl Evaluator {
     }
 
     /// `id` with its variables replaced.
+    #[inline]
     pub(crate) fn resolve(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
+        if id.is_open() { self.resolve_open(id, r) } else { id }
+    }
+
+    /// The same for what may hold variables.
+    fn resolve_open(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
         if !self.w.values.is_touched(id, r.reach) || self.stopped {
             return id;
         }
@@ -103,8 +109,10 @@ impl Evaluator {
         self.w.values.is_touched(id, r.reach)
     }
 
-    fn resolve_all(&mut self, ids: &[ValueId], r: &mut Resolver) -> Ids {
-        ids.iter().map(|id| self.resolve(*id, r)).collect()
+    fn resolve_all(&mut self, ids: &mut [ValueId], r: &mut Resolver) {
+        for id in ids {
+            *id = self.resolve(*id, r);
+        }
     }
 
     fn resolve_node(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
@@ -121,8 +129,11 @@ impl Evaluator {
             }
             Node::Bits(kids) => self.resolve_bits(kids, r),
             Node::List(kids) => {
-                let kids = self.w.values.kid_vec(kids);
-                let items = self.resolve_all(&kids, r);
+                let mut items = self.w.values.kid_vec(kids);
+                self.resolve_all(&mut items, r);
+                if items[..] == *self.w.values.kids(kids) {
+                    return id;
+                }
                 let element = self.w.values.element(ty).unwrap_or(TypeId::ANY);
                 self.w.values.list(&items, element)
             }
@@ -134,11 +145,14 @@ impl Evaluator {
                 self.w.values.dag(&parts)
             }
             Node::Call(class, kids) => {
-                let mut args = self.w.values.pair_vec(kids);
-                for arg in &mut args {
-                    arg.0 = self.resolve(arg.0, r);
+                let mut args = self.w.values.kid_vec(kids);
+                for arg in args.iter_mut().step_by(2) {
+                    *arg = self.resolve(*arg, r);
                 }
-                let call = self.w.values.call(class, &args, ty);
+                if args[..] == *self.w.values.kids(kids) {
+                    return self.try_instantiate(id);
+                }
+                let call = self.w.values.call_of(class, &args, ty);
                 if call != id
                     && let Some(place) = self.call_places.get(&id).copied()
                 {
@@ -161,8 +175,8 @@ impl Evaluator {
                 self.fold_paste(left, right, ty)
             }
             Node::Op(op, kids) => {
-                let kids = self.w.values.kid_vec(kids);
-                self.resolve_op(op, &kids, ty, r)
+                let args = self.w.values.kid_vec(kids);
+                self.resolve_op(op, args, ty, r)
             }
         }
     }
@@ -202,15 +216,16 @@ impl Evaluator {
         self.w.values.bits(&bits)
     }
 
-    fn resolve_op(&mut self, op: Bang, kids: &[ValueId], ty: TypeId, r: &mut Resolver) -> ValueId {
-        let args = match op {
+    fn resolve_op(&mut self, op: Bang, mut kids: Ids, ty: TypeId, r: &mut Resolver) -> ValueId {
+        match op {
             // Only the arm that is taken is looked at once the condition is known.
             Bang::If => {
                 let test = self.resolve(kids[0], r);
                 if let Some(test) = self.w.as_int(test) {
                     return self.resolve(kids[if test != 0 { 1 } else { 2 }], r);
                 }
-                smallvec![test, self.resolve(kids[1], r), self.resolve(kids[2], r)]
+                kids[0] = test;
+                self.resolve_all(&mut kids[1..], r);
             }
             Bang::Cond => {
                 let mut args = Ids::new();
@@ -232,41 +247,30 @@ impl Evaluator {
                     self.fault("no condition of `!cond` is true", "all conditions are false");
                     return ValueId::UNSET;
                 }
-                args
+                kids = args;
             }
             Bang::And | Bang::Or => {
-                let mut args = Ids::new();
                 let stop = if op == Bang::And { 0 } else { -1 };
-                for (at, kid) in kids.iter().enumerate() {
-                    let arg = self.resolve(*kid, r);
-                    if at == 0 && self.w.as_int(arg) == Some(stop) {
-                        return self.w.values.int(stop);
-                    }
-                    args.push(arg);
+                kids[0] = self.resolve(kids[0], r);
+                if self.w.as_int(kids[0]) == Some(stop) {
+                    return self.w.values.int(stop);
                 }
-                args
+                self.resolve_all(&mut kids[1..], r);
             }
             // The first arguments are variables that the last argument binds.
             Bang::Foreach | Bang::Filter | Bang::Sort => {
-                let list = self.resolve(kids[1], r);
-                let body = self.resolve_shadowed(kids[2], &kids[..1], r);
-                smallvec![kids[0], list, body]
+                kids[1] = self.resolve(kids[1], r);
+                kids[2] = self.resolve_shadowed(kids[2], &kids[..1], r);
             }
             Bang::Foldl => {
-                let init = self.resolve(kids[0], r);
-                let list = self.resolve(kids[1], r);
-                let body = self.resolve_shadowed(kids[4], &kids[2..4], r);
-                smallvec![init, list, kids[2], kids[3], body]
+                self.resolve_all(&mut kids[..2], r);
+                kids[4] = self.resolve_shadowed(kids[4], &kids[2..4], r);
             }
             // The first argument only carries a type.
-            Bang::IsA | Bang::Exists => {
-                let mut args: Ids = smallvec![kids[0]];
-                args.extend(self.resolve_all(&kids[1..], r));
-                args
-            }
-            _ => self.resolve_all(kids, r),
-        };
-        self.fold(op, &args, ty, r)
+            Bang::IsA | Bang::Exists => self.resolve_all(&mut kids[1..], r),
+            _ => self.resolve_all(&mut kids, r),
+        }
+        self.fold(op, &kids, ty, r)
     }
 
     fn resolve_shadowed(&mut self, body: ValueId, variables: &[ValueId], r: &mut Resolver) -> ValueId {

@@ -80,28 +80,57 @@ pub(crate) struct FieldDecl {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) fields: Vec<FieldDecl>,
-    index: FxHashMap<Symbol, u32>,
+    /// Some field was declared with `field`.
+    pub(crate) has_nonconcrete: bool,
+    /// Where fields are in the row, by a hash of their names: a power of two of slots, at most half of them filled. A field whose slot
+    /// is taken is in the next free one.
+    index: Vec<u32>,
 }
 
-/// Up to this many fields are searched one by one.
-const FEW: usize = 8;
+/// A slot of an index without a field.
+const FREE: u32 = u32::MAX;
 
 impl Layout {
+    /// The slot where the search for a name starts.
+    fn slot(&self, name: Symbol) -> usize {
+        (name.0.wrapping_mul(0x9E37_79B9) >> 16) as usize & self.index.len().wrapping_sub(1)
+    }
+
     pub(crate) fn find(&self, name: Symbol) -> Option<usize> {
-        if self.fields.len() <= FEW {
-            return self.fields.iter().position(|field| field.name == name);
+        let mut slot = self.slot(name);
+        // There always is a free slot, but for the layout without fields, which has no slot at all.
+        loop {
+            let at = *self.index.get(slot)?;
+            let field = self.fields.get(at as usize)?;
+            if field.name == name {
+                return Some(at as usize);
+            }
+            slot = (slot + 1) & (self.index.len() - 1);
         }
-        self.index.get(&name).map(|at| *at as usize)
     }
 
     /// Adds a field of a name it does not have.
     pub(crate) fn push(&mut self, field: FieldDecl) {
         self.fields.push(field);
-        if self.fields.len() > FEW {
-            for at in self.index.len()..self.fields.len() {
-                self.index.insert(self.fields[at].name, at as u32);
+        self.has_nonconcrete |= field.nonconcrete;
+        if self.fields.len() * 2 > self.index.len() {
+            let slots = (self.fields.len() * 4).next_power_of_two();
+            self.index = vec![FREE; slots];
+            for at in 0..self.fields.len() {
+                self.enter(at);
             }
+        } else {
+            self.enter(self.fields.len() - 1);
         }
+    }
+
+    /// Puts the field at `at` into the index.
+    fn enter(&mut self, at: usize) {
+        let mut slot = self.slot(self.fields[at].name);
+        while self.index[slot] != FREE {
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
+        self.index[slot] = at as u32;
     }
 }
 

@@ -150,6 +150,8 @@ pub(crate) struct Values {
     type_table: HashTable<u32>,
     /// The narrower `bits` types by width, once they were asked for.
     bits_types: Vec<Option<TypeId>>,
+    /// The list types by element type, once they were asked for.
+    list_types: Vec<Option<TypeId>>,
     entries: Vec<Entry>,
     table: HashTable<Slot>,
     /// The values that need no table: strings by symbol, records by id, small numbers.
@@ -222,6 +224,7 @@ impl Default for Values {
             types: Vec::new(),
             type_table: HashTable::new(),
             bits_types: Vec::new(),
+            list_types: Vec::new(),
             entries: Vec::new(),
             table: HashTable::new(),
             strings: Vec::new(),
@@ -276,7 +279,16 @@ impl Values {
         ty
     }
     pub(crate) fn list_of(&mut self, element: TypeId) -> TypeId {
-        self.ty(Type::List(element))
+        let at = element.0 as usize;
+        if let Some(Some(ty)) = self.list_types.get(at) {
+            return *ty;
+        }
+        let ty = self.ty(Type::List(element));
+        if at >= self.list_types.len() {
+            self.list_types.resize(at + 1, None);
+        }
+        self.list_types[at] = Some(ty);
+        ty
     }
     pub(crate) fn get_type(&self, id: TypeId) -> &Type {
         &self.types[id.0 as usize]
@@ -566,7 +578,11 @@ impl Values {
     }
     pub(crate) fn call(&mut self, class: ClassId, args: &[(ValueId, Symbol)], ty: TypeId) -> ValueId {
         let kids = flatten(args);
-        self.make(Node::Call(class, EMPTY), ty, &kids)
+        self.call_of(class, &kids, ty)
+    }
+    /// The same for arguments as they are stored: value and name in turns.
+    pub(crate) fn call_of(&mut self, class: ClassId, kids: &[ValueId], ty: TypeId) -> ValueId {
+        self.make(Node::Call(class, EMPTY), ty, kids)
     }
     pub(crate) fn op(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> ValueId {
         self.make(Node::Op(op, EMPTY), ty, args)

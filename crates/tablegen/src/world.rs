@@ -24,6 +24,19 @@ pub(crate) struct FieldData {
     pub(crate) nonconcrete: bool,
 }
 
+impl FieldData {
+    fn new(decl: &FieldDecl, cell: &Cell) -> FieldData {
+        FieldData {
+            name: decl.name,
+            ty: decl.ty,
+            value: cell.value,
+            span: cell.span,
+            decl: decl.decl,
+            nonconcrete: decl.nonconcrete,
+        }
+    }
+}
+
 /// The value of a field and where it was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
@@ -43,21 +56,18 @@ impl<'a> Fields<'a> {
         self.layout.find(name).map(|at| self.at(at))
     }
     pub(crate) fn at(self, at: usize) -> FieldData {
-        let (decl, cell) = (&self.layout.fields[at], &self.cells[at]);
-        FieldData {
-            name: decl.name,
-            ty: decl.ty,
-            value: cell.value,
-            span: cell.span,
-            decl: decl.decl,
-            nonconcrete: decl.nonconcrete,
-        }
+        FieldData::new(&self.layout.fields[at], &self.cells[at])
     }
     pub(crate) fn is_empty(self) -> bool {
         self.cells.is_empty()
     }
+    /// Whether some field was declared with `field`.
+    pub(crate) fn has_nonconcrete(self) -> bool {
+        self.layout.has_nonconcrete
+    }
     pub(crate) fn iter(self) -> impl Iterator<Item = FieldData> + use<'a> {
-        (0..self.cells.len()).map(move |at| self.at(at))
+        let pairs = self.layout.fields.iter().zip(self.cells);
+        pairs.map(|(decl, cell)| FieldData::new(decl, cell))
     }
 }
 
@@ -381,11 +391,17 @@ impl World {
     }
 
     /// The value as one of type `ty`; `None` if it cannot be. What is not known yet becomes a delayed conversion.
+    #[inline]
     pub(crate) fn convert(&mut self, id: ValueId, ty: TypeId) -> Option<ValueId> {
         let from = self.values.type_of(id);
         if from == ty || ty == TypeId::ANY || id == ValueId::UNSET {
             return Some(id);
         }
+        self.convert_other(id, from, ty)
+    }
+
+    /// The value, which is of another type, `from`, as one of type `ty`.
+    fn convert_other(&mut self, id: ValueId, from: TypeId, ty: TypeId) -> Option<ValueId> {
         match (self.values.node(id), self.values.get_type(ty)) {
             (Node::Int(value @ (0 | 1)), Type::Bit) => Some(ValueId::bit(value == 1)),
             (Node::Int(value), &Type::Bits(width)) => {
@@ -430,10 +446,16 @@ impl World {
     }
 
     /// A value as a field of type `ty` holds it: bits are always spelled out one by one.
+    #[inline]
     pub(crate) fn spread_bits(&mut self, id: ValueId, ty: TypeId) -> ValueId {
-        let Type::Bits(width) = *self.values.get_type(ty) else {
-            return id;
-        };
+        match *self.values.get_type(ty) {
+            Type::Bits(width) => self.spread(id, width),
+            _ => id,
+        }
+    }
+
+    /// A value of a type of `width` bits, spelled out.
+    fn spread(&mut self, id: ValueId, width: u32) -> ValueId {
         if matches!(self.values.node(id), Node::Bits(_)) {
             return id;
         }
