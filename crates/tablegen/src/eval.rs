@@ -280,7 +280,7 @@ impl Evaluator {
         self.w.classes[at].defined = !(params.is_empty() && parents.is_empty() && body.is_empty());
         self.w.classes[at].proto.span = name.span;
         let name_value = self.w.values.str(name.name);
-        self.current = Some(self.w.new_proto(name_value, name.span));
+        self.current = Some(Box::new(self.w.new_proto(name_value, name.span)));
         self.current_class = Some(id);
         self.scoped(Scope::Record, |this| {
             this.params(name.name, ":", params, |this, param| {
@@ -292,7 +292,7 @@ impl Evaluator {
         });
         self.current_class = None;
         if let Some(proto) = self.current.take() {
-            self.w.classes[at].proto = proto;
+            self.w.classes[at].proto = *proto;
         }
     }
 
@@ -515,7 +515,7 @@ impl Evaluator {
 
     fn def(&mut self, name: Option<&Expr>, keyword: Span, parents: &[ClassRef], body: &[BodyItem]) {
         let span = name.map_or(keyword, |name| name.span);
-        let mut proto = self.w.new_proto(ValueId::UNSET, span);
+        let mut proto = Box::new(self.w.new_proto(ValueId::UNSET, span));
         match self.object_name(name) {
             Some(value) => proto.name = value,
             None if name.is_some() => return,
@@ -531,7 +531,7 @@ impl Evaluator {
             this.object_body(parents, body, own_name);
         });
         if let Some(proto) = std::mem::replace(&mut self.current, outer) {
-            self.add_entry(Entry::Record(Box::new(proto)));
+            self.add_entry(Entry::Record(proto));
         }
     }
 

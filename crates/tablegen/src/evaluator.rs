@@ -10,13 +10,11 @@ use crate::diagnostic::Diagnostic;
 use crate::resolver::Cache;
 use crate::source::{FileId, Span};
 use crate::strings::{Strings, Symbol};
-use crate::value::{ClassId, TypeId, ValueId};
+use crate::value::{ClassId, MAX_VALUES, TypeId, ValueId};
 use crate::world::{Assertion, ParamData, Proto, World};
 
 /// Errors of evaluation that are reported.
 const MAX_ERRORS: usize = 200;
-/// Values that may be made: each costs about 40 bytes.
-const MAX_VALUES: usize = 60_000_000;
 
 /// What is recorded inside loops and multiclasses.
 #[derive(Clone, Debug)]
@@ -81,7 +79,7 @@ pub(crate) struct Evaluator {
     /// The multiclass being defined.
     pub(crate) multiclass: Option<usize>,
     /// The record or class being built, and its class.
-    pub(crate) current: Option<Proto>,
+    pub(crate) current: Option<Box<Proto>>,
     pub(crate) current_class: Option<ClassId>,
     pub(crate) sets: Vec<OpenSet>,
     pub(crate) instances: FxHashMap<ValueId, ValueId>,
@@ -183,7 +181,7 @@ impl Evaluator {
     #[inline]
     pub(crate) fn spend(&mut self, amount: u64) {
         self.fuel = self.fuel.saturating_sub(amount);
-        if self.fuel == 0 || self.w.values.count() > MAX_VALUES || self.w.values.overflow {
+        if self.fuel == 0 || self.w.values.overflow {
             self.spent();
         }
     }

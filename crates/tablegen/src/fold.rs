@@ -19,12 +19,20 @@ const MAX_STRING: usize = 16 << 20;
 impl Evaluator {
     /// `op` applied to `args`; the value of type `ty`, or the operator itself if it has to wait.
     pub(crate) fn fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> ValueId {
-        match self.try_fold(op, args, ty, r) {
-            // The arm of an `!if` that is taken keeps its own type, and so does what stands in a dag.
-            Some(value) if matches!(op, Bang::If | Bang::GetDagArg) => value,
-            Some(value) => self.w.convert(value, ty).unwrap_or(value),
+        match self.folded(op, args, ty, r) {
+            Some(value) => value,
             None => self.w.values.op(op, args, ty),
         }
+    }
+
+    /// The same; `None` if it has to wait.
+    pub(crate) fn folded(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> Option<ValueId> {
+        let value = self.try_fold(op, args, ty, r)?;
+        // The arm of an `!if` that is taken keeps its own type, and so does what stands in a dag.
+        if matches!(op, Bang::If | Bang::GetDagArg) {
+            return Some(value);
+        }
+        Some(self.w.convert(value, ty).unwrap_or(value))
     }
 
     fn ints(&self, args: &[ValueId]) -> Option<SmallVec<[i64; 4]>> {
@@ -505,10 +513,10 @@ impl Evaluator {
         }
         if let Node::Def(id) = self.w.values.node(base) {
             let record = self.w.record(id);
-            match self.w.fields(record).find(field) {
-                Some(found) => {
-                    let value = found.value;
-                    if !self.w.values.is_open(value) {
+            match record.layout.find(field) {
+                Some(at) => {
+                    let value = self.w.cells[record.start + at].value;
+                    if !value.is_open() {
                         return value;
                     }
                 }

@@ -79,6 +79,7 @@ mod shape;
 mod source;
 mod step;
 mod strings;
+mod table;
 mod text;
 mod token;
 mod value;

@@ -14,6 +14,9 @@ use crate::world::{FieldData, Proto};
 /// Resolution may go this deep: through fields that refer to fields, class values in class values, operators.
 const MAX_RESOLVE_DEPTH: u32 = 12_000;
 
+/// Values that are no deeper than this are resolved each time.
+const MAX_CHEAP: u16 = 1;
+
 /// Parts of a body that are looked at to find out whether it is pure.
 const MAX_PURE: usize = 64;
 
@@ -75,12 +78,11 @@ impl Evaluator {
         if !self.w.values.is_touched(id, r.reach) || self.stopped {
             return id;
         }
-        // What is cheap to look up is not worth remembering.
-        let cheap = match self.w.values.node(id) {
-            Node::Var(name) => return self.lookup(name, r).unwrap_or(id),
-            Node::VarBit(base, _) => matches!(self.w.values.node(base), Node::Var(_)),
-            _ => false,
-        };
+        if let Node::Var(name) = self.w.values.node(id) {
+            return self.lookup(name, r).unwrap_or(id);
+        }
+        // What is small is resolved in less time than it takes to remember it.
+        let cheap = self.w.values.depth(id) <= MAX_CHEAP;
         if !cheap {
             if r.stamp == 0 {
                 r.stamp = self.cache.next_stamp();
@@ -175,8 +177,7 @@ impl Evaluator {
                 self.fold_paste(left, right, ty)
             }
             Node::Op(op, kids) => {
-                let args = self.w.values.kid_vec(kids);
-                self.resolve_op(op, args, ty, r)
+                self.resolve_op(id, op, kids, ty, r)
             }
         }
     }
@@ -216,7 +217,9 @@ impl Evaluator {
         self.w.values.bits(&bits)
     }
 
-    fn resolve_op(&mut self, op: Bang, mut kids: Ids, ty: TypeId, r: &mut Resolver) -> ValueId {
+    /// An operator, `id`, with its variables replaced.
+    fn resolve_op(&mut self, id: ValueId, op: Bang, parts: Kids, ty: TypeId, r: &mut Resolver) -> ValueId {
+        let mut kids = self.w.values.kid_vec(parts);
         match op {
             // Only the arm that is taken is looked at once the condition is known.
             Bang::If => {
@@ -270,7 +273,12 @@ impl Evaluator {
             Bang::IsA | Bang::Exists => self.resolve_all(&mut kids[1..], r),
             _ => self.resolve_all(&mut kids, r),
         }
-        self.fold(op, &kids, ty, r)
+        match self.folded(op, &kids, ty, r) {
+            Some(value) => value,
+            // Nothing could be replaced.
+            None if kids[..] == *self.w.values.kids(parts) => id,
+            None => self.w.values.op(op, &kids, ty),
+        }
     }
 
     fn resolve_shadowed(&mut self, body: ValueId, variables: &[ValueId], r: &mut Resolver) -> ValueId {

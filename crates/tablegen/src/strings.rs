@@ -2,8 +2,9 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 
-use hashbrown::HashTable;
 use rustc_hash::FxHasher;
+
+use crate::table::Table;
 
 /// An interned string. Equal symbols are equal strings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -21,19 +22,12 @@ impl Symbol {
     }
 }
 
-/// An entry of the table: part of the hash, so that few strings have to be compared and none hashed again.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    hash: u32,
-    index: u32,
-}
-
 /// All text in one buffer.
 #[derive(Debug)]
 pub struct Strings {
     text: String,
     ranges: Vec<(u32, u32)>,
-    table: HashTable<Slot>,
+    table: Table,
 }
 
 /// The buffer's offsets are 32 bits wide and a runaway program should be stopped before it fills memory.
@@ -44,16 +38,13 @@ fn hash(text: &str) -> u32 {
     let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
     hash as u32 ^ (hash >> 32) as u32
 }
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B9)) << 32
-}
 
 impl Default for Strings {
     fn default() -> Strings {
         let mut strings = Strings {
             text: String::new(),
             ranges: Vec::new(),
-            table: HashTable::new(),
+            table: Table::default(),
         };
         strings.intern("");
         strings.intern("NAME");
@@ -103,18 +94,15 @@ impl Strings {
 
     fn find(&self, text: &str, hash: u32) -> Option<Symbol> {
         self.table
-            .find(spread(hash), |slot| {
-                slot.hash == hash && self.get(Symbol(slot.index)) == text
-            })
-            .map(|slot| Symbol(slot.index))
+            .find(hash, |index| self.get(Symbol(index)) == text)
+            .map(Symbol)
     }
 
     /// Makes a symbol of what stands in the buffer from `start` on.
     fn add(&mut self, start: usize, hash: u32) -> Symbol {
         let index = self.ranges.len() as u32;
         self.ranges.push((start as u32, self.text.len() as u32));
-        self.table
-            .insert_unique(spread(hash), Slot { hash, index }, |slot| spread(slot.hash));
+        self.table.insert(hash, index);
         Symbol(index)
     }
 

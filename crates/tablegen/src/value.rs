@@ -10,12 +10,15 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use crate::strings::Symbol;
+use crate::table::Table;
 use crate::token::Bang;
 
 /// Operators and lists may nest this deep in one value.
 pub(crate) const MAX_DEPTH: u16 = 1500;
 /// Elements and arguments of all values together: 4 bytes each, so 1.6 GB at most.
 const MAX_POOL: usize = 400_000_000;
+/// Values that may be made: each costs about 40 bytes.
+pub(crate) const MAX_VALUES: usize = 60_000_000;
 
 /// Numbers from 0 that are looked up without hashing.
 const SMALL_INTS: usize = 4096;
@@ -153,7 +156,7 @@ pub(crate) struct Values {
     /// The list types by element type, once they were asked for.
     list_types: Vec<Option<TypeId>>,
     entries: Vec<Entry>,
-    table: HashTable<Slot>,
+    table: Table,
     /// The values that need no table: strings by symbol, records by id, small numbers.
     strings: Vec<ValueId>,
     defs: Vec<ValueId>,
@@ -163,7 +166,7 @@ pub(crate) struct Values {
     /// The variable of each name that was asked for last.
     vars: Vec<ValueId>,
     pool: Vec<ValueId>,
-    /// A value was too deep or the pool full; the offending value was replaced by `?`.
+    /// A value was too deep or the pool full, and the offending value was replaced by `?`; or there are more than [`MAX_VALUES`].
     pub(crate) overflow: bool,
 }
 
@@ -191,11 +194,6 @@ fn hash_kids(start: u64, kids: &[ValueId]) -> u64 {
     mix(a, b)
 }
 
-/// The hash a table works with, made from the part of it that is kept.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B9)) << 32
-}
-
 /// Whether two lists are equal, eight ids at a time.
 fn same_ids(a: &[ValueId], b: &[ValueId]) -> bool {
     let (mut x, mut y) = (a.chunks_exact(8), b.chunks_exact(8));
@@ -211,13 +209,6 @@ pub(crate) fn name_bit(name: Symbol) -> u64 {
     1 << (name.0.wrapping_mul(0x9E37_79B9) >> 26)
 }
 
-/// An entry of a table: part of the hash, so that growing and looking need not visit the values, and the index.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    hash: u32,
-    index: u32,
-}
-
 impl Default for Values {
     fn default() -> Values {
         let mut values = Values {
@@ -226,7 +217,7 @@ impl Default for Values {
             bits_types: Vec::new(),
             list_types: Vec::new(),
             entries: Vec::new(),
-            table: HashTable::new(),
+            table: Table::default(),
             strings: Vec::new(),
             defs: Vec::new(),
             ints: Vec::new(),
@@ -310,6 +301,10 @@ impl Values {
     pub(crate) fn type_of(&self, id: ValueId) -> TypeId {
         self.entries[id.index()].ty
     }
+    /// How many values are in each other within this one.
+    pub(crate) fn depth(&self, id: ValueId) -> u16 {
+        self.entries[id.index()].depth
+    }
     pub(crate) fn is_open(&self, id: ValueId) -> bool {
         id.is_open()
     }
@@ -369,13 +364,17 @@ impl Values {
         matches!(node, Node::Dag(_) | Node::Call(..))
     }
 
-    fn make(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId]) -> ValueId {
-        let hash = spread(Self::hash(&node, ty, kids) as u32);
-        if let Some(id) = self.table.find(hash, |slot| {
-            slot.hash == hash as u32 && self.same(&self.entries[slot.index as usize], &node, ty, kids)
-        }) {
-            return ValueId::new(id.index, self.entries[id.index as usize].flags);
+    fn make(&mut self, node: Node, ty: TypeId, kids: &[ValueId]) -> ValueId {
+        let hash = Self::hash(&node, ty, kids) as u32;
+        let known = |index: u32| self.same(&self.entries[index as usize], &node, ty, kids);
+        if let Some(index) = self.table.find(hash, known) {
+            return ValueId::new(index, self.entries[index as usize].flags);
         }
+        self.add(node, ty, kids, hash)
+    }
+
+    /// Adds a value that is known to be new.
+    fn add(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId], hash: u32) -> ValueId {
         let mut flags = match node {
             Node::Unset => HAS_UNSET,
             Node::Var(_) => HAS_VAR | OPEN,
@@ -442,11 +441,8 @@ impl Values {
             flags,
             vars,
         });
-        let slot = Slot {
-            hash: hash as u32,
-            index: id,
-        };
-        self.table.insert_unique(hash, slot, |slot| spread(slot.hash));
+        self.table.insert(hash, id);
+        self.overflow |= self.entries.len() > MAX_VALUES;
         ValueId::new(id, flags)
     }
 
@@ -464,6 +460,7 @@ impl Values {
             flags: 0,
             vars: 0,
         });
+        self.overflow |= self.entries.len() > MAX_VALUES;
         ValueId::new(id, 0)
     }
 

@@ -346,23 +346,28 @@ impl World {
     }
 
     /// The number a value is, if it is known and of a type that converts to `int`.
+    #[inline]
     pub(crate) fn as_int(&self, id: ValueId) -> Option<i64> {
         match self.values.node(id) {
             Node::Int(value) => Some(value),
             Node::Bit(value) => Some(i64::from(value)),
-            Node::Bits(kids) => {
-                let mut value = 0u64;
-                for (at, bit) in self.values.kids(kids).iter().enumerate() {
-                    match self.values.node(*bit) {
-                        Node::Bit(true) if at < 64 => value |= 1 << at,
-                        Node::Bit(_) => {}
-                        _ => return None,
-                    }
-                }
-                Some(value as i64)
-            }
+            Node::Bits(kids) => self.bits_number(self.values.kids(kids)),
             _ => None,
         }
+    }
+
+    /// The number that bits are, if all are known.
+    #[inline(never)]
+    fn bits_number(&self, bits: &[ValueId]) -> Option<i64> {
+        let mut value = 0u64;
+        for (at, bit) in bits.iter().enumerate() {
+            match *bit {
+                ValueId::TRUE if at < 64 => value |= 1 << at,
+                ValueId::TRUE | ValueId::FALSE => {}
+                _ => return None,
+            }
+        }
+        Some(value as i64)
     }
 
     /// The string a value is, plain or code.
@@ -401,6 +406,7 @@ impl World {
     }
 
     /// The value, which is of another type, `from`, as one of type `ty`.
+    #[inline(never)]
     fn convert_other(&mut self, id: ValueId, from: TypeId, ty: TypeId) -> Option<ValueId> {
         match (self.values.node(id), self.values.get_type(ty)) {
             (Node::Int(value @ (0 | 1)), Type::Bit) => Some(ValueId::bit(value == 1)),
@@ -455,6 +461,7 @@ impl World {
     }
 
     /// A value of a type of `width` bits, spelled out.
+    #[inline(never)]
     fn spread(&mut self, id: ValueId, width: u32) -> ValueId {
         if matches!(self.values.node(id), Node::Bits(_)) {
             return id;
