@@ -54,7 +54,7 @@ fn generated(
 
 fn write_file(path: &Path, action: Action, request: &Request, parsed: &Parsed) -> io::Result<()> {
     if !request.if_changed {
-        let mut out = BufWriter::new(fs::File::create(path)?);
+        let mut out = BufWriter::with_capacity(1 << 16, fs::File::create(path)?);
         write(action, request, parsed, &mut out)?;
         return out.flush();
     }

@@ -198,7 +198,7 @@ impl Evaluator {
         Some(self.fold(op, &args, field.ty, &Resolver::new()))
     }
 
-    /// Pairs parameters with arguments and defaults. `None` after a fault.
+    /// Pairs parameters with arguments and defaults, and makes `r`, which is new, know them and the name. `None` after a fault.
     pub(crate) fn bind_args(
         &mut self,
         what: Owner,
@@ -206,6 +206,7 @@ impl Evaluator {
         args: &[ArgValue],
         span: Span,
         own_name: Option<(Symbol, ValueId)>,
+        r: &mut Resolver,
     ) -> Option<Bound> {
         let mut slots: SmallVec<[Option<(ValueId, Span)>; 8]> = smallvec![None; params.len()];
         for (at, arg) in args.iter().enumerate() {
@@ -275,13 +276,12 @@ impl Evaluator {
             slots[at] = Some((value, arg.span));
         }
         let mut bound = Bound::new();
-        let mut r = Resolver::new();
         r.extend(own_name);
         for (param, slot) in params.iter().zip(slots) {
             let (value, place) = match slot {
                 Some(given) => given,
                 None => {
-                    let value = self.resolve(param.default, &mut r);
+                    let value = self.resolve(param.default, r);
                     if self.is_unset(value) {
                         let name = self.w.text(param.name).to_owned();
                         let what = self.owner_text(what);
@@ -338,10 +338,16 @@ impl Evaluator {
         };
         let params = Arc::clone(&self.w.class(class).params);
         let name_var = self.w.class(class).name_var;
-        let bound = self.bind_args(Owner::Class(class), &params, args, span, Some((name_var, own_name)));
+        let mut r = Resolver::new();
+        let own = Some((name_var, own_name));
+        let bound = self.bind_args(Owner::Class(class), &params, args, span, own, &mut r);
         // The class counts as a parent all the same, so that its absence makes no further errors.
-        proto.faulty |= bound.is_none();
-        self.inherit_fields(proto, class, bound.as_deref().unwrap_or_default(), own_name);
+        if bound.is_none() {
+            proto.faulty = true;
+            r = Resolver::new();
+            r.extend(own);
+        }
+        self.inherit_fields(proto, class, bound.as_deref().unwrap_or_default(), &mut r);
         self.trace_inherited(proto, class, span);
         proto.supers = supers;
         proto.direct = self.w.lists.push(proto.direct, class);
@@ -353,12 +359,8 @@ impl Evaluator {
         proto: &mut Proto,
         class: ClassId,
         bound: &[(Symbol, ValueId, Span)],
-        own_name: ValueId,
+        r: &mut Resolver,
     ) {
-        let mut r = Resolver::new();
-        r.extend(bound.iter().map(|(name, value, _)| (*name, *value)));
-        let name_var = self.w.class(class).name_var;
-        r.set(name_var, own_name);
         let layout = Arc::clone(&self.w.class(class).proto.layout);
         if proto.cells.is_empty() {
             proto.layout = layout;
@@ -366,8 +368,8 @@ impl Evaluator {
             proto.cells.reserve_exact(parent.len());
             proto.cells.extend_from_slice(parent);
             for at in 0..proto.cells.len() {
-                if self.is_touched(proto.cells[at].value, &r) {
-                    let field = self.inherited(proto.field_at(at), bound, &mut r);
+                if self.is_touched(proto.cells[at].value, r) {
+                    let field = self.inherited(proto.field_at(at), bound, r);
                     proto.cells[at] = Cell {
                         value: field.value,
                         span: field.span,
@@ -381,8 +383,8 @@ impl Evaluator {
             for (at, position) in joined.positions.iter().enumerate() {
                 let position = *position as usize;
                 let mut field = self.w.class(class).proto.field_at(at);
-                if self.is_touched(field.value, &r) {
-                    field = self.inherited(field, bound, &mut r);
+                if self.is_touched(field.value, r) {
+                    field = self.inherited(field, bound, r);
                 }
                 if position < old {
                     self.set_again(proto, position, field);
@@ -399,8 +401,8 @@ impl Evaluator {
         if !parent.asserts.is_empty() || !parent.dumps.is_empty() {
             let (asserts, dumps) = (parent.asserts.clone(), parent.dumps.clone());
             for assertion in asserts {
-                let condition = self.resolve(assertion.condition, &mut r);
-                let message = self.resolve(assertion.message, &mut r);
+                let condition = self.resolve(assertion.condition, r);
+                let message = self.resolve(assertion.message, r);
                 proto.asserts.push(Assertion {
                     condition,
                     message,
@@ -408,7 +410,7 @@ impl Evaluator {
                 });
             }
             for (value, span) in dumps {
-                let value = self.resolve(value, &mut r);
+                let value = self.resolve(value, r);
                 proto.dumps.push((value, span));
             }
         }

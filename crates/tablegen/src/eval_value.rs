@@ -101,7 +101,7 @@ impl Evaluator {
                 let args = self.args(args, Some(id))?;
                 let params = Arc::clone(&self.w.class(id).params);
                 // Faults of the arguments are found here, where they are written.
-                self.bind_args(Owner::Class(id), &params, &args, expr.span, None)?;
+                self.bind_args(Owner::Class(id), &params, &args, expr.span, None, &mut Resolver::new())?;
                 let mut pairs = Pairs::new();
                 for (at, arg) in args.iter().enumerate() {
                     let param = match arg.name.some() {

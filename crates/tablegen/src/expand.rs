@@ -248,6 +248,7 @@ impl Evaluator {
             &args,
             parent.span,
             Some((self.multiclasses[at].name_var, own_name)),
+            &mut Resolver::new(),
         )?;
         let mut substitutions: Vec<(Symbol, ValueId)> =
             bound.into_iter().map(|(name, value, _)| (name, value)).collect();

@@ -51,7 +51,11 @@ pub(crate) struct Lexer<'a> {
     /// Lent to the evaluator between statements.
     pub(crate) strings: Strings,
     macros: FxHashSet<String>,
-    frames: Vec<Frame>,
+    /// The file being read, and those that include it.
+    top: Frame,
+    outer: Vec<Frame>,
+    /// The files that are open; none at the end.
+    depth: usize,
     opened: usize,
     root: FileId,
     /// Tokens that were read and not yet dropped.
@@ -89,7 +93,15 @@ impl<'a> Lexer<'a> {
             sources,
             strings: Strings::default(),
             macros: options.defines.iter().cloned().collect(),
-            frames: Vec::new(),
+            top: Frame {
+                file,
+                text: Arc::default(),
+                at: 0,
+                line_start: true,
+                conditions: Vec::new(),
+            },
+            outer: Vec::new(),
+            depth: 0,
             opened: 0,
             root: file,
             tokens: Vec::new(),
@@ -105,7 +117,7 @@ impl<'a> Lexer<'a> {
     pub(crate) fn more(&mut self) {
         let count = self.tokens.len();
         while self.tokens.len() == count {
-            if self.frames.is_empty() {
+            if self.depth == 0 {
                 let end = self.sources.file(self.root).map_or(0, |file| file.text().len() as u32);
                 self.tokens.push(Token {
                     tok: Tok::Eof,
@@ -114,10 +126,9 @@ impl<'a> Lexer<'a> {
                 return;
             }
             // The text is shared, so that it can be read while the lexer changes.
-            let last = self.frames.len() - 1;
-            let text = Arc::clone(&self.frames[last].text);
-            let opened = self.opened;
-            while self.frames.len() == last + 1 && self.opened == opened && self.tokens.len() < count + BATCH {
+            let text = Arc::clone(&self.top.text);
+            let (depth, opened) = (self.depth, self.opened);
+            while self.depth == depth && self.opened == opened && self.tokens.len() < count + BATCH {
                 self.step(&text);
             }
         }
@@ -132,13 +143,18 @@ impl<'a> Lexer<'a> {
     fn open(&mut self, file: FileId) {
         if let Some(source) = self.sources.file(file) {
             let text = source.shared_text();
-            self.frames.push(Frame {
+            let frame = Frame {
                 file,
                 text,
                 at: 0,
                 line_start: true,
                 conditions: Vec::new(),
-            });
+            };
+            let outer = std::mem::replace(&mut self.top, frame);
+            if self.depth > 0 {
+                self.outer.push(outer);
+            }
+            self.depth += 1;
         }
     }
 
@@ -153,28 +169,27 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn frame(&mut self) -> &mut Frame {
-        // `step` runs only while a frame is open.
-        let last = self.frames.len() - 1;
-        &mut self.frames[last]
-    }
-
     fn span(&mut self, start: usize) -> Span {
-        let frame = self.frame();
-        Span::new(frame.file, start as u32, frame.at as u32)
+        Span::new(self.top.file, start as u32, self.top.at as u32)
     }
 
     fn push(&mut self, tok: Tok, start: usize) {
         let span = self.span(start);
-        self.frame().line_start = false;
+        self.top.line_start = false;
         self.tokens.push(Token { tok, span });
+    }
+
+    /// Reads nothing any more.
+    fn stop(&mut self) {
+        self.outer.clear();
+        self.depth = 0;
     }
 
     /// Skips blanks and comments; an unclosed comment is reported and runs to the end.
     fn skip_blanks(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut unclosed = None;
-        let frame = self.frame();
+        let frame = &mut self.top;
         let mut at = frame.at;
         loop {
             match bytes.get(at) {
@@ -204,21 +219,21 @@ impl<'a> Lexer<'a> {
     fn step(&mut self, text: &str) {
         self.skip_blanks(text);
         let bytes = text.as_bytes();
-        let start = self.frame().at;
+        let start = self.top.at;
         let Some(&first) = bytes.get(start) else {
             return self.close();
         };
         if self.dropped + self.tokens.len() >= MAX_TOKENS {
             let span = self.span(start);
             self.error("the input is too large", span, "more than 30 million tokens up to here");
-            self.frames.clear();
+            self.stop();
             return;
         }
         let next = bytes.get(start + 1).copied().unwrap_or(0);
         let mut advance = 1;
         let tok = match first {
             b'#' => {
-                if self.frame().line_start && self.directive(text, start) {
+                if self.top.line_start && self.directive(text, start) {
                     return;
                 }
                 Tok::Hash
@@ -259,25 +274,27 @@ impl<'a> Lexer<'a> {
             _ if is_ident_start(first) => return self.word(text, start),
             _ => {
                 let width = text[start..].chars().next().map_or(1, char::len_utf8);
-                self.frame().at += width;
+                self.top.at += width;
                 let span = self.span(start);
                 self.error("unexpected character", span, "not part of any TableGen construct");
                 return;
             }
         };
-        self.frame().at += advance;
+        self.top.at += advance;
         self.push(tok, start);
     }
 
     fn close(&mut self) {
-        if let Some(frame) = self.frames.pop() {
-            for condition in frame.conditions {
-                self.error(
-                    "`#ifdef` without `#endif`",
-                    condition.span,
-                    "still open at the end of the file",
-                );
-            }
+        for condition in std::mem::take(&mut self.top.conditions) {
+            self.error(
+                "`#ifdef` without `#endif`",
+                condition.span,
+                "still open at the end of the file",
+            );
+        }
+        self.depth = self.depth.saturating_sub(1);
+        if let Some(outer) = self.outer.pop() {
+            self.top = outer;
         }
     }
 
@@ -285,7 +302,7 @@ impl<'a> Lexer<'a> {
         if let Some(op) = Bang::from_text(name) {
             return Tok::Bang(op);
         }
-        let span = Span::new(self.frame().file, start as u32, end as u32);
+        let span = Span::new(self.top.file, start as u32, end as u32);
         let mut message = Diagnostic::error(format!("unknown operator `!{name}`"), span, "no such operator");
         if let Some(near) = closest(name, Bang::NAMES.iter().copied()) {
             message = message.note(format!("did you mean `!{near}`?"));
@@ -296,7 +313,7 @@ impl<'a> Lexer<'a> {
 
     fn word(&mut self, text: &str, start: usize) {
         let end = ident_end(text.as_bytes(), start);
-        self.frame().at = end;
+        self.top.at = end;
         let word = &text[start..end];
         match Kw::from_text(word) {
             Some(Kw::Include) => self.include(text, start),
@@ -329,11 +346,11 @@ impl<'a> Lexer<'a> {
         }
         if !signed && is_ident_start(after) {
             let end = ident_end(bytes, start);
-            self.frame().at = end;
+            self.top.at = end;
             let symbol = self.strings.intern(&text[start..end]);
             return self.push(Tok::Ident(symbol), start);
         }
-        self.frame().at = end;
+        self.top.at = end;
         let number = &text[start..end];
         // What needs all 64 bits is the number with these bits and a sign.
         let value = match number.parse::<i64>() {
@@ -354,7 +371,7 @@ impl<'a> Lexer<'a> {
         while bytes.get(end).is_some_and(|byte| char::from(*byte).is_digit(radix)) {
             end += 1;
         }
-        self.frame().at = end;
+        self.top.at = end;
         let value = u64::from_str_radix(&text[body..end], radix);
         let width = u16::try_from(end - body);
         if value.is_err() || width.is_err() {
@@ -394,7 +411,7 @@ impl<'a> Lexer<'a> {
             match bytes.get(at) {
                 Some(b'"') => break,
                 None | Some(b'\n' | b'\r') => {
-                    self.frame().at = at;
+                    self.top.at = at;
                     let span = self.span(start);
                     self.error("string is not closed", span, "a string ends on the line it starts on");
                     return None;
@@ -412,7 +429,7 @@ impl<'a> Lexer<'a> {
                         value.push(plain);
                         at += 2;
                     } else {
-                        let span = Span::new(self.frame().file, at as u32, at as u32 + 1);
+                        let span = Span::new(self.top.file, at as u32, at as u32 + 1);
                         self.error(
                             "unknown escape in a string",
                             span,
@@ -425,7 +442,7 @@ impl<'a> Lexer<'a> {
                 Some(_) => at += 1,
             }
         }
-        self.frame().at = at + 1;
+        self.top.at = at + 1;
         if copied == start + 1 {
             return Some(Cow::Borrowed(&text[copied..at]));
         }
@@ -435,13 +452,13 @@ impl<'a> Lexer<'a> {
 
     fn code(&mut self, text: &str, start: usize) {
         let Some(length) = text[start + 2..].find("}]") else {
-            self.frame().at = text.len();
-            let span = Span::new(self.frame().file, start as u32, start as u32 + 2);
+            self.top.at = text.len();
+            let span = Span::new(self.top.file, start as u32, start as u32 + 2);
             self.error("code fragment is not closed", span, "opened here");
             return;
         };
         let end = start + 2 + length;
-        self.frame().at = end + 2;
+        self.top.at = end + 2;
         let symbol = self.strings.intern(&text[start + 2..end]);
         self.push(Tok::Code(symbol), start);
     }
@@ -450,7 +467,7 @@ impl<'a> Lexer<'a> {
     fn include(&mut self, text: &str, start: usize) {
         let keyword = self.span(start);
         self.skip_blanks(text);
-        let at = self.frame().at;
+        let at = self.top.at;
         if text.as_bytes().get(at) != Some(&b'"') {
             return self.error(
                 "expected a file name after `include`",
@@ -461,9 +478,9 @@ impl<'a> Lexer<'a> {
         let Some(name) = self.string_value(text, at) else {
             return;
         };
-        self.frame().line_start = false;
+        self.top.line_start = false;
         let span = self.span(at);
-        if self.frames.len() >= MAX_INCLUDE_DEPTH {
+        if self.depth >= MAX_INCLUDE_DEPTH {
             return self.error(
                 format!("`{name}` is included too deep"),
                 span,
@@ -477,7 +494,7 @@ impl<'a> Lexer<'a> {
                 span,
                 format!("more than {MAX_INCLUDES} up to here"),
             );
-            return self.frames.clear();
+            return self.stop();
         }
         match find_file(&name, self.options, self.sources) {
             Ok(file) => self.open(file),
@@ -497,11 +514,11 @@ impl<'a> Lexer<'a> {
         if !matches!(name, "define" | "ifdef" | "ifndef" | "else" | "endif") {
             return false;
         }
-        self.frame().at = end;
+        self.top.at = end;
         self.run_directive(name, text, start);
         // Dead text is skipped line by line up to the directive that makes it live again.
         while self
-            .frame()
+            .top
             .conditions
             .last()
             .is_some_and(|condition| !(condition.taken && condition.outer))
@@ -518,20 +535,20 @@ impl<'a> Lexer<'a> {
         let bytes = text.as_bytes();
         loop {
             self.skip_blanks(text);
-            let at = self.frame().at;
+            let at = self.top.at;
             let Some(&byte) = bytes.get(at) else {
                 return false;
             };
-            if byte == b'#' && self.frame().line_start {
+            if byte == b'#' && self.top.line_start {
                 let end = ident_end(bytes, at + 1);
                 let name = &text[at + 1..end];
                 if matches!(name, "define" | "ifdef" | "ifndef" | "else" | "endif") {
-                    self.frame().at = end;
+                    self.top.at = end;
                     self.run_directive(name, text, at);
                     return true;
                 }
             }
-            self.frame().at = at + line_length(&bytes[at..]);
+            self.top.at = at + line_length(&bytes[at..]);
         }
     }
 
@@ -539,19 +556,19 @@ impl<'a> Lexer<'a> {
     fn run_directive(&mut self, name: &str, text: &str, start: usize) {
         let span = self.span(start);
         let live = self
-            .frame()
+            .top
             .conditions
             .last()
             .is_none_or(|condition| condition.taken && condition.outer);
         match name {
             "define" | "ifdef" | "ifndef" => {
                 let bytes = text.as_bytes();
-                let mut at = self.frame().at;
+                let mut at = self.top.at;
                 while matches!(bytes.get(at), Some(b' ' | b'\t')) {
                     at += 1;
                 }
                 let end = ident_end(bytes, at);
-                self.frame().at = end;
+                self.top.at = end;
                 let macro_name = text[at..end].to_owned();
                 if macro_name.is_empty() || bytes[at].is_ascii_digit() {
                     self.error(
@@ -570,7 +587,7 @@ impl<'a> Lexer<'a> {
                     }
                 } else {
                     let taken = self.macros.contains(&macro_name) == (name == "ifdef");
-                    self.frame().conditions.push(Condition {
+                    self.top.conditions.push(Condition {
                         span,
                         taken,
                         in_else: false,
@@ -578,7 +595,7 @@ impl<'a> Lexer<'a> {
                     });
                 }
             }
-            "else" => match self.frame().conditions.last_mut() {
+            "else" => match self.top.conditions.last_mut() {
                 Some(condition) if !condition.in_else => {
                     condition.in_else = true;
                     condition.taken = !condition.taken;
@@ -587,7 +604,7 @@ impl<'a> Lexer<'a> {
                 None => self.error("`#else` without `#ifdef`", span, "no condition is open"),
             },
             _ => {
-                if self.frame().conditions.pop().is_none() {
+                if self.top.conditions.pop().is_none() {
                     self.error("`#endif` without `#ifdef`", span, "no condition is open");
                 }
             }
@@ -596,11 +613,11 @@ impl<'a> Lexer<'a> {
     }
 
     fn expect_line_end(&mut self, text: &str, name: &str) {
-        self.frame().line_start = false;
+        self.top.line_start = false;
         self.skip_blanks(text);
-        let at = self.frame().at;
-        if !self.frame().line_start && at < text.len() {
-            self.frame().at = at + line_length(&text.as_bytes()[at..]);
+        let at = self.top.at;
+        if !self.top.line_start && at < text.len() {
+            self.top.at = at + line_length(&text.as_bytes()[at..]);
             let span = self.span(at);
             self.error(format!("text after `#{name}`"), span, "only a comment may follow");
         }

@@ -10,6 +10,9 @@ use crate::text::numeric_order;
 use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
 use crate::world::{ClassData, FieldData, Fields, World};
 
+/// Bytes that are written at a time, or somewhat more.
+const CHUNK: usize = 1 << 16;
+
 impl World {
     fn field_text(&self, field: &FieldData, out: &mut String) {
         out.push_str("  ");
@@ -33,17 +36,17 @@ impl World {
         self.write_value(value, out);
     }
 
-    fn body_text(&self, supers: ClassList, fields: Fields, lines: &mut Lines, out: &mut String) {
-        out.push_str(" {");
+    fn body_text(&self, supers: ClassList, fields: Fields, lines: &mut Lines, out: &mut Vec<u8>) {
+        out.extend_from_slice(b" {");
         let supers = self.lists.get(supers);
         if !supers.is_empty() {
-            out.push_str("\t//");
+            out.extend_from_slice(b"\t//");
             for class in supers {
-                out.push(' ');
-                out.push_str(self.text(self.class(*class).name));
+                out.push(b' ');
+                out.extend_from_slice(self.text(self.class(*class).name).as_bytes());
             }
         }
-        out.push('\n');
+        out.push(b'\n');
         if fields.has_nonconcrete() {
             for field in fields.iter().filter(|field| field.nonconcrete) {
                 lines.write(self, &field, out);
@@ -52,42 +55,43 @@ impl World {
         for field in fields.iter().filter(|field| !field.nonconcrete) {
             lines.write(self, &field, out);
         }
-        out.push_str("}\n");
+        out.extend_from_slice(b"}\n");
     }
 
-    fn class_text(&self, class: &ClassData, lines: &mut Lines, out: &mut String) {
-        out.push_str(self.text(class.name));
+    fn class_text(&self, class: &ClassData, lines: &mut Lines, out: &mut Vec<u8>) {
+        let mut head = String::from(self.text(class.name));
         if !class.params.is_empty() {
-            out.push('<');
+            head.push('<');
             for (at, param) in class.params.iter().enumerate() {
                 if at > 0 {
-                    out.push_str(", ");
+                    head.push_str(", ");
                 }
-                self.declaration(param.qualified, param.ty, param.default, out);
+                self.declaration(param.qualified, param.ty, param.default, &mut head);
             }
-            out.push('>');
+            head.push('>');
         }
+        out.extend_from_slice(head.as_bytes());
         self.body_text(class.proto.supers, class.proto.fields(), lines, out);
     }
 }
 
 /// A line that was written lately, and what it says.
-#[derive(Clone)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Line {
     name: Symbol,
-    ty: TypeId,
     value: ValueId,
+    ty: TypeId,
     nonconcrete: bool,
-    /// Its place in the texts.
-    text: Range<usize>,
 }
 
 /// The lines of fields that were written lately: most records have the defaults of their classes.
 #[derive(Default)]
 struct Lines {
-    /// By a hash; one that another pushed out is made again.
-    slots: Vec<Option<Line>>,
-    texts: String,
+    /// By a hash, with the place in the texts; one that another pushed out is made again.
+    slots: Vec<(Line, Range<u32>)>,
+    texts: Vec<u8>,
+    /// The line being made.
+    fresh: String,
 }
 
 impl Lines {
@@ -96,56 +100,69 @@ impl Lines {
     const LONGEST: usize = 200;
     /// Bytes of all lines together.
     const MOST: usize = 1 << 20;
+    /// No line: there is no field without a name.
+    const NONE: Line = Line {
+        name: Symbol::NONE,
+        value: ValueId::UNSET,
+        ty: TypeId::ANY,
+        nonconcrete: false,
+    };
 
     fn new() -> Lines {
         Lines {
-            slots: vec![None; Lines::SLOTS],
-            texts: String::new(),
+            slots: vec![(Lines::NONE, 0..0); Lines::SLOTS],
+            ..Lines::default()
         }
     }
 
-    fn write(&mut self, world: &World, field: &FieldData, out: &mut String) {
+    #[inline]
+    fn write(&mut self, world: &World, field: &FieldData, out: &mut Vec<u8>) {
+        let line = Line {
+            name: field.name,
+            value: field.value,
+            ty: field.ty,
+            nonconcrete: field.nonconcrete,
+        };
         let key = u64::from(field.value.0) << 32 | u64::from(field.name.0 ^ field.ty.0 << 24);
-        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize & (Lines::SLOTS - 1);
-        if let Some(Some(line)) = self.slots.get(slot)
-            && (line.name, line.ty, line.value, line.nonconcrete)
-                == (field.name, field.ty, field.value, field.nonconcrete)
+        let at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize & (Lines::SLOTS - 1);
+        if let Some((known, place)) = self.slots.get(at)
+            && *known == line
+            && let Some(text) = self.texts.get(place.start as usize..place.end as usize)
         {
-            out.push_str(&self.texts[line.text.clone()]);
+            out.extend_from_slice(text);
             return;
         }
-        let start = out.len();
-        world.field_text(field, out);
-        let text = &out[start..];
-        if text.len() > Lines::LONGEST {
+        self.write_new(world, field, line, at, out);
+    }
+
+    /// A line that is not known, whose place among the known ones is `at`.
+    #[inline(never)]
+    fn write_new(&mut self, world: &World, field: &FieldData, line: Line, at: usize, out: &mut Vec<u8>) {
+        self.fresh.clear();
+        world.field_text(field, &mut self.fresh);
+        out.extend_from_slice(self.fresh.as_bytes());
+        if self.fresh.len() > Lines::LONGEST {
             return;
         }
-        if self.texts.len() + text.len() > Lines::MOST {
+        if self.texts.len() + self.fresh.len() > Lines::MOST {
             self.texts.clear();
-            self.slots.fill(None);
+            self.slots.fill((Lines::NONE, 0..0));
         }
-        if let Some(place) = self.slots.get_mut(slot) {
-            let from = self.texts.len();
-            self.texts.push_str(text);
-            *place = Some(Line {
-                name: field.name,
-                ty: field.ty,
-                value: field.value,
-                nonconcrete: field.nonconcrete,
-                text: from..self.texts.len(),
-            });
+        if let Some(slot) = self.slots.get_mut(at) {
+            let from = self.texts.len() as u32;
+            self.texts.extend_from_slice(self.fresh.as_bytes());
+            *slot = (line, from..self.texts.len() as u32);
         }
     }
 }
 
 /// One record as `!repr` shows it.
 pub(crate) fn record_text(world: &World, id: RecordId) -> String {
-    let mut out = String::new();
     let record = world.record(id);
-    out.push_str(world.text(record.name));
+    let mut out = world.text(record.name).as_bytes().to_vec();
     // One record is not worth remembering lines for.
     world.body_text(record.supers, world.fields(record), &mut Lines::default(), &mut out);
-    out
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Writes all classes, then all records, each in byte order of their names.
@@ -157,24 +174,30 @@ pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<
     out.write_all(b"------------- Classes -----------------\n")?;
     let mut classes: Vec<ClassId> = (0..world.classes.len() as u32).map(ClassId).collect();
     classes.sort_by_key(|id| world.text(world.class(*id).name));
-    let mut text = String::new();
+    let mut text = Vec::new();
     let mut lines = Lines::new();
     for id in classes {
-        text.clear();
-        text.push_str("class ");
+        text.extend_from_slice(b"class ");
         world.class_text(world.class(id), &mut lines, &mut text);
-        out.write_all(text.as_bytes())?;
+        if text.len() >= CHUNK {
+            out.write_all(&text)?;
+            text.clear();
+        }
     }
+    out.write_all(&text)?;
+    text.clear();
     out.write_all(b"------------- Defs -----------------\n")?;
     for id in &records.sorted() {
-        text.clear();
-        text.push_str("def ");
+        text.extend_from_slice(b"def ");
         let record = world.record(*id);
-        text.push_str(world.text(record.name));
+        text.extend_from_slice(world.text(record.name).as_bytes());
         world.body_text(record.supers, world.fields(record), &mut lines, &mut text);
-        out.write_all(text.as_bytes())?;
+        if text.len() >= CHUNK {
+            out.write_all(&text)?;
+            text.clear();
+        }
     }
-    Ok(())
+    out.write_all(&text)
 }
 
 /// Writes the names of the records that derive from the class called `class`, `S2` before `S10`.

@@ -25,6 +25,7 @@ pub(crate) struct FieldData {
 }
 
 impl FieldData {
+    #[inline]
     fn new(decl: &FieldDecl, cell: &Cell) -> FieldData {
         FieldData {
             name: decl.name,
