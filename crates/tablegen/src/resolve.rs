@@ -81,8 +81,8 @@ impl Evaluator {
         if let Node::Var(name) = self.w.values.node(id) {
             return self.lookup(name, r).unwrap_or(id);
         }
-        // What is small is resolved in less time than it takes to remember it.
-        let cheap = self.w.values.depth(id) <= MAX_CHEAP;
+        // What is small is resolved in less time than it takes to remember it, unless that may be reported once more.
+        let cheap = self.w.values.depth(id) <= MAX_CHEAP && !r.has_unset;
         if !cheap {
             if r.stamp == 0 {
                 r.stamp = self.cache.next_stamp();
@@ -100,7 +100,13 @@ impl Evaluator {
         let cuts = r.cuts;
         let value = self.resolve_node(id, r);
         self.depth -= 1;
-        if !cheap && cuts == r.cuts && r.stamp != 0 {
+        if value == ValueId::UNSET && !r.has_unset {
+            r.has_unset = true;
+            if r.stamp == 0 {
+                r.stamp = self.cache.next_stamp();
+            }
+        }
+        if (!cheap || r.has_unset) && cuts == r.cuts && r.stamp != 0 {
             self.cache.put(id, r.stamp, value);
         }
         value
@@ -176,9 +182,7 @@ impl Evaluator {
                 let right = self.resolve(right, r);
                 self.fold_paste(left, right, ty)
             }
-            Node::Op(op, kids) => {
-                self.resolve_op(id, op, kids, ty, r)
-            }
+            Node::Op(op, kids) => self.resolve_op(id, op, kids, ty, r),
         }
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Resolver {
     pub(crate) stamp: u32,
     /// Fields being resolved, to find cycles.
     pub(crate) stack: SmallVec<[Symbol; 8]>,
+    /// Something became `?`, which may have been reported as a fault: from then on everything is remembered.
+    pub(crate) has_unset: bool,
     /// Counts cycles that were cut; results computed meanwhile hold only there and are not cached.
     pub(crate) cuts: u32,
 }
@@ -107,6 +109,7 @@ impl Cache {
         let slot = &self.slots[Self::slot(id, stamp)];
         (slot.0 == id && slot.1 == stamp).then_some(slot.2)
     }
+    #[inline]
     pub(crate) fn put(&mut self, id: ValueId, stamp: u32, value: ValueId) {
         self.slots[Self::slot(id, stamp)] = (id, stamp, value);
     }
