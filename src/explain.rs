@@ -76,7 +76,7 @@ impl fmt::Display for Reason {
 pub struct Explained {
     /// Why it is there.
     pub reason: Reason,
-    /// The instruction of the optimized function that it comes from.
+    /// The instruction of the optimized function that it comes from; for a constant the first one that wants it, for an edge its branch.
     pub inst: Option<Inst>,
     /// The number of the instruction of the VCode that it comes from, as [`Line::number`] has it.
     pub vcode: Option<usize>,
@@ -111,7 +111,7 @@ impl Explanation {
         vcode.lines(|number, text| lines.push(Line { text, number }));
         let known = |(number, origin): (usize, &crate::vcode::Origin)| Explained {
             reason: reason(origin.why, &vcode.reasons),
-            inst: origin.inst,
+            inst: origin.inst.or(origin.why.wanted_by()),
             vcode: Some(number),
         };
         Self {
@@ -129,7 +129,7 @@ impl Explanation {
                 FrameStep::Leave => Reason::Maker(Maker::Epilogue),
                 FrameStep::None => reason(inst.origin.why, reasons),
             },
-            inst: inst.origin.inst,
+            inst: inst.origin.inst.or(inst.origin.why.wanted_by()),
             vcode: inst.origin.why.vcode(),
         }));
     }

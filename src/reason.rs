@@ -78,6 +78,9 @@ mod tracked {
     use crate::explain::Explanation;
     use crate::finish::func::MachFunction;
     use crate::vcode::{Origin, VCode};
+    use cranelift_codegen::ir::Inst;
+    use cranelift_codegen::packed_option::PackedOption;
+    use regalloc2::VReg;
     use rustc_hash::FxHashMap;
     use smallvec::SmallVec;
 
@@ -100,6 +103,8 @@ mod tracked {
         pub by: By,
         /// The instruction of the VCode.
         vcode: u32,
+        /// The instruction that wants what belongs to none: a constant, or a way between blocks.
+        wanted_by: PackedOption<Inst>,
     }
 
     /// No instruction of the VCode.
@@ -113,11 +118,26 @@ mod tracked {
 
     impl Why {
         /// Not by a rule.
-        pub const fn made_by(maker: Maker) -> Self {
+        pub fn made_by(maker: Maker) -> Self {
             Self {
                 by: By::Maker(maker),
                 vcode: NONE,
+                wanted_by: PackedOption::default(),
             }
+        }
+
+        /// The same, wanted by this instruction.
+        #[must_use]
+        pub fn wanted(self, inst: Option<Inst>) -> Self {
+            Self {
+                wanted_by: inst.into(),
+                ..self
+            }
+        }
+
+        /// The instruction that wants what belongs to none.
+        pub fn wanted_by(self) -> Option<Inst> {
+            self.wanted_by.expand()
         }
 
         /// From this instruction of the VCode.
@@ -151,6 +171,8 @@ mod tracked {
         /// For each instruction of the CLIF instruction at hand the rules so far.
         current: Vec<Chain>,
         numbers: FxHashMap<Chain, u32>,
+        /// For the registers of constants the first instruction that wants them.
+        wanted: FxHashMap<VReg, Inst>,
         /// The rules of the chains by number.
         pub chains: Vec<Chain>,
     }
@@ -178,6 +200,22 @@ mod tracked {
                 self.current.resize(end, Chain::new());
             }
             self.current[started..end].iter_mut().for_each(|chain| chain.push(rule));
+        }
+
+        /// An instruction with this origin wants the constant in this register. The last one that is told counts.
+        #[inline]
+        pub fn wants(&mut self, origin: &Origin, constant: VReg) {
+            if self.is_on {
+                let inst = origin.inst.or(origin.why.wanted_by());
+                self.wanted.extend(inst.map(|inst| (constant, inst)));
+            }
+        }
+
+        /// Why the constant in this register is there.
+        #[inline]
+        pub fn constant(&self, constant: VReg) -> Why {
+            let wanted_by = if self.is_on { self.wanted.get(&constant) } else { None };
+            Why::made_by(Maker::Constant).wanted(wanted_by.copied())
         }
 
         /// Appends the origins of `count` instructions, the last of which comes first.
@@ -245,6 +283,8 @@ mod untracked {
     use super::Maker;
     use crate::finish::func::MachFunction;
     use crate::vcode::{Origin, VCode};
+    use cranelift_codegen::ir::Inst;
+    use regalloc2::VReg;
 
     /// Nothing is known.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -253,8 +293,15 @@ mod untracked {
     impl Why {
         /// Nothing.
         #[inline]
-        pub const fn made_by(_: Maker) -> Self {
+        pub fn made_by(_: Maker) -> Self {
             Self
+        }
+
+        /// Nothing.
+        #[inline]
+        #[must_use]
+        pub fn wanted(self, _: Option<Inst>) -> Self {
+            self
         }
 
         /// Nothing.
@@ -281,6 +328,16 @@ mod untracked {
         #[inline]
         pub fn new(_: bool) -> Self {
             Self
+        }
+
+        /// Nothing is noted.
+        #[inline]
+        pub fn wants(&mut self, _: &Origin, _: VReg) {}
+
+        /// Nothing.
+        #[inline]
+        pub fn constant(&self, _: VReg) -> Why {
+            Why
         }
 
         /// Appends the origins of `count` instructions.

@@ -10,7 +10,7 @@ use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
 use crate::inst::{AMode, MInst, reg::Reg};
 use crate::isa::Isa;
-use crate::reason::{Maker, Reasons};
+use crate::reason::Reasons;
 use crate::spaces::Space;
 use crate::types::registers_of;
 use crate::vcode::{Origin, VCode, resolved};
@@ -300,7 +300,10 @@ impl<'a> Lower<'a> {
     /// Defines a constant before all that was lowered so far.
     pub(super) fn define(&mut self, value: Constant, reg: VReg) {
         self.reversed.push(value.define(reg));
-        self.origins.push(Origin::made_by(Maker::Constant));
+        self.origins.push(Origin {
+            why: self.reasons.constant(reg),
+            ..Origin::default()
+        });
     }
 
     /// Ends the instructions of one CLIF instruction.
@@ -322,6 +325,8 @@ impl<'a> Lower<'a> {
     pub fn shared_constant(&mut self, value: Constant) -> VReg {
         let position = self.reversed.len();
         if let Some(reg) = self.constants.get(value, position) {
+            // Lowering goes backwards: this one comes first.
+            self.reasons.wants(&self.origin, reg);
             return reg;
         }
         let reg = self.new_vreg(match value {
@@ -329,6 +334,7 @@ impl<'a> Lower<'a> {
             Constant::Splat(_) | Constant::Lanes(_) => RegClass::Vector,
         });
         self.constants.insert(value, reg, position);
+        self.reasons.wants(&self.origin, reg);
         reg
     }
 

@@ -79,6 +79,7 @@ impl Lower<'_> {
                 LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
                 LoweredBlock::Edge { call, target, from } => {
                     self.origin = Origin::made_by(Maker::Edge);
+                    self.origin.why = self.origin.why.wanted(self.func.layout.last_inst(*from));
                     self.emit(MInst::Jump);
                     self.flush_current();
                     let args = if self.try_calls.contains_key(from) {

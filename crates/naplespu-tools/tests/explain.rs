@@ -91,6 +91,11 @@ fn every_instruction_has_a_reason() {
                         seen.extend(rules.iter().map(|rule| (rule.term, rule.place, rule.text)));
                     }
                     Reason::Maker(maker) => {
+                        // Somebody wants it.
+                        assert!(
+                            !matches!(maker, Maker::Constant | Maker::Edge) || known.inst.is_some(),
+                            "{name}: {known:?}"
+                        );
                         makers.insert(*maker);
                     }
                 }
