@@ -486,7 +486,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         self.pop_all(count)
     }
 
-    fn push_results(&mut self, call: Inst) {
+    pub fn push_results(&mut self, call: Inst) {
         let results = self.emitter.builder.inst_results(call).to_vec();
         self.stack.extend(results);
     }

@@ -3,6 +3,7 @@
 use crate::config::PAGE;
 use crate::emit::{Emitter, Region};
 use crate::error::Result;
+use crate::items::MemoryItem;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, TrapCode, Value, types};
@@ -22,6 +23,9 @@ impl Emitter<'_, '_, '_, '_> {
     pub fn memory_grow(&mut self, memory: u32, pages: Value) -> Result<Value> {
         self.checks.effect();
         let item = self.memory(memory)?;
+        if item.is_shared() {
+            return Ok(self.grow_shared(item, memory, pages));
+        }
         let before = self.memory_size(memory)?;
         let most = self.word(item.reserved / PAGE);
         let room = self.builder.ins().isub(most, before);
@@ -32,6 +36,39 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(self.grow(fits, before, |this| {
             this.store_cell(item.size, Region::MemorySize(memory), bytes);
         }))
+    }
+
+    /// The same where other threads may do so at once.
+    fn grow_shared(&mut self, item: MemoryItem, memory: u32, pages: Value) -> Value {
+        let [head, attempt, done] = [(); 3].map(|()| self.builder.create_block());
+        let result = self.builder.append_block_param(done, types::I32);
+        let cell = self.symbol(item.size);
+        let flags = self.flags(Region::MemorySize(memory));
+        let most = self.word(item.reserved / PAGE);
+        let shift = self.word(PAGE_SHIFT);
+        let failed = self.word(u32::MAX);
+        self.builder.ins().jump(head, &[]);
+        self.builder.switch_to_block(head);
+        let bytes = self.builder.ins().atomic_load(types::I32, flags, cell);
+        let before = self.builder.ins().ushr(bytes, shift);
+        let room = self.builder.ins().isub(most, before);
+        let fits = self.compare(IntCC::UnsignedLessThanOrEqual, pages, room);
+        self.builder
+            .ins()
+            .brif(fits, attempt, &[], done, &[BlockArg::Value(failed)]);
+        self.builder.switch_to_block(attempt);
+        let after = self.builder.ins().iadd(before, pages);
+        let after = self.builder.ins().ishl(after, shift);
+        let found = self.builder.ins().atomic_cas(flags, cell, bytes, after);
+        let same = self.compare(IntCC::Equal, found, bytes);
+        self.builder
+            .ins()
+            .brif(same, done, &[BlockArg::Value(before)], head, &[]);
+        for block in [head, attempt, done] {
+            self.builder.seal_block(block);
+        }
+        self.builder.switch_to_block(done);
+        result
     }
 
     /// Does something if there is room; gives the size before, or -1.

@@ -3,7 +3,7 @@
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
 use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
-use crate::parse::{ConstOp, Global, Import, ImportKind, Limits, ModuleInfo};
+use crate::parse::{ConstOp, Global, Import, ImportKind, Limits, Memory, ModuleInfo};
 use crate::types::{Types, ValueType};
 use cranelift_codegen::ir::Signature;
 use cranelift_module::{DataDescription, DataId, FuncId, FuncOrDataId, Linkage, Module, ModuleError};
@@ -48,6 +48,8 @@ pub(crate) struct Env<'a, 'm> {
     pub imported_tables: usize,
     /// The shadow stack pointer that every thread has, and its first value.
     pub stack_pointer: Option<(GlobalItem, u32)>,
+    /// Functions that wait or wake, as soon as one is needed.
+    pub waiting: Vec<(crate::atomics::Waiting, FuncId)>,
     names: HashSet<String>,
 }
 
@@ -103,6 +105,7 @@ impl<'a, 'm> Env<'a, 'm> {
             imported_globals: 0,
             imported_tables: 0,
             stack_pointer: None,
+            waiting: Vec::new(),
             names: HashSet::new(),
         };
         for import in &info.imports {
@@ -150,15 +153,20 @@ impl<'a, 'm> Env<'a, 'm> {
                 let fits = element == item.element;
                 misfit(limits, item.limits).or_else(|| (!fits).then(|| "elements of another type".to_owned()))
             }
-            (ImportKind::Memory(limits), Extern::Memory(item)) => {
+            (ImportKind::Memory(limits, shared), Extern::Memory(item)) => {
                 self.memories.push(MemoryItem { fixed: false, ..item });
-                misfit(limits, item.limits)
+                let other = match (shared, item.is_shared()) {
+                    (true, false) => Some("it is not shared".to_owned()),
+                    (false, true) => Some("it is shared".to_owned()),
+                    _ => None,
+                };
+                misfit(limits, item.limits).or(other)
             }
             (asked, _) => {
                 let kind = match asked {
                     ImportKind::Func(_) => "function",
                     ImportKind::Table(..) => "table",
-                    ImportKind::Memory(_) => "memory",
+                    ImportKind::Memory(..) => "memory",
                     ImportKind::Global(..) => "global",
                 };
                 Some(format!("it is no {kind}"))
@@ -176,7 +184,7 @@ impl<'a, 'm> Env<'a, 'm> {
     }
 
     /// A name that is not taken.
-    fn fresh(&mut self, wish: &str) -> String {
+    pub fn fresh(&mut self, wish: &str) -> String {
         let mut name = format!("{}wasm.{wish}", self.config.prefix);
         let mut number = 0;
         while self.names.contains(&name) || self.module.get_name(&name).is_some() {
@@ -269,7 +277,8 @@ impl<'a, 'm> Env<'a, 'm> {
     }
 
     fn declare_memories(&mut self) -> Result<()> {
-        for (number, &(limits, offset)) in self.info.memories.iter().enumerate() {
+        for (number, memory) in self.info.memories.iter().enumerate() {
+            let &Memory { limits, shared, offset } = memory;
             let too_large = |pages: u32| WasmError::TooLarge {
                 offset,
                 what: format!(
@@ -297,7 +306,15 @@ impl<'a, 'm> Env<'a, 'm> {
                 }
             };
             let size = self.word(&format!("memory{number}.size"), limits.min * PAGE)?;
+            let queue = match shared {
+                true => {
+                    let zeros = Contents::Zeros(crate::atomics::QUEUE_BYTES as usize);
+                    Some(self.object(&format!("memory{number}.waiters"), zeros, 8, true)?)
+                }
+                false => None,
+            };
             self.memories.push(MemoryItem {
+                queue,
                 base,
                 size,
                 limits,

@@ -68,6 +68,15 @@ pub struct MemoryItem {
     pub reserved: u32,
     /// Whether it never grows.
     pub(crate) fixed: bool,
+    /// The threads that wait for something in it, if it is shared.
+    pub(crate) queue: Option<DataId>,
+}
+
+impl MemoryItem {
+    /// Whether threads share it, so that they can wait for one another there.
+    pub fn is_shared(&self) -> bool {
+        self.queue.is_some()
+    }
 }
 
 /// Something that a module exports.

@@ -22,10 +22,11 @@
 //! # Structure
 //!
 //! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body`,
-//! `plain` and `simd` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
+//! `plain`, `atomics` and `simd` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
 
 #![deny(missing_docs)]
 
+mod atomics;
 mod body;
 mod bulk;
 mod config;
@@ -133,6 +134,16 @@ pub fn translate(
     emitter.init()?;
     emitter.builder.finalize(frontend);
     functions.push((init, ctx));
+    for (which, id) in std::mem::take(&mut env.waiting) {
+        let mut ctx = env.module.make_context();
+        ctx.func.signature = which.signature();
+        ctx.func.name = UserFuncName::user(0, id.as_u32());
+        let builder = FunctionBuilder::new(&mut ctx.func, &mut context);
+        let mut emitter = Emitter::new(builder, &mut env);
+        emitter.make_waiting(which)?;
+        emitter.builder.finalize(frontend);
+        functions.push((id, ctx));
+    }
     Ok(Translated {
         functions,
         init,

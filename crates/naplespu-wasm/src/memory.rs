@@ -87,7 +87,7 @@ impl Emitter<'_, '_, '_, '_> {
     pub fn load(&mut self, access: Access, arg: &MemArg, index: Value) -> Result<Value> {
         let (address, offset) = self.address(access, arg, index)?;
         let flags = self.flags(Region::Heap(arg.memory()));
-        let Some(odd) = self.may_be_misaligned(access, arg, index) else {
+        let Some(odd) = self.may_be_misaligned(access.align(), arg, index) else {
             return Ok(self.load_at(access, flags.with_aligned(), address, offset));
         };
         let [aligned, bytes, done] = [(); 3].map(|()| self.builder.create_block());
@@ -124,7 +124,7 @@ impl Emitter<'_, '_, '_, '_> {
         let (address, offset) = self.address(access, arg, index)?;
         self.checks.effect();
         let flags = self.flags(Region::Heap(arg.memory()));
-        let Some(odd) = self.may_be_misaligned(access, arg, index) else {
+        let Some(odd) = self.may_be_misaligned(access.align(), arg, index) else {
             self.store_at(access, flags.with_aligned(), value, address, offset);
             return Ok(());
         };
@@ -150,7 +150,7 @@ impl Emitter<'_, '_, '_, '_> {
     }
 
     /// The address in the device's memory, as a value and an offset, after the check.
-    fn address(&mut self, access: Access, arg: &MemArg, index: Value) -> Result<(Value, i32)> {
+    pub fn address(&mut self, access: Access, arg: &MemArg, index: Value) -> Result<(Value, i32)> {
         let memory = self.memory(arg.memory())?;
         if self.env.config.bounds_checks {
             self.check(arg, access.bytes, index)?;
@@ -249,9 +249,8 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// A value that is not 0 if the address is not aligned for the access; `None` if it is known to be.
-    fn may_be_misaligned(&mut self, access: Access, arg: &MemArg, index: Value) -> Option<Value> {
-        let align = access.align();
+    /// A value that is not 0 if the address is no multiple of a power of two; `None` if it is known to be.
+    pub fn may_be_misaligned(&mut self, align: u32, arg: &MemArg, index: Value) -> Option<Value> {
         let known = self.alignment(index, 8);
         let offset = arg.offset as u32;
         if align == 1 || (known >= align && offset.is_multiple_of(align)) {
@@ -301,7 +300,7 @@ impl Emitter<'_, '_, '_, '_> {
 }
 
 /// The memory of an access.
-trait OfMemory {
+pub(crate) trait OfMemory {
     fn memory(&self) -> u32;
 }
 

@@ -17,7 +17,7 @@ use npu_mc::machine::SCRATCHPAD_SPACE;
 const MODULE: &str = "npu";
 
 /// What names of intrinsics begin with.
-const PREFIX: &str = "__builtin_npu_";
+pub(crate) const PREFIX: &str = "__builtin_npu_";
 
 /// Loads a word of the scratchpad, and stores one.
 const LOAD: &str = "scratchpad_load";

@@ -45,7 +45,8 @@ pub(crate) struct Import<'a> {
 pub(crate) enum ImportKind {
     Func(TypeId),
     Table(Limits, Reference),
-    Memory(Limits),
+    /// With whether it has to be shared.
+    Memory(Limits, bool),
     Global(ValueType, bool),
 }
 
@@ -56,6 +57,13 @@ pub struct Limits {
     pub min: u32,
     /// At most, if that is said.
     pub max: Option<u32>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub limits: Limits,
+    pub shared: bool,
+    pub offset: u64,
 }
 
 #[derive(Debug)]
@@ -101,7 +109,7 @@ pub(crate) struct ModuleInfo<'a> {
     /// Types of the functions that the module defines.
     pub functions: Vec<TypeId>,
     pub tables: Vec<Table>,
-    pub memories: Vec<(Limits, u64)>,
+    pub memories: Vec<Memory>,
     pub globals: Vec<Global>,
     pub exports: Vec<(&'a str, ExternalKind, u32)>,
     pub start: Option<u32>,
@@ -202,7 +210,11 @@ impl<'a> ModuleInfo<'a> {
             Payload::MemorySection(section) => {
                 for item in section.into_iter_with_offsets() {
                     let (offset, memory) = item?;
-                    self.memories.push((memory_limits(&memory, offset)?, offset));
+                    self.memories.push(Memory {
+                        limits: memory_limits(&memory, offset)?,
+                        shared: memory.shared,
+                        offset,
+                    });
                 }
             }
             Payload::TagSection(section) => return Err(unsupported("a tag of exceptions", section.range().start)),
@@ -282,7 +294,7 @@ impl<'a> ModuleInfo<'a> {
                 table_limits(&ty, offset)?,
                 reference(ty.element_type, &self.types, offset)?,
             ),
-            TypeRef::Memory(ty) => ImportKind::Memory(memory_limits(&ty, offset)?),
+            TypeRef::Memory(ty) => ImportKind::Memory(memory_limits(&ty, offset)?, ty.shared),
             TypeRef::Global(ty) => ImportKind::Global(value_type(ty.content_type, &self.types, offset)?, ty.mutable),
             TypeRef::Tag(_) => return Err(unsupported("a tag of exceptions", offset)),
             TypeRef::FuncExact(_) => return Err(unsupported("an exact function import", offset)),
@@ -349,9 +361,6 @@ fn elements(element: wasmparser::Element<'_>, offset: u64) -> Result<Elements> {
 fn memory_limits(ty: &MemoryType, offset: u64) -> Result<Limits> {
     if ty.memory64 {
         return Err(unsupported("a memory with 64-bit addresses", offset));
-    }
-    if ty.shared {
-        return Err(unsupported("a shared memory", offset));
     }
     if ty.page_size_log2.is_some() {
         return Err(unsupported("a page size", offset));

@@ -363,7 +363,7 @@ impl Body<'_, '_, '_, '_, '_> {
             Operator::F32ConvertI32U | Operator::F32ConvertI64U => self.unary(|ins, a| ins.fcvt_from_uint(F32, a)),
             Operator::F64ConvertI32S | Operator::F64ConvertI64S => self.unary(|ins, a| ins.fcvt_from_sint(F64, a)),
             Operator::F64ConvertI32U | Operator::F64ConvertI64U => self.unary(|ins, a| ins.fcvt_from_uint(F64, a)),
-            _ => self.simd(op),
+            _ => self.atomic(op),
         }
     }
 }

@@ -260,7 +260,7 @@ impl Store {
             config.plain_exports = false;
         }
         self.instances += 1;
-        for &(limits, offset) in &info.memories {
+        for &crate::parse::Memory { limits, offset, .. } in &info.memories {
             let most = if info.is_memory_fixed(&config) {
                 limits.min
             } else {

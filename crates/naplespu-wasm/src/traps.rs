@@ -16,6 +16,10 @@ pub const INDIRECT_CALL_TYPE: TrapCode = TrapCode::unwrap_user(5);
 pub const NULL_REFERENCE: TrapCode = TrapCode::unwrap_user(6);
 /// A call of a null function reference.
 pub const NULL_FUNCTION: TrapCode = TrapCode::unwrap_user(7);
+/// An atomic access at an address that is not a multiple of its size.
+pub const UNALIGNED_ATOMIC: TrapCode = TrapCode::unwrap_user(8);
+/// An instruction that waits, at memory that is not shared.
+pub const EXPECTED_SHARED: TrapCode = TrapCode::unwrap_user(9);
 
 /// What the specification calls the trap; `None` for codes that no translated module has.
 pub fn describe(code: TrapCode) -> Option<&'static str> {
@@ -32,6 +36,8 @@ pub fn describe(code: TrapCode) -> Option<&'static str> {
         INDIRECT_CALL_TYPE => "indirect call type mismatch",
         NULL_REFERENCE => "null reference",
         NULL_FUNCTION => "null function reference",
+        UNALIGNED_ATOMIC => "unaligned atomic",
+        EXPECTED_SHARED => "expected shared memory",
         _ => return None,
     })
 }

@@ -39,8 +39,8 @@ fn refusals_have_names_and_offsets() {
             "at offset 0xb: a memory with 64-bit addresses is not supported on naplespu",
         ),
         (
-            "(module (memory 1 1 shared))",
-            "at offset 0xb: a shared memory is not supported on naplespu",
+            "(module (table i64 1 funcref))",
+            "at offset 0xb: a table with 64-bit indices is not supported on naplespu",
         ),
         (
             "(module (tag))",
@@ -51,8 +51,8 @@ fn refusals_have_names_and_offsets() {
             "at offset 0xb: a type of the garbage-collection proposal is not supported on naplespu",
         ),
         (
-            "(module (memory 1) (func i32.const 0 i32.const 1 i32.atomic.rmw.add drop))",
-            "at offset 0x20: the instruction I32AtomicRmwAdd is not supported on naplespu",
+            "(module (func i32.const 0 ref.i31 drop))",
+            "at offset 0x19: the instruction RefI31 is not supported on naplespu",
         ),
         (
             "(module (import \"env\" \"puts\" (func (param i32))))",

@@ -14,6 +14,7 @@ pub const FILES: &[&str] = &[
     "sign-extension-ops",
     "simd",
     "tail-call",
+    "threads",
     "wide-arithmetic",
 ];
 

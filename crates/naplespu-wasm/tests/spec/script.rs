@@ -38,6 +38,7 @@ const SPECTEST: &str = r#"(module
     (global (export "global_f64") f64 (f64.const 666.6))
     (table (export "table") 10 20 funcref)
     (memory (export "memory") 1 2)
+    (memory (export "shared_memory") 1 2 shared)
     (func (export "print"))
     (func (export "print_i32") (param i32))
     (func (export "print_i64") (param i64))

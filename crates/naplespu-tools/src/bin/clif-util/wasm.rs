@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
-    /// A setting of Cranelift or of the target; unless set, `opt_level=speed` and `strict_float=true`
+    /// A setting of Cranelift or of the target; unless set, `opt_level=speed` and `strict_float=true`, and `atomics=machine` with threads of several cores
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
     settings: Vec<String>,
 
@@ -127,6 +127,9 @@ pub fn run(args: &Args) -> Outcome {
     let mut settings = Settings::new();
     for setting in ["opt_level=speed", "strict_float=true"] {
         settings.set(setting).map_err(fault)?;
+    }
+    if usize::from(args.threads) > THREADS {
+        settings.set("atomics=machine").map_err(fault)?;
     }
     for setting in &args.settings {
         settings.set(setting).map_err(fault)?;
