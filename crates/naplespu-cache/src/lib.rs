@@ -1,4 +1,4 @@
-//! A cache of compiled functions for `cranelift-naplespu`, in memory or in a folder.
+//! A cache of compiled functions for `cranelift-naplespu`, in memory, in a folder, or in a store that hosts share.
 //!
 //! ```
 //! use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -31,14 +31,16 @@
 //! * An entry carries its key and a checksum. One that is cut short, damaged, of another key or of something else is not used: the function is compiled,
 //!   and the entry replaced.
 //! * Nothing here fails a compilation. What could not be read or kept is counted ([`Counts`]).
-//! * Threads may share a [`Cache`], and processes a folder: an entry appears under its name when all of it is written.
+//! * Threads may share a [`Cache`], and processes a folder or a shared store: an entry appears under its name when all of it is written.
 //!
-//! A store is trusted as the program itself is: whoever can write to the folder can make entries with a right checksum.
+//! A store is trusted as the program itself is: whoever can write to it can make entries with a right checksum.
 //!
 //! # Stores
 //!
 //! [`CacheKvStore`] has the shape of Cranelift's trait of that name, which exists only if `cranelift-codegen` is built with its own cache. [`MemoryStore`] and
-//! [`DiskStore`] are two; nothing is ever removed from either.
+//! [`DiskStore`] are two; nothing is ever removed from either. With the feature `shared`, which is off unless asked for, `SharedStore` keeps entries in any service
+//! that the crate `opendal` reaches; `shared-s3` and `shared-redis` build in those two, others come as an operator.
+//! [`Cache::open`] takes the name of a folder or the address of such a store.
 
 #![deny(missing_docs)]
 
@@ -46,14 +48,18 @@ mod entry;
 #[doc(hidden)]
 pub mod fuzz;
 mod key;
+#[cfg(feature = "shared")]
+mod shared;
 mod store;
 
+#[cfg(feature = "shared")]
+pub use shared::{SharedError, SharedStore};
 pub use store::{CacheKvStore, DiskStore, MemoryStore};
 
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::{CacheKey, CodeCache, CompiledCode, Isa};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What came of looking for functions.
@@ -66,6 +72,53 @@ pub struct Counts {
     pub misses: u64,
     /// How many of these had an entry that could not be used.
     pub damaged: u64,
+}
+
+/// Why there is no cache at a place.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The folder cannot be made.
+    Folder {
+        /// Its name.
+        folder: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The address of a shared store, which this build does not have: the feature `shared` is off.
+    NotBuiltIn {
+        /// What stands before `://`.
+        scheme: String,
+    },
+    /// The shared store cannot be used.
+    #[cfg(feature = "shared")]
+    Shared(SharedError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { folder, error } => write!(f, "{}: {error}", folder.display()),
+            Self::NotBuiltIn { scheme } => write!(
+                f,
+                "`{scheme}://` is the address of a shared store, which only a build with the feature `shared-cache` of naplespu-tools, or `shared` of \
+                 naplespu-cache, can use"
+            ),
+            #[cfg(feature = "shared")]
+            Self::Shared(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Folder { error, .. } => Some(error),
+            Self::NotBuiltIn { .. } => None,
+            #[cfg(feature = "shared")]
+            Self::Shared(error) => error.source(),
+        }
+    }
 }
 
 /// A cache over a store.
@@ -104,6 +157,34 @@ impl Cache {
     /// If it cannot be made.
     pub fn on_disk(folder: &Path) -> std::io::Result<Self> {
         Ok(Self::new(DiskStore::open(folder)?))
+    }
+
+    /// A cache in a folder, or at the address of a shared store: what has `://` in it is an address.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be made, or the store not be used.
+    pub fn open(place: &Path) -> Result<Self, OpenError> {
+        if let Some((scheme, _)) = place.to_str().and_then(|place| place.split_once("://")) {
+            return Self::at_address(place, scheme);
+        }
+        Self::on_disk(place).map_err(|error| OpenError::Folder {
+            folder: place.to_owned(),
+            error,
+        })
+    }
+
+    #[cfg(feature = "shared")]
+    fn at_address(place: &Path, _: &str) -> Result<Self, OpenError> {
+        let store = SharedStore::open(&place.to_string_lossy()).map_err(OpenError::Shared)?;
+        Ok(Self::new(store))
+    }
+
+    #[cfg(not(feature = "shared"))]
+    fn at_address(_: &Path, scheme: &str) -> Result<Self, OpenError> {
+        Err(OpenError::NotBuiltIn {
+            scheme: scheme.to_owned(),
+        })
     }
 
     /// What came of all functions that were looked for so far.

@@ -16,6 +16,16 @@ pub trait CacheKvStore {
     fn insert(&mut self, key: &[u8], val: Vec<u8>);
 }
 
+/// The names of the folder and of the entry of a key: its hexadecimal digits, in a folder of the first two.
+pub(crate) fn names_of(key: &[u8]) -> (String, String) {
+    let name = key.iter().fold(String::new(), |mut name, byte| {
+        // Writing to a text does not fail.
+        let _ = write!(name, "{byte:02x}");
+        name
+    });
+    (name.get(..2).unwrap_or("_").to_owned(), name)
+}
+
 /// Keeps entries as long as it lives.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
@@ -56,12 +66,8 @@ impl DiskStore {
 
     /// The folder and the file of a key.
     fn place(&self, key: &[u8]) -> (PathBuf, PathBuf) {
-        let name = key.iter().fold(String::new(), |mut name, byte| {
-            // Writing to a text does not fail.
-            let _ = write!(name, "{byte:02x}");
-            name
-        });
-        let folder = self.folder.join(name.get(..2).unwrap_or("_"));
+        let (folder, name) = names_of(key);
+        let folder = self.folder.join(folder);
         let file = folder.join(name);
         (folder, file)
     }

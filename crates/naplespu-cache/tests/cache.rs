@@ -1,5 +1,9 @@
 //! Hits are what compiling gives; entries that are not whole are compiled again; processes share a folder.
 
+#[cfg(feature = "shared")]
+#[path = "cache/shared.rs"]
+mod shared;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, SourceLoc};
@@ -249,6 +253,22 @@ fn a_folder_that_cannot_be_used() {
         compile(&isa, &small()).unwrap();
     }
     assert_eq!((cache.counts().hits, cache.counts().misses), (0, 2));
+}
+
+#[test]
+fn places_are_folders_or_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    let cache = Arc::new(Cache::open(&inner).unwrap());
+    compile(&target("none").with_cache(cache), &small()).unwrap();
+    assert!(only_entry(&inner).is_file());
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = Cache::open(&file).unwrap_err().to_string();
+    assert!(error.contains(&file.display().to_string()), "{error}");
+    // Whether stores are built in or not, there is none of this name.
+    let error = Cache::open(Path::new("nowhere://secret@host")).unwrap_err().to_string();
+    assert!(error.contains("`nowhere://`") && !error.contains("secret"), "{error}");
 }
 
 #[test]

@@ -15,17 +15,18 @@ use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_naplespu::internals::{Recorder, optimize};
 use cranelift_naplespu::verify_function;
-use cranelift_naplespu::{CompileError, CompiledCode, Isa, Stage};
+use cranelift_naplespu::{CodeCache, CompileError, CompiledCode, Isa, Stage};
 use naplespu_jit::{DefineError, Program, RunError, function_name};
-use naplespu_reader::config::{Config, FileConfigs, ForcedTarget};
+use naplespu_reader::config::{Config, FileConfigs, ForcedTarget, SettingError};
 use naplespu_reader::diagnostic::Diagnostic;
 use naplespu_reader::panics::{Panic, PanicIn, caught};
 use naplespu_reader::parse::{ClifFile, FunctionCase};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How files are tested.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Replaces the `target` lines.
     pub forced: Option<ForcedTarget>,
@@ -37,6 +38,8 @@ pub struct Options {
     pub max_steps: u64,
     /// Seed of what memory, scratchpad and registers hold in `test run` that nobody wrote.
     pub fill_seed: u64,
+    /// Where compiled functions are kept, and looked for before they are compiled.
+    pub cache: Option<Arc<dyn CodeCache>>,
 }
 
 impl Default for Options {
@@ -47,6 +50,7 @@ impl Default for Options {
             bless: false,
             max_steps: 200_000_000,
             fill_seed: 1,
+            cache: None,
         }
     }
 }
@@ -363,7 +367,7 @@ impl FileTest<'_> {
 
     fn compile(&mut self, config: &Config, subtest: Subtest) {
         let setting = config.to_string();
-        let isa = match config.isa() {
+        let isa = match self.isa(config) {
             Ok(isa) => isa,
             Err(why) => return self.fail_all(&why.to_string(), &setting),
         };
@@ -402,6 +406,15 @@ impl FileTest<'_> {
         }
     }
 
+    /// The target of a configuration, with the cache that is asked for.
+    fn isa(&self, config: &Config) -> Result<Arc<Isa>, SettingError> {
+        let isa = config.isa()?;
+        Ok(match &self.options.cache {
+            Some(cache) => Arc::new(isa.with_cache(cache.clone())),
+            None => isa,
+        })
+    }
+
     fn fail_all(&mut self, why: &str, setting: &str) {
         for index in 0..self.findings.len() {
             self.fail(index, "no compiler for this configuration", why, setting);
@@ -411,7 +424,7 @@ impl FileTest<'_> {
     /// `test run` with one configuration.
     fn simulate(&mut self, config: &Config) {
         let setting = config.to_string();
-        let isa = match config.isa() {
+        let isa = match self.isa(config) {
             Ok(isa) => isa,
             Err(why) => return self.fail_all(&why.to_string(), &setting),
         };

@@ -31,9 +31,17 @@ fn output_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     let cache_name = cache.display().to_string();
-    for args in [&["compile", "-D"][..], &["run", "-v"]] {
-        let plain = clif_util(&[args, &[&file]].concat());
-        let cached = || clif_util(&[args, &["--cache", &cache_name, &file]].concat());
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/inputs");
+    let module = inputs.join("wasm/small.wat").display().to_string();
+    let invoke = ["--invoke", "sum", "1", "2"];
+    for (args, file, after) in [
+        (&["compile", "-D"][..], &file, &[][..]),
+        (&["run", "-v"], &file, &[]),
+        (&["test"], &file, &[]),
+        (&["wasm"], &module, &invoke),
+    ] {
+        let plain = clif_util(&[args, &[file], after].concat());
+        let cached = || clif_util(&[args, &["--cache", &cache_name, file], after].concat());
         assert_eq!(cached(), plain);
         let whole = entries(&cache);
         assert!(!whole.is_empty());
@@ -67,4 +75,40 @@ fn a_folder_that_cannot_be_made() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains(&file.path().display().to_string()), "{text}");
+}
+
+/// The address of a store: entries are those of a folder, if there are such stores in this build.
+#[test]
+fn an_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("fs://{}", folder.path().display());
+    let clif = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/inputs/add.clif");
+    let clif = clif.display().to_string();
+    let compile = |place: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clif-util"));
+        command.args(["compile", "--cache", place, &clif]).output().unwrap()
+    };
+    let text = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = compile(&address);
+    let nowhere = compile("nowhere://secret@host/");
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(!text(&nowhere).contains("secret"), "{}", text(&nowhere));
+    if cfg!(feature = "shared-cache") {
+        assert_eq!(output, clif_util(&["compile", &clif]));
+        assert_eq!(compile(&address), output);
+        assert!(!entries(folder.path()).is_empty());
+        assert!(
+            text(&nowhere).contains("`nowhere://`") && text(&nowhere).contains("`fs`"),
+            "{}",
+            text(&nowhere)
+        );
+    } else {
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output).contains("`fs://`") && text(&output).contains("shared-cache"),
+            "{}",
+            text(&output)
+        );
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    }
 }

@@ -1,6 +1,7 @@
 //! Input files, and settings given on the command line.
 
 use crate::Stop;
+use cranelift_naplespu::CodeCache;
 use cranelift_naplespu::isa::{Isa, Triple};
 use naplespu_cache::Cache;
 use naplespu_reader::config::{FileConfigs, TARGET};
@@ -29,19 +30,27 @@ pub struct TargetArgs {
 /// Where compiled functions are kept.
 #[derive(clap::Args)]
 pub struct CacheArgs {
-    /// A folder in which compiled functions are kept, and looked for before they are compiled
-    #[arg(long, value_name = "DIR")]
+    /// Where compiled functions are kept, and looked for before they are compiled: a folder, or the address of a shared store
+    #[arg(long, value_name = "WHERE")]
     cache: Option<PathBuf>,
 }
 
 impl CacheArgs {
+    /// The cache that is asked for.
+    pub fn open(&self) -> Result<Option<Arc<dyn CodeCache>>, Stop> {
+        let Some(place) = &self.cache else {
+            return Ok(None);
+        };
+        let cache = Cache::open(place).map_err(|e| Stop::Fault(e.to_string()))?;
+        Ok(Some(Arc::new(cache)))
+    }
+
     /// The target with the cache that is asked for.
     pub fn with_cache(&self, isa: &Isa) -> Result<Isa, Stop> {
-        let Some(folder) = &self.cache else {
-            return Ok(isa.clone());
-        };
-        let cache = Cache::on_disk(folder).map_err(|e| Stop::Fault(format!("{}: {e}", folder.display())))?;
-        Ok(isa.with_cache(Arc::new(cache)))
+        Ok(match self.open()? {
+            Some(cache) => isa.with_cache(cache),
+            None => isa.clone(),
+        })
     }
 }
 

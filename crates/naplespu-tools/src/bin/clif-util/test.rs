@@ -1,5 +1,6 @@
 //! `clif-util test`: filetests.
 
+use crate::input::CacheArgs;
 use crate::{Outcome, Stop, output};
 use cranelift_naplespu::timing;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -39,6 +40,9 @@ pub struct Args {
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
     settings: Vec<String>,
 
+    #[command(flatten)]
+    cache: CacheArgs,
+
     /// Print the time that each stage of the compiler took in all files, on all threads together
     #[arg(short = 'T', long)]
     time_passes: bool,
@@ -70,6 +74,7 @@ pub fn run(args: &Args) -> Outcome {
         bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
         max_steps: args.max_steps,
         fill_seed: args.fill_seed,
+        cache: args.cache.open()?,
     };
     let threads = args
         .jobs

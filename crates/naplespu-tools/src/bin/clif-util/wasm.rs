@@ -13,6 +13,7 @@ use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmEr
 use npu_sim::{CORE_LIMIT, THREADS, TimingConfig};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Compile a WebAssembly module, and run a function of it in the simulator
 #[derive(clap::Args)]
@@ -36,6 +37,9 @@ pub struct Args {
     /// A setting of Cranelift or of the target; unless set, `opt_level=speed` and `strict_float=true`, and `atomics=machine` with threads of several cores
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
     settings: Vec<String>,
+
+    #[command(flatten)]
+    cache: input::CacheArgs,
 
     /// Call this exported function with these arguments, and print its results
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
@@ -134,7 +138,7 @@ pub fn run(args: &Args) -> Outcome {
     for setting in &args.settings {
         settings.set(setting).map_err(fault)?;
     }
-    let isa = settings.isa().map_err(fault)?;
+    let isa = Arc::new(args.cache.with_cache(&*settings.isa().map_err(fault)?)?);
     let max_memory = args.max_memory.unwrap_or(match args.emit {
         Some(Form::Hex) => 16,
         _ => 256,
