@@ -53,6 +53,12 @@ class ElfTarget {
   int TextAlign = 0;    // bytes
   int PageSize = 0;     // bytes
   string ScratchpadSection = "";
+  // What exceptions are unwound by: frames of a fixed number of words, of which the
+  // last is the address of a list of calls.
+  string UnwindFramesSection = "";
+  string UnwindCallsSection = "";
+  int UnwindFrameWords = 0;
+  int UnwindNone = 0;   // no return address is saved; a handler for every tag
   int CodeAlignFactor = 0;
   int DataAlignFactor = 0;
 }
@@ -64,6 +70,10 @@ def NaplesPUElf : ElfTarget {
   let TextAlign = 4;
   let PageSize = 0x1000;
   let ScratchpadSection = "scratchpad";
+  let UnwindFramesSection = ".npu_frames";
+  let UnwindCallsSection = ".npu_calls";
+  let UnwindFrameWords = 6;
+  let UnwindNone = 0xffffffff;
   let CodeAlignFactor = 1;
   let DataAlignFactor = -4;
 }

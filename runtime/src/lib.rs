@@ -16,6 +16,7 @@
 #![deny(missing_docs)]
 
 mod source;
+pub mod unwind;
 
 /// What the build script made: the code of all routines and where each stands in the sources.
 mod built {
@@ -53,7 +54,7 @@ pub const MACHINE_LOCK: &str = "__npu_machine_lock";
 pub const TLS: &str = "__npu_tls";
 
 /// Name of the table by which the routine that throws exceptions finds handlers: a word with the number of functions, and one with the
-/// address of their list, which `runtime/unwind.clif` describes. Whoever links a program fills it.
+/// address of their list, of which [`unwind`] makes the words. Whoever links a program fills it.
 pub const UNWIND_TABLE: &str = "__npu_unwind_table";
 
 /// The data object of the runtime with this name, without `%`. Routines refer to it by that.

@@ -13,6 +13,7 @@
 //! | `builder` | an object that grows by functions and data |
 //! | `module` | the trait |
 //! | `frames` | `.eh_frame` |
+//! | `exceptions` | the tables by which exceptions find their handlers |
 //! | `debug` | DWARF: lines, functions, variables |
 //! | `sections` | sections that `gimli` writes |
 //! | `runtime` | the routines of the runtime as objects |
@@ -25,6 +26,7 @@
 
 mod builder;
 mod debug;
+mod exceptions;
 mod frames;
 mod module;
 mod runtime;

@@ -2,6 +2,7 @@
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
 use crate::debug::{self, DebugFunction, DebugInfo};
+use crate::exceptions::Exceptions;
 use crate::frames::Frames;
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc as AbsoluteReloc;
@@ -40,6 +41,7 @@ pub struct NpuObjectModule {
     defined: HashSet<String>,
     function_sections: bool,
     frames: Frames,
+    exceptions: Exceptions,
     debug: Option<DebugInfo>,
 }
 
@@ -126,6 +128,7 @@ impl NpuObjectModule {
             defined: HashSet::new(),
             function_sections: false,
             frames: Frames::default(),
+            exceptions: Exceptions::default(),
             debug: None,
         })
     }
@@ -156,6 +159,7 @@ impl NpuObjectModule {
     pub fn finish(mut self) -> Result<Object, ObjectError> {
         let unwind = |error: gimli::write::Error| ObjectError::Unwind(error.to_string());
         self.frames.write(&mut self.builder).map_err(unwind)?;
+        self.exceptions.write(&mut self.builder);
         if let Some(debug) = self.debug {
             debug
                 .write(&mut self.builder)
@@ -291,6 +295,8 @@ impl NpuObjectModule {
             .collect();
         let place = self.define_code(own, &name, &code.bytes, DEFAULT_ALIGN, references);
         let (section, offset) = place.map_err(|error| CompileOrModule::module(error.into()))?;
+        let text = self.text_section(&name);
+        self.exceptions.add(&mut self.builder, (section, offset), &text, &code);
         if self.isa.flags().unwind_info() {
             self.frames.add(section, offset, code.pool_start, &code.unwind_rows());
         }
@@ -307,6 +313,14 @@ impl NpuObjectModule {
         Ok(())
     }
 
+    /// The name of the section of a function.
+    fn text_section(&self, name: &str) -> String {
+        match self.function_sections {
+            true => format!(".text.{name}"),
+            false => ".text".to_owned(),
+        }
+    }
+
     /// Adds code, and gives its section and its offset there.
     fn define_code(
         &mut self,
@@ -316,10 +330,7 @@ impl NpuObjectModule {
         align: u32,
         references: Vec<Reference>,
     ) -> Result<(SectionId, u32), ObjectError> {
-        let section = match self.function_sections {
-            true => self.builder.section(&format!(".text.{name}"), Purpose::Code),
-            false => self.builder.section(".text", Purpose::Code),
-        };
+        let section = self.builder.section(&self.text_section(name), Purpose::Code);
         let contents = Contents {
             bytes,
             size: u32::try_from(bytes.len()).map_err(|_| ObjectError::TooLarge(name.to_owned()))?,

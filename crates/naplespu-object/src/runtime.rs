@@ -53,17 +53,20 @@ fn target_name<'a>(own: &'a str, target: &'a RelocTarget) -> String {
     }
 }
 
-/// A data object of the runtime. That about thread-local storage has what the linker says of it.
+/// The symbols of the linker that a data object of the runtime consists of; none if it is zero at first.
+fn words_of(name: &str) -> &'static [&'static str] {
+    match name {
+        naplespu_runtime::TLS => &["__npu_tls_start", "__npu_tls_size"],
+        naplespu_runtime::UNWIND_TABLE => &["__npu_unwind_count", "__npu_unwind_start"],
+        _ => &[],
+    }
+}
+
+/// A data object of the runtime.
 fn data(name: &str, data: naplespu_runtime::Data) -> Option<Input> {
     let mut builder = Builder::default();
     let id = builder.symbol(name);
-    let words = if name == naplespu_runtime::TLS {
-        ["__npu_tls_start", "__npu_tls_size"]
-            .map(|word| builder.symbol(word))
-            .to_vec()
-    } else {
-        Vec::new()
-    };
+    let words: Vec<_> = words_of(name).iter().map(|word| builder.symbol(word)).collect();
     let bytes = if words.is_empty() {
         Vec::new()
     } else {
@@ -98,12 +101,6 @@ fn data(name: &str, data: naplespu_runtime::Data) -> Option<Input> {
 
 impl Library for RuntimeLibrary {
     fn member(&mut self, symbol: &str) -> Result<Option<Input>, String> {
-        // An empty one would let nobody catch anything.
-        if symbol == naplespu_runtime::UNWIND_TABLE {
-            return Err(format!(
-                "{symbol}: exceptions are thrown only in programs of naplespu-jit, since objects have no tables of handlers"
-            ));
-        }
         if let Some(found) = naplespu_runtime::data(symbol) {
             return Ok(data(symbol, found));
         }
@@ -141,22 +138,5 @@ impl Library for RuntimeLibrary {
             name: format!("runtime({symbol})"),
             object: builder.finish(),
         }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cranelift_codegen::settings::{self, Flags};
-    use cranelift_naplespu::isa;
-
-    #[test]
-    fn there_is_no_table_of_handlers() {
-        let isa = isa::lookup_by_name("naplespu").unwrap();
-        let isa = isa.finish(Flags::new(settings::builder())).unwrap();
-        let mut library = RuntimeLibrary::new(&isa);
-        assert!(library.member("npu_throw").unwrap().is_some());
-        let error = library.member(naplespu_runtime::UNWIND_TABLE).err().unwrap();
-        assert!(error.contains("exceptions"), "{error}");
     }
 }

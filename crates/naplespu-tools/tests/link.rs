@@ -106,6 +106,74 @@ fn a_program_runs_the_same_in_every_format() {
     }
 }
 
+/// What throws and catches, in two files.
+const CATCHER: &str = "function %entry(i32) -> i32 system_v {
+    sig0 = (i32) -> i32 system_v
+    fn0 = %limited sig0
+block0(v0: i32):
+    try_call fn0(v0), sig0, block1(ret0), [ tag7: block1(exn1), default: block2 ]
+block1(v1: i32):
+    return v1
+block2:
+    v2 = iconst.i32 -1
+    return v2
+}
+; run: %entry(42) == 42
+; run: %entry(4711) == 100
+";
+
+const THROWER: &str = "function %limited(i32) -> i32 system_v {
+    fn0 = %npu_throw(i32, i32, i32) tail
+block0(v0: i32):
+    v1 = iconst.i32 100
+    v2 = icmp ugt v0, v1
+    brif v2, block1, block2
+block1:
+    v3 = iconst.i32 7
+    call fn0(v3, v0, v1)
+    trap user1
+block2:
+    return v0
+}
+";
+
+#[test]
+fn exceptions_of_a_program_are_those_of_a_run() {
+    let folder = Folder::new();
+    fs::write(folder.path("catcher.clif"), CATCHER).unwrap();
+    fs::write(folder.path("thrower.clif"), THROWER).unwrap();
+    fs::write(folder.path("both.clif"), format!("{THROWER}{CATCHER}")).unwrap();
+    assert!(folder.good("run both.clif").contains("2 passed, 0 failed"));
+    let call = "movei s0, 100\n        movei s1, 7\n        jmpsr sum";
+    let throwing = MAIN.replace(call, "movei s0, 4711\n        jmpsr entry");
+    assert_ne!(throwing, MAIN);
+    fs::write(folder.path("t.s"), throwing).unwrap();
+    folder.good("asm --emit=obj -o t.o t.s");
+    for options in ["", " --function-sections"] {
+        for name in ["catcher", "thrower"] {
+            folder.good(&format!("compile --emit=obj{options} -o {name}.o {name}.clif"));
+        }
+        for link in ["", " --gc-sections"] {
+            folder.good(&format!("link t.o catcher.o thrower.o -o t.elf{link}"));
+            folder.good("objcopy t.elf t.hex");
+            for image in ["t.elf", "t.hex"] {
+                let out = folder.good(&format!("sim {image} --dump 0x800000:4"));
+                assert!(out.starts_with("00800000: 64 00 00 00\n"), "{options}{link}: {out}");
+            }
+        }
+    }
+    // Nobody catches the tag of an exception that goes past the last frame.
+    fs::write(
+        folder.path("alone.s"),
+        "        .globl main\nmain:   movei s0, 200\n        jmp limited\n",
+    )
+    .unwrap();
+    folder.good("asm --emit=obj -o alone.o alone.s");
+    folder.good("link alone.o thrower.o -o alone.elf");
+    let faults = folder.refused("sim alone.elf");
+    assert!(faults.contains("user250"), "{faults}");
+}
+
 #[test]
 fn layouts_of_the_command_line() {
     let folder = Folder::new();

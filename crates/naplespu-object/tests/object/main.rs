@@ -3,6 +3,7 @@
 mod common;
 mod corpus;
 mod debug;
+mod exceptions;
 mod files;
 mod programs;
 mod symbols;

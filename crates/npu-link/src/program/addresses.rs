@@ -2,7 +2,8 @@
 
 use super::frames::{EH_FRAME, TERMINATOR};
 use super::relocations::Veneers;
-use super::{Linking, OutputSection, Part, ProgramError};
+use super::symbols::{UNWIND_COUNT, UNWIND_END, UNWIND_START};
+use super::{Linking, OutputSection, Part, ProgramError, exceptions};
 use crate::elf::LARGEST;
 use crate::incremental::VENEER_SIZE;
 use crate::startup;
@@ -23,6 +24,8 @@ pub(super) enum Kind {
     Text,
     ReadOnly,
     Frames,
+    UnwindFrames,
+    UnwindCalls,
     InitArray,
     Data,
     TlsImage,
@@ -31,10 +34,12 @@ pub(super) enum Kind {
     TlsBlocks,
 }
 
-pub(super) const KINDS: [(Kind, &str); 9] = [
+pub(super) const KINDS: [(Kind, &str); 11] = [
     (Kind::Text, ".text"),
     (Kind::ReadOnly, ".rodata"),
     (Kind::Frames, EH_FRAME),
+    (Kind::UnwindFrames, elf::UNWIND_FRAMES_SECTION),
+    (Kind::UnwindCalls, elf::UNWIND_CALLS_SECTION),
     (Kind::InitArray, ".init_array"),
     (Kind::Data, ".data"),
     (Kind::TlsImage, ".tdata"),
@@ -59,6 +64,10 @@ fn kind_of(section: &Section) -> Kind {
         Kind::InitArray
     } else if section.name == EH_FRAME && !section.nobits {
         Kind::Frames
+    } else if section.name == elf::UNWIND_FRAMES_SECTION && !section.nobits {
+        Kind::UnwindFrames
+    } else if family(elf::UNWIND_CALLS_SECTION) && !section.nobits {
+        Kind::UnwindCalls
     } else if section.exec {
         Kind::Text
     } else if section.nobits {
@@ -101,7 +110,10 @@ impl Linking<'_> {
                 name: name.to_owned(),
                 align: INSTRUCTION_SIZE,
                 alloc: true,
-                write: !matches!(kind, Kind::Text | Kind::ReadOnly | Kind::Frames),
+                write: !matches!(
+                    kind,
+                    Kind::Text | Kind::ReadOnly | Kind::Frames | Kind::UnwindFrames | Kind::UnwindCalls
+                ),
                 exec: kind == Kind::Text,
                 nobits: matches!(kind, Kind::Bss | Kind::TlsBlocks),
                 ..OutputSection::default()
@@ -299,6 +311,7 @@ impl Linking<'_> {
         let (tls, tls_end) = range(Kind::TlsImage);
         let (scratchpad, scratchpad_end) = range(Kind::ScratchpadImage);
         let (constructors, constructors_end) = range(Kind::InitArray);
+        let (unwind, unwind_end) = range(Kind::UnwindFrames);
         let waits = scratchpad != scratchpad_end || constructors != constructors_end;
         let waiting = if waits && self.options.threads > 1 {
             self.options.threads
@@ -318,6 +331,9 @@ impl Linking<'_> {
             ("__scratchpad_data_end", scratchpad_end),
             ("__init_array_start", constructors),
             ("__init_array_end", constructors_end),
+            (UNWIND_START, unwind),
+            (UNWIND_END, unwind_end),
+            (UNWIND_COUNT, (unwind_end - unwind) / exceptions::FRAME),
             ("__npu_waiting", waiting),
             ("__npu_start_barrier", START_BARRIER),
         ];

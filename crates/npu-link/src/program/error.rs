@@ -43,6 +43,8 @@ pub enum ProgramError {
     Frames {
         /// The object.
         object: String,
+        /// The section.
+        section: &'static str,
         /// Where in its section.
         offset: usize,
         /// What is wrong there.
@@ -91,9 +93,10 @@ impl fmt::Display for ProgramError {
             Self::Member { symbol, reason } => write!(f, "{reason} (wanted for `{symbol}`)"),
             Self::Frames {
                 object,
+                section,
                 offset,
                 message,
-            } => write!(f, "{object}:(.eh_frame+{offset:#x}): {message}"),
+            } => write!(f, "{object}:({section}+{offset:#x}): {message}"),
             Self::Layout(what) => f.write_str(what),
             Self::Internal(what) => write!(f, "internal error of the linker: {what}"),
         }

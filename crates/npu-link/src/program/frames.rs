@@ -43,6 +43,7 @@ impl Linking<'_> {
                     Ok(any) => kept[number][section] = any,
                     Err((offset, message)) => self.errors.push(ProgramError::Frames {
                         object: input.name.clone(),
+                        section: EH_FRAME,
                         offset,
                         message,
                     }),
@@ -53,7 +54,7 @@ impl Linking<'_> {
 }
 
 /// Whether what the first address of an entry refers to is in the program.
-fn is_kept(object: &Object, target: Target, kept: &[bool]) -> bool {
+pub(super) fn is_kept(object: &Object, target: Target, kept: &[bool]) -> bool {
     let section = match target {
         Target::Section(id) => id.index(),
         Target::Symbol(id) => match object.symbols.get(id.index()).map(|symbol| symbol.value) {
@@ -105,14 +106,14 @@ fn prune(
             return Err((at, "an entry does not end at a word".to_owned()));
         }
         if id == 0 {
-            // Exceptions are not unwound by these tables.
+            // Exceptions are unwound by tables of their own.
             let names = bytes[at + 2 * WORD..end]
                 .split(|&byte| byte == 0)
                 .next()
                 .unwrap_or_default();
             let augmentation = names.get(1..).unwrap_or_default();
             if augmentation.contains(&b'P') || augmentation.contains(&b'L') {
-                let what = "has handlers of exceptions, which programs of objects do not have";
+                let what = "has handlers of exceptions in a format that programs do not have";
                 let text = String::from_utf8_lossy(augmentation).into_owned();
                 return Err((at, format!("an entry (`{text}`) {what}")));
             }

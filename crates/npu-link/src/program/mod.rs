@@ -6,6 +6,7 @@
 
 mod addresses;
 mod error;
+mod exceptions;
 mod frames;
 mod relocations;
 mod symbols;
@@ -216,6 +217,7 @@ pub fn link_program(
     linking.find_members(libraries);
     let mut kept = linking.kept();
     linking.prune_frames(&mut kept);
+    linking.prune_exceptions(&mut kept);
     linking.check_undefined(&kept);
     if !linking.errors.is_empty() {
         return Err(linking.errors);

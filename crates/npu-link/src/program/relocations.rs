@@ -2,7 +2,7 @@
 
 use super::addresses::{KINDS, Kind, Plan};
 use super::symbols::{Definition, symbol_of};
-use super::{Linking, OutputSymbol, Program, ProgramError};
+use super::{Linking, OutputSymbol, Program, ProgramError, exceptions};
 use crate::incremental::{VENEER_SIZE, veneer};
 use crate::startup;
 use npu_mc::asm::{Binding, Relocation, SymbolId, SymbolValue, Target};
@@ -178,6 +178,7 @@ impl Linking<'_> {
                 }
             }
         }
+        plan.sections.iter_mut().for_each(exceptions::sort);
         for (out, at, code) in written {
             let own = &mut plan.sections[out];
             let start = (at - own.address) as usize;

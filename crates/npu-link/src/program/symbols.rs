@@ -9,6 +9,15 @@ use std::collections::{HashMap, HashSet};
 /// Where a definition is: object and symbol.
 pub(super) type Definition = (usize, SymbolId);
 
+/// Where the frames that exceptions are unwound by start.
+pub(super) const UNWIND_START: &str = "__npu_unwind_start";
+
+/// Where they end.
+pub(super) const UNWIND_END: &str = "__npu_unwind_end";
+
+/// How many there are.
+pub(super) const UNWIND_COUNT: &str = "__npu_unwind_count";
+
 /// The symbols that the linker gives.
 const GIVEN: &[&str] = &[
     "__npu_tile_threads",
@@ -22,6 +31,9 @@ const GIVEN: &[&str] = &[
     "__scratchpad_data_end",
     "__init_array_start",
     "__init_array_end",
+    UNWIND_START,
+    UNWIND_END,
+    UNWIND_COUNT,
     "__npu_waiting",
     "__npu_start_barrier",
     startup::MAIN,
