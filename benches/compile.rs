@@ -1,14 +1,21 @@
 //! How fast functions are compiled: CLIF instructions of the kernels in `filetests/corpus/` a second, at both
 //! optimization levels, on one thread.
 //!
-//! `cargo bench --bench compile` prints a line for each level. It fails on a kernel that does not compile.
+//! `cargo bench --bench compile` prints a line for each level, and one for each pass over machine instructions: what it takes for straight-line code, and how many
+//! times that for four times the code, which should be about four. It fails on a kernel that does not compile.
+
+#[path = "growth/passes.rs"]
+mod passes;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::abi::registers::RegisterSet;
+use cranelift_naplespu::internals::{parse_function, run_pass};
 use cranelift_naplespu::{Compiler, isa};
 use naplespu_reader::ClifFile;
+use passes::{PASSES, straight_line};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,6 +61,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "opt_level={level}: {} functions, {per_round} CLIF instructions, {} bytes of code, {rate:.0} CLIF instructions a second",
             functions.len(),
             bytes / rounds,
+        );
+    }
+    for pass in PASSES {
+        let mut times = [Duration::MAX; 2];
+        for (time, rounds) in times.iter_mut().zip([300, 1200]) {
+            let source = parse_function(&straight_line(rounds))?;
+            // The best of some, as the machine may have other things to do.
+            for _ in 0..20 {
+                let mut func = source.clone();
+                let start = Instant::now();
+                run_pass(pass, &mut func, RegisterSet::PreserveAll)?;
+                *time = start.elapsed().min(*time);
+            }
+        }
+        let [small, large] = times.map(|time| time.as_secs_f64() * 1e6);
+        println!(
+            "pass {pass}: {small:.0} µs for 3901 instructions, {:.1} times that for four times as many",
+            large / small
         );
     }
     Ok(())

@@ -3,15 +3,16 @@
 //! The first line names the pass, and the registers that the function may change if they are not all; then come a comment and
 //! the function; what becomes of it stands after `// becomes`. `CRANELIFT_TEST_BLESS=1` rewrites that.
 
+#[path = "../../../benches/growth/passes.rs"]
+mod passes;
+
 use cranelift_naplespu::abi::registers::RegisterSet;
 use cranelift_naplespu::internals::{MachFunction, parse_function, run_pass};
+use passes::{PASSES, straight_line};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-const PASSES: &[&str] = &[
-    "copyprop", "wrap", "masks", "jumps", "carried", "rename", "sched", "hazard", "relax",
-];
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/finish");
@@ -73,42 +74,64 @@ fn every_pass_has_files() {
     }
 }
 
-/// Straight-line code with what the passes look for: moves, operations under two masks, loads and their users.
-fn straight_line(rounds: usize) -> String {
-    let round = "move_i32 s20, s0
-        add_i32 s21, s20, s1
-        move_i32 s0, s21
-        load32 s22, 0(s2)
-        move_i32 rm, s3
-        add_i32 v0, v1, v2
-        movei rm, 65535
-        move_i32 v5, v6
-        move_i32 rm, s4
-        sub_i32 v3, v1, v2
-        movei rm, 65535
-        mull_i32 s23, s22, s1
-        store32 s23, 4(s2)\n";
-    format!("L0:\n{}jret\n", round.repeat(rounds))
+/// Of a thread: how often it allocated, and how many bytes.
+type Allocated = (usize, usize);
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<Allocated> = const { Cell::new((0, 0)) };
 }
 
-/// Four times the code takes four times the time, not sixteen times.
+fn count(bytes: usize) {
+    let (blocks, sum) = ALLOCATED.get();
+    ALLOCATED.set((blocks + 1, sum + bytes));
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller's.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size);
+        // SAFETY: as the caller's.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Four times the code takes four times the memory, not sixteen times. Counted is what a pass allocates, which is the same on any machine, however busy;
+/// `cargo bench --bench compile` measures the time.
 #[test]
-fn time_grows_with_the_code() {
-    let time = |pass: &str, source: &MachFunction| {
-        let mut func = source.clone();
-        let start = Instant::now();
-        run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
-        start.elapsed()
-    };
-    // Small enough for the host's cache, which others use as well.
+fn memory_grows_with_the_code() {
     let [small, large] = [300, 1200].map(|rounds| parse_function(&straight_line(rounds)).expect("a function"));
+    let allocated = |pass: &str, source: &MachFunction| {
+        let mut func = source.clone();
+        let (blocks, bytes) = ALLOCATED.get();
+        run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
+        let after = ALLOCATED.get();
+        (after.0 - blocks, after.1 - bytes)
+    };
     for pass in PASSES {
-        // The machine may have other things to do meanwhile.
-        let mut best = [Duration::MAX; 2];
-        let grows = |_| {
-            best = [best[0].min(time(pass, &small)), best[1].min(time(pass, &large))];
-            best[1] < best[0] * 9 + Duration::from_millis(1)
-        };
-        assert!((0..50).any(grows), "{pass}: {best:?}");
+        let (few, many) = (allocated(pass, &small), allocated(pass, &large));
+        // Tables grow by doubling: the last step may be one of many.
+        let grows = |few: usize, many: usize, more: usize| many <= 8 * few + more;
+        assert!(
+            grows(few.0, many.0, 64) && grows(few.1, many.1, 4096),
+            "{pass}: blocks and bytes for 300 rounds {few:?}, for 1200 {many:?}"
+        );
+        assert_eq!(allocated(pass, &large), many, "{pass}: another count the second time");
     }
 }

@@ -1,0 +1,24 @@
+//! Straight-line machine code of any length, for what the passes over machine instructions take as it grows.
+
+/// The passes over machine instructions, by name.
+pub const PASSES: &[&str] = &[
+    "copyprop", "wrap", "masks", "jumps", "carried", "rename", "sched", "hazard", "relax",
+];
+
+/// Code with what the passes look for: moves, operations under two masks, loads and their users.
+pub fn straight_line(rounds: usize) -> String {
+    let round = "move_i32 s20, s0
+        add_i32 s21, s20, s1
+        move_i32 s0, s21
+        load32 s22, 0(s2)
+        move_i32 rm, s3
+        add_i32 v0, v1, v2
+        movei rm, 65535
+        move_i32 v5, v6
+        move_i32 rm, s4
+        sub_i32 v3, v1, v2
+        movei rm, 65535
+        mull_i32 s23, s22, s1
+        store32 s23, 4(s2)\n";
+    format!("L0:\n{}jret\n", round.repeat(rounds))
+}
