@@ -3,6 +3,7 @@
 //! The host gives and takes such a vector as its lanes ([`naplespu_jit::host_types`]), so a line like
 //! `run: %f([1 2 ...], 5) == [3 4 ...]` is read as one with more arguments and results.
 
+use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Signature, Type};
 use naplespu_jit::host_types;
 
@@ -60,6 +61,48 @@ pub fn text(line: &str, signature: &Signature) -> Result<String, String> {
         format!(" [{values}]")
     };
     Ok(result)
+}
+
+/// Values as lines have them, vectors by their lanes in brackets. There may be one value for each lane of a vector, as the host gives it.
+pub fn display(values: &[DataValue], params: &[AbiParam]) -> Vec<String> {
+    let mut rest = values;
+    let mut texts = Vec::new();
+    for param in params {
+        let ty = param.value_type;
+        let count = if is_wide(ty) { host_types(ty).count() } else { 1 };
+        let Some((own, after)) = rest.split_at_checked(count) else {
+            break;
+        };
+        rest = after;
+        texts.push(match own {
+            [value] if ty.is_vector() => lanes_of(value, ty),
+            [value] => value.to_string(),
+            lanes => in_brackets(lanes),
+        });
+    }
+    // What the signature does not say, as it is.
+    texts.extend(rest.iter().map(DataValue::to_string));
+    texts
+}
+
+fn in_brackets(lanes: &[DataValue]) -> String {
+    let lanes: Vec<String> = lanes.iter().map(DataValue::to_string).collect();
+    format!("[{}]", lanes.join(" "))
+}
+
+/// A vector that is one value.
+fn lanes_of(value: &DataValue, ty: Type) -> String {
+    let size = value.ty().bytes() as usize;
+    let lane = ty.lane_type();
+    // Another type than that of the signature: not for us to divide.
+    if size != ty.bytes() as usize || !value.ty().is_vector() {
+        return value.to_string();
+    }
+    let mut bytes = vec![0; size];
+    value.write_to_slice_le(&mut bytes);
+    let lanes = bytes.chunks_exact(lane.bytes() as usize);
+    let lanes: Vec<DataValue> = lanes.map(|bytes| DataValue::read_from_slice_le(bytes, lane)).collect();
+    in_brackets(&lanes)
 }
 
 fn flatten(list: &str, params: &[AbiParam]) -> Result<Vec<String>, String> {

@@ -3,7 +3,7 @@
 use super::expect::is_run_line;
 use super::lanes;
 use super::outcome::{Finding, LineOutcome, Verdict, add_failure, add_panic};
-use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
+use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode};
 use cranelift_reader::{Comparison, Invocation, RunCommand, parse_run_command};
 use naplespu_reader::diagnostic::Diagnostic;
@@ -97,6 +97,11 @@ impl RunLines {
                 list.push(RunLine::new(file, by_name.unwrap_or(index), comment));
             }
         }
+        if !in_place {
+            let comments = file.functions.iter().flat_map(|case| &case.comments);
+            let all = file.preamble.iter().chain(comments);
+            faults.extend(all.filter_map(without_colon));
+        }
         RunLines { list }
     }
 
@@ -125,8 +130,10 @@ impl RunLines {
                     let result = call(case, &invocation.args);
                     let bare = !line.comment.text.contains(':');
                     match command {
-                        Command::Returns(command) => result.and_then(|actual| judge(command, bare, &actual)),
-                        Command::Traps(_, code) => judge_trap(code, result),
+                        Command::Returns(command) => {
+                            result.and_then(|actual| judge(command, bare, &actual, &case.func.signature))
+                        }
+                        Command::Traps(_, code) => judge_trap(code, result, &case.func.signature),
                     }
                 }
             };
@@ -220,8 +227,33 @@ impl RunLine {
     }
 }
 
+/// The fault of a comment that would be a run line with a colon: it would never be executed.
+fn without_colon(comment: &Comment) -> Option<Diagnostic> {
+    let text = bare(&comment.text);
+    let word = ["run", "print", "trap"].into_iter().find(|word| {
+        text.strip_prefix(word)
+            .is_some_and(|rest| rest.trim_start().starts_with('%'))
+    })?;
+    text.contains('(').then(|| {
+        Diagnostic::new(
+            "a run line without a colon",
+            directive_span(comment),
+            "this is never executed",
+        )
+        .note(format!("`; {word}: %f(1)` is a run line, anything else a comment"))
+    })
+}
+
 /// Reads a `run` or `print` line.
 fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
+    if let Some((given, taken)) = arguments(text).map(|given| (given, signature.params.len()))
+        && given != taken
+    {
+        let ending = if taken == 1 { "" } else { "s" };
+        return Err(CallError::Failed(format!(
+            "the function takes {taken} argument{ending}, the run line gives {given}"
+        )));
+    }
     if lanes::has_wide(signature) {
         let text = lanes::text(text, signature);
         let text = text.map_err(|reason| CallError::Failed(format!("the run line does not parse: {reason}")))?;
@@ -257,6 +289,27 @@ fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallErr
         ))),
         Err(panic) => Err(CallError::Panicked(PanicIn::Reader, panic)),
     }
+}
+
+/// How many arguments a line gives to the function that it names; nothing if it names none, or the list has no end.
+fn arguments(text: &str) -> Option<usize> {
+    let (before, list) = text.split_once('(')?;
+    // The call comes before what it is compared with.
+    if before.contains('=') {
+        return None;
+    }
+    let (mut depth, mut count, mut any) = (0u32, 1, false);
+    for c in list.chars() {
+        match c {
+            ')' if depth == 0 => return Some(if any { count } else { 0 }),
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => count += 1,
+            _ => {}
+        }
+        any |= !c.is_whitespace();
+    }
+    None
 }
 
 /// What a line says after the command that was read from it.
@@ -340,10 +393,28 @@ fn names_something(comment: &str) -> bool {
         .is_some_and(|(_, call)| call.trim_start().starts_with('%'))
 }
 
+/// Results as a line has them.
+fn list(actual: &[DataValue], signature: &Signature) -> String {
+    match lanes::display(actual, &signature.returns).as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
+
 /// Compares results with what the command expects; gives the text of a `print:`.
-fn judge(command: &RunCommand, bare: bool, actual: &[DataValue]) -> Result<Option<String>, CallError> {
+fn judge(
+    command: &RunCommand,
+    bare: bool,
+    actual: &[DataValue],
+    signature: &Signature,
+) -> Result<Option<String>, CallError> {
     match command {
-        RunCommand::Print(invocation) => Ok(Some(format!("{invocation} -> {}", DisplayDataValues(actual)))),
+        RunCommand::Print(invocation) => Ok(Some(format!(
+            "%{}({}) -> {}",
+            invocation.func,
+            lanes::display(&invocation.args, &signature.params).join(", "),
+            list(actual, signature)
+        ))),
         RunCommand::Run(_, comparison, expected) => {
             let equal = actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, b)| a.bitwise_eq(b));
             let good = match comparison {
@@ -355,19 +426,20 @@ fn judge(command: &RunCommand, bare: bool, actual: &[DataValue]) -> Result<Optio
             if good {
                 Ok(None)
             } else {
-                Err(CallError::Failed(format!("got {}", DisplayDataValues(actual))))
+                Err(CallError::Failed(format!("got {}", list(actual, signature))))
             }
         }
     }
 }
 
 /// Compares what a call came to with a trap.
-fn judge_trap(expected: &str, result: Result<Vec<DataValue>, CallError>) -> Result<Option<String>, CallError> {
+fn judge_trap(
+    expected: &str,
+    result: Result<Vec<DataValue>, CallError>,
+    signature: &Signature,
+) -> Result<Option<String>, CallError> {
     match result {
-        Ok(values) => Err(CallError::Failed(format!(
-            "no trap, got {}",
-            DisplayDataValues(&values)
-        ))),
+        Ok(values) => Err(CallError::Failed(format!("no trap, got {}", list(&values, signature)))),
         Err(CallError::Trap { code, .. }) if code == expected => Ok(None),
         Err(other) => Err(other),
     }
@@ -388,6 +460,78 @@ fn is_true(actual: &[DataValue]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn signature_of(function: &str) -> Signature {
+        cranelift_reader::parse_functions(function).unwrap()[0]
+            .signature
+            .clone()
+    }
+
+    #[test]
+    fn arguments_are_counted() {
+        let signature = signature_of("function %f(i32, i32x4) -> i32 { block0(v0: i32, v1: i32x4): return v0 }");
+        let error = |text: &str| match parse_command(text, &signature) {
+            Err(CallError::Failed(reason)) => reason,
+            other => panic!("{text}: {other:?}"),
+        };
+        assert!(parse_command("run: %f(1, [1 2 3 4]) == 1", &signature).is_ok());
+        for (text, given) in [
+            ("run: %f(1) == 1", 1),
+            ("print: %f()", 0),
+            ("run: %f( ) == 1", 0),
+            ("run: %f(1, [1, 2 3 4], 3) == 1", 3),
+        ] {
+            let wanted = format!("the function takes 2 arguments, the run line gives {given}");
+            assert_eq!(error(text), wanted, "{text}");
+        }
+        assert!(error("run: %f(1, == 1").contains("does not parse"));
+        let wide = signature_of("function %f(i32x16) -> i32 { block0(v0: i32x16): v1 = iconst.i32 0 return v1 }");
+        let reason = parse_command("run: %f() == 0", &wide);
+        assert!(matches!(reason, Err(CallError::Failed(text)) if text.contains("takes 1 argument, ")));
+    }
+
+    #[test]
+    fn run_lines_without_a_colon_are_faults() {
+        let function = "function %f(i32) -> i32 {\nblock0(v0: i32):\n    return v0\n}\n";
+        let faults = |comment: &str| {
+            let file = ClifFile::parse("f.clif", format!("{function}; {comment}\n").as_bytes());
+            let mut faults = Vec::new();
+            RunLines::collect(&file, false, &mut faults);
+            faults.len()
+        };
+        for bad in ["run %f(1) == 1", "print %f(1)", "trap  %f(1) == user1"] {
+            assert_eq!(faults(bad), 1, "{bad}");
+        }
+        for good in [
+            "run: %f(1) == 1",
+            "run it as often as %f(1) asks",
+            "running %f(1)",
+            "run %f twice",
+        ] {
+            assert_eq!(faults(good), 0, "{good}");
+        }
+    }
+
+    #[test]
+    fn vectors_are_shown_by_their_lanes() {
+        let signature = signature_of(
+            "function %f() -> i32x4, i64, f32x2, i16x16 {\nblock0:\n    v0 = iconst.i64 0\n    trap user1\n}",
+        );
+        let bytes: Vec<u8> = [1i32, -2, 3, 4].into_iter().flat_map(i32::to_le_bytes).collect();
+        let mut values = vec![DataValue::V128(bytes.try_into().unwrap()), DataValue::I64(5)];
+        let floats: Vec<u8> = [1.5f32, -2.0].into_iter().flat_map(f32::to_le_bytes).collect();
+        values.push(DataValue::V64(floats.try_into().unwrap()));
+        values.extend((0..16).map(DataValue::I16));
+        let shown = "[[1 -2 3 4], 5, [0x1.8p0 -0x1.0p1], [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]]";
+        assert_eq!(list(&values, &signature).replace("p0000", "p0"), shown);
+        assert_eq!(
+            list(
+                &values[1..2],
+                &signature_of("function %f() -> i64 { block0: trap user1 }")
+            ),
+            "5"
+        );
+    }
 
     #[test]
     fn a_line_that_says_more_than_is_checked_does_not_parse() {

@@ -284,6 +284,12 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The same text, with places as somebody names them who knows what their source locations mean. `place` gives each with a space before it,
+    /// or nothing.
+    pub fn with_places<'a>(&'a self, place: &'a dyn Fn(&Location) -> String) -> impl fmt::Display + 'a {
+        Placed { error: self, place }
+    }
+
     /// The numbers of the threads that it is about, if that is known.
     pub fn threads(&self) -> Vec<usize> {
         match self {
@@ -323,6 +329,12 @@ pub struct StuckThread {
 
 impl fmt::Display for StuckThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &Location::to_string)
+    }
+}
+
+impl StuckThread {
+    fn write(&self, f: &mut fmt::Formatter<'_>, place: &dyn Fn(&Location) -> String) -> fmt::Result {
         let Self {
             thread,
             barrier,
@@ -330,7 +342,7 @@ impl fmt::Display for StuckThread {
             expected,
             at,
         } = self;
-        write!(f, "thread {thread} waits{at} at barrier {barrier}")?;
+        write!(f, "thread {thread} waits{} at barrier {barrier}", place(at))?;
         match expected {
             0 => f.write_str(", which opened for another id with the same counter"),
             _ => write!(f, ", {arrived} of {expected} arrived"),
@@ -418,43 +430,57 @@ impl std::error::Error for RunError {}
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchFunction(name) => write!(f, "there is no function %{name}"),
-            Self::Undefined { name, user: Some(user) } => {
+        self.with_places(&Location::to_string).fmt(f)
+    }
+}
+
+/// An error with places as somebody else names them.
+struct Placed<'a> {
+    error: &'a RunError,
+    place: &'a dyn Fn(&Location) -> String,
+}
+
+impl fmt::Display for Placed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place;
+        match self.error {
+            RunError::NoSuchFunction(name) => write!(f, "there is no function %{name}"),
+            RunError::Undefined { name, user: Some(user) } => {
                 write!(f, "%{name} is not defined, and %{user} refers to it")
             }
-            Self::Undefined { name, user: None } => write!(f, "%{name} is not defined"),
-            Self::Refused { function, reason } => write!(f, "%{function} is refused: {reason}"),
-            Self::NotCompiled { function, reason } => write!(f, "%{function} did not compile: {reason}"),
-            Self::Signature(what) => f.write_str(what),
-            Self::Link(error) => error.fmt(f),
-            Self::Trap(report) => {
+            RunError::Undefined { name, user: None } => write!(f, "%{name} is not defined"),
+            RunError::Refused { function, reason } => write!(f, "%{function} is refused: {reason}"),
+            RunError::NotCompiled { function, reason } => write!(f, "%{function} did not compile: {reason}"),
+            RunError::Signature(what) => f.write_str(what),
+            RunError::Link(error) => error.fmt(f),
+            RunError::Trap(report) => {
                 match report.code {
                     Some(code) => write!(f, "trap: {code}")?,
                     None => write!(f, "trap with an unknown code")?,
                 }
-                write!(f, "{} (thread {})", report.location(), report.thread)
+                write!(f, "{} (thread {})", place(&report.location()), report.thread)
             }
-            Self::DebugTrap(at) => write!(f, "debugtrap without a debugger{at}"),
-            Self::Misaligned(at) => write!(f, "misaligned access{at}"),
-            Self::Freed { function, at } => write!(f, "a call of %{function}, which was freed{at}"),
-            Self::Timeout { steps, at } => write!(f, "no result after {steps} instructions{at}"),
-            Self::CycleLimit { cycles, at } => write!(f, "no result after {cycles} cycles{at}"),
-            Self::Stopped { reason, at } => write!(f, "the simulator stopped{at}: {reason}"),
-            Self::Threads { asked, available } => {
+            RunError::DebugTrap(at) => write!(f, "debugtrap without a debugger{}", place(at)),
+            RunError::Misaligned(at) => write!(f, "misaligned access{}", place(at)),
+            RunError::Freed { function, at } => write!(f, "a call of %{function}, which was freed{}", place(at)),
+            RunError::Timeout { steps, at } => write!(f, "no result after {steps} instructions{}", place(at)),
+            RunError::CycleLimit { cycles, at } => write!(f, "no result after {cycles} cycles{}", place(at)),
+            RunError::Stopped { reason, at } => write!(f, "the simulator stopped{}: {reason}", place(at)),
+            RunError::Threads { asked, available } => {
                 write!(f, "{asked} threads were to make the call; the device has {available}")
             }
-            Self::Deadlock(threads) => {
+            RunError::Deadlock(threads) => {
                 f.write_str("the threads wait for each other")?;
                 for thread in threads {
-                    write!(f, "; {thread}")?;
+                    f.write_str("; ")?;
+                    thread.write(f, place)?;
                 }
                 Ok(())
             }
-            Self::Thread { thread, error } => write!(f, "thread {thread}: {error}"),
-            Self::Exit(status) => write!(f, "the program ended with status {status}"),
-            Self::Host { function, reason } => write!(f, "%{function}: {reason}"),
-            Self::Clobbered { register } => write!(f, "callee-saved register {register} was changed"),
+            RunError::Thread { thread, error } => write!(f, "thread {thread}: {}", error.with_places(place)),
+            RunError::Exit(status) => write!(f, "the program ended with status {status}"),
+            RunError::Host { function, reason } => write!(f, "%{function}: {reason}"),
+            RunError::Clobbered { register } => write!(f, "callee-saved register {register} was changed"),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::types::{FuncType, Target, Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_module::{FuncId, Linkage, Module};
-use naplespu_jit::{HostFunction, LinkError, NpuModule, RunError};
+use naplespu_jit::{HostFunction, LinkError, Location, NpuModule, RunError};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -130,11 +130,19 @@ pub enum CallError {
     #[error("the program ended with status {0}")]
     Exit(u32),
     /// Anything else that stopped the call.
-    #[error("{0}")]
+    #[error("{}", .0.with_places(&place))]
     Run(#[from] RunError),
     /// A fault of this crate.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// A place by its function and its offset in the module, as in [`CallError::Trap`].
+fn place(at: &Location) -> String {
+    let function = at.function.as_ref().map_or(String::new(), |name| format!(" in {name}"));
+    let offset = at.srcloc.filter(|location| !location.is_default());
+    let offset = offset.map_or(String::new(), |location| format!(" at offset {:#x}", location.bits()));
+    function + &offset
 }
 
 /// An instance of a module.

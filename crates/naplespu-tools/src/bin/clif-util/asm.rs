@@ -1,6 +1,6 @@
 //! `clif-util asm`: assembly to memory images.
 
-use crate::disasm::parse_address;
+use crate::disasm::{parse_address, parse_base};
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use naplespu_reader::{Diagnostic, Source};
@@ -29,7 +29,7 @@ pub struct Args {
     format: OutputFormat,
 
     /// Address of `.text`; the other sections follow
-    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_base)]
     base: u32,
 
     /// Address of a section

@@ -12,6 +12,7 @@ use npu_link::elf::EntryPlace;
 use npu_link::{Format, Image, ImageError, elf};
 use npu_mc::asm::symbol_text;
 use npu_mc::disasm::{Input, Item, Row, Symbol, disassemble, source};
+use npu_mc::machine::INSTRUCTION_SIZE;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -26,8 +27,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
     format: FormatArg,
 
-    /// Address of the first word
-    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
+    /// Address of the first word of a flat binary, of hexadecimal words or of the code of a CLIF file
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_base)]
     base: u32,
 
     /// Names of addresses: a line for each, with a hexadecimal address, a letter for what it is (`T` code, `D`, `B` or `R` data;
@@ -43,7 +44,7 @@ pub struct Args {
 /// Formats of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
-    /// Guess: text of one of the other formats, else a flat binary
+    /// Guess: an ELF file, hexadecimal text of one of the other formats, else a flat binary
     Auto,
     /// Little-endian words as they stand in memory
     Flat,
@@ -86,6 +87,17 @@ pub fn parse_address(text: &str) -> Result<u32, String> {
     parsed.ok_or_else(|| format!("`{text}` is not an address from 0 to 0xffffffff"))
 }
 
+/// An address of an instruction.
+pub fn parse_base(text: &str) -> Result<u32, String> {
+    let address = parse_address(text)?;
+    if !address.is_multiple_of(INSTRUCTION_SIZE) {
+        return Err(format!(
+            "instructions stand at multiples of {INSTRUCTION_SIZE}, and `{text}` is none"
+        ));
+    }
+    Ok(address)
+}
+
 /// A program that was read.
 pub struct Loaded {
     /// The name for messages.
@@ -117,26 +129,21 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
         && !bytes.is_empty()
         && let Some(kind) = npu_link::file_kind(&bytes)
     {
-        let which = if kind == "text" { " that is not hexadecimal" } else { "" };
+        let advice = "give its format if it is a flat binary all the same";
+        // Text that is nearly an image: its first fault says more than what it seems to be.
+        if kind == "text"
+            && let Err(mut errors) = Image::parse(Format::HexWords, &bytes, base)
+        {
+            errors.truncate(1);
+            report_image(&name, &bytes, errors, Some(format!("this is no image; {advice}")));
+            return Err(Stop::Reported);
+        }
         return Err(Stop::Fault(format!(
-            "{name}: not an image, it seems to be {kind}{which}; give its format if it is a flat binary all the same"
+            "{name}: not an image, it seems to be {kind}; {advice}"
         )));
     }
-    let image = Image::parse(format, &bytes, base).map_err(|errors: Vec<ImageError>| {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let source = naplespu_reader::Source::new(name.clone(), text);
-        let faults: Vec<_> = errors
-            .into_iter()
-            .map(|error| {
-                let line = source.line_span(error.line as usize);
-                let start = (line.start + (error.column as usize).saturating_sub(1)).min(line.end);
-                let rest = &source.text.as_bytes()[start..line.end];
-                let stop = rest.iter().position(|b| b.is_ascii_whitespace() || *b == b',');
-                let end = start + stop.unwrap_or(rest.len());
-                naplespu_reader::Diagnostic::new(error.message, start..end, "here")
-            })
-            .collect();
-        output::report(&source.render(&faults));
+    let image = Image::parse(format, &bytes, base).map_err(|errors| {
+        report_image(&name, &bytes, errors, None);
         Stop::Reported
     })?;
     Ok(Loaded {
@@ -147,17 +154,39 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
     })
 }
 
+/// Reports what is wrong with an image, each with its place.
+fn report_image(name: &str, bytes: &[u8], errors: Vec<ImageError>, note: Option<String>) {
+    let source = Source::new(name.to_owned(), String::from_utf8_lossy(bytes).into_owned());
+    let faults: Vec<_> = errors
+        .into_iter()
+        .map(|error| {
+            let line = source.line_span(error.line as usize);
+            let start = (line.start + (error.column as usize).saturating_sub(1)).min(line.end);
+            let rest = &source.text.as_bytes()[start..line.end];
+            let stop = rest.iter().position(|b| b.is_ascii_whitespace() || *b == b',');
+            let end = start + stop.unwrap_or(rest.len());
+            let fault = Diagnostic::new(error.message, start..end, "here");
+            match &note {
+                Some(note) => fault.note(note.clone()),
+                None => fault,
+            }
+        })
+        .collect();
+    output::report(&source.render(&faults));
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
     let is_clif = args.file.extension().is_some_and(|e| e == "clif");
-    let mut odd = 0;
+    let (mut odd, mut whole) = (0, 0);
     let mut input = if is_clif {
         compiled(args)?
     } else {
         let loaded = read_image(&args.file, args.format, args.base)?;
         let size: usize = loaded.image.segments.iter().map(|s| s.bytes.len()).sum();
         if loaded.format == Some(Format::Flat) {
-            odd = size % 4;
+            odd = size % INSTRUCTION_SIZE as usize;
+            whole = size - odd;
         }
         let symbols = match loaded.format {
             None => elf_symbols(&loaded)?,
@@ -186,8 +215,9 @@ pub fn run(args: &Args) -> Outcome {
     output::print(text.as_bytes())?;
     if odd != 0 {
         let name = args.file.display();
+        let ending = if odd == 1 { "" } else { "s" };
         return Err(Stop::Fault(format!(
-            "{name}: {odd} bytes after the last whole word: instructions are 4 bytes long"
+            "{name}: {odd} byte{ending} after the last whole word, from offset {whole:#x} on: instructions are {INSTRUCTION_SIZE} bytes long"
         )));
     }
     Ok(())
