@@ -130,9 +130,10 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
         && let Some(kind) = npu_link::file_kind(&bytes)
     {
         let advice = "give its format if it is a flat binary all the same";
-        // Text that is nearly an image: its first fault says more than what it seems to be.
+        // Text that starts like an image: its first fault says more than what it seems to be.
         if kind == "text"
             && let Err(mut errors) = Image::parse(Format::HexWords, &bytes, base)
+            && starts_as_words(&bytes, &errors)
         {
             errors.truncate(1);
             report_image(&name, &bytes, errors, Some(format!("this is no image; {advice}")));
@@ -152,6 +153,18 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
         format: Some(format),
         image,
     })
+}
+
+/// Whether there are hexadecimal words before the first fault of a text.
+fn starts_as_words(bytes: &[u8], errors: &[ImageError]) -> bool {
+    let Some(first) = errors.first() else { return false };
+    let lines = bytes.split(|&byte| byte == b'\n').take(first.line as usize);
+    let mut lines: Vec<&[u8]> = lines.collect();
+    if let Some(last) = lines.last_mut() {
+        *last = &last[..last.len().min((first.column as usize).saturating_sub(1))];
+    }
+    let before = Image::parse(Format::HexWords, &lines.join(&b'\n'), 0);
+    before.is_ok_and(|image| !image.segments.is_empty())
 }
 
 /// Reports what is wrong with an image, each with its place.
