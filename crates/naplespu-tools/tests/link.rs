@@ -233,8 +233,8 @@ fn faults_of_files_and_symbols() {
     }
     fs::write(folder.path("a.wasm"), b"\0asm\x01\0\0\0").unwrap();
     for (line, kind) in [
-        ("sim m.s", "text that is not hexadecimal"),
-        ("objcopy m.s p.bin", "text that is not hexadecimal"),
+        ("sim m.s", "text"),
+        ("objcopy m.s p.bin", "text"),
         ("sim a.wasm", "a WebAssembly module"),
     ] {
         let faults = folder.refused(line);
