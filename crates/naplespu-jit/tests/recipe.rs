@@ -15,6 +15,7 @@ const COPIED: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
+    "build",
     "build.rs",
     "src",
     "isle",
