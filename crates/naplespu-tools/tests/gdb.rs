@@ -214,9 +214,56 @@ fn the_description_names_all_registers() {
             .unwrap();
         assert!(line.contains(&format!("regnum=\"{number}\"")), "{line}");
     }
-    assert_eq!(xml.matches("<reg ").count(), 128);
-    // All registers at once: 64 words and 64 vectors of 16 words.
-    assert_eq!(session.ask("g").len(), 8 * (64 + 64 * 16));
+    // And those that GDB wants of the machine that it is told: 32 r, 32 f, 6 special ones, which are names of the same.
+    assert_eq!(xml.matches("<reg ").count(), 128 + 70);
+    // All registers at once: 64 words and 64 vectors of 16 words, and 70 words.
+    assert_eq!(session.ask("g").len(), 8 * (64 + 64 * 16 + 70));
+}
+
+/// Registers by the names that GDB knows are the same registers, and what there is nothing for is 0 and stays it.
+#[test]
+fn standard_names_are_other_names() {
+    let mut session = Session::new(&[]);
+    for (standard, own) in [(128 + 9, 9), (128 + 32 + 29, 61), (128 + 66, 62)] {
+        assert_eq!(session.ask(&format!("P{standard:x}={}", hex(0x100 + own))), "OK");
+        assert_eq!(session.register(own as u16), 0x100 + own);
+        assert_eq!(session.ask(&format!("P{own:x}={}", hex(7))), "OK");
+        assert_eq!(session.register(standard), 7);
+    }
+    for zero in [64, 65, 67, 68, 69].map(|k| 128 + k) {
+        assert_eq!(session.register(zero), 0);
+        assert_eq!(session.ask(&format!("P{zero:x}={}", hex(0))), "OK");
+        assert!(session.ask(&format!("P{zero:x}={}", hex(1))).starts_with('E'));
+    }
+    // In a packet of all, the one of two names counts that changes something.
+    let all = session.ask("g");
+    let standard = 8 * (64 + 64 * 16 + 9);
+    assert_eq!((&all[8 * 9..8 * 10], &all[standard..][..8]), (&*hex(7), &*hex(7)));
+    let changed = format!("{}{}{}", &all[..standard], hex(8), &all[standard + 8..]);
+    assert_eq!(session.ask(&format!("G{changed}")), "OK");
+    assert_eq!(session.register(9), 8);
+    let changed = format!("{}{}{}", &changed[..8 * 9], hex(9), &changed[8 * 10..]);
+    assert_eq!(session.ask(&format!("G{changed}")), "OK");
+    assert_eq!(session.register(9), 9);
+}
+
+/// Threads, registers and addresses that nobody has are errors of a packet, not the end of a session.
+#[test]
+fn what_there_is_not_is_refused() {
+    let mut session = Session::new(&["--threads", "3"]);
+    assert_eq!(session.ask("Hg5"), "OK");
+    for packet in ["g", "p0", "P0=00000000", "m400,4"] {
+        let answer = session.ask(packet);
+        assert!(answer.starts_with('E'), "{packet}: {answer}");
+    }
+    assert_eq!(session.ask("Hg2"), "OK");
+    assert_eq!(session.ask("p7fff"), "");
+    assert!(session.ask("m0,ffffffff").starts_with('E'));
+    assert_eq!(session.ask("mfffffffc,4").len(), 8);
+    assert_eq!(
+        session.monitor("control 9"),
+        "there is no such thread; there are 1, 2, 3\n"
+    );
 }
 
 #[test]

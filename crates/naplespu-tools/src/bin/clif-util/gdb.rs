@@ -6,12 +6,14 @@
 //! of our own. Here all that becomes implementations of the traits of `gdbstub`.
 
 mod control;
+#[cfg(test)]
+mod hostile;
 mod monitor;
 mod registers;
 
 use crate::{Outcome, Stop, output};
 use control::{Action, Control, Reason, Watch, thread_of, tid};
-use gdbstub::common::{Signal, Tid};
+use gdbstub::common::{Endianness, Pid, Signal, Tid};
 use gdbstub::conn::ConnectionExt;
 use gdbstub::stub::run_blocking::{BlockingEventLoop, Event, WaitForStopReasonError};
 use gdbstub::stub::{DisconnectReason, GdbStubBuilder, MultiThreadStopReason};
@@ -25,7 +27,9 @@ use gdbstub::target::ext::breakpoints::{
     Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint,
     SwBreakpointOps, WatchKind,
 };
+use gdbstub::target::ext::host_info::{HostInfo, HostInfoOps, HostInfoResponse};
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps};
+use gdbstub::target::ext::process_info::{ProcessInfo, ProcessInfoOps, ProcessInfoResponse};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
 use npu_link::debug::ProgramInfo;
@@ -33,10 +37,15 @@ use npu_mc::Reg;
 use npu_sim::{Lanes, Machine, THREADS};
 use registers::{Npu, RegId, Registers};
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::marker::PhantomData;
+use std::net::{Ipv4Addr, TcpListener};
 
 /// Bytes of a packet: all registers in hexadecimal have to fit.
 const PACKET: usize = 1 << 15;
+
+/// Most bytes of memory that are read at once: the answer has to fit into a packet. Nobody who has been told its size asks
+/// for more.
+const MOST_BYTES: usize = PACKET / 2 - 4;
 
 /// Instructions between two looks at the connection.
 const SLICE: u32 = 10_000;
@@ -49,34 +58,42 @@ pub fn serve(machine: Machine, info: Option<ProgramInfo>, port: u16) -> Outcome 
     output::report(&format!("waiting for gdb on {}\n", listener.local_addr()?));
     let (stream, _) = listener.accept()?;
     let mut control = Control::new(machine, info);
-    let stub = GdbStubBuilder::new(stream).packet_buffer_size(PACKET).build();
-    let stub = stub.map_err(|e| Stop::Fault(e.to_string()))?;
-    let result = stub.run_blocking::<Loop>(&mut control);
+    let left = session(&mut control, stream);
     output::print(control.new_output())?;
-    let left = match result {
+    output::report(&format!("{}\n", left.map_err(Stop::Fault)?));
+    Ok(())
+}
+
+/// Does what comes over a connection says, until that is over; gives how it ended.
+///
+/// # Errors
+///
+/// The other side says what the protocol has not, or a packet longer than it was told.
+fn session<C: ConnectionExt<Error = std::io::Error>>(control: &mut Control, connection: C) -> Result<String, String> {
+    let stub = GdbStubBuilder::new(connection).packet_buffer_size(PACKET).build();
+    let stub = stub.map_err(|e| e.to_string())?;
+    Ok(match stub.run_blocking::<Loop<C>>(control) {
         Ok(DisconnectReason::TargetExited(status)) => format!("the program ended with status {status}"),
         Ok(DisconnectReason::TargetTerminated(signal)) => format!("the program was stopped by {signal}"),
         Ok(DisconnectReason::Disconnect) => "the debugger left".to_owned(),
         Ok(DisconnectReason::Kill) => "the debugger ended the program".to_owned(),
         // Some leave without a word.
         Err(error) if error.is_connection_error() => "the debugger is gone".to_owned(),
-        Err(error) => return Err(Stop::Fault(format!("gdb: {error}"))),
-    };
-    output::report(&format!("{left}\n"));
-    Ok(())
+        Err(error) => return Err(format!("gdb: {error}")),
+    })
 }
 
 /// Runs the threads, with a look at the connection now and then.
-enum Loop {}
+struct Loop<C>(PhantomData<C>);
 
-impl BlockingEventLoop for Loop {
+impl<C: ConnectionExt<Error = std::io::Error>> BlockingEventLoop for Loop<C> {
     type Target = Control;
-    type Connection = TcpStream;
+    type Connection = C;
     type StopReason = MultiThreadStopReason<u32>;
 
     fn wait_for_stop_reason(
         target: &mut Control,
-        conn: &mut TcpStream,
+        conn: &mut C,
     ) -> Result<Event<Reason>, WaitForStopReasonError<String, std::io::Error>> {
         loop {
             let stopped = (0..SLICE).find_map(|_| target.advance());
@@ -112,19 +129,57 @@ impl Target for Control {
         Some(self)
     }
 
+    fn support_host_info(&mut self) -> Option<HostInfoOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_process_info(&mut self) -> Option<ProcessInfoOps<'_, Self>> {
+        Some(self)
+    }
+
     fn support_monitor_cmd(&mut self) -> Option<MonitorCmdOps<'_, Self>> {
         Some(self)
     }
 }
 
+/// LLDB asks what host and process are before it asks for registers, and gives up without an answer.
+impl HostInfo for Control {
+    fn host_info(&self, write_item: &mut dyn FnMut(&HostInfoResponse<'_>)) -> Result<(), String> {
+        write_item(&HostInfoResponse::Triple(registers::TRIPLE));
+        write_item(&HostInfoResponse::Endianness(Endianness::Little));
+        write_item(&HostInfoResponse::PointerSize(size_of::<u32>()));
+        Ok(())
+    }
+}
+
+impl ProcessInfo for Control {
+    fn process_info(&self, write_item: &mut dyn FnMut(&ProcessInfoResponse<'_>)) -> Result<(), String> {
+        write_item(&ProcessInfoResponse::Pid(Pid::MIN));
+        write_item(&ProcessInfoResponse::Triple(registers::TRIPLE));
+        write_item(&ProcessInfoResponse::Endianness(Endianness::Little));
+        write_item(&ProcessInfoResponse::PointerSize(size_of::<u32>()));
+        Ok(())
+    }
+}
+
+impl Control {
+    /// The thread of a number, which may be any that a debugger says.
+    fn known(&self, tid: Tid) -> TargetResult<usize, Self> {
+        let thread = thread_of(tid);
+        let known = self.threads().contains(&thread);
+        known.then_some(thread).ok_or(TargetError::NonFatal)
+    }
+}
+
 impl MultiThreadBase for Control {
     fn read_registers(&mut self, regs: &mut Registers, tid: Tid) -> TargetResult<(), Self> {
-        regs.read(self.machine.thread(thread_of(tid)));
+        regs.read(self.machine.thread(self.known(tid)?));
         Ok(())
     }
 
     fn write_registers(&mut self, regs: &Registers, tid: Tid) -> TargetResult<(), Self> {
-        regs.write(self.machine.thread_mut(thread_of(tid)));
+        let thread = self.known(tid)?;
+        regs.write(self.machine.thread_mut(thread));
         Ok(())
     }
 
@@ -133,7 +188,10 @@ impl MultiThreadBase for Control {
     }
 
     fn read_addrs(&mut self, start: u32, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
-        self.machine.read_as_core(thread_of(tid) / THREADS, start, data);
+        if data.len() > MOST_BYTES {
+            return Err(TargetError::NonFatal);
+        }
+        self.machine.read_as_core(self.known(tid)? / THREADS, start, data);
         Ok(data.len())
     }
 
@@ -162,10 +220,11 @@ impl MultiThreadBase for Control {
 
 impl SingleRegisterAccess<Tid> for Control {
     fn read_register(&mut self, tid: Tid, id: RegId, buf: &mut [u8]) -> TargetResult<usize, Self> {
-        let thread = self.machine.thread(thread_of(tid));
-        let bytes: Vec<u8> = match id.0 {
-            Reg::S(reg) => registers::scalar(thread, reg).to_le_bytes().to_vec(),
-            Reg::V(reg) => thread
+        let thread = self.machine.thread(self.known(tid)?);
+        let bytes: Vec<u8> = match id {
+            RegId::Zero => vec![0; 4],
+            RegId::Own(Reg::S(reg)) => registers::scalar(thread, reg).to_le_bytes().to_vec(),
+            RegId::Own(Reg::V(reg)) => thread
                 .vector(reg)
                 .0
                 .iter()
@@ -178,13 +237,17 @@ impl SingleRegisterAccess<Tid> for Control {
     }
 
     fn write_register(&mut self, tid: Tid, id: RegId, value: &[u8]) -> TargetResult<(), Self> {
-        let thread = self.machine.thread_mut(thread_of(tid));
+        let thread = self.known(tid)?;
+        let thread = self.machine.thread_mut(thread);
         let mut words = value
             .chunks(4)
             .map(|b| b.iter().rev().fold(0, |word, &b| word << 8 | u32::from(b)));
-        match id.0 {
-            Reg::S(reg) if value.len() == 4 => registers::set_scalar(thread, reg, words.next().unwrap_or(0)),
-            Reg::V(reg) => {
+        match id {
+            RegId::Zero if value == [0; 4] => {}
+            RegId::Own(Reg::S(reg)) if value.len() == 4 => {
+                registers::set_scalar(thread, reg, words.next().unwrap_or(0));
+            }
+            RegId::Own(Reg::V(reg)) => {
                 let mut lanes = Lanes::splat(0);
                 if value.len() != 4 * lanes.0.len() {
                     return Err(TargetError::NonFatal);
@@ -192,7 +255,7 @@ impl SingleRegisterAccess<Tid> for Control {
                 lanes.0.iter_mut().zip(words).for_each(|(lane, word)| *lane = word);
                 registers::set_vector(thread, reg, lanes);
             }
-            Reg::S(_) => return Err(TargetError::NonFatal),
+            RegId::Zero | RegId::Own(Reg::S(_)) => return Err(TargetError::NonFatal),
         }
         Ok(())
     }
@@ -286,7 +349,10 @@ impl HwWatchpoint for Control {
 
 impl ThreadExtraInfo for Control {
     fn thread_extra_info(&self, tid: Tid, buf: &mut [u8]) -> Result<usize, String> {
-        let text = monitor::thread_state(self, thread_of(tid));
+        let text = match self.known(tid) {
+            Ok(thread) => monitor::thread_state(self, thread),
+            Err(_) => "there is no such thread".to_owned(),
+        };
         let len = text.len().min(buf.len());
         buf[..len].copy_from_slice(&text.as_bytes()[..len]);
         Ok(len)

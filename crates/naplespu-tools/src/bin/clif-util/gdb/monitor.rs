@@ -2,7 +2,7 @@
 
 use super::control::{Control, tid};
 use crate::sim_report;
-use npu_mc::machine::ControlRegister;
+use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE};
 use npu_sim::THREADS;
 use std::fmt::Write as _;
 
@@ -12,6 +12,7 @@ scratchpad set ADDRESS WORD [CORE]  changes one
 threads                             what each thread does
 where [THREAD]                      its calls, innermost first, with names and lines
 find NAME | ADDRESS                 the address of a name, or what is at an address
+code NAME | ADDRESS [COUNT]         instructions, which debuggers do not know
 control [THREAD]                    the control registers of a thread
 findings                            errata that the program met
 ";
@@ -31,8 +32,10 @@ pub fn run(control: &mut Control, command: &str) -> String {
         ["where"] => place(control, 1),
         ["where", thread] => number(thread).and_then(|n| place(control, n)),
         ["find", what] => find(control, what),
-        ["control"] => Ok(registers(control, 0)),
-        ["control", thread] => number(thread).map(|n| registers(control, (n as usize).saturating_sub(1))),
+        ["code", place] => code(control, place, 1),
+        ["code", place, count] => number(count).and_then(|count| code(control, place, count)),
+        ["control"] => registers(control, 1),
+        ["control", thread] => number(thread).and_then(|n| registers(control, n)),
         ["findings"] => Ok(findings(control)),
         ["help"] | [] => Ok(HELP.to_owned()),
         _ => Err(format!("there is no such command; these are:\n{HELP}")),
@@ -122,14 +125,20 @@ fn threads(control: &Control) -> String {
 /// Why there are no names.
 const NO_INFO: &str = "the program has no names: it is no executable ELF file";
 
+/// The thread of a number that is counted from 1.
+fn known(control: &Control, thread: u32) -> Result<usize, String> {
+    let thread = (thread as usize).wrapping_sub(1);
+    if control.threads().contains(&thread) {
+        return Ok(thread);
+    }
+    let known: Vec<String> = control.threads().iter().map(|&n| tid(n).to_string()).collect();
+    Err(format!("there is no such thread; there are {}", known.join(", ")))
+}
+
 /// The calls of a thread, which is counted from 1.
 fn place(control: &Control, thread: u32) -> Result<String, String> {
     let info = control.info.as_ref().ok_or(NO_INFO)?;
-    let thread = (thread as usize).wrapping_sub(1);
-    if !control.threads().contains(&thread) {
-        let known: Vec<String> = control.threads().iter().map(|&n| tid(n).to_string()).collect();
-        return Err(format!("there is no such thread; there are {}", known.join(", ")));
-    }
+    let thread = known(control, thread)?;
     let pc = control.machine.thread(thread).pc();
     let mut out = String::new();
     for (depth, pc) in sim_report::back_trace(&control.machine, thread, pc, info)
@@ -141,22 +150,47 @@ fn place(control: &Control, thread: u32) -> Result<String, String> {
     Ok(out)
 }
 
+/// The address of a name, or a number.
+fn address(control: &Control, what: &str) -> Result<u32, String> {
+    let named = control.info.as_ref().and_then(|info| info.address(what));
+    named.map_or_else(
+        || number(what).map_err(|_| format!("there is no `{what}` in the program")),
+        Ok,
+    )
+}
+
+/// Instructions as the assembler writes them.
+fn code(control: &Control, place: &str, count: u32) -> Result<String, String> {
+    let start = address(control, place)?;
+    let mut out = String::new();
+    for index in 0..count.min(MOST_WORDS) {
+        let at = start.wrapping_add(INSTRUCTION_SIZE.wrapping_mul(index));
+        let mut bytes = [0; size_of::<u32>()];
+        control.machine.read_as_core(0, at, &mut bytes);
+        let word = u32::from_le_bytes(bytes);
+        let _ = match npu_mc::decode(word) {
+            Ok(inst) => writeln!(out, "{at:#010x}: {word:08x}  {inst}"),
+            Err(_) => writeln!(out, "{at:#010x}: {word:08x}  .word {word:#010x}"),
+        };
+    }
+    Ok(out)
+}
+
 fn find(control: &Control, what: &str) -> Result<String, String> {
     let info = control.info.as_ref().ok_or(NO_INFO)?;
-    let address = match info.address(what) {
-        Some(address) => address,
-        None => number(what).map_err(|_| format!("there is no `{what}` in the program"))?,
-    };
+    let address = address(control, what)?;
     Ok(format!("{address:#010x} in {}\n", sim_report::place(info, address)))
 }
 
-fn registers(control: &Control, thread: usize) -> String {
+/// The control registers of a thread, which is counted from 1.
+fn registers(control: &Control, thread: u32) -> Result<String, String> {
+    let thread = known(control, thread)?;
     let mut out = String::new();
     for &register in ControlRegister::ALL {
         let value = control.machine.control_register(thread, register);
         let _ = writeln!(out, "{:>2} {:<16} {value:08x}", register.number(), register.name());
     }
-    out
+    Ok(out)
 }
 
 fn findings(control: &Control) -> String {

@@ -1,21 +1,52 @@
-//! The registers as GDB sees them: numbers, sizes and the target description, from the tables of td.
+//! The registers as debuggers see them: numbers, sizes and the target description, from the tables of td.
 //!
 //! A register's number is its DWARF number: scalars first, then vectors.
+//!
+//! # A shape that GDB knows
+//!
+//! GDB takes registers of a machine only if it knows the machine. So the description says 32-bit PowerPC, and has the
+//! registers that GDB wants of one (`STANDARD`), which are other names of ours: they were chosen such that what GDB believes
+//! about DWARF numbers of a PowerPC (0 to 31 are `r0` to `r31`, 32 to 63 are `f0` to `f31`) is right here, so that frames and
+//! variables are found. Behind them come the registers of this machine with their own names. LLDB has numbers and uses from
+//! the attributes of each register, and the names of the same ones twice.
 
 use gdbstub::arch;
+use gdbstub::arch::Arch;
 use npu_mc::{Reg, SReg, VReg};
 use npu_sim::{LANES, Lanes, Thread};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
-/// Words of all registers.
-const WORDS: usize = SReg::COUNT as usize + LANES * VReg::COUNT as usize;
+/// Words of the registers of the machine, and those of all that are described.
+const OWN_WORDS: usize = SReg::COUNT as usize + LANES * VReg::COUNT as usize;
+const WORDS: usize = OWN_WORDS + STANDARD_COUNT;
+
+/// Registers that GDB's kind of machine has, and general ones among them, and those that follow both.
+const STANDARD_COUNT: usize = 2 * GENERAL + SPECIAL.len();
+const GENERAL: usize = 32;
+
+/// The number of the first of them.
+const FIRST_STANDARD: usize = SReg::COUNT as usize + VReg::COUNT as usize;
+
+/// Special registers of GDB's kind of machine; what has nothing here that it could stand for is always 0.
+const SPECIAL: [(&str, Option<SReg>); 6] = [
+    ("msr", None),
+    ("cr", None),
+    ("lr", Some(SReg::RA)),
+    ("ctr", None),
+    ("xer", None),
+    ("fpscr", None),
+];
+
+/// What the machine is for LLDB, which asks for it: a small one with the right order of bytes and no instruction set that LLDB
+/// would look for branches in to step faster.
+pub const TRIPLE: &str = "arc-unknown-unknown-elf";
 
 /// The architecture.
 pub enum Npu {}
 
-impl arch::Arch for Npu {
+impl Arch for Npu {
     type Usize = u32;
     type Registers = Registers;
     type BreakpointKind = usize;
@@ -28,23 +59,63 @@ impl arch::Arch for Npu {
 
 static DESCRIPTION: LazyLock<String> = LazyLock::new(description);
 
+/// What LLDB calls the use of a register.
+fn generic(reg: SReg) -> Option<&'static str> {
+    const ARGUMENTS: [&str; 8] = ["arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8"];
+    match reg {
+        SReg::PC => Some("pc"),
+        SReg::SP => Some("sp"),
+        SReg::FP => Some("fp"),
+        SReg::RA => Some("ra"),
+        _ => ARGUMENTS.get(usize::from(reg.number())).copied(),
+    }
+}
+
+fn scalar_line(xml: &mut String, reg: SReg) {
+    let kind = match reg {
+        SReg::PC | SReg::RA => "code_ptr",
+        SReg::SP | SReg::FP => "data_ptr",
+        _ => "int32",
+    };
+    let number = reg.dwarf();
+    // Writing to a string does not fail, here and below.
+    let _ = write!(
+        xml,
+        "<reg name=\"{reg}\" bitsize=\"32\" type=\"{kind}\" regnum=\"{number}\" encoding=\"uint\" format=\"hex\" \
+         dwarf_regnum=\"{number}\" ehframe_regnum=\"{number}\" group=\"general\""
+    );
+    if let Some(generic) = generic(reg) {
+        let _ = write!(xml, " generic=\"{generic}\"");
+    }
+    xml.push_str("/>\n");
+}
+
 fn description() -> String {
     let mut xml = String::from(
         "<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n<target version=\"1.0\">\n\
-         <feature name=\"org.naplespu.scalar\">\n",
+         <architecture>powerpc:common</architecture>\n<osabi>none</osabi>\n\
+         <feature name=\"org.gnu.gdb.power.core\">\n",
     );
-    // Writing to a string does not fail.
-    for reg in SReg::all() {
-        let kind = match reg {
-            SReg::PC | SReg::RA => "code_ptr",
-            SReg::SP | SReg::FP => "data_ptr",
-            _ => "int32",
-        };
-        let _ = writeln!(
-            xml,
-            "<reg name=\"{reg}\" bitsize=\"32\" type=\"{kind}\" regnum=\"{}\"/>",
-            reg.dwarf()
-        );
+    for standard in 0..STANDARD_COUNT {
+        if standard == GENERAL {
+            // GDB wants its `pc` among those; the others of the group follow the `f` registers in number.
+            scalar_line(&mut xml, SReg::PC);
+            for (index, (name, _)) in SPECIAL.iter().enumerate().filter(|(_, s)| s.0 != "fpscr") {
+                standard_line(&mut xml, name, 2 * GENERAL + index);
+            }
+            xml.push_str("</feature>\n<feature name=\"org.gnu.gdb.power.fpu\">\n");
+        }
+        if standard < GENERAL {
+            standard_line(&mut xml, &format!("r{standard}"), standard);
+        } else if standard < 2 * GENERAL {
+            standard_line(&mut xml, &format!("f{}", standard - GENERAL), standard);
+        } else if standard + 1 == STANDARD_COUNT {
+            standard_line(&mut xml, "fpscr", standard);
+        }
+    }
+    xml.push_str("</feature>\n<feature name=\"org.naplespu.scalar\">\n");
+    for reg in SReg::all().filter(|&reg| reg != SReg::PC) {
+        scalar_line(&mut xml, reg);
     }
     let _ = write!(
         xml,
@@ -55,35 +126,55 @@ fn description() -> String {
     );
     for reg in VReg::all() {
         let bits = 32 * LANES;
+        let number = reg.dwarf();
         let _ = writeln!(
             xml,
-            "<reg name=\"{reg}\" bitsize=\"{bits}\" type=\"lanes\" regnum=\"{}\"/>",
-            reg.dwarf()
+            "<reg name=\"{reg}\" bitsize=\"{bits}\" type=\"lanes\" regnum=\"{number}\" encoding=\"vector\" \
+             format=\"vector-uint32\" dwarf_regnum=\"{number}\" ehframe_regnum=\"{number}\" group=\"vector\"/>"
         );
     }
     xml.push_str("</feature>\n</target>\n");
     xml
 }
 
+fn standard_line(xml: &mut String, name: &str, standard: usize) {
+    let number = FIRST_STANDARD + standard;
+    let _ = writeln!(
+        xml,
+        "<reg name=\"{name}\" bitsize=\"32\" type=\"int32\" regnum=\"{number}\" encoding=\"uint\" format=\"hex\" \
+         group=\"standard\" save-restore=\"no\"/>"
+    );
+}
+
+/// The register that a standard one is another name of, by its place among those; `None` for one that is always 0.
+fn standard(place: usize) -> Option<SReg> {
+    match place.checked_sub(2 * GENERAL) {
+        Some(special) => SPECIAL.get(special).and_then(|s| s.1),
+        None => SReg::all().nth(place),
+    }
+}
+
 /// A register by its number.
-#[derive(Clone, Copy, Debug)]
-pub struct RegId(pub Reg);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RegId {
+    /// One that the machine has.
+    Own(Reg),
+    /// One that GDB's kind of machine has and this one has not: always 0.
+    Zero,
+}
 
 impl arch::RegId for RegId {
     fn from_raw_id(id: usize) -> Option<(Self, Option<NonZeroUsize>)> {
-        let scalars = SReg::all().map(Reg::S);
-        let reg = scalars
-            .chain(VReg::all().map(Reg::V))
-            .find(|r| usize::from(r.dwarf()) == id)?;
-        let size = match reg {
-            Reg::S(_) => 4,
-            Reg::V(_) => 4 * LANES,
+        let mut own = SReg::all().map(Reg::S).chain(VReg::all().map(Reg::V));
+        let (reg, size) = match own.find(|r| usize::from(r.dwarf()) == id) {
+            Some(reg @ Reg::S(_)) => (RegId::Own(reg), 4),
+            Some(reg @ Reg::V(_)) => (RegId::Own(reg), 4 * LANES),
+            None => {
+                let place = id.checked_sub(FIRST_STANDARD).filter(|&place| place < STANDARD_COUNT)?;
+                (standard(place).map_or(RegId::Zero, |reg| RegId::Own(Reg::S(reg))), 4)
+            }
         };
-        Some((RegId(reg), NonZeroUsize::new(size)))
-    }
-
-    fn to_raw_id(&self) -> Option<usize> {
-        Some(usize::from(self.0.dwarf()))
+        Some((reg, NonZeroUsize::new(size)))
     }
 }
 
@@ -132,17 +223,25 @@ impl Registers {
         self.0.clear();
         self.0.extend(SReg::all().map(|reg| scalar(thread, reg)));
         self.0.extend(VReg::all().flat_map(|reg| thread.vector(reg).0));
+        let value = |place| standard(place).map_or(0, |reg| scalar(thread, reg));
+        self.0.extend((0..STANDARD_COUNT).map(value));
     }
 
-    /// Gives a thread the values.
+    /// Gives a thread the values. What a standard register says counts if it is another value than the thread has.
     pub fn write(&self, thread: &mut Thread) {
-        let (scalars, vectors) = self.0.split_at(usize::from(SReg::COUNT).min(self.0.len()));
+        let (own, standards) = self.0.split_at(OWN_WORDS.min(self.0.len()));
+        let changed: Vec<(SReg, u32)> = (0..)
+            .map_while(|place| Some((standard(place), *standards.get(place)?)))
+            .filter_map(|(reg, value)| Some((reg?, value)))
+            .filter(|&(reg, value)| scalar(thread, reg) != value)
+            .collect();
+        let (scalars, vectors) = own.split_at(usize::from(SReg::COUNT).min(own.len()));
         for (reg, lanes) in VReg::all().zip(vectors.chunks_exact(LANES)) {
             let mut value = Lanes::splat(0);
             value.0.copy_from_slice(lanes);
             set_vector(thread, reg, value);
         }
-        for (reg, &value) in SReg::all().zip(scalars) {
+        for (reg, value) in SReg::all().zip(scalars.iter().copied()).chain(changed) {
             set_scalar(thread, reg, value);
         }
     }
