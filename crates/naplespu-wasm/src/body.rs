@@ -249,10 +249,11 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 let end = self.block(&results);
                 let [then, other] = [(); 2].map(|()| self.emitter.builder.create_block());
                 self.emitter.checks.effect();
+                // Before the branch: both arms take them.
+                self.settle(params.len());
                 self.emitter.builder.ins().brif(condition, then, &[], other, &[]);
                 self.emitter.builder.seal_block(other);
                 self.go_on(then);
-                self.settle(params.len());
                 let values = self.peek(params.len())?.to_vec();
                 self.open(end, results.len(), end, params.len(), Some((other, values)))?;
             }

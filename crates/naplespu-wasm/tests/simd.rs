@@ -44,6 +44,40 @@ fn doubles([low, high]: [f64; 2]) -> Value {
     Value::V128(u128::from(high.to_bits()) << 64 | u128::from(low.to_bits()))
 }
 
+/// Both arms take the vector that was made of other lanes before the branch.
+#[test]
+fn a_condition_with_an_argument_of_other_lanes() {
+    let text = r#"(module (func (export "f") (param i32 v128) (result v128)
+        local.get 1
+        i16x8.neg
+        local.get 0
+        if (param v128) (result v128)
+            i32x4.neg
+        else
+            v128.not
+        end))"#;
+    for level in LEVELS {
+        let mut store = store(level);
+        let instance = add(&mut store, text);
+        let mut call = |flag| {
+            store
+                .invoke(&instance, "f", &[Value::I32(flag), words([1, 2, 3, 4])])
+                .unwrap()
+        };
+        // The upper halves are zero before and after the first operation.
+        assert_eq!(
+            call(1),
+            [words(
+                [0xffff, 0xfffe, 0xfffd, 0xfffc].map(|word: u32| word.wrapping_neg())
+            )]
+        );
+        assert_eq!(
+            call(0),
+            [words([0xffff, 0xfffe, 0xfffd, 0xfffc].map(|word: u32| !word))]
+        );
+    }
+}
+
 /// The suite has no assertions for these.
 #[test]
 fn relaxed_conversions() {

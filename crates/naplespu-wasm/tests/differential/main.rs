@@ -1,0 +1,187 @@
+//! Random modules, here and in an interpreter on the host: the same results, traps, memories and globals.
+//!
+//! `wasm-smith` makes the modules, from bytes that a number gives; `wasmtime` says what they mean. A module that differs is made again from
+//! fewer bytes as long as it still differs, and printed as text. `WASM_MODULES=FIRST..END` runs these numbers instead of the few that are
+//! always run:
+//!
+//!     WASM_MODULES=1000..3000 cargo test -p naplespu-wasm --test differential
+
+mod device;
+mod host;
+mod smith;
+
+use smith::Random;
+
+/// What came of one call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Came {
+    Values(Vec<Seen>),
+    /// What the specification calls the trap.
+    Trap(&'static str),
+    /// The stack was full: how deep that is, is nobody's business, and what the module did until then neither.
+    Deep,
+}
+
+/// A value as both sides can say it: floats and vectors are bits, and of a reference only whether it is null.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen {
+    Word(u32),
+    Long(u64),
+    Vector(u128),
+    Null(bool),
+}
+
+/// All that a run shows: the start of the instance and each call of an export by name, then globals and memories by name.
+#[derive(Debug, Default, PartialEq)]
+pub struct Run {
+    pub calls: Vec<(String, Came)>,
+    pub globals: Vec<(String, Seen)>,
+    pub memories: Vec<(String, Vec<u8>)>,
+}
+
+/// Arguments of the calls: the same for a function of the same name and type, whoever asks.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Word,
+    Long,
+    Float,
+    Double,
+    Vector,
+    Null,
+}
+
+/// How often each function is called.
+const ROUNDS: u64 = 3;
+
+pub fn arguments(name: &str, round: u64, kinds: &[Kind]) -> Vec<Seen> {
+    let seed = name
+        .bytes()
+        .fold(round + 1, |seed, byte| seed.wrapping_mul(0x100_0193) ^ u64::from(byte));
+    let mut random = Random::new(seed);
+    let argument = |kind: &Kind| match kind {
+        Kind::Word => Seen::Word(random.number() as u32),
+        Kind::Long => Seen::Long(random.number()),
+        // Numbers: what a NaN is made of is left to the engine.
+        Kind::Float => Seen::Word((random.number() as i32 as f32 / 16.0).to_bits()),
+        Kind::Double => Seen::Long((random.number() as i64 as f64 / 16.0).to_bits()),
+        Kind::Vector => {
+            Seen::Vector(u128::from(random.number() & 0x0fff_ffff) << 64 | u128::from(random.number() & 0x0fff_ffff))
+        }
+        Kind::Null => Seen::Null(true),
+    };
+    kinds.iter().map(argument).collect()
+}
+
+/// Where two runs differ; runs are compared as far as no stack was full.
+fn difference(ours: &Run, theirs: &Run) -> Option<String> {
+    for ((name, here), (other, there)) in ours.calls.iter().zip(&theirs.calls) {
+        assert_eq!(name, other, "both call in one order");
+        if matches!(here, Came::Deep) || matches!(there, Came::Deep) {
+            return None;
+        }
+        if here != there {
+            return Some(format!("{name}: {here:?} here, {there:?} there"));
+        }
+    }
+    for ((name, here), (_, there)) in ours.globals.iter().zip(&theirs.globals) {
+        if here != there {
+            return Some(format!("global {name}: {here:?} here, {there:?} there"));
+        }
+    }
+    for ((name, here), (_, there)) in ours.memories.iter().zip(&theirs.memories) {
+        if here.len() != there.len() {
+            return Some(format!(
+                "memory {name}: {} bytes here, {} there",
+                here.len(),
+                there.len()
+            ));
+        }
+        if let Some(at) = (0..here.len()).find(|&at| here[at] != there[at]) {
+            return Some(format!(
+                "memory {name}, {at:#x}: {:#04x} here, {:#04x} there",
+                here[at], there[at]
+            ));
+        }
+    }
+    let counts = |run: &Run| (run.calls.len(), run.globals.len(), run.memories.len());
+    (counts(ours) != counts(theirs)).then(|| format!("{:?} here, {:?} there", counts(ours), counts(theirs)))
+}
+
+/// What is wrong with a module, if anything is.
+fn fault(module: &[u8]) -> Option<String> {
+    let theirs = host::run(module);
+    for opt_level in ["none", "speed"] {
+        let found = match device::run(module, opt_level) {
+            Ok(ours) => difference(&ours, &theirs),
+            Err(error) => Some(error),
+        };
+        if let Some(found) = found {
+            return Some(format!("{opt_level}: {found}"));
+        }
+    }
+    None
+}
+
+/// The numbers to run.
+fn numbers() -> std::ops::Range<u64> {
+    let Ok(text) = std::env::var("WASM_MODULES") else {
+        return 0..300;
+    };
+    let ends = text
+        .split_once("..")
+        .and_then(|(first, end)| Some((first.parse().ok()?, end.parse().ok()?)));
+    let (first, end) = ends.expect("WASM_MODULES is two numbers with two dots between them");
+    first..end
+}
+
+#[test]
+fn random_modules_do_what_they_do_on_the_host() {
+    let mut calls = 0;
+    let mut values = 0;
+    for number in numbers() {
+        let bytes = smith::bytes(number);
+        let Some(module) = smith::module(&bytes) else {
+            continue;
+        };
+        if let Some(found) = fault(&module) {
+            let (module, found) = smith::smaller(&bytes, fault).unwrap_or((module, found));
+            let left = concat!(env!("CARGO_TARGET_TMPDIR"), "/different.wasm");
+            std::fs::write(left, &module).unwrap();
+            panic!(
+                "module {number}: {found}; it is in {left}\n{}",
+                wasmprinter::print_bytes(&module).unwrap()
+            );
+        }
+        let run = host::run(&module);
+        calls += run.calls.len();
+        values += run
+            .calls
+            .iter()
+            .filter(|(_, came)| matches!(came, Came::Values(_)))
+            .count();
+    }
+    // Modules that only trap would show nothing.
+    println!("{calls} calls, {values} of them with results");
+    assert!(
+        values * 4 > calls && calls > 0,
+        "{values} of {calls} calls gave results"
+    );
+}
+
+/// Bytes that say what a module does cannot be mistaken for one that does something else: the comparison finds a changed constant.
+#[test]
+fn a_difference_is_found() {
+    let run = |text: &str| host::run(&wat::parse_str(text).unwrap());
+    let one =
+        run("(module (global (export \"g\") (mut i32) (i32.const 1)) (func (export \"f\") (result i32) i32.const 1))");
+    let other =
+        run("(module (global (export \"g\") (mut i32) (i32.const 1)) (func (export \"f\") (result i32) i32.const 2))");
+    assert!(difference(&one, &one).is_none());
+    assert!(difference(&one, &other).unwrap().starts_with("f: "));
+    let text = "(module (memory (export \"m\") 1) (data (i32.const 77) \"a\"))";
+    let changed = run(&text.replace("77", "78"));
+    assert_eq!(
+        difference(&run(text), &changed).unwrap(),
+        "memory m, 0x4d: 0x61 here, 0x00 there"
+    );
+}
