@@ -1,0 +1,58 @@
+//! How often each byte of a pseudo-random sequence has which upper four bits, counted by the threads of a core: each has counters in the
+//! scratchpad memory, and behind a barrier each sums its share of the buckets.
+//!
+//!     cargo build --release --target wasm32-unknown-unknown
+//!     cp target/wasm32-unknown-unknown/release/histogram.wasm ../histogram.wasm
+//!     clif-util wasm histogram.wasm --threads 8 --invoke histogram 4096 8
+
+#![no_std]
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use npu::{barrier, scratchpad, thread_id};
+
+const BUCKETS: u32 = 16;
+const THREADS: u32 = 8;
+
+static SUMS: [AtomicU32; BUCKETS as usize] = [const { AtomicU32::new(0) }; BUCKETS as usize];
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    core::arch::wasm32::unreachable()
+}
+
+/// The byte of the sequence at this place.
+fn byte(at: u32) -> u8 {
+    let mixed = at.wrapping_mul(0x9e37_79b9);
+    let mixed = (mixed ^ (mixed >> 15)).wrapping_mul(0x85eb_ca6b);
+    (mixed >> 24) as u8
+}
+
+/// The address of a thread's counter.
+fn counter(thread: u32, bucket: u32) -> u32 {
+    (thread * BUCKETS + bucket) * 4
+}
+
+/// Counts the first `length` bytes with so many threads, and gives a number that every counter has a part in.
+#[unsafe(no_mangle)]
+pub extern "C" fn histogram(length: u32, threads: u32) -> u32 {
+    let threads = threads.clamp(1, THREADS);
+    let own = thread_id();
+    for bucket in 0..BUCKETS {
+        scratchpad::store(counter(own, bucket), 0);
+    }
+    for at in (own..length).step_by(threads as usize) {
+        let address = counter(own, u32::from(byte(at) >> 4));
+        scratchpad::store(address, scratchpad::load(address) + 1);
+    }
+    barrier(1, threads - 1);
+    for bucket in (own..BUCKETS).step_by(threads as usize) {
+        let sum = (0..threads)
+            .map(|thread| scratchpad::load(counter(thread, bucket)))
+            .sum();
+        SUMS[bucket as usize].store(sum, Ordering::Relaxed);
+    }
+    barrier(2, threads - 1);
+    SUMS.iter().fold(0, |all, sum| {
+        all.wrapping_mul(31).wrapping_add(sum.load(Ordering::Relaxed))
+    })
+}
