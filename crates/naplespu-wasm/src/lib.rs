@@ -17,7 +17,7 @@
 //! - A table is an array of references with a cell for its size. A reference to a function is the address of a record with the address
 //!   of its code and the number of its type ([`Types`]), one for the host its number plus one, and null 0.
 //! - A global is a cell, unless it is known.
-//! - Trap codes are those of Cranelift and of [`traps`]. Source locations are offsets in the file.
+//! - Trap codes are those of Cranelift and of [`traps`]. Source locations are offsets in the file; [`SourceLines`] knows lines for them.
 //!
 //! # Structure
 //!
@@ -35,6 +35,7 @@ mod env;
 mod error;
 mod init;
 mod items;
+mod lines;
 mod memory;
 mod npu;
 mod parse;
@@ -49,6 +50,7 @@ pub mod wasi;
 pub use config::{Config, PAGE};
 pub use error::{Result, WasmError};
 pub use items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
+pub use lines::{SourceLine, SourceLines};
 pub use parse::Limits;
 pub use program::{Program, ProgramCall, program};
 pub use store::{CallError, Instance, Store, Value};

@@ -3,6 +3,7 @@
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
 use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports};
+use crate::lines::{SourceLine, SourceLines};
 use crate::traps;
 use crate::types::{FuncType, Target, Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
@@ -117,7 +118,7 @@ pub enum CallError {
         expected: Vec<ValueType>,
     },
     /// A trap of WebAssembly.
-    #[error("trap: {what}{}{}", .function.as_ref().map_or(String::new(), |name| format!(" in {name}")), .offset.map_or(String::new(), |at| format!(" at offset {at:#x}")))]
+    #[error("trap: {what}{}{}{}", .function.as_ref().map_or(String::new(), |name| format!(" in {name}")), .offset.map_or(String::new(), |at| format!(" at offset {at:#x}")), .line.as_ref().map_or(String::new(), |line| format!(" ({line})")))]
     Trap {
         /// What the specification calls it.
         what: &'static str,
@@ -125,6 +126,8 @@ pub enum CallError {
         function: Option<String>,
         /// The instruction, in bytes from the start of the module.
         offset: Option<u32>,
+        /// Where that is in the source, if the module says.
+        line: Option<SourceLine>,
     },
     /// The program ended, with this status.
     #[error("the program ended with status {0}")]
@@ -172,6 +175,9 @@ pub struct Store {
     imports: Imports,
     config: Config,
     instances: usize,
+    /// The lines of modules that have some, and whose functions those of a name on the device are.
+    lines: Vec<SourceLines>,
+    lines_of: HashMap<String, usize>,
 }
 
 impl fmt::Debug for Store {
@@ -198,6 +204,8 @@ impl Store {
             imports: Imports::default(),
             config,
             instances: 0,
+            lines: Vec::new(),
+            lines_of: HashMap::new(),
         }
     }
 
@@ -293,6 +301,13 @@ impl Store {
             }
         }
         let mut translated = crate::translate(&mut self.module, bytes, &config, &mut self.types, &imports)?;
+        if let Some(lines) = SourceLines::new(bytes) {
+            for (func, _) in &translated.functions {
+                let name = self.module.declarations().get_function_decl(*func).linkage_name(*func);
+                self.lines_of.insert(name.into_owned(), self.lines.len());
+            }
+            self.lines.push(lines);
+        }
         let compiled = self.module.compile_functions(&mut translated.functions);
         for ((func, _), result) in translated.functions.iter().zip(compiled) {
             result.map_err(|error| {
@@ -319,7 +334,7 @@ impl Store {
         match instance.init {
             Some(init) => {
                 let called = self.module.call(init, &[]);
-                called.map(drop).map_err(call_error)
+                called.map(drop).map_err(|error| self.call_error(error))
             }
             None => Ok(()),
         }
@@ -387,7 +402,10 @@ impl Store {
             });
         }
         let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
-        let results = self.module.call(item.id, &args).map_err(call_error)?;
+        let results = self
+            .module
+            .call(item.id, &args)
+            .map_err(|error| self.call_error(error))?;
         let values = results
             .iter()
             .zip(&ty.results)
@@ -429,7 +447,10 @@ impl Store {
             }
         }
         let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
-        let results = self.module.call_threads(item.id, &args, threads).map_err(call_error)?;
+        let results = self
+            .module
+            .call_threads(item.id, &args, threads)
+            .map_err(|error| self.call_error(error))?;
         let values = |list: &Vec<DataValue>| {
             let values = list
                 .iter()
@@ -456,6 +477,34 @@ impl Store {
         }
     }
 
+    /// The line in the source of an instruction of this function on the device, if its module has lines: `offset` is that of the instruction in the
+    /// file of the module.
+    pub fn source_line(&self, function: &str, offset: u32) -> Option<SourceLine> {
+        let lines = self.lines.get(*self.lines_of.get(function)?)?;
+        lines.at(offset)
+    }
+
+    /// A trap by the name that the specification has for it.
+    fn call_error(&self, error: RunError) -> CallError {
+        match error {
+            RunError::Trap(report) => match report.code.and_then(traps::describe) {
+                Some(what) => {
+                    let offset = report.srcloc.map(|location| location.bits());
+                    let place = report.function.as_deref().zip(offset);
+                    CallError::Trap {
+                        what,
+                        line: place.and_then(|(function, offset)| self.source_line(function, offset)),
+                        function: report.function,
+                        offset,
+                    }
+                }
+                None => CallError::Run(RunError::Trap(report)),
+            },
+            RunError::Exit(status) => CallError::Exit(status),
+            other => CallError::Run(other),
+        }
+    }
+
     /// The type of a function, by structure.
     pub fn intern(&mut self, ty: FuncType) -> crate::types::TypeId {
         self.types.intern(ty)
@@ -467,22 +516,6 @@ pub(crate) const STACK_ALIGN: u32 = 16;
 
 /// Bytes of the stack of a call by one thread.
 const STACK_BYTES: u32 = 16 << 20;
-
-/// A trap by the name that the specification has for it.
-fn call_error(error: RunError) -> CallError {
-    match error {
-        RunError::Trap(report) => match report.code.and_then(traps::describe) {
-            Some(what) => CallError::Trap {
-                what,
-                function: report.function,
-                offset: report.srcloc.map(|location| location.bits()),
-            },
-            None => CallError::Run(RunError::Trap(report)),
-        },
-        RunError::Exit(status) => CallError::Exit(status),
-        other => CallError::Run(other),
-    }
-}
 
 impl From<LinkError> for CallError {
     fn from(error: LinkError) -> Self {

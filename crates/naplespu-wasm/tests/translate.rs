@@ -3,7 +3,7 @@
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
 use naplespu_jit::NpuModule;
-use naplespu_wasm::{Config, Imports, Store, Types, Value, WasmError, translate};
+use naplespu_wasm::{Config, Imports, SourceLines, Store, Types, Value, WasmError, translate};
 
 fn module(opt_level: &str) -> NpuModule {
     let mut flags = settings::builder();
@@ -155,4 +155,31 @@ fn addresses_that_are_not_aligned() {
             assert!(error.starts_with(&expected), "{error}");
         }
     }
+}
+
+/// Damaged DWARF gives lines or none; nothing panics.
+#[test]
+fn damaged_lines_end_in_some_line_or_none() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../naplespu-tools/tests/cli/inputs/wasm/lines.wasm"
+    );
+    let good = std::fs::read(path).unwrap();
+    let line = SourceLines::new(&good).unwrap().at(0xb0).unwrap();
+    assert_eq!((line.file.as_str(), line.line, line.column), ("./lines.c", 6, Some(12)));
+    let first = good.windows(7).position(|name| name == b".debug_").unwrap();
+    let mut differ = 0;
+    for at in first..good.len() {
+        for bit in [0, 3, 7] {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1 << bit;
+            let found =
+                SourceLines::new(&bytes).map(|lines| (0..0x100).map(|offset| lines.at(offset)).collect::<Vec<_>>());
+            differ += usize::from(found.is_none_or(|lines| lines[0xb0].as_ref() != Some(&line)));
+        }
+        let cut = SourceLines::new(&good[..at]);
+        assert!(cut.is_none_or(|lines| lines.at(0xb0).is_none_or(|line| line.line > 0)));
+    }
+    // The damage does get to the reader.
+    assert!(differ > 50, "{differ}");
 }

@@ -244,12 +244,13 @@ fn ended(error: CallError, store: &Store, threads: usize) -> Stop {
         CallError::Exit(0) => Stop::Exit(0),
         // Only the low byte gets out of a process; what is left of another status is no success.
         CallError::Exit(status) => Stop::Exit((status as u8).max(1)),
-        other => Stop::Fault(format!("{other}{}", calls(store.module(), threads))),
+        other => Stop::Fault(format!("{other}{}", calls(store, threads))),
     }
 }
 
 /// The calls that were under way in threads that did not return, if there was more than that of the host.
-fn calls(module: &NpuModule, threads: usize) -> String {
+fn calls(store: &Store, threads: usize) -> String {
+    let module = store.module();
     let traces = (0..threads).map(|thread| (thread, module.back_trace(thread)));
     let mut text = String::new();
     for (thread, frames) in traces.filter(|(_, frames)| frames.len() > 1) {
@@ -261,6 +262,10 @@ fn calls(module: &NpuModule, threads: usize) -> String {
             let _ = write!(text, "\n  #{number} {}", frame.function.as_deref().unwrap_or("??"));
             if let Some(offset) = frame.srcloc {
                 let _ = write!(text, " at offset {:#x}", offset.bits());
+                let function = frame.function.as_deref();
+                if let Some(line) = function.and_then(|name| store.source_line(name, offset.bits())) {
+                    let _ = write!(text, " ({line})");
+                }
             }
         }
         if frames.len() > MOST_FRAMES {

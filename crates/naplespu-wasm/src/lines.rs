@@ -1,0 +1,83 @@
+//! Lines of the source, from the DWARF sections of a module.
+
+use addr2line::Context;
+use gimli::{Dwarf, EndianArcSlice, LittleEndian};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use wasmparser::{Parser, Payload};
+
+/// A place in the source, as the compiler of the module wrote it down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file, by its path.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1, if the compiler said so.
+    pub column: Option<u32>,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        match self.column {
+            Some(column) => write!(f, ":{column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The lines of one module.
+pub struct SourceLines {
+    context: Context<EndianArcSlice<LittleEndian>>,
+    /// Where the contents of the code section start: DWARF counts from there.
+    code: u32,
+}
+
+impl fmt::Debug for SourceLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceLines")
+            .field("code", &self.code)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SourceLines {
+    /// Those of a binary module; `None` if it has none, or none that can be read: damage there is no fault of the module.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut sections = HashMap::new();
+        let mut code = None;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload.ok()? {
+                Payload::CodeSectionStart { unchecked_range, .. } => code = u32::try_from(unchecked_range.start).ok(),
+                Payload::CustomSection(section) if section.name().starts_with(".debug_") => {
+                    sections.insert(section.name(), section.data());
+                }
+                _ => {}
+            }
+        }
+        if !sections.contains_key(".debug_line") {
+            return None;
+        }
+        let dwarf = Dwarf::load(|id| {
+            let data = sections.get(id.name()).copied().unwrap_or_default();
+            Ok::<_, gimli::Error>(EndianArcSlice::new(Arc::from(data), LittleEndian))
+        });
+        Some(Self {
+            context: Context::from_dwarf(dwarf.ok()?).ok()?,
+            code: code?,
+        })
+    }
+
+    /// The line of the instruction at an offset in the module, where the compiler put it: that of an inlined function is its own.
+    pub fn at(&self, offset: u32) -> Option<SourceLine> {
+        let address = offset.checked_sub(self.code)?;
+        let location = self.context.find_location(u64::from(address)).ok()??;
+        Some(SourceLine {
+            file: location.file?.to_owned(),
+            line: location.line.filter(|line| *line != 0)?,
+            column: location.column.filter(|column| *column != 0),
+        })
+    }
+}
