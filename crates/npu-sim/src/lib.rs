@@ -115,7 +115,7 @@ pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::Thread;
 pub use timing::{
-    ChromeTrace, FunctionCounters, Issue, KanataTrace, NoSink, Report, STALLS, Sink, Stall, ThreadCounters, Timing,
-    TimingConfig,
+    Awaited, Both, ChromeTrace, FunctionCounters, Issue, KanataTrace, NoSink, Report, STALLS, Sink, Stall,
+    ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport,
 };
 pub use trace::TraceEvent;

@@ -6,6 +6,7 @@
 use super::Timing;
 use super::core::{Core, Pipe};
 use super::report::Stall;
+use super::sink::Sink;
 use crate::machine::{Machine, THREADS};
 use npu_mc::machine;
 
@@ -91,14 +92,18 @@ impl Core {
     }
 
     /// Threads whose way out of a barrier ends in this cycle.
-    pub(super) fn leave_barrier(&mut self, now: u64) {
+    pub(super) fn leave_barrier<S: Sink>(&mut self, now: u64, sink: &mut S) {
         for thread in 0..THREADS {
+            let global = self.global(thread);
             let pipe = &mut self.pipes[thread];
             if pipe.release <= now {
                 pipe.release = u64::MAX;
                 self.leaving &= !(1 << thread);
                 self.at_barrier &= !(1 << thread);
                 self.counters.threads[thread].stalls[Stall::Barrier as usize] += now.saturating_sub(pipe.since);
+                if now > pipe.since {
+                    sink.left_barrier(global, pipe.since, now);
+                }
                 pipe.since = now.max(pipe.since);
             }
         }
@@ -107,13 +112,13 @@ impl Core {
 
 impl Timing {
     /// Takes the arrivals that core number `core` has sent in cycle `now`, and notes whom a barrier lets go.
-    pub(super) fn follow_barriers(&mut self, core: usize, now: u64, machine: &Machine) {
+    pub(super) fn follow_barriers<S: Sink>(&mut self, core: usize, now: u64, machine: &Machine, sink: &mut S) {
         let sent = std::mem::take(&mut self.cores[core].sent);
         for thread in (0..THREADS).filter(|thread| sent >> thread & 1 != 0) {
             let pipe = &mut self.cores[core].pipes[thread];
             pipe.arrival = self.sync.take(now);
             let barrier = pipe.barrier;
-            self.release(barrier, now);
+            self.release(barrier, now, sink);
         }
         if std::mem::take(&mut self.cores[core].opened) {
             self.sync.opened += 1;
@@ -128,20 +133,20 @@ impl Timing {
                     }
                 }
             }
-            self.release(barrier, now);
+            self.release(barrier, now, sink);
         }
     }
 
     /// Lets the threads go that barrier number `barrier` has opened for, if the arrivals of all of them count.
-    fn release(&mut self, barrier: u32, now: u64) {
+    fn release<S: Sink>(&mut self, barrier: u32, now: u64, sink: &mut S) {
         let arrivals = |core: &Core| {
             let threads = core.let_go_by(barrier);
             let arrivals = (0..THREADS)
                 .filter(|thread| threads >> thread & 1 != 0)
-                .map(|thread| core.pipes[thread].arrival);
+                .map(|thread| (core.pipes[thread].arrival, core.global(thread)));
             arrivals.max()
         };
-        let Some(last) = self.cores.iter().filter_map(arrivals).max() else {
+        let Some((last, last_thread)) = self.cores.iter().filter_map(arrivals).max() else {
             return;
         };
         if last == u64::MAX {
@@ -154,6 +159,7 @@ impl Timing {
             }
             for thread in (0..THREADS).filter(|thread| threads >> thread & 1 != 0) {
                 core.pipes[thread].release = last + RELEASE;
+                sink.barrier_opens(core.global(thread), last_thread);
             }
             core.let_go &= !threads;
             core.leaving |= threads;

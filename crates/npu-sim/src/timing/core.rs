@@ -92,6 +92,8 @@ pub(super) struct Pipe {
     /// When its operands were ready, and what made the last one.
     pub operands: u64,
     pub producer: Stall,
+    /// The register that the last one came to.
+    pub awaited: u8,
     /// Why it did not issue with its operands ready.
     pub hindrance: Stall,
     /// Why the next fetch is late.
@@ -142,6 +144,7 @@ impl Pipe {
             available: 0,
             operands: 0,
             producer: Stall::Integer,
+            awaited: NO_REGISTER,
             hindrance: Stall::Turn,
             starved: Stall::Fetch,
             ended: None,
@@ -424,7 +427,7 @@ impl Core {
             self.send_arrivals(now);
         }
         if self.leaving != 0 {
-            self.leave_barrier(now);
+            self.leave_barrier(now, sink);
         }
         // What issues now makes room for a fetch in this cycle; what arrives now can issue in the next one.
         let ready = self.available & self.operands & !(self.at_barrier | self.held) & self.enabled;

@@ -49,6 +49,7 @@ impl Core {
         pipe.clear_busy(result.register);
         if (self.available & !self.operands) >> thread & 1 != 0 {
             pipe.producer = stall;
+            pipe.awaited = result.register;
             self.check_operands(thread, now);
         }
         true
@@ -210,12 +211,15 @@ impl Core {
             if now > since {
                 let available = pipe.available.clamp(since, now);
                 let operands = pipe.operands.clamp(available, now);
-                for (cause, from, to) in [
-                    (late, since, available),
-                    (pipe.producer, available, operands),
-                    (pipe.hindrance, operands, now),
+                for (cause, from, to, operand) in [
+                    (late, since, available, false),
+                    (pipe.producer, available, operands, true),
+                    (pipe.hindrance, operands, now, false),
                 ] {
                     if to > from {
+                        if operand {
+                            sink.operand(global, pipe.awaited);
+                        }
                         self.counters.threads[thread].stalls[cause as usize] += to - from;
                         sink.stall(global, cause, from, to);
                     }

@@ -58,13 +58,16 @@ impl Core {
         };
         let Some(op) = op else { return false };
         let misses = self.look(&op, replay, now, thread);
-        let counters = &mut self.counters.threads[index];
         let cached = matches!(op.kind, MemoryKind::Load | MemoryKind::Store);
         if cached && misses {
-            counters.data_misses += 1;
-            sink.data_miss(now, self.global(index), op.line);
+            self.counters.threads[index].data_misses += 1;
+            let global = self.global(index);
+            sink.data_miss(now, global, op.line);
+            if op.kind == MemoryKind::Load {
+                sink.load_missed(global, op.register, op.line);
+            }
         } else if cached && !replay {
-            counters.data_hits += 1;
+            self.counters.threads[index].data_hits += 1;
         }
         let pipe = &mut self.pipes[index];
         if misses {

@@ -32,11 +32,13 @@ mod memory_op;
 mod queues;
 mod report;
 mod sink;
+mod waits;
 
 pub use chrome::ChromeTrace;
 pub use kanata::KanataTrace;
 pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters};
-pub use sink::{Issue, NoSink, Sink};
+pub use sink::{Both, Issue, NoSink, Sink};
+pub use waits::{Awaited, Wait, Waits, WaitsReport};
 
 use self::core::Core;
 use crate::machine::{Machine, Stop, THREADS};
@@ -221,7 +223,7 @@ impl Timing {
             }
             let check = std::mem::take(&mut core.check) || core.opened;
             if core.opened || core.sent != 0 {
-                self.follow_barriers(number, now, machine);
+                self.follow_barriers(number, now, machine, sink);
             }
             if check && !(0..machine.threads()).any(|number| machine.can_go_on(number)) {
                 return machine.all_at_rest();

@@ -33,9 +33,30 @@ pub trait Sink {
         let _ = (thread, cause, from, to);
     }
 
+    /// The stall of `thread` that is told next was for the result in `register`: scalar registers are 0 to 63, vector registers 64
+    /// to 127.
+    fn operand(&mut self, thread: usize, register: u8) {
+        let _ = (thread, register);
+    }
+
+    /// The barrier that `thread` is at opens for it, after `last` arrived, the last one.
+    fn barrier_opens(&mut self, thread: usize, last: usize) {
+        let _ = (thread, last);
+    }
+
+    /// `thread` left a barrier: it was there from cycle `from` on until `to`.
+    fn left_barrier(&mut self, thread: usize, from: u64, to: u64) {
+        let _ = (thread, from, to);
+    }
+
     /// A load or store of `thread` found the cache line with number `line` missing.
     fn data_miss(&mut self, cycle: u64, thread: usize, line: u32) {
         let _ = (cycle, thread, line);
+    }
+
+    /// That was the load of `register`, numbered as in [`Sink::operand`].
+    fn load_missed(&mut self, thread: usize, register: u8, line: u32) {
+        let _ = (thread, register, line);
     }
 
     /// A fetch of `thread` at `pc` found its line missing.
@@ -49,6 +70,57 @@ pub trait Sink {
 pub struct NoSink;
 
 impl Sink for NoSink {}
+
+/// Two receivers of all events.
+#[derive(Debug)]
+pub struct Both<'a, A, B>(
+    /// Gets each event first.
+    pub &'a mut A,
+    /// Gets each event second.
+    pub &'a mut B,
+);
+
+impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
+    fn issue(&mut self, issue: &Issue) {
+        self.0.issue(issue);
+        self.1.issue(issue);
+    }
+
+    fn stall(&mut self, thread: usize, cause: Stall, from: u64, to: u64) {
+        self.0.stall(thread, cause, from, to);
+        self.1.stall(thread, cause, from, to);
+    }
+
+    fn operand(&mut self, thread: usize, register: u8) {
+        self.0.operand(thread, register);
+        self.1.operand(thread, register);
+    }
+
+    fn barrier_opens(&mut self, thread: usize, last: usize) {
+        self.0.barrier_opens(thread, last);
+        self.1.barrier_opens(thread, last);
+    }
+
+    fn left_barrier(&mut self, thread: usize, from: u64, to: u64) {
+        self.0.left_barrier(thread, from, to);
+        self.1.left_barrier(thread, from, to);
+    }
+
+    fn data_miss(&mut self, cycle: u64, thread: usize, line: u32) {
+        self.0.data_miss(cycle, thread, line);
+        self.1.data_miss(cycle, thread, line);
+    }
+
+    fn load_missed(&mut self, thread: usize, register: u8, line: u32) {
+        self.0.load_missed(thread, register, line);
+        self.1.load_missed(thread, register, line);
+    }
+
+    fn instruction_miss(&mut self, cycle: u64, thread: usize, pc: u32) {
+        self.0.instruction_miss(cycle, thread, pc);
+        self.1.instruction_miss(cycle, thread, pc);
+    }
+}
 
 /// A function receives the instructions that issue.
 impl<F: FnMut(&Issue)> Sink for F {

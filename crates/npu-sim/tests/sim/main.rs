@@ -9,4 +9,5 @@ mod quirks;
 mod random;
 mod threads;
 mod timing;
+mod waits;
 mod words;

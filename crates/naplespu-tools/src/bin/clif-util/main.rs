@@ -30,6 +30,7 @@ mod run_lines;
 mod sim;
 mod sim_report;
 mod sim_trace;
+mod sim_waits;
 mod test;
 mod wasm;
 

@@ -4,18 +4,19 @@ use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
 use crate::profile::{Profile, ProfileArgs};
 use crate::sim_report;
 use crate::sim_trace::{Files, Trace};
+use crate::sim_waits;
 use crate::{Outcome, Stop, output};
 use npu_link::debug::ProgramInfo;
 use npu_link::{Image, Segment};
 use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
 use npu_sim::{
-    CORE_LIMIT, ChromeTrace, Config, Halt, Issue, KanataTrace, Machine, NoSink, QUANTUM, Schedule, Sink, Status,
-    Stop as End, THREADS, Timing, TimingConfig, TraceEvent,
+    Both, CORE_LIMIT, ChromeTrace, Config, Halt, Issue, KanataTrace, Machine, NoSink, QUANTUM, Schedule, Sink, Status,
+    Stop as End, THREADS, Timing, TimingConfig, TraceEvent, Waits,
 };
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Run a program in the simulator: an ELF file, a flat binary, a hex word file or a memory image
 #[derive(clap::Args)]
@@ -42,6 +43,14 @@ pub struct Args {
     /// Cycles that each memory transaction takes beyond the fastest, for --timing
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     memdelay: u32,
+
+    /// Print which instructions waited longest, and for what: so many of them; 0 is all
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20", requires = "timing")]
+    waits: Option<usize>,
+
+    /// Write all that waited to this file, as JSON
+    #[arg(long, value_name = "FILE", requires = "timing")]
+    waits_json: Option<PathBuf>,
 
     /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
     #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing", "profile"])]
@@ -192,7 +201,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(port) = args.gdb {
         return crate::gdb::serve(machine, info, port);
     }
-    let mut report = None;
+    let (mut report, mut waits) = (None, None);
     let mut profile = match (args.profile.wanted(), &info) {
         (false, _) => None,
         (true, Some(info)) => Some(Profile::new(info, args.profile.by())),
@@ -208,7 +217,10 @@ pub fn run(args: &Args) -> Outcome {
         let mut timing = Timing::new(TimingConfig {
             memory_delay: args.memdelay,
         });
-        let halt = execute_timed(args, &mut machine, &mut timing)?;
+        let wanted = args.waits.is_some() || args.waits_json.is_some();
+        let mut found = wanted.then(Waits::new);
+        let halt = execute_timed(args, &mut machine, &mut timing, found.as_mut())?;
+        waits = found.map(|found| found.report());
         report = Some(timing.report());
         halt
     } else if let Trace::Kanata(_) | Trace::Chrome(_) = args.files.trace {
@@ -262,6 +274,14 @@ pub fn run(args: &Args) -> Outcome {
     report_execution(&machine, &numbers, &halt, &mut text);
     if let Some(report) = report {
         let _ = write!(text, "{report}");
+    }
+    if let (Some(waits), Some(most)) = (&waits, args.waits) {
+        let most = if most == 0 { usize::MAX } else { most };
+        text += &sim_waits::text(waits, info.as_ref(), most);
+    }
+    if let (Some(waits), Some(path)) = (&waits, &args.waits_json) {
+        let written = std::fs::write(path, sim_waits::json(waits, info.as_ref()));
+        written.map_err(|e| Stop::Fault(format!("{}: {e}", path.display())))?;
     }
     output::print(text.as_bytes())?;
     for finding in machine.findings() {
@@ -336,7 +356,12 @@ fn execute(
 }
 
 /// Runs with the timing model, and writes the trace that was asked for.
-fn execute_timed(args: &Args, machine: &mut Machine, timing: &mut Timing) -> Result<Execution, Stop> {
+fn execute_timed(
+    args: &Args,
+    machine: &mut Machine,
+    timing: &mut Timing,
+    mut waits: Option<&mut Waits>,
+) -> Result<Execution, Stop> {
     let create = |path: &Path| {
         let file = std::fs::File::create(path);
         let file = file.map_err(|e| Stop::Fault(format!("{}: {e}", path.display())))?;
@@ -345,10 +370,10 @@ fn execute_timed(args: &Args, machine: &mut Machine, timing: &mut Timing) -> Res
     let written =
         |path: &Path, result: std::io::Result<()>| result.map_err(|e| Stop::Fault(format!("{}: {e}", path.display())));
     Ok(Execution::Many(match &args.files.trace {
-        Trace::None => machine.run_timed(timing, args.max_steps, &mut NoSink),
+        Trace::None => timed(&mut NoSink, machine, timing, args.max_steps, &mut waits),
         Trace::Text => {
             let mut text = IssueLines::default();
-            let halt = machine.run_timed(timing, args.max_steps, &mut text);
+            let halt = timed(&mut text, machine, timing, args.max_steps, &mut waits);
             if text.closed {
                 return Err(Stop::Closed);
             }
@@ -356,17 +381,31 @@ fn execute_timed(args: &Args, machine: &mut Machine, timing: &mut Timing) -> Res
         }
         Trace::Kanata(path) => {
             let mut trace = KanataTrace::new(create(path)?);
-            let halt = machine.run_timed(timing, args.max_steps, &mut trace);
+            let halt = timed(&mut trace, machine, timing, args.max_steps, &mut waits);
             written(path, trace.finish())?;
             halt
         }
         Trace::Chrome(path) => {
             let mut trace = ChromeTrace::new(create(path)?);
-            let halt = machine.run_timed(timing, args.max_steps, &mut trace);
+            let halt = timed(&mut trace, machine, timing, args.max_steps, &mut waits);
             written(path, trace.finish())?;
             halt
         }
     }))
+}
+
+/// Runs with a receiver of what happens, and with the one of waits if there is one.
+fn timed<S: Sink>(
+    sink: &mut S,
+    machine: &mut Machine,
+    timing: &mut Timing,
+    limit: u64,
+    waits: &mut Option<&mut Waits>,
+) -> Halt {
+    match waits {
+        Some(waits) => machine.run_timed(timing, limit, &mut Both(*waits, sink)),
+        None => machine.run_timed(timing, limit, sink),
+    }
 }
 
 /// Prints a line for each instruction that issues: cycle, thread, address, word, text, `x` if it is killed.

@@ -1,0 +1,145 @@
+//! What `sim --waits` prints: which instruction waited how long for what.
+
+use crate::sim_report;
+use npu_link::debug::ProgramInfo;
+use npu_mc::Reg;
+use npu_sim::{Awaited, Stall, WaitsReport};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Bytes of a line, by whose number misses are told.
+const LINE: u32 = npu_mc::machine::CACHE_LINE;
+
+/// The instruction at an address.
+fn instruction(report: &WaitsReport, pc: u32) -> String {
+    match report.words.get(&pc).map(|&word| (word, npu_mc::decode(word))) {
+        Some((_, Ok(inst))) => inst.to_string(),
+        Some((word, Err(_))) => format!(".word {word:#010x}"),
+        // It was waited for, but never issued.
+        None => "an instruction".to_owned(),
+    }
+}
+
+/// Address, instruction, and the place of the source if the program says it.
+fn place(report: &WaitsReport, info: Option<&ProgramInfo>, pc: u32) -> String {
+    let place = info.map_or(String::new(), |info| format!(", {}", sim_report::place(info, pc)));
+    format!("{pc:#010x} {}{place}", instruction(report, pc))
+}
+
+/// What was awaited, in words.
+fn awaited(report: &WaitsReport, info: Option<&ProgramInfo>, what: Awaited) -> String {
+    let place = |pc| place(report, info, pc);
+    match what {
+        Awaited::Fetch => "its fetch".to_owned(),
+        Awaited::Branch { pc } => format!("the target of {}", place(pc)),
+        Awaited::InstructionLine { line } => format!("the line at {:#010x}", line.wrapping_mul(LINE)),
+        Awaited::Result { pc, register } => format!("{} of {}", name(register), place(pc)),
+        Awaited::Miss { pc, register } => format!("{} of {}, which missed", name(register), place(pc)),
+        Awaited::FloatResult { thread, pc } => format!("the result of {}, thread {thread}", place(pc)),
+        Awaited::Memory { pc } => format!("the end of {}", place(pc)),
+        Awaited::Scratchpad { thread, pc } => format!("the start of {}, thread {thread}", place(pc)),
+        Awaited::Arrival { thread } => format!("thread {thread}, the last one"),
+        Awaited::Turn { thread } => format!("thread {thread}, which issued"),
+        Awaited::WritePort => "the write port".to_owned(),
+        Awaited::Unseen => "something from before".to_owned(),
+    }
+}
+
+fn name(register: Reg) -> &'static str {
+    match register {
+        Reg::S(reg) => reg.name(),
+        Reg::V(reg) => reg.name(),
+    }
+}
+
+/// The `most` longest waits, those of all threads together.
+pub fn text(report: &WaitsReport, info: Option<&ProgramInfo>, most: usize) -> String {
+    let waits = report.by_instruction();
+    let all: u64 = waits.iter().map(|wait| wait.cycles).sum();
+    let mut out = format!("waits: {all} cycles\n");
+    for wait in waits.iter().take(most) {
+        // Writing to a string does not fail, here and below.
+        let _ = write!(
+            out,
+            "{:>10} cycles, {} times: {}\n{:12}{}: {}",
+            wait.cycles,
+            wait.times,
+            place(report, info, wait.pc),
+            "",
+            wait.cause,
+            awaited(report, info, wait.awaited)
+        );
+        match (wait.lines.len(), wait.lines.first()) {
+            (0, _) | (_, None) => {}
+            (1, Some(line)) => {
+                let _ = write!(out, "; line {:#010x}", line.wrapping_mul(LINE));
+            }
+            (count, Some(line)) => {
+                let _ = write!(out, "; {count} lines from {:#010x} on", line.wrapping_mul(LINE));
+            }
+        }
+        out.push('\n');
+    }
+    let rest: u64 = waits.iter().skip(most).map(|wait| wait.cycles).sum();
+    if rest != 0 {
+        let _ = writeln!(out, "{rest:>10} cycles in {} other waits", waits.len() - most);
+    }
+    out
+}
+
+/// All waits, by thread.
+pub fn json(report: &WaitsReport, info: Option<&ProgramInfo>) -> String {
+    let at = |pc: u32| {
+        json!({
+            "pc": pc,
+            "instruction": instruction(report, pc),
+            "place": info.map(|info| sim_report::place(info, pc)),
+        })
+    };
+    let mut list = Vec::new();
+    for wait in &report.waits {
+        let mut awaited = match wait.awaited {
+            Awaited::Fetch => json!({"kind": "fetch"}),
+            Awaited::Branch { pc } => json!({"kind": "branch", "at": at(pc)}),
+            Awaited::InstructionLine { line } => {
+                json!({"kind": "instruction line", "address": line.wrapping_mul(LINE)})
+            }
+            Awaited::Result { pc, register } => json!({"kind": "result", "at": at(pc), "register": name(register)}),
+            Awaited::Miss { pc, register } => json!({"kind": "miss", "at": at(pc), "register": name(register)}),
+            Awaited::FloatResult { thread, pc } => json!({"kind": "float result", "at": at(pc), "thread": thread}),
+            Awaited::Memory { pc } => json!({"kind": "memory", "at": at(pc)}),
+            Awaited::Scratchpad { thread, pc } => json!({"kind": "scratchpad", "at": at(pc), "thread": thread}),
+            Awaited::Arrival { thread } => json!({"kind": "arrival", "thread": thread}),
+            Awaited::Turn { thread } => json!({"kind": "turn", "thread": thread}),
+            Awaited::WritePort => json!({"kind": "write port"}),
+            Awaited::Unseen => json!({"kind": "unseen"}),
+        };
+        if !wait.lines.is_empty() {
+            let lines: Vec<u32> = wait.lines.iter().map(|line| line.wrapping_mul(LINE)).collect();
+            awaited["lines"] = json!(lines);
+        }
+        list.push(json!({
+            "thread": wait.thread,
+            "at": at(wait.pc),
+            "cause": wait.cause.name(),
+            "awaited": awaited,
+            "cycles": wait.cycles,
+            "times": wait.times,
+        }));
+    }
+    let mut threads: Vec<usize> = report.waits.iter().map(|wait| wait.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let accounts: Vec<Value> = threads
+        .into_iter()
+        .map(|thread| {
+            let causes = Stall::ALL.iter().map(|&cause| (cause, report.stalled(thread, cause)));
+            let causes: serde_json::Map<String, Value> = causes
+                .filter(|(_, cycles)| *cycles != 0)
+                .map(|(cause, cycles)| (cause.name().to_owned(), json!(cycles)))
+                .collect();
+            json!({"thread": thread, "cycles": causes})
+        })
+        .collect();
+    format!("{:#}\n", json!({"threads": accounts, "waits": list}))
+}

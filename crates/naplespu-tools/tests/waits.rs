@@ -1,0 +1,52 @@
+//! `clif-util sim --waits-json`: the file has the stall accounts, and the waits that they are the sums of.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+#[test]
+fn the_file_adds_up_to_the_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("waits.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_clif-util"))
+        .args(["sim", "--timing", "--threads", "3", "--waits-json"])
+        .arg(&file)
+        .arg("tests/cli/inputs/round.hex")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+
+    // By cause, from the summary, from the accounts and from the waits.
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("cycles waited: "))
+        .unwrap();
+    let summary: BTreeMap<String, u64> = line
+        .split(", ")
+        .map(|part| part.rsplit_once(' ').unwrap())
+        .map(|(cause, cycles)| (cause.to_owned(), cycles.parse().unwrap()))
+        .collect();
+    let mut accounts: BTreeMap<String, u64> = BTreeMap::new();
+    let threads = file["threads"].as_array().unwrap();
+    assert_eq!(threads.len(), 3);
+    for (cause, cycles) in threads.iter().flat_map(|thread| thread["cycles"].as_object().unwrap()) {
+        *accounts.entry(cause.clone()).or_default() += cycles.as_u64().unwrap();
+    }
+    let mut waits: BTreeMap<String, u64> = BTreeMap::new();
+    for wait in file["waits"].as_array().unwrap() {
+        let cause = wait["cause"].as_str().unwrap().to_owned();
+        *waits.entry(cause).or_default() += wait["cycles"].as_u64().unwrap();
+        assert!(wait["at"]["instruction"].is_string() && wait["awaited"]["kind"].is_string());
+    }
+    assert_eq!(summary, accounts);
+    assert_eq!(summary, waits);
+    // The second float sum of each round waits for the first one.
+    let float =
+        file["waits"].as_array().unwrap().iter().find(|wait| {
+            wait["cause"] == "float result" && wait["at"]["pc"] == 20 && wait["awaited"]["at"]["pc"] == 12
+        });
+    assert_eq!(float.unwrap()["awaited"]["register"], "s4");
+}

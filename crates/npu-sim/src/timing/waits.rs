@@ -1,0 +1,416 @@
+//! What waited for what: each cycle that a thread did not issue in, by the instruction that was held up and the thing it was for.
+
+use super::cache::line_of;
+use super::decode::{Decoder, NO_REGISTER, Route};
+use super::report::Stall;
+use super::sink::{Issue, Sink};
+use crate::machine::THREADS;
+use npu_mc::{Reg, SReg, VReg};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Issues of a core that are kept, to find out who had a turn.
+const KEPT: usize = 1 << 12;
+
+/// What a thread waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// Its turn in fetch, or the start of the thread.
+    Fetch,
+    /// The target of the taken branch at `pc`.
+    Branch {
+        /// Address of the branch.
+        pc: u32,
+    },
+    /// The instruction line with this number.
+    InstructionLine {
+        /// Address divided by the bytes of a line.
+        line: u32,
+    },
+    /// The result of the instruction at `pc`.
+    Result {
+        /// Address of the instruction.
+        pc: u32,
+        /// The register that it writes.
+        register: Reg,
+    },
+    /// The result of the load at `pc`, whose line was missing.
+    Miss {
+        /// Address of the load.
+        pc: u32,
+        /// The register that it writes.
+        register: Reg,
+    },
+    /// The float result of the instruction at `pc`, which leaves in the same cycle.
+    FloatResult {
+        /// The thread that the instruction is of.
+        thread: usize,
+        /// Address of the instruction.
+        pc: u32,
+    },
+    /// The access to main memory at `pc` of the thread itself, the last one before.
+    Memory {
+        /// Address of the load, store, flush or invalidation.
+        pc: u32,
+    },
+    /// The access to the scratchpad at `pc`, the last one of the core before.
+    Scratchpad {
+        /// The thread that the access is of.
+        thread: usize,
+        /// Address of the load or store.
+        pc: u32,
+    },
+    /// The other threads at a barrier, of which this one came last.
+    Arrival {
+        /// The thread that came last; the waiting one itself, if the others were there.
+        thread: usize,
+    },
+    /// The issue slot, which this thread had.
+    Turn {
+        /// The thread that issued.
+        thread: usize,
+    },
+    /// The write port: so many results were queued that nothing issued.
+    WritePort,
+    /// A result whose instruction issued before anybody looked.
+    Unseen,
+}
+
+/// Cycles that one instruction of one thread waited for one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Number of the thread, counted over all cores.
+    pub thread: usize,
+    /// Address of the instruction that waited; of the barrier, for a barrier.
+    pub pc: u32,
+    /// The cause, as the summary counts it.
+    pub cause: Stall,
+    /// What it waited for.
+    pub awaited: Awaited,
+    /// Cycles, in all.
+    pub cycles: u64,
+    /// Times that it waited.
+    pub times: u64,
+    /// Numbers of the data lines that were missing, each once.
+    pub lines: BTreeSet<u32>,
+}
+
+/// All that waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitsReport {
+    /// By thread, instruction, cause and thing, most cycles first.
+    pub waits: Vec<Wait>,
+    /// The words of the instructions that waited or were waited for, by address: as they were when they issued last.
+    pub words: BTreeMap<u32, u32>,
+}
+
+impl WaitsReport {
+    /// The cycles that a thread waited for a cause: those of its stall account.
+    pub fn stalled(&self, thread: usize, cause: Stall) -> u64 {
+        let of_it = |wait: &&Wait| wait.thread == thread && wait.cause == cause;
+        self.waits.iter().filter(of_it).map(|wait| wait.cycles).sum()
+    }
+
+    /// The same waits with those of all threads together, most cycles first. [`Wait::thread`] is that of the longest of each.
+    pub fn by_instruction(&self) -> Vec<Wait> {
+        let mut sums: BTreeMap<(u32, Stall, Awaited), Wait> = BTreeMap::new();
+        for wait in &self.waits {
+            sums.entry((wait.pc, wait.cause, wait.awaited))
+                .and_modify(|sum| {
+                    sum.cycles += wait.cycles;
+                    sum.times += wait.times;
+                    sum.lines.extend(&wait.lines);
+                })
+                .or_insert_with(|| wait.clone());
+        }
+        sorted(sums.into_values())
+    }
+}
+
+fn sorted(waits: impl Iterator<Item = Wait>) -> Vec<Wait> {
+    let mut waits: Vec<Wait> = waits.collect();
+    waits.sort_by_key(|wait| {
+        (
+            std::cmp::Reverse(wait.cycles),
+            wait.pc,
+            wait.cause,
+            wait.awaited,
+            wait.thread,
+        )
+    });
+    waits
+}
+
+/// Who wrote a register last, and the line that was missing for it.
+#[derive(Clone, Copy, Debug)]
+struct Writer {
+    pc: u32,
+    missed: Option<u32>,
+}
+
+/// A stall that has been told, whose instruction has not.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    cause: Stall,
+    from: u64,
+    to: u64,
+    register: u8,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ThreadState {
+    told: Vec<Told>,
+    /// The register of the stall that is told next.
+    register: Option<u8>,
+    writers: BTreeMap<u8, Writer>,
+    /// The last instruction of the right path, and the last one that accesses main memory.
+    executed: Option<u32>,
+    memory: Option<u32>,
+    /// The line that the last access to main memory found missing.
+    missed: Option<u32>,
+    /// The instruction line that was missing last.
+    fetched: Option<u32>,
+    /// Who came last to the barrier that the thread leaves next.
+    last: Option<usize>,
+}
+
+/// An issue, for those who wanted the slot.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    cycle: u64,
+    thread: usize,
+    pc: u32,
+    /// When a float result leaves.
+    float: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct CoreState {
+    taken: VecDeque<Taken>,
+    scratchpad: Option<(usize, u32)>,
+}
+
+/// The numbers of a [`Wait`].
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    cycles: u64,
+    times: u64,
+    lines: BTreeSet<u32>,
+}
+
+/// A receiver of events that finds out what waited for what.
+#[derive(Default)]
+pub struct Waits {
+    threads: Vec<ThreadState>,
+    cores: Vec<CoreState>,
+    sums: BTreeMap<(usize, u32, Stall, Awaited), Sum>,
+    words: BTreeMap<u32, u32>,
+    decoder: Option<Decoder>,
+}
+
+impl std::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waits")
+            .field("sums", &self.sums.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The register of a number in the pipeline.
+fn register(number: u8) -> Option<Reg> {
+    match number.checked_sub(SReg::COUNT) {
+        None => SReg::all().nth(number.into()).map(Reg::S),
+        Some(vector) => VReg::all().nth(vector.into()).map(Reg::V),
+    }
+}
+
+impl Waits {
+    /// Nothing has waited.
+    pub fn new() -> Waits {
+        Waits::default()
+    }
+
+    /// What was found out so far. Stalls before an instruction that has not issued are not in it, nor in the account of its thread.
+    pub fn report(&self) -> WaitsReport {
+        let waits = self.sums.iter().map(|(&(thread, pc, cause, awaited), sum)| Wait {
+            thread,
+            pc,
+            cause,
+            awaited,
+            cycles: sum.cycles,
+            times: sum.times,
+            lines: sum.lines.clone(),
+        });
+        WaitsReport {
+            waits: sorted(waits),
+            words: self.words.clone(),
+        }
+    }
+
+    fn thread(&mut self, thread: usize) -> &mut ThreadState {
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, ThreadState::default);
+            self.cores
+                .resize_with(self.threads.len().div_ceil(THREADS), CoreState::default);
+        }
+        &mut self.threads[thread]
+    }
+
+    fn add(&mut self, thread: usize, pc: u32, cause: Stall, awaited: Awaited, cycles: u64, line: Option<u32>) {
+        if cycles != 0 {
+            let sum = self.sums.entry((thread, pc, cause, awaited)).or_default();
+            sum.cycles += cycles;
+            sum.times += 1;
+            sum.lines.extend(line);
+        }
+    }
+
+    /// Puts a stall of the instruction that issues down to what it was for.
+    fn resolve(&mut self, told: Told, issue: &Issue) {
+        let (thread, pc) = (issue.thread, issue.pc);
+        let state = &self.threads[thread];
+        let core = &self.cores[thread / THREADS];
+        let cycles = told.to - told.from;
+        let (awaited, line) = match told.cause {
+            Stall::Fetch => (Awaited::Fetch, None),
+            Stall::Branch => (state.executed.map_or(Awaited::Fetch, |pc| Awaited::Branch { pc }), None),
+            Stall::InstructionMiss => {
+                let line = state.fetched.unwrap_or(line_of(pc));
+                (Awaited::InstructionLine { line }, None)
+            }
+            Stall::Integer | Stall::Float | Stall::Load | Stall::Scratchpad => {
+                match (register(told.register), state.writers.get(&told.register)) {
+                    (Some(register), Some(&Writer { pc, missed: None })) => (Awaited::Result { pc, register }, None),
+                    (Some(register), Some(&Writer { pc, missed })) => (Awaited::Miss { pc, register }, missed),
+                    _ => (Awaited::Unseen, None),
+                }
+            }
+            Stall::FloatSlot => {
+                // The last cycle that was refused was so because of a result that leaves when this one would have.
+                let leaves = told.to - 1 + u64::from(issue.latency);
+                let blocker = core.taken.iter().rev().find(|taken| taken.float == Some(leaves));
+                let awaited = blocker.map(|taken| Awaited::FloatResult {
+                    thread: taken.thread,
+                    pc: taken.pc,
+                });
+                (awaited.unwrap_or(Awaited::Unseen), None)
+            }
+            Stall::MemoryQueue => match state.memory {
+                Some(pc) => (Awaited::Memory { pc }, state.missed),
+                None => (Awaited::Unseen, None),
+            },
+            Stall::ScratchpadQueue => match core.scratchpad {
+                Some((thread, pc)) => (Awaited::Scratchpad { thread, pc }, None),
+                None => (Awaited::Unseen, None),
+            },
+            // Told when the thread leaves it.
+            Stall::Barrier => return,
+            Stall::Turn => {
+                self.turns(told, issue);
+                return;
+            }
+        };
+        self.add(thread, pc, told.cause, awaited, cycles, line);
+    }
+
+    /// Cycles in which the instruction could have issued: who did instead?
+    fn turns(&mut self, told: Told, issue: &Issue) {
+        let core = &self.cores[issue.thread / THREADS];
+        let mut by_thread = [0u64; THREADS];
+        let recent = core.taken.iter().rev().skip_while(|taken| taken.cycle >= told.to);
+        for taken in recent.take_while(|taken| taken.cycle >= told.from) {
+            by_thread[taken.thread % THREADS] += 1;
+        }
+        let first = issue.thread / THREADS * THREADS;
+        let mut rest = told.to - told.from;
+        for (thread, cycles) in by_thread.into_iter().enumerate() {
+            rest -= cycles;
+            let awaited = Awaited::Turn { thread: first + thread };
+            self.add(issue.thread, issue.pc, told.cause, awaited, cycles, None);
+        }
+        self.add(issue.thread, issue.pc, told.cause, Awaited::WritePort, rest, None);
+    }
+}
+
+impl Sink for Waits {
+    fn issue(&mut self, issue: &Issue) {
+        let told = std::mem::take(&mut self.thread(issue.thread).told);
+        for told in told {
+            self.resolve(told, issue);
+        }
+        self.words.insert(issue.pc, issue.word);
+        let decoder = self.decoder.get_or_insert_with(Decoder::new);
+        let decoded = *decoder.get(issue.pc, issue.word);
+        let core = &mut self.cores[issue.thread / THREADS];
+        if core.taken.len() == KEPT {
+            core.taken.pop_front();
+        }
+        let is_float = decoded.route == Route::Float;
+        core.taken.push_back(Taken {
+            cycle: issue.cycle,
+            thread: issue.thread,
+            pc: issue.pc,
+            float: is_float.then_some(issue.cycle + u64::from(decoded.latency)),
+        });
+        if decoded.route == Route::Scratchpad && !issue.killed {
+            core.scratchpad = Some((issue.thread, issue.pc));
+        }
+        let state = &mut self.threads[issue.thread];
+        if decoded.destination != NO_REGISTER {
+            let writer = Writer {
+                pc: issue.pc,
+                missed: None,
+            };
+            state.writers.insert(decoded.destination, writer);
+        }
+        if !issue.killed {
+            state.executed = Some(issue.pc);
+            if decoded.route == Route::Memory {
+                (state.memory, state.missed) = (Some(issue.pc), None);
+            }
+        }
+    }
+
+    fn operand(&mut self, thread: usize, register: u8) {
+        self.thread(thread).register = Some(register);
+    }
+
+    fn stall(&mut self, thread: usize, cause: Stall, from: u64, to: u64) {
+        let state = self.thread(thread);
+        let register = state.register.take().unwrap_or(NO_REGISTER);
+        let told = Told {
+            cause,
+            from,
+            to,
+            register,
+        };
+        state.told.push(told);
+    }
+
+    fn barrier_opens(&mut self, thread: usize, last: usize) {
+        self.thread(thread).last = Some(last);
+    }
+
+    fn left_barrier(&mut self, thread: usize, from: u64, to: u64) {
+        // What issues next may never come: the barrier itself is what waited.
+        let state = self.thread(thread);
+        let last = state.last.unwrap_or(thread);
+        if let Some(pc) = state.executed {
+            let awaited = Awaited::Arrival { thread: last };
+            self.add(thread, pc, Stall::Barrier, awaited, to - from, None);
+        }
+    }
+
+    fn data_miss(&mut self, _: u64, thread: usize, line: u32) {
+        self.thread(thread).missed = Some(line);
+    }
+
+    fn load_missed(&mut self, thread: usize, register: u8, line: u32) {
+        if let Some(writer) = self.thread(thread).writers.get_mut(&register) {
+            writer.missed = Some(line);
+        }
+    }
+
+    fn instruction_miss(&mut self, _: u64, thread: usize, pc: u32) {
+        self.thread(thread).fetched = Some(line_of(pc));
+    }
+}
