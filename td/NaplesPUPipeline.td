@@ -52,3 +52,16 @@ def TRANSACTION_BUSY : PipelineConstant<2, "Cycles from the start of a transacti
 def WRITE_BUSY       : PipelineConstant<4, "Cycles from the start of a write to the start of the next transaction that needs memory.">;
 def INVALIDATE_TO_END : PipelineConstant<3, "Cycles from the start of the write of an invalidated line to where the line is gone and its thread goes on, whatever memory does.">;
 def PRESENT_TO_REPLAY : PipelineConstant<3, "Cycles from the start of a read whose line has come meanwhile to the second look of the access that missed.">;
+
+//===----------------------------------------------------------------------===//
+// Several cores. All of it is read (microarch.md 1, 8 and 11), nothing measured: the
+// many-core system was never simulated. What routers, L2 and directory take is not said
+// anywhere, so there are no numbers for it.
+//===----------------------------------------------------------------------===//
+
+// microarch.md 1: "4x4 mesh, 8 NPU tiles, memory tile 15, host tile 14" (mc/system/npu_noc.sv).
+def MESH_WIDTH       : PipelineConstant<4, "Tiles of a row of the mesh.">;
+def MESH_HEIGHT      : PipelineConstant<4, "Rows of the mesh.">;
+def MEMORY_TILE      : PipelineConstant<15, "The tile that memory is in.">;
+// microarch.md 8: "memory_dummy answers 2 cycles after the request and accepts one request at a time".
+def MEMORY_ANSWER    : PipelineConstant<2, "Cycles that a read takes memory for, without its delay.">;

@@ -7,6 +7,7 @@ use super::cache::{DataCache, InstructionCache};
 use super::decode::{Decoder, NO_REGISTER, Registers};
 use super::memory::Controller;
 use super::memory_op::MemoryOp;
+use super::network::Network;
 use super::queues::Ring;
 use super::report::{Counters, Stall};
 use super::sink::Sink;
@@ -245,7 +246,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub fn new(number: usize, delay: u32) -> Core {
+    pub fn new(number: usize, delay: u32, hops: u64) -> Core {
         Core {
             number,
             now: 0,
@@ -253,7 +254,7 @@ impl Core {
             decoder: Decoder::new(),
             instructions: InstructionCache::new(),
             data: DataCache::new(),
-            controller: Controller::new(delay),
+            controller: Controller::new(delay, hops),
             enabled: 0,
             available: 0,
             operands: 0,
@@ -410,7 +411,7 @@ impl Core {
 
     /// Runs cycle [`Core::now`] and moves on to the next one in which something can happen.
     #[inline]
-    pub fn cycle<S: Sink>(&mut self, machine: &mut Machine, sink: &mut S) {
+    pub fn cycle<S: Sink>(&mut self, machine: &mut Machine, network: &mut Network, sink: &mut S) {
         let now = self.now;
         let mut active = self.write_back(now);
         if !self.controller.is_idle() {
@@ -418,7 +419,7 @@ impl Core {
                 self.transaction_ended(request, now);
                 active = true;
             }
-            self.controller.start(now, &mut self.data);
+            self.controller.start(now, &mut self.data, network);
         }
         if !self.branches.is_empty() {
             self.resolve(now);

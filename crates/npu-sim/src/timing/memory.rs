@@ -1,6 +1,7 @@
 //! The way to memory: the controller of both caches, which does one transaction at a time (`microarch.md` 8).
 
 use super::cache::DataCache;
+use super::network::Network;
 use super::queues::Ring;
 use npu_mc::machine;
 
@@ -76,7 +77,7 @@ const READ_BUSY: u64 = machine::READ_BUSY as u64;
 pub(crate) const WAKE_UP: u64 = READ_TO_REPLAY - READ_TO_FILL;
 const READ_TO_REPLAY: u64 = machine::READ_TO_REPLAY as u64;
 const TRANSACTION_BUSY: u64 = machine::TRANSACTION_BUSY as u64;
-const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
+pub(super) const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
 const PRESENT_TO_REPLAY: u64 = machine::PRESENT_TO_REPLAY as u64;
 const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
 
@@ -93,12 +94,14 @@ pub(crate) struct Controller {
     /// Transactions whose effect on the caches is to come, in the order of its cycle.
     ending: Ring<(Request, u64), 8>,
     delay: u64,
+    /// Hops from the tile of the core to that of memory.
+    hops: u64,
     reads: u64,
     writes: u64,
 }
 
 impl Controller {
-    pub fn new(delay: u32) -> Controller {
+    pub fn new(delay: u32, hops: u64) -> Controller {
         Controller {
             queues: std::array::from_fn(|_| Ring::new(Request::NONE)),
             pending: 0,
@@ -107,6 +110,7 @@ impl Controller {
             memory_free_at: 0,
             ending: Ring::new((Request::NONE, u64::MAX)),
             delay: delay.into(),
+            hops,
             reads: 0,
             writes: 0,
         }
@@ -161,7 +165,7 @@ impl Controller {
 
     /// Starts a transaction if the controller is free.
     #[inline]
-    pub fn start(&mut self, now: u64, data: &mut DataCache) {
+    pub fn start(&mut self, now: u64, data: &mut DataCache, network: &mut Network) {
         if self.pending == 0 || self.free_at > now {
             return;
         }
@@ -188,6 +192,7 @@ impl Controller {
             Transaction::Replacement | Transaction::Flush | Transaction::Invalidate => {
                 self.writes += 1;
                 self.write(start);
+                self.memory_free_at += network.write(self.hops, start, self.delay);
                 if request.kind == Transaction::Replacement {
                     data.leaves(request.way);
                 }
@@ -203,6 +208,7 @@ impl Controller {
             }
             Transaction::Instruction => {
                 self.reads += 1;
+                let delay = delay + network.read(self.hops, start, delay);
                 self.free_at = start + READ_BUSY + delay;
                 let fill = start + READ_TO_FILL + delay;
                 self.next_line_at = fill + LINE_TO_NEXT;
@@ -222,6 +228,7 @@ impl Controller {
                     self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
                 } else {
                     self.reads += 1;
+                    let delay = delay + network.read(self.hops, start, delay);
                     self.free_at = start + READ_BUSY + delay;
                     self.ending.push((request, start + READ_TO_FILL + delay));
                 }

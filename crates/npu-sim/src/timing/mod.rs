@@ -13,8 +13,9 @@
 //!
 //! # What is not
 //!
-//! - With several cores each has a way to memory of its own: no network, no second-level cache, no coherence traffic. Barriers
-//!   between cores cost what they cost in one.
+//! - With several cores they share memory, which takes one transaction at a time, over a mesh whose hops take what
+//!   [`Timing::set_hop_delay`] says (`network`): no links that are full, no second-level cache, no directory, no coherence traffic.
+//!   Barriers between cores cost what they cost in one.
 //! - I/O takes the time of a memory write.
 //! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
 
@@ -29,6 +30,7 @@ mod kanata;
 mod load_store;
 mod memory;
 mod memory_op;
+mod network;
 mod queues;
 mod report;
 mod sink;
@@ -44,6 +46,8 @@ use self::core::Core;
 use crate::machine::{Machine, Stop, THREADS};
 use crate::schedule::Halt;
 use barrier::SyncMaster;
+use network::Network;
+use npu_mc::machine::ControlRegister;
 use report::Functions;
 
 /// How the memory of the cores behaves.
@@ -58,6 +62,7 @@ pub struct Timing {
     config: TimingConfig,
     cores: Vec<Core>,
     sync: SyncMaster,
+    network: Network,
     symbols: Vec<(u32, String)>,
     /// When the last run stopped.
     end: u64,
@@ -81,6 +86,7 @@ impl Timing {
             config,
             cores: Vec::new(),
             sync: SyncMaster::default(),
+            network: Network::default(),
             symbols: Vec::new(),
             end: 0,
             limit: None,
@@ -91,6 +97,12 @@ impl Timing {
     /// over at once, so it may be some later.
     pub fn set_cycle_limit(&mut self, cycles: Option<u64>) {
         self.limit = cycles;
+    }
+
+    /// Lets each hop between two neighbouring tiles take so many cycles, each way, when there are several cores; 0 at first, for the
+    /// description of the machine has no number for it.
+    pub fn set_hop_delay(&mut self, cycles: u32) {
+        self.network.hop_delay = cycles.into();
     }
 
     /// Counts by function from now on: `symbols` has the first address and the name of each, and a function reaches to the next
@@ -153,8 +165,10 @@ impl Timing {
     }
 
     fn prepare(&mut self, machine: &mut Machine) {
+        self.network.shared = machine.cores() > 1;
         for number in self.cores.len()..machine.cores() {
-            let mut core = Core::new(number, self.config.memory_delay);
+            let tile = machine.control_register(number * THREADS, ControlRegister::TileId);
+            let mut core = Core::new(number, self.config.memory_delay, network::hops(tile));
             core.now = self.end;
             core.counters.functions = Functions::new(&self.symbols);
             self.cores.push(core);
@@ -212,7 +226,7 @@ impl Timing {
             }
             let core = &mut self.cores[number];
             let before = core.executed;
-            core.cycle(machine, sink);
+            core.cycle(machine, &mut self.network, sink);
             executed += core.executed - before;
             if let Some((thread, stop)) = core.stop.take() {
                 return if stop == Stop::StepLimit {

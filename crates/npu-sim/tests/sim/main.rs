@@ -5,6 +5,7 @@ mod facts;
 mod golden_fp;
 mod golden_run;
 mod golden_timing;
+mod network;
 mod quirks;
 mod random;
 mod threads;

@@ -44,6 +44,10 @@ pub struct Args {
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     memdelay: u32,
 
+    /// Cycles that a hop between two tiles takes, each way, for --timing with several cores
+    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
+    hopdelay: u32,
+
     /// Print which instructions waited longest, and for what: so many of them; 0 is all
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20", requires = "timing")]
     waits: Option<usize>,
@@ -217,6 +221,7 @@ pub fn run(args: &Args) -> Outcome {
         let mut timing = Timing::new(TimingConfig {
             memory_delay: args.memdelay,
         });
+        timing.set_hop_delay(args.hopdelay);
         let wanted = args.waits.is_some() || args.waits_json.is_some();
         let mut found = wanted.then(Waits::new);
         let halt = execute_timed(args, &mut machine, &mut timing, found.as_mut())?;
