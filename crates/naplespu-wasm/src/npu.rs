@@ -69,7 +69,10 @@ impl Emitter<'_, '_, '_, '_> {
             (name, [address, ..]) if OF_ADDRESSES.contains(&name) && !self.env.memories.is_empty() => {
                 let base = self.memory(0)?.base;
                 let base = self.base(base);
-                *address = self.builder.ins().iadd(*address, base);
+                let there = self.builder.ins().iadd(*address, base);
+                // Any byte stands for its line here; the machine wants the address of a word.
+                let word = self.builder.ins().iconst(types::I32, -4);
+                *address = self.builder.ins().band(there, word);
                 Ok(None)
             }
             _ => Ok(None),

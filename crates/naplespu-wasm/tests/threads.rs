@@ -249,3 +249,75 @@ fn memory_that_is_not_shared() {
     let error = call("wait").unwrap_err().to_string();
     assert!(error.starts_with("trap: expected shared memory in wait"), "{error}");
 }
+
+/// What `include/npu.h` declares, as imports and a function that calls each once: integers are 0, and a pointer points into a word.
+fn declared() -> String {
+    let header = include_str!("../../../include/npu.h");
+    let (mut imports, mut calls) = (String::new(), String::new());
+    for line in header.lines().filter_map(|line| line.strip_prefix("NPU_IMPORT(")) {
+        let (name, rest) = line.split_once(") ").expect(line);
+        let (result, rest) = rest.split_once(&format!(" npu_{name}(")).expect(line);
+        let params = rest.strip_suffix(");").expect(line);
+        imports += &format!("(import \"npu\" \"{name}\" (func ${name}");
+        for param in params.split(", ").filter(|param| *param != "void") {
+            imports += " (param i32)";
+            calls += if param.contains('*') {
+                "i32.const 77 "
+            } else {
+                "i32.const 0 "
+            };
+        }
+        calls += &format!("call ${name}\n");
+        match result {
+            "void" => {}
+            "int" => {
+                imports += " (result i32)";
+                calls += "drop\n";
+            }
+            "long long" => {
+                imports += " (result i64)";
+                calls += "drop\n";
+            }
+            other => panic!("{other} in {line}"),
+        }
+        imports += "))\n";
+    }
+    format!("(module {imports}(memory 1)\n(func (export \"all\")\n{calls}))")
+}
+
+/// Everything that the header declares is there, with these types, and takes the address of any byte.
+#[test]
+fn the_header_declares_what_there_is() {
+    let text = declared();
+    assert!(
+        text.contains("$flush (param i32)") && text.contains("$cycles (result i64)"),
+        "{text}"
+    );
+    for (level, threads, cores) in CASES {
+        let mut store = store(level, cores);
+        let instance = add(&mut store, &text);
+        call(&mut store, &instance, "all", &[], threads);
+    }
+}
+
+/// The line of a byte is written back and dropped, wherever in a word the byte is.
+#[test]
+fn a_line_has_the_addresses_of_its_bytes() {
+    let text = r#"(module
+        (import "npu" "flush" (func $flush (param i32)))
+        (import "npu" "dcache_inv" (func $drop_line (param i32)))
+        (memory 1)
+        (func (export "through") (param $at i32) (result i32)
+            (i32.store offset=60 (i32.const 64) (i32.add (local.get $at) (i32.const 5)))
+            (call $flush (local.get $at))
+            (call $drop_line (local.get $at))
+            (i32.load offset=60 (i32.const 64))))"#;
+    for (level, _, cores) in CASES {
+        let mut store = store(level, cores);
+        let instance = add(&mut store, text);
+        for at in [64, 65, 66, 67, 127] {
+            let came = call(&mut store, &instance, "through", &[at], 1);
+            assert_eq!(came, [Value::I32(at + 5)], "{level} {at}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A module of real size: a megabyte of code becomes machine code and runs, and the memory that takes grows with the size of the module and
+//! no faster.
+
+mod generate;
+
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::isa::lookup_by_name;
+use generate::Source;
+use naplespu_jit::NpuModule;
+use naplespu_wasm::{Config, Store, Value};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The system's allocator, with a count.
+struct Counting;
+
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Translates, compiles and runs a module of so many functions; gives its bytes and those that were allocated on the way. Code is not
+/// optimized: that its time grows like its size is the compiler's own test.
+fn run(functions: u32) -> (usize, usize) {
+    let source = Source::new(functions);
+    let module = source.module();
+    let before = BYTES.load(Ordering::Relaxed);
+    let mut flags = settings::builder();
+    flags.set("opt_level", "none").unwrap();
+    flags.set("regalloc_algorithm", "single_pass").unwrap();
+    let mut builder = lookup_by_name("naplespu").unwrap();
+    builder.set("strict_float", "true").unwrap();
+    let isa = builder.finish(settings::Flags::new(flags)).unwrap();
+    let mut store = Store::new(NpuModule::new(isa).unwrap(), Config::default());
+    let instance = store.load(&module).unwrap();
+    store.start(&instance).unwrap();
+    let results = store.invoke(&instance, "run", &[Value::I32(7)]).unwrap();
+    assert_eq!(results, [Value::I32(source.run(7))]);
+    (module.len(), BYTES.load(Ordering::Relaxed) - before)
+}
+
+/// Bytes that may be allocated for each byte of the module more.
+const PER_BYTE: usize = 1000;
+
+#[test]
+fn a_megabyte_of_code_runs_and_takes_memory_like_its_size() {
+    let (small, first) = run(280);
+    let (large, last) = run(1120);
+    println!("{small} bytes: {first} allocated; {large} bytes: {last} allocated");
+    assert!(large > 1 << 20, "{large} bytes");
+    // What the runtime takes is in both.
+    let slope = (last - first) / (large - small);
+    assert!(slope < PER_BYTE, "{slope} bytes for each byte of the module");
+    assert!(
+        last * small < first * large * 5 / 4,
+        "{first} bytes for {small}, {last} for {large}"
+    );
+}
