@@ -497,12 +497,7 @@ impl Evaluator {
         let mut r = Resolver::of_record(&proto, true, std::mem::take(&mut self.spare));
         proto.name = self.resolve(proto.name, &mut r);
         let Some(mut name) = self.w.as_str(proto.name) else {
-            let text = self.w.brief(proto.name);
-            self.report(Diagnostic::error(
-                format!("the name of the record is not a known string: `{text}`"),
-                proto.span,
-                "cannot be computed here",
-            ));
+            self.unknown_record_name(proto.name, proto.span);
             return None;
         };
         if let Some(earlier) = self.w.record_names.get(&name) {

@@ -517,9 +517,10 @@ impl Evaluator {
         let span = name.map_or(keyword, |name| name.span);
         let mut proto = Box::new(self.w.new_proto(ValueId::UNSET, span));
         match self.object_name(name) {
-            Some(value) => proto.name = value,
+            Some(value) if value != ValueId::UNSET => proto.name = value,
             None if name.is_some() => return,
-            None => {
+            // `?` is no name, either.
+            _ => {
                 let symbol = self.anonymous_name();
                 proto.name = self.w.values.str(symbol);
                 proto.anonymous = true;

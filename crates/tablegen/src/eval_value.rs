@@ -31,9 +31,15 @@ impl Evaluator {
         self.eval_in(expr, expected, Mode::Value)
     }
 
-    /// A name of a `def` or `defm`.
+    /// A name of a `def` or `defm`. In a multiclass a name or number of another type is a fault only once it is used:
+    /// until then it stands in a list, which nothing makes a string of.
     pub(crate) fn name_value(&mut self, expr: &Expr) -> Option<ValueId> {
         let value = self.eval_in(expr, Some(TypeId::STR), Mode::Name)?;
+        if self.multiclass.is_some() && matches!(expr.kind, ExprKind::Ident(_) | ExprKind::Int(_)) {
+            let ty = self.w.values.type_of(value);
+            let name = self.w.convert(value, TypeId::STR);
+            return Some(name.unwrap_or_else(|| self.w.values.list(&[value], ty)));
+        }
         self.convert_or_report(value, TypeId::STR, expr.span)
     }
 
@@ -46,15 +52,39 @@ impl Evaluator {
     fn convert_or_report(&mut self, value: ValueId, ty: TypeId, span: Span) -> Option<ValueId> {
         let converted = self.w.convert(value, ty);
         if converted.is_none() {
-            let (want, have) = (self.w.type_text(ty), self.w.type_text(self.w.values.type_of(value)));
-            let text = self.w.brief(value);
-            self.report(Diagnostic::error(
-                format!("expected a value of type `{want}`, found `{text}` of type `{have}`"),
-                span,
-                format!("this is a `{have}`"),
-            ));
+            self.wrong_type(value, ty, span);
         }
         converted
+    }
+
+    fn wrong_type(&mut self, value: ValueId, ty: TypeId, span: Span) {
+        let (want, have) = (self.w.type_text(ty), self.w.type_text(self.w.values.type_of(value)));
+        let text = self.w.brief(value);
+        self.report(Diagnostic::error(
+            format!("expected a value of type `{want}`, found `{text}` of type `{have}`"),
+            span,
+            format!("this is a `{have}`"),
+        ));
+    }
+
+    /// Reports that the name of a record is no string once everything is known.
+    pub(crate) fn unknown_record_name(&mut self, name: ValueId, span: Span) {
+        let mut left = name;
+        while let Node::Paste(before, last) = self.w.values.node(left) {
+            // See `name_value`.
+            if let Node::List(kids) = self.w.values.node(last)
+                && let [value] = *self.w.values.kids(kids)
+            {
+                return self.wrong_type(value, TypeId::STR, span);
+            }
+            left = before;
+        }
+        let text = self.w.brief(name);
+        self.report(Diagnostic::error(
+            format!("the name of the record is not a known string: `{text}`"),
+            span,
+            "cannot be computed here",
+        ));
     }
 
     fn eval_in(&mut self, expr: &Expr, expected: Option<TypeId>, mode: Mode) -> Option<ValueId> {

@@ -262,9 +262,10 @@ impl Evaluator {
 
     pub(crate) fn defm(&mut self, name: Option<&Expr>, parents: &[ClassRef]) {
         let own_name = match self.object_name(name) {
-            Some(value) => value,
+            Some(value) if value != ValueId::UNSET => value,
             None if name.is_some() => return,
-            None => {
+            // `?` is no name, either.
+            _ => {
                 let symbol = self.anonymous_name();
                 let value = self.w.values.str(symbol);
                 match self.multiclass {
