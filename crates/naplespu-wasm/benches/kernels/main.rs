@@ -1,0 +1,212 @@
+//! What code costs that comes through WebAssembly, beside the same kernels in CLIF, and what translating costs beside `wasmtime`.
+//!
+//! `cargo bench -p naplespu-wasm --bench kernels` prints
+//!
+//! - for each kernel of `kernels.c` the cycles and instructions of one thread on the timing model: of its CLIF in `filetests/corpus/`, through
+//!   WebAssembly with checks of bounds and without; each result is compared with that of the run line;
+//! - the size of the code of real modules beside that of the module, and how many times as fast `wasmtime` makes code of it, for the host, on one
+//!   thread, in the same run.
+//!
+//! All floats are those of IEEE 754, and `opt_level` is `speed` on both sides.
+
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_naplespu::Isa;
+use naplespu_jit::{NpuModule, Program};
+use naplespu_reader::ClifFile;
+use naplespu_wasm::wasi::{Wasi, World};
+use naplespu_wasm::{Config, Store, Value, has_tail_calls};
+use npu_sim::{Report, TimingConfig};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+type Error = Box<dyn std::error::Error>;
+
+const KERNELS: &[u8] = include_bytes!("kernels.wasm");
+
+/// Kernels, and the argument and result of one of their run lines.
+const CALLS: [(&str, i32, i32); 8] = [
+    ("bitcount", 7, 1_414_156_992),
+    ("fib_rec", 15, 610),
+    ("fnv1a64", 7, 1_943_648_241),
+    ("matmul_f32", 7, 163_076),
+    ("nqueens", 7, 40),
+    ("quicksort", 7, -1_980_366_181),
+    ("sieve", 2048, 289_176),
+    ("strsearch", 7, 521_153_644),
+];
+
+/// Modules whose translation is timed, by their names in the folder of the command line's tests.
+const MODULES: [&str; 3] = ["ordinary_c", "ordinary_cpp", "ordinary_rust"];
+
+/// Times that each is translated; the least counts.
+const ROUNDS: usize = 9;
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn isa() -> Result<Arc<Isa>, Error> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed")?;
+    flags.set("enable_verifier", "false")?;
+    let mut builder = cranelift_naplespu::isa::lookup_by_name("naplespu")?;
+    builder.set("strict_float", "true")?;
+    Ok(builder.finish(Flags::new(flags))?)
+}
+
+/// A result has to be that of the run line.
+fn expect(name: &str, found: i32, expected: i32) -> Result<(), Error> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{name} gives {found}, not {expected}").into()),
+    }
+}
+
+/// A kernel in CLIF.
+fn in_clif(name: &str, argument: i32, expected: i32) -> Result<Report, Error> {
+    let path = repository().join(format!("filetests/corpus/{name}.clif"));
+    let mut program = Program::new(isa()?);
+    program.set_timing(Some(TimingConfig::default()));
+    let file = ClifFile::parse(name, &std::fs::read(path)?);
+    if !file.faults.is_empty() {
+        return Err(file.source.render(&file.faults).into());
+    }
+    for case in &file.functions {
+        program.define(&case.func)?;
+    }
+    match program.call(name, &[DataValue::I32(argument)])?[..] {
+        [DataValue::I32(found)] => expect(name, found, expected)?,
+        _ => return Err(format!("{name} has one result").into()),
+    }
+    program.timing_report().ok_or_else(|| "there was no timed run".into())
+}
+
+/// A kernel through WebAssembly.
+fn in_wasm(name: &str, argument: i32, expected: i32, bounds_checks: bool) -> Result<Report, Error> {
+    let config = Config {
+        bounds_checks,
+        ..Config::default()
+    };
+    let mut store = Store::new(NpuModule::new(isa()?)?, config);
+    let instance = store.load(KERNELS)?;
+    store.start(&instance)?;
+    store.module_mut().set_timing(Some(TimingConfig::default()));
+    match store.invoke(&instance, name, &[Value::I32(argument)])?[..] {
+        [Value::I32(found)] => expect(name, found, expected)?,
+        _ => return Err(format!("{name} has one result").into()),
+    }
+    store
+        .module()
+        .timing_report()
+        .ok_or_else(|| "there was no timed run".into())
+}
+
+fn geometric_mean(ratios: &[f64]) -> f64 {
+    (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
+}
+
+fn kernels() -> Result<(), Error> {
+    println!(
+        "| kernel | CLIF: cycles | instructions | wasm, checked: cycles | instructions | trusted: cycles | instructions |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let mut through = Vec::new();
+    let mut checks = Vec::new();
+    for (name, argument, expected) in CALLS {
+        let clif = in_clif(name, argument, expected)?;
+        let checked = in_wasm(name, argument, expected, true)?;
+        let trusted = in_wasm(name, argument, expected, false)?;
+        print!("| `{name}` |");
+        for report in [&clif, &checked, &trusted] {
+            print!(" {} | {} |", report.cycles, report.total.instructions);
+        }
+        println!();
+        through.push(trusted.cycles as f64 / clif.cycles as f64);
+        checks.push(checked.cycles as f64 / trusted.cycles as f64);
+    }
+    println!(
+        "\nCycles, geometric means: trusted beside CLIF {:.3}, checked beside trusted {:.3}.\n",
+        geometric_mean(&through),
+        geometric_mean(&checks)
+    );
+    Ok(())
+}
+
+/// The least time of some rounds.
+fn least(mut round: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
+    let mut least = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        round()?;
+        least = least.min(start.elapsed());
+    }
+    Ok(least)
+}
+
+/// The bytes of code of a module here, and the time that it takes.
+fn translated(bytes: &[u8]) -> Result<(u64, Duration), Error> {
+    let mut size = 0;
+    let isa = isa()?;
+    let time = least(|| {
+        let mut config = Config::default();
+        if has_tail_calls(bytes)? {
+            config.convention = CallConv::Tail;
+        }
+        let mut store = Store::new(NpuModule::new(isa.clone())?, config);
+        let world = World {
+            args: Vec::new(),
+            environment: Vec::new(),
+            input: Box::new(std::io::empty()),
+            output: Box::new(std::io::sink()),
+            errors: Box::new(std::io::sink()),
+            seed: 0,
+        };
+        Wasi::define(&mut store, bytes, world)?;
+        store.load(bytes)?;
+        let module = store.module();
+        let functions = cranelift_module::Module::declarations(module).get_functions();
+        size = functions
+            .filter_map(|(id, _)| module.code(id))
+            .map(|code| code.code_buffer().len() as u64)
+            .sum();
+        Ok(())
+    })?;
+    Ok((size, time))
+}
+
+/// The time of the peer for the same module.
+fn of_peer(bytes: &[u8]) -> Result<Duration, Error> {
+    let engine = wasmtime::Engine::default();
+    least(|| {
+        wasmtime::Module::new(&engine, bytes)?;
+        Ok(())
+    })
+}
+
+fn modules() -> Result<(), Error> {
+    println!("| module | bytes | bytes of code | times the speed of this translation that wasmtime has |");
+    println!("|---|---|---|---|");
+    // The peer has no threads for this either.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    for name in MODULES {
+        let path = repository().join(format!("crates/naplespu-tools/tests/cli/inputs/wasm/{name}.wasm"));
+        let bytes = std::fs::read(path)?;
+        // Errors of the pool's thread come as text: not all of them can be sent.
+        let (size, here) = pool.install(|| translated(&bytes).map_err(|error| error.to_string()))?;
+        let there = of_peer(&bytes)?;
+        println!(
+            "| `{name}.wasm` | {} | {size} | {:.2} |",
+            bytes.len(),
+            here.as_secs_f64() / there.as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Error> {
+    kernels()?;
+    modules()
+}
