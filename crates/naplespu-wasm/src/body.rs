@@ -2,6 +2,7 @@
 
 use crate::emit::Emitter;
 use crate::error::{Result, WasmError};
+use crate::memory::Place;
 use crate::traps;
 use crate::types::{ValueType, unsupported, value_type};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -24,6 +25,8 @@ struct Frame {
     /// The other way of a condition, with its arguments, until there was an `else`.
     other: Option<(Block, Vec<Value>)>,
     is_loop: bool,
+    /// The checks that all ways to its arms and its end have behind them.
+    checks: Place,
 }
 
 /// A body that is being translated.
@@ -97,6 +100,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             height: 0,
             other: None,
             is_loop: false,
+            checks: self.emitter.checks.place(),
         });
         let mut ops = body.get_operators_reader()?;
         while !ops.eof() {
@@ -235,7 +239,8 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 let values = self.pop_all(params.len())?;
                 self.jump(head, &values);
                 self.emitter.builder.switch_to_block(head);
-                self.emitter.checks.forget();
+                // What was checked before the loop stays so in every round.
+                self.emitter.checks.effect();
                 let values = self.emitter.builder.block_params(head).to_vec();
                 self.stack.extend(values);
                 self.open(head, params.len(), end, params.len(), None)?;
@@ -384,6 +389,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             height,
             other,
             is_loop: false,
+            checks: self.emitter.checks.place(),
         });
         Ok(())
     }
@@ -400,13 +406,14 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
 
     fn begin_else(&mut self) -> Result<()> {
         let frame = self.frames.last_mut();
-        let Some((end, height, other)) = frame.map(|frame| (frame.end, frame.height, frame.other.take())) else {
+        let parts = frame.map(|frame| (frame.end, frame.height, frame.other.take(), frame.checks));
+        let Some((end, height, other, checks)) = parts else {
             return Err(self.internal("a condition"));
         };
         let (other, values) = other.ok_or_else(|| self.internal("a condition"))?;
         self.leave(end, height);
         self.emitter.builder.switch_to_block(other);
-        self.emitter.checks.forget();
+        self.emitter.checks.back_to(checks);
         self.stack.extend(values);
         self.reachable = true;
         Ok(())
@@ -422,7 +429,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         if frame.is_loop {
             self.emitter.builder.seal_block(frame.target);
         }
-        self.emitter.checks.forget();
+        self.emitter.checks.back_to(frame.checks);
         self.reachable = self.reached.contains(&frame.end);
         if !self.reachable {
             return Ok(());

@@ -3,6 +3,7 @@
 //! An access to `index + offset` is inside if `index` is at most the size of the memory less the offset and the bytes of the access. That is
 //! one compare, since a memory is never smaller than at its start. Later accesses to the same index in code that the check
 //! dominates need none if they reach no further, and move the bound of the first check if nothing that can be observed lies between.
+//! An index that its operations keep small (a mask, a shift, a byte that was loaded) needs none below the smallest size.
 //!
 //! The hint of alignment in an instruction promises nothing, and the machine has no access that is not aligned. So an address
 //! that is not known to be aligned is tested, and the rare ones that are not are taken by bytes, out of line.
@@ -20,6 +21,9 @@ use wasmparser::MemArg;
 
 /// Offsets up to this one stay in the instruction: all accesses to a structure share an address.
 const SHARED_OFFSETS: u32 = 0xff;
+
+/// How many operations are followed to find out what an index can be: with two operands each, 64 in all.
+const DEPTH: u32 = 6;
 
 /// A check that dominates the code that is made now.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +46,18 @@ enum Bound {
 }
 
 /// The checks that dominate the code that is made now.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Checks {
     known: HashMap<(u32, Value), Check>,
+    /// What was known about an index before something else was, oldest first. Copies of all that is known, one for each block, would
+    /// take time with the square of the length of a function.
+    journal: Vec<((u32, Value), Option<Check>)>,
     epoch: u32,
 }
+
+/// The checks at some place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(usize);
 
 impl Checks {
     /// Something that can be observed, or a branch: a check after it cannot be made before.
@@ -54,10 +65,26 @@ impl Checks {
         self.epoch += 1;
     }
 
-    /// Code that can be reached from elsewhere.
-    pub fn forget(&mut self) {
+    /// The checks before the code that is made now, for [`Checks::back_to`].
+    pub fn place(&self) -> Place {
+        Place(self.journal.len())
+    }
+
+    /// Code that can be reached from elsewhere, and only through that place: memories never shrink and values never change, so
+    /// what was checked there is still inside, in every round of a loop. Places come back in the order of blocks, inner ones first.
+    pub fn back_to(&mut self, place: Place) {
         self.effect();
-        self.known.clear();
+        for (index, before) in self.journal.drain(place.0.min(self.journal.len())..).rev() {
+            match before {
+                Some(check) => self.known.insert(index, check),
+                None => self.known.remove(&index),
+            };
+        }
+    }
+
+    fn learn(&mut self, index: (u32, Value), check: Check) {
+        let before = self.known.insert(index, check);
+        self.journal.push((index, before));
     }
 }
 
@@ -194,9 +221,8 @@ impl Emitter<'_, '_, '_, '_> {
         let end = arg.offset.saturating_add(u64::from(bytes));
         let least = u64::from(memory.limits.min) * u64::from(PAGE);
         let index = self.builder.func.dfg.resolve_aliases(index);
-        if let Some(at) = self.constant_of(index)
-            && u64::from(at) + end <= least
-        {
+        // The end first: most memories are too small for any index that nothing is known about.
+        if end <= least && self.largest(index, DEPTH) <= least - end {
             return Ok(());
         }
         let epoch = self.checks.epoch;
@@ -216,7 +242,7 @@ impl Emitter<'_, '_, '_, '_> {
                     opcode: Opcode::Iconst,
                     imm: Imm64::new(imm as i64),
                 };
-                self.checks.known.insert((number, index), Check { end, ..check });
+                self.checks.learn((number, index), Check { end, ..check });
                 return Ok(());
             }
         }
@@ -245,8 +271,72 @@ impl Emitter<'_, '_, '_, '_> {
         self.builder.ins().trapnz(outside, code);
         let dfg = &self.builder.func.dfg;
         let bound = bound.and_then(|(value, bound)| Some((dfg.value_def(value).inst()?, bound)));
-        self.checks.known.insert((number, index), Check { end, bound, epoch });
+        self.checks.learn((number, index), Check { end, bound, epoch });
         Ok(())
+    }
+
+    /// An unsigned number that an integer of up to 32 bits never exceeds.
+    fn largest(&self, value: Value, depth: u32) -> u64 {
+        let dfg = &self.builder.func.dfg;
+        let value = dfg.resolve_aliases(value);
+        let ones = |bits: u32| u64::MAX.checked_shr(64 - bits).unwrap_or(0);
+        let ty = dfg.value_type(value);
+        if !ty.is_int() || ty.bits() > types::I32.bits() {
+            return u64::MAX;
+        }
+        let any = ones(ty.bits());
+        if let Some(constant) = self.constant_of(value) {
+            return u64::from(constant) & any;
+        }
+        let ValueDef::Result(inst, 0) = dfg.value_def(value) else {
+            return any;
+        };
+        if depth == 0 {
+            return any;
+        }
+        let largest = |value| self.largest(value, depth - 1);
+        let bound = match dfg.insts[inst] {
+            InstructionData::Load { opcode, .. } => match opcode {
+                Opcode::Uload8 => ones(8),
+                Opcode::Uload16 => ones(16),
+                _ => any,
+            },
+            InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => 1,
+            InstructionData::Unary {
+                opcode: Opcode::Uextend,
+                arg,
+            } => largest(arg),
+            InstructionData::Ternary {
+                opcode: Opcode::Select,
+                args: [_, a, b],
+            } => largest(a).max(largest(b)),
+            InstructionData::Binary { opcode, args: [a, b] } if ty == types::I32 => match opcode {
+                Opcode::Band => largest(a).min(largest(b)),
+                Opcode::Bor | Opcode::Bxor => ones(64 - (largest(a) | largest(b)).leading_zeros()),
+                // What is too large for the type has wrapped, and may be anything.
+                Opcode::Iadd => largest(a).saturating_add(largest(b)),
+                Opcode::Imul => largest(a).saturating_mul(largest(b)),
+                Opcode::Ushr => match self.constant_of(b) {
+                    Some(bits) => largest(a) >> (bits % types::I32.bits()),
+                    None => largest(a),
+                },
+                Opcode::Ishl => match self.constant_of(b) {
+                    Some(bits) => largest(a) << (bits % types::I32.bits()),
+                    None => any,
+                },
+                Opcode::Urem => match self.constant_of(b) {
+                    Some(divisor) => largest(a).min(u64::from(divisor.saturating_sub(1))),
+                    None => largest(a),
+                },
+                Opcode::Udiv => match self.constant_of(b) {
+                    Some(divisor) => largest(a).checked_div(u64::from(divisor)).unwrap_or(any),
+                    None => largest(a),
+                },
+                _ => any,
+            },
+            _ => any,
+        };
+        if bound > any { any } else { bound }
     }
 
     /// A value that is not 0 if the address is no multiple of a power of two; `None` if it is known to be.
