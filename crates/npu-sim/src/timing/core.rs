@@ -4,7 +4,7 @@
 //! arrivals in the buffers, fetch, the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
 
 use super::cache::{DataCache, InstructionCache};
-use super::decode::{Decoder, NO_REGISTER, Registers};
+use super::decode::{Decoded, Decoder, NO_REGISTER, Registers};
 use super::memory::Controller;
 use super::memory_op::MemoryOp;
 use super::network::Network;
@@ -72,6 +72,8 @@ pub(super) struct Pipe {
     /// Where the taken branch in flight goes.
     pub branch_target: u32,
     pub buffer: Ring<Fetched, 32>,
+    /// What the front of `buffer` is, once it has arrived.
+    pub front: Decoded,
     /// Instructions of `buffer` that are in it already.
     pub arrived: u32,
     /// Fetches with another number are of a path that was left.
@@ -133,6 +135,7 @@ impl Pipe {
             fetch_pc: 0,
             branch_target: 0,
             buffer: Ring::new(none),
+            front: Decoded::EMPTY,
             arrived: 0,
             path: 0,
             busy: 0,
@@ -180,6 +183,8 @@ pub(super) struct Core {
     /// Number of the core.
     pub number: usize,
     pub now: u64,
+    /// Nothing is passed over.
+    pub every_cycle: bool,
     pub pipes: Box<[Pipe; THREADS]>,
     pub decoder: Decoder,
     pub instructions: InstructionCache,
@@ -250,6 +255,7 @@ impl Core {
         Core {
             number,
             now: 0,
+            every_cycle: false,
             pipes: Box::new(std::array::from_fn(|_| Pipe::new())),
             decoder: Decoder::new(),
             instructions: InstructionCache::new(),
@@ -431,7 +437,7 @@ impl Core {
             self.leave_barrier(now, sink);
         }
         // What issues now makes room for a fetch in this cycle; what arrives now can issue in the next one.
-        let ready = self.available & self.operands & !(self.at_barrier | self.held) & self.enabled;
+        let ready = self.ready();
         if ready != 0 {
             self.issue(ready, now, machine, sink);
             active = true;
@@ -445,10 +451,31 @@ impl Core {
         if self.queued != 0 {
             active |= self.look_at_cache(now, sink);
         }
-        self.now = if active { now + 1 } else { self.next_event(now) };
+        self.now = if active || self.every_cycle {
+            now + 1
+        } else {
+            self.next_event(now)
+        };
     }
 
-    /// The next cycle after `now` in which something happens, if nothing did in `now`; the last one ever if nothing will.
+    /// The threads that can issue, if nothing is in the way of the instructions at the front of their buffers.
+    #[inline]
+    fn ready(&self) -> u8 {
+        self.available & self.operands & !(self.at_barrier | self.held) & self.enabled
+    }
+
+    /// Passes over the cycles after `now` in which nothing happens, if no thread issues or fetches in the next one.
+    #[inline]
+    pub fn pass_over_idle_cycles(&mut self, now: u64) {
+        // Misses are noticed and arrivals at barriers sent in the course of a cycle, not at a time that is known before.
+        let fetching = self.enabled & !self.full & !self.missing;
+        if self.now == now + 1 && self.ready() | fetching | self.noticing | self.arriving == 0 {
+            self.now = self.next_event(now);
+        }
+    }
+
+    /// The next cycle after `now` in which something happens, if nothing issues or is fetched in the one after `now`; the last one ever
+    /// if nothing will.
     fn next_event(&mut self, now: u64) -> u64 {
         let mut next = self.controller.next_event().min(self.next_arrival(now));
         let mut at = |cycle: u64| next = next.min(cycle);

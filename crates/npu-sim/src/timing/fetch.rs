@@ -75,9 +75,7 @@ impl Core {
                 self.full |= 1 << fetched.thread;
             }
             if pipe.arrived == 1 {
-                self.available |= 1 << fetched.thread;
-                pipe.available = now + 1;
-                self.check_operands(index, now + 1);
+                self.come_to_front(index, now + 1);
             }
         }
         any

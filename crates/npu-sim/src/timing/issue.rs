@@ -55,13 +55,22 @@ impl Core {
         true
     }
 
+    /// An instruction has come to the front of the buffer, and can issue in cycle `now` or later.
+    #[inline]
+    pub(super) fn come_to_front(&mut self, thread: usize, now: u64) {
+        let pipe = &mut self.pipes[thread];
+        let Some(front) = pipe.buffer.front() else { return };
+        pipe.front = *self.decoder.get(front.pc, front.word);
+        pipe.available = now;
+        self.available |= 1 << thread;
+        self.check_operands(thread, now);
+    }
+
     /// Notes whether the front of the buffer has its operands, for an issue in cycle `now` or later.
     #[inline]
     pub(super) fn check_operands(&mut self, thread: usize, now: u64) {
         let pipe = &mut self.pipes[thread];
-        let Some(front) = pipe.buffer.front() else { return };
-        let decoded = self.decoder.get(front.pc, front.word);
-        if pipe.busy & decoded.needs == 0 {
+        if pipe.busy & pipe.front.needs == 0 {
             self.operands |= 1 << thread;
             pipe.operands = now;
             pipe.hindrance = Stall::Turn;
@@ -104,11 +113,9 @@ impl Core {
             turn = thread;
             candidates &= !(1 << thread);
             let pipe = &mut self.pipes[usize::from(thread)];
-            let Some(front) = pipe.buffer.front() else { continue };
             let taken = |set: u64, ahead: u64| set >> ((now + ahead) % HORIZON) & 1 != 0;
-            let decoded = self.decoder.get(front.pc, front.word);
-            let hindrance = match decoded.route {
-                Route::Float if taken(self.float_slots, decoded.slot.into()) => Stall::FloatSlot,
+            let hindrance = match pipe.front.route {
+                Route::Float if taken(self.float_slots, pipe.front.slot.into()) => Stall::FloatSlot,
                 Route::Scratchpad if taken(self.scratchpad_busy, 0) => Stall::ScratchpadQueue,
                 Route::Memory if pipe.queue.front().is_some_and(|op| op.from <= now) => Stall::MemoryQueue,
                 Route::Nop
@@ -140,7 +147,7 @@ impl Core {
         else {
             return;
         };
-        let decoded = *self.decoder.get(pc, word);
+        let decoded = self.pipes[thread].front;
         let bit = 1u8 << thread;
         let killed = self.wrong_path & bit != 0;
         if !killed && !self.pipes[thread].step_over && machine.breakpoints().contains(&pc) {
@@ -192,12 +199,10 @@ impl Core {
             self.execute(thread, pc, &decoded, now, machine);
         }
         self.operands &= !bit;
-        let pipe = &mut self.pipes[thread];
-        if pipe.arrived == 0 {
+        if self.pipes[thread].arrived == 0 {
             self.available &= !bit;
         } else {
-            pipe.available = now + 1;
-            self.check_operands(thread, now + 1);
+            self.come_to_front(thread, now + 1);
         }
     }
 

@@ -68,6 +68,8 @@ pub struct Timing {
     end: u64,
     /// The most cycles from the first issue on.
     limit: Option<u64>,
+    /// Nothing is passed over.
+    every_cycle: bool,
 }
 
 impl std::fmt::Debug for Timing {
@@ -90,6 +92,7 @@ impl Timing {
             symbols: Vec::new(),
             end: 0,
             limit: None,
+            every_cycle: false,
         }
     }
 
@@ -103,6 +106,12 @@ impl Timing {
     /// description of the machine has no number for it.
     pub fn set_hop_delay(&mut self, cycles: u32) {
         self.network.hop_delay = cycles.into();
+    }
+
+    /// Lets runs simulate each cycle, or pass over those in which nothing can happen, as they do at first. Both give the same cycles;
+    /// each cycle by itself takes longer, and is there to compare with.
+    pub fn set_every_cycle(&mut self, on: bool) {
+        self.every_cycle = on;
     }
 
     /// Counts by function from now on: `symbols` has the first address and the name of each, and a function reaches to the next
@@ -175,6 +184,7 @@ impl Timing {
         }
         for core in &mut self.cores {
             core.begin();
+            core.every_cycle = self.every_cycle;
             for thread in 0..THREADS {
                 let number = core.global(thread);
                 let goes_on = machine.can_go_on(number) || machine.thread(number).is_waiting();
@@ -198,7 +208,8 @@ impl Machine {
         let halt = timing.run(self, limit, sink);
         for core in &mut timing.cores {
             core.end(self);
-            timing.end = timing.end.max(core.now);
+            // A core that has passed over cycles which others have not come to goes back to where they are.
+            core.now = core.now.min(timing.end);
         }
         match timing.cores.iter().position(Core::overflowed) {
             Some(core) => Halt::Internal { core },
@@ -222,8 +233,10 @@ impl Timing {
             };
             let now = self.cores[number].now;
             if now >= last {
+                self.end = self.end.max(now);
                 return Halt::CycleLimit;
             }
+            self.end = self.end.max(now + 1);
             let core = &mut self.cores[number];
             let before = core.executed;
             core.cycle(machine, &mut self.network, sink);
@@ -251,6 +264,9 @@ impl Timing {
             // The first issue may have been in this cycle.
             if self.limit.is_some() && last == u64::MAX {
                 last = self.last_cycle();
+            }
+            if !self.every_cycle && now + 1 < last {
+                self.cores[number].pass_over_idle_cycles(now);
             }
         }
     }

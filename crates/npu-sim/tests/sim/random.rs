@@ -6,7 +6,9 @@
 use super::common::{Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
 use npu_mc::raw::RawInst;
-use npu_sim::{Config, Halt, Issue, Lanes, Machine, NoSink, Progress, Schedule, Stop, THREADS, Timing, TimingConfig};
+use npu_sim::{
+    Config, Halt, Issue, Lanes, Machine, NoSink, Progress, Report, Schedule, Stop, THREADS, Timing, TimingConfig,
+};
 
 /// Words of a random program.
 const WORDS: u32 = 256;
@@ -535,6 +537,61 @@ fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
             }
         }
         compare_state(seed, &timed, &plain);
+    }
+    assert!(issued > 100_000, "{issued}: the programs end too early");
+}
+
+/// Runs a machine cycle by cycle, or passing over those in which nothing can happen, in parts of at most `part` instructions: how each
+/// part ended, what was counted then, and what issued when.
+fn timed_in_parts(machine: &mut Machine, seed: u64, every_cycle: bool, part: u64) -> (Vec<(Halt, Report)>, Vec<Issue>) {
+    let mut timing = Timing::new(TimingConfig {
+        memory_delay: seed as u32 % 23,
+        ..TimingConfig::default()
+    });
+    timing.set_every_cycle(every_cycle);
+    timing.set_cycle_limit(Some(50_000));
+    let (mut parts, mut issues) = (Vec::new(), Vec::new());
+    for _ in 0..1500 / part {
+        let halt = machine.run_timed(&mut timing, part, &mut |issue: &Issue| issues.push(*issue));
+        let goes_on = halt == Halt::StepLimit;
+        // The end of a run with a limit of cycles may be some cycles after it.
+        if halt != Halt::CycleLimit {
+            parts.push((halt, timing.report()));
+        }
+        if !goes_on {
+            break;
+        }
+    }
+    (parts, issues)
+}
+
+#[test]
+fn passing_over_idle_cycles_changes_no_cycle_and_no_count() {
+    let mut issued = 0;
+    for seed in 90_000..90_400 {
+        // Threads that share memory and meet at barriers, on one core or two; and one thread or eight in one program.
+        let prepared = || {
+            if seed % 2 == 0 {
+                return prepared_threads(seed);
+            }
+            let mut machine = prepared(seed, seed % 8 != 1);
+            machine.enable(0, if seed % 4 == 1 { 1 } else { 0xff });
+            for thread in 1..THREADS {
+                machine.boot(thread, BASE + 4 * thread as u32);
+            }
+            machine
+        };
+        let part = [1500, 1500, 40][seed as usize % 3];
+        let (mut passing, mut each) = (prepared(), prepared());
+        let (parts, issues) = timed_in_parts(&mut passing, seed, false, part);
+        let (each_parts, each_issues) = timed_in_parts(&mut each, seed, true, part);
+        for (a, b) in issues.iter().zip(&each_issues) {
+            assert_eq!(a, b, "seed {seed}");
+        }
+        assert_eq!(issues.len(), each_issues.len(), "seed {seed}");
+        assert_eq!(parts, each_parts, "seed {seed}");
+        compare_state(seed, &passing, &each);
+        issued += issues.len();
     }
     assert!(issued > 100_000, "{issued}: the programs end too early");
 }
