@@ -546,7 +546,6 @@ fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
 fn timed_in_parts(machine: &mut Machine, seed: u64, every_cycle: bool, part: u64) -> (Vec<(Halt, Report)>, Vec<Issue>) {
     let mut timing = Timing::new(TimingConfig {
         memory_delay: seed as u32 % 23,
-        ..TimingConfig::default()
     });
     timing.set_every_cycle(every_cycle);
     timing.set_cycle_limit(Some(50_000));
