@@ -9,7 +9,7 @@
 //! All threads of a call run the same function with the same arguments, share the memory, and have stacks of their own. What
 //! threads tell each other goes through atomic types; plain accesses of one place by two threads are a data race, as in all of Rust. With
 //! `-C target-feature=+atomics` operations on atomic types are atomic instructions; without it they are plain loads and stores, which is
-//! enough where one thread writes and the others read behind a [`barrier`](fn@barrier).
+//! enough where one thread writes and the others read behind a `barrier`.
 //!
 //! ```text
 //! #[unsafe(no_mangle)]
