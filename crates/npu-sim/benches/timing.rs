@@ -1,14 +1,20 @@
 //! Instructions a second of the timing model, on loops made of instruction words, with one thread and with eight.
 //!
-//! Each loop runs for a fixed number of instructions, several times; the least processor time counts.
+//! Each loop runs for a fixed number of instructions, several times; the least processor time counts. The functional model runs the same
+//! instructions, and the ratio of both times depends less on the host than the rates.
+//!
+//! `cargo bench -p npu-sim --bench timing -- NAME THREADS INSTRUCTIONS` runs one loop once in the model of cycles, for a count of host
+//! instructions: the difference of two runs of different lengths is that of the loop alone.
 
 use npu_mc::SReg;
-use npu_sim::{Config, Halt, Machine, NoSink, THREADS, Timing, TimingConfig};
+use npu_sim::{Config, Halt, Machine, NoSink, Schedule, THREADS, Timing, TimingConfig};
 use std::time::Instant;
 
 const BASE: u32 = 0x1000;
 const INSTRUCTIONS: u64 = 10_000_000;
 const ROUNDS: u32 = 3;
+/// Times as many instructions in the functional model, whose time would be too short to measure.
+const FUNCTIONAL: u64 = 4;
 
 fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
     op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
@@ -34,39 +40,59 @@ fn processor_seconds() -> Option<f64> {
     Some((user + system) / 100.0)
 }
 
+/// A machine at a loop of `body` in each of `threads`.
+fn prepared(threads: u32, body: &[u32]) -> Option<Machine> {
+    let mut machine = Machine::new(Config::default());
+    let mut words = body.to_vec();
+    // s1 counts; the loop never ends within the limit.
+    words.push(ri(5, 1, 1, 1));
+    words.push(bnez(1, -4 * words.len() as i32));
+    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+        machine.memory_mut().write_u32(address, *word).ok()?;
+    }
+    for number in 0..THREADS {
+        let thread = machine.thread_mut(number);
+        thread.set_scalar(SReg::RM, 0xffff);
+        thread.set_scalar(SReg::S40, 0x10_0000 + 0x100 * number as u32);
+        machine.boot(number, BASE);
+    }
+    machine.enable(0, (1 << threads) - 1);
+    Some(machine)
+}
+
+/// The processor time of `run`.
+fn time_of(run: impl FnOnce()) -> f64 {
+    let (start, wall) = (processor_seconds(), Instant::now());
+    run();
+    match (start, processor_seconds()) {
+        (Some(start), Some(end)) if end > start => end - start,
+        _ => wall.elapsed().as_secs_f64(),
+    }
+}
+
 fn measure(name: &str, threads: u32, body: &[u32]) {
-    let (mut best, mut ipc) = (f64::INFINITY, 0.0);
+    let (mut best, mut functional, mut ipc) = (f64::INFINITY, f64::INFINITY, 0.0);
     for _ in 0..ROUNDS {
-        let mut machine = Machine::new(Config::default());
-        let mut words = body.to_vec();
-        // s1 counts; the loop never ends within the limit.
-        words.push(ri(5, 1, 1, 1));
-        words.push(bnez(1, -4 * words.len() as i32));
-        for (word, address) in words.iter().zip((BASE..).step_by(4)) {
-            if machine.memory_mut().write_u32(address, *word).is_err() {
-                return;
-            }
-        }
-        for number in 0..THREADS {
-            let thread = machine.thread_mut(number);
-            thread.set_scalar(SReg::RM, 0xffff);
-            thread.set_scalar(SReg::S40, 0x10_0000 + 0x100 * number as u32);
-            machine.boot(number, BASE);
-        }
-        machine.enable(0, (1 << threads) - 1);
-        let mut timing = Timing::new(TimingConfig::default());
-        let (start, wall) = (processor_seconds(), Instant::now());
-        let halt = machine.run_timed(&mut timing, INSTRUCTIONS, &mut NoSink);
-        let time = match (start, processor_seconds()) {
-            (Some(start), Some(end)) if end > start => end - start,
-            _ => wall.elapsed().as_secs_f64(),
+        let (Some(mut machine), Some(mut other)) = (prepared(threads, body), prepared(threads, body)) else {
+            return;
         };
-        best = best.min(time);
-        assert_eq!(halt, Halt::StepLimit, "{name}");
+        let mut timing = Timing::new(TimingConfig::default());
+        best = best.min(time_of(|| {
+            let halt = machine.run_timed(&mut timing, INSTRUCTIONS, &mut NoSink);
+            assert_eq!(halt, Halt::StepLimit, "{name}");
+        }));
         ipc = timing.report().ipc();
+        functional = functional.min(time_of(|| {
+            let halt = other.run_threads(&mut Schedule::default(), FUNCTIONAL * INSTRUCTIONS);
+            assert_eq!(halt, Halt::StepLimit, "{name}");
+        }));
     }
     let rate = INSTRUCTIONS as f64 / best / 1e6;
-    println!("{name:<28} {threads} threads {rate:>7.1} million instructions a second, {ipc:.3} a cycle");
+    let ratio = best / (functional / FUNCTIONAL as f64);
+    println!(
+        "{name:<28} {threads} threads {rate:>7.1} million instructions a second, {ipc:.3} a cycle, \
+         {ratio:>5.1} times the functional model's time"
+    );
 }
 
 fn main() {
@@ -80,11 +106,29 @@ fn main() {
         rr(6, 5, 4, 3, 7),
         mem(38, 5, 40, 64),
     ];
+    let loops: [(&str, &[u32]); 5] = [
+        ("dependent additions", &chain),
+        ("independent additions", &apart),
+        ("float additions, products", &floats),
+        ("loads and stores", &memory),
+        ("vectors", &vectors),
+    ];
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [name, threads, instructions] = arguments.as_slice() {
+        let body = loops.iter().find(|(n, _)| n == name).map(|(_, body)| body);
+        let machine = threads
+            .parse()
+            .ok()
+            .zip(body)
+            .and_then(|(threads, body)| prepared(threads, body));
+        if let (Some(mut machine), Ok(limit)) = (machine, instructions.parse()) {
+            machine.run_timed(&mut Timing::new(TimingConfig::default()), limit, &mut NoSink);
+        }
+        return;
+    }
     for threads in [1, 8] {
-        measure("dependent additions", threads, &chain);
-        measure("independent additions", threads, &apart);
-        measure("float additions, products", threads, &floats);
-        measure("loads and stores", threads, &memory);
-        measure("vectors", threads, &vectors);
+        for (name, body) in loops {
+            measure(name, threads, body);
+        }
     }
 }

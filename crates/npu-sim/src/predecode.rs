@@ -440,15 +440,24 @@ impl CodeCache {
     /// # Errors
     ///
     /// [`MemoryFull`] when a stop address lies in a page that was never written and cannot get a place of its own.
+    #[inline]
     pub fn prepare(&mut self, pc: u32, memory: &mut Memory) -> Result<usize, MemoryFull> {
-        let first = pc & !(PAGE_SIZE - 1);
-        let last = first | (PAGE_SIZE - 1);
-        let mut index = memory.page_index(pc);
+        let index = memory.page_index(pc);
         let at = (pc % PAGE_SIZE / 4) as usize;
         // A page that has been predecoded is marked as code.
         if index != 0 && self.page(index).is_some_and(|page| page[at].kind != Kind::NotYet) {
             return Ok(index);
         }
+        self.predecode(pc, memory)
+    }
+
+    /// The same for a word that is not predecoded yet, or has no page of its own.
+    #[cold]
+    fn predecode(&mut self, pc: u32, memory: &mut Memory) -> Result<usize, MemoryFull> {
+        let first = pc & !(PAGE_SIZE - 1);
+        let last = first | (PAGE_SIZE - 1);
+        let mut index = memory.page_index(pc);
+        let at = (pc % PAGE_SIZE / 4) as usize;
         // The page of all addresses never written is shared, so it carries no stop addresses.
         if index != 0 || self.breakpoints.range(first..=last).next().is_some() {
             index = memory.mark_code(pc)?;

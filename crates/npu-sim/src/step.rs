@@ -67,6 +67,7 @@ impl Machine {
     }
 
     /// The word that is fetched at `pc`, whose low bits do not count.
+    #[inline]
     pub(crate) fn word_at(&self, pc: u32) -> u32 {
         u32::from_le_bytes(self.memory.load(pc))
     }

@@ -415,9 +415,35 @@ impl Core {
         }
     }
 
+    /// Runs cycle [`Core::now`] and those after it that are before `until`, up to one that has something for others to do or that brings
+    /// the instructions executed to `budget`; gives the last of them.
+    pub fn run<S: Sink>(
+        &mut self,
+        machine: &mut Machine,
+        network: &mut Network,
+        sink: &mut S,
+        until: u64,
+        budget: u64,
+    ) -> u64 {
+        loop {
+            let now = self.now;
+            self.cycle(machine, network, sink);
+            let for_others = self.stop.is_some() || self.check || self.opened || self.sent != 0;
+            if for_others || self.executed >= budget {
+                return now;
+            }
+            if now + 1 < until {
+                self.pass_over_idle_cycles(now);
+            }
+            if self.now >= until {
+                return now;
+            }
+        }
+    }
+
     /// Runs cycle [`Core::now`] and moves on to the next one in which something can happen.
     #[inline]
-    pub fn cycle<S: Sink>(&mut self, machine: &mut Machine, network: &mut Network, sink: &mut S) {
+    fn cycle<S: Sink>(&mut self, machine: &mut Machine, network: &mut Network, sink: &mut S) {
         let now = self.now;
         let mut active = self.write_back(now);
         if !self.controller.is_idle() {
@@ -466,10 +492,10 @@ impl Core {
 
     /// Passes over the cycles after `now` in which nothing happens, if no thread issues or fetches in the next one.
     #[inline]
-    pub fn pass_over_idle_cycles(&mut self, now: u64) {
+    fn pass_over_idle_cycles(&mut self, now: u64) {
         // Misses are noticed and arrivals at barriers sent in the course of a cycle, not at a time that is known before.
         let fetching = self.enabled & !self.full & !self.missing;
-        if self.now == now + 1 && self.ready() | fetching | self.noticing | self.arriving == 0 {
+        if self.now == now + 1 && !self.every_cycle && self.ready() | fetching | self.noticing | self.arriving == 0 {
             self.now = self.next_event(now);
         }
     }
@@ -488,7 +514,10 @@ impl Core {
             let ahead = self.float_pending.rotate_right((now % HORIZON) as u32).trailing_zeros();
             at(now + u64::from(ahead));
         }
-        if let Some(front) = self.decoding.front() {
+        // What arrives behind an instruction that is there already is as good as there when something else happens.
+        if let Some(front) = self.decoding.front()
+            && self.enabled & !self.available != 0
+        {
             at(front.arrival);
         }
         if let Some(front) = self.branches.front() {

@@ -49,6 +49,7 @@ use barrier::SyncMaster;
 use network::Network;
 use npu_mc::machine::ControlRegister;
 use report::Functions;
+use std::cmp::Ordering;
 
 /// How the memory of the cores behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -221,26 +222,35 @@ impl Machine {
 impl Timing {
     fn run<S: Sink>(&mut self, machine: &mut Machine, limit: u64, sink: &mut S) -> Halt {
         let mut executed = 0;
-        let mut last = self.last_cycle();
         loop {
-            // The core with the earliest cycle goes next.
-            let number = match self.cores.as_slice() {
-                [_] => 0,
-                cores => match (0..cores.len()).min_by_key(|&number| cores[number].now) {
-                    Some(number) => number,
-                    None => return Halt::Ended,
-                },
+            // The core with the earliest cycle goes next, and the first of those that are equally early.
+            let Some(number) = (0..self.cores.len()).min_by_key(|&number| self.cores[number].now) else {
+                return Halt::Ended;
             };
-            let now = self.cores[number].now;
-            if now >= last {
-                self.end = self.end.max(now);
+            let from = self.cores[number].now;
+            let last = self.last_cycle();
+            if from >= last {
+                self.end = self.end.max(from);
                 return Halt::CycleLimit;
             }
-            self.end = self.end.max(now + 1);
+            // The limit counts from the first issue, which may come in any cycle.
+            let limit_is_open = self.limit.is_some() && last == u64::MAX;
+            let until = if limit_is_open {
+                from + 1
+            } else {
+                last.min(self.turn_of_others(number))
+            };
             let core = &mut self.cores[number];
             let before = core.executed;
-            core.cycle(machine, &mut self.network, sink);
+            let now = core.run(
+                machine,
+                &mut self.network,
+                sink,
+                until,
+                before.saturating_add(limit - executed),
+            );
             executed += core.executed - before;
+            self.end = self.end.max(now + 1);
             if let Some((thread, stop)) = core.stop.take() {
                 return if stop == Stop::StepLimit {
                     Halt::StepLimit
@@ -261,14 +271,17 @@ impl Timing {
             if executed >= limit {
                 return Halt::StepLimit;
             }
-            // The first issue may have been in this cycle.
-            if self.limit.is_some() && last == u64::MAX {
-                last = self.last_cycle();
-            }
-            if !self.every_cycle && now + 1 < last {
-                self.cores[number].pass_over_idle_cycles(now);
-            }
         }
+    }
+
+    /// The cycle in which another core goes before core number `number`.
+    fn turn_of_others(&self, number: usize) -> u64 {
+        let turn = |(other, core): (usize, &Core)| match other.cmp(&number) {
+            Ordering::Less => core.now,
+            Ordering::Equal => u64::MAX,
+            Ordering::Greater => core.now.saturating_add(1),
+        };
+        self.cores.iter().enumerate().map(turn).min().unwrap_or(u64::MAX)
     }
 
     /// The cycle that runs end before, counted from reset.

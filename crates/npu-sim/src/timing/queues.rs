@@ -7,52 +7,54 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T, const N: usize> {
     entries: [T; N],
-    head: usize,
-    length: usize,
+    /// Entries that have left, and entries that have come: both modulo 2^32, and the place of an entry modulo `N`.
+    left: u32,
+    come: u32,
     overflowed: bool,
 }
 
 impl<T: Copy, const N: usize> Ring<T, N> {
     pub fn new(filler: T) -> Ring<T, N> {
+        const { assert!(N.is_power_of_two(), "places follow one another when the counts wrap") }
         Ring {
             entries: [filler; N],
-            head: 0,
-            length: 0,
+            left: 0,
+            come: 0,
             overflowed: false,
         }
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.length
+        self.come.wrapping_sub(self.left) as usize
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.come == self.left
     }
 
     /// The entry that leaves next.
     #[inline]
     pub fn front(&self) -> Option<&T> {
-        self.get(0)
+        (!self.is_empty()).then(|| &self.entries[self.left as usize % N])
     }
 
     /// The entry `index` places after the front.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
-        (index < self.length).then(|| &self.entries[(self.head + index) % N])
+        (index < self.len()).then(|| &self.entries[(self.left as usize + index) % N])
     }
 
     /// Adds an entry. It is lost if the ring is full; see [`Ring::overflowed`].
     #[inline]
     pub fn push(&mut self, entry: T) {
-        if self.length == N {
+        if self.len() == N {
             self.overflowed = true;
             return;
         }
-        self.entries[(self.head + self.length) % N] = entry;
-        self.length += 1;
+        self.entries[self.come as usize % N] = entry;
+        self.come = self.come.wrapping_add(1);
     }
 
     /// Whether an entry was ever lost.
@@ -62,28 +64,27 @@ impl<T: Copy, const N: usize> Ring<T, N> {
 
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        if self.length == 0 {
+        if self.is_empty() {
             return None;
         }
-        let entry = self.entries[self.head % N];
-        self.head = (self.head + 1) % N;
-        self.length -= 1;
+        let entry = self.entries[self.left as usize % N];
+        self.left = self.left.wrapping_add(1);
         Some(entry)
     }
 
     #[inline]
     pub fn clear(&mut self) {
-        self.length = 0;
+        self.left = self.come;
     }
 
     /// Shows the entries to `found` from the front on, to be changed, until it gives `true`; gives whether it did.
     pub fn join(&mut self, mut found: impl FnMut(&mut T) -> bool) -> bool {
-        (0..self.length).any(|k| found(&mut self.entries[(self.head + k) % N]))
+        (0..self.len()).any(|k| found(&mut self.entries[(self.left as usize + k) % N]))
     }
 
     /// Removes the entries for which `gone` is `true`; gives their number.
     pub fn remove(&mut self, mut gone: impl FnMut(&T) -> bool) -> usize {
-        let before = self.length;
+        let before = self.len();
         for _ in 0..before {
             if let Some(entry) = self.pop()
                 && !gone(&entry)
@@ -91,7 +92,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                 self.push(entry);
             }
         }
-        before - self.length
+        before - self.len()
     }
 }
 
