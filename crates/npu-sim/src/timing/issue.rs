@@ -216,19 +216,19 @@ impl Core {
             if now > since {
                 let available = pipe.available.clamp(since, now);
                 let operands = pipe.operands.clamp(available, now);
-                for (cause, from, to, operand) in [
-                    (late, since, available, false),
-                    (pipe.producer, available, operands, true),
-                    (pipe.hindrance, operands, now, false),
-                ] {
+                let stalls = &mut self.counters.threads[thread].stalls;
+                let mut charge = |cause: Stall, from: u64, to: u64, sink: &mut S| {
+                    stalls[cause as usize] += to - from;
                     if to > from {
-                        if operand {
-                            sink.operand(global, pipe.awaited);
-                        }
-                        self.counters.threads[thread].stalls[cause as usize] += to - from;
                         sink.stall(global, cause, from, to);
                     }
+                };
+                charge(late, since, available, sink);
+                if operands > available {
+                    sink.operand(global, pipe.awaited);
                 }
+                charge(pipe.producer, available, operands, sink);
+                charge(pipe.hindrance, operands, now, sink);
             }
             self.counters.functions.issued(thread, pc, now + 1 - since.min(now));
         }
