@@ -88,6 +88,8 @@ pub(super) struct Pipe {
     pub replays: Ring<MemoryOp, 8>,
     /// When they may look at the cache again.
     pub wakes: Ring<u64, 8>,
+    /// The first cycle in which an operation can look at the cache, as the three above say; none without one.
+    pub look_from: u64,
     /// First cycle that is not accounted for.
     pub since: u64,
     /// When the instruction at the front of the buffer could issue, its operands aside.
@@ -144,6 +146,7 @@ impl Pipe {
             queue: Ring::new(MemoryOp::NONE),
             replays: Ring::new(MemoryOp::NONE),
             wakes: Ring::new(0),
+            look_from: u64::MAX,
             since: 0,
             available: 0,
             operands: 0,
@@ -347,6 +350,7 @@ impl Core {
         pipe.queue.clear();
         pipe.replays.clear();
         pipe.wakes.clear();
+        pipe.look_from = u64::MAX;
         pipe.fetch_pc = pc;
         pipe.since = self.now;
         pipe.starved = Stall::Fetch;
@@ -528,15 +532,7 @@ impl Core {
             let thread = busy.trailing_zeros() as usize;
             busy &= busy - 1;
             let pipe = &self.pipes[thread];
-            at(pipe.release);
-            if let Some(&wake) = pipe.wakes.front() {
-                at(wake);
-            }
-            if pipe.replays.is_empty()
-                && let Some(front) = pipe.queue.front()
-            {
-                at(front.from);
-            }
+            at(pipe.release.min(pipe.look_from));
         }
         // Nothing ever: a number that is not reached otherwise.
         let next = next.min(u64::MAX - 1).max(now + 1);

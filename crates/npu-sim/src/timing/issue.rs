@@ -378,12 +378,14 @@ impl Core {
                     (.., true) => MemoryKind::Store,
                     _ => MemoryKind::Load,
                 };
-                self.pipes[thread].queue.push(MemoryOp {
+                let pipe = &mut self.pipes[thread];
+                pipe.queue.push(MemoryOp {
                     from: now + QUEUE_LAG,
                     line: line_of(address),
                     kind,
                     register: decoded.destination,
                 });
+                pipe.note_next_look();
                 self.queued |= 1 << thread;
             }
             Route::Control | Route::Barrier | Route::Nop => {}

@@ -1,7 +1,7 @@
 //! The load/store unit: each thread's operations look at the data cache in order; one that misses looks again when its line is
 //! there.
 
-use super::core::{Arriving, Core};
+use super::core::{Arriving, Core, Pipe};
 use super::memory::{Request, Transaction, WAKE_UP};
 use super::memory_op::{MemoryKind, MemoryOp};
 use super::queues::next_in_turn;
@@ -20,22 +20,29 @@ const TO_CONTROLLER: u64 = machine::DATA_MISS_TO_CONTROLLER as u64;
 /// Cycles from a fill to the controller seeing the line that left.
 const EVICTION_TO_CONTROLLER: u64 = machine::EVICTION_TO_CONTROLLER as u64;
 
+impl Pipe {
+    /// Notes when an operation can look at the cache next: one that missed when it is woken, one of the queue when none has missed.
+    #[inline]
+    pub(super) fn note_next_look(&mut self) {
+        let wake = self.wakes.front().map_or(u64::MAX, |&wake| wake);
+        let from = match self.queue.front() {
+            Some(op) if self.replays.is_empty() => op.from,
+            _ => u64::MAX,
+        };
+        self.look_from = wake.min(from);
+    }
+}
+
 impl Core {
     /// One operation looks at the cache.
     #[inline]
     pub(super) fn look_at_cache<S: Sink>(&mut self, now: u64, sink: &mut S) -> bool {
-        let (mut candidates, mut replays) = (0u8, 0u8);
+        let mut candidates = 0u8;
         let mut queued = self.queued;
         while queued != 0 {
             let thread = queued.trailing_zeros();
             queued &= queued - 1;
-            let pipe = &self.pipes[thread as usize];
-            if pipe.wakes.front().is_some_and(|&wake| wake <= now) {
-                replays |= 1 << thread;
-                candidates |= 1 << thread;
-            } else if pipe.replays.is_empty() && pipe.queue.front().is_some_and(|op| op.from <= now) {
-                candidates |= 1 << thread;
-            }
+            candidates |= u8::from(self.pipes[thread as usize].look_from <= now) << thread;
         }
         if candidates == 0 {
             return false;
@@ -47,9 +54,9 @@ impl Core {
         self.memory_turn = thread;
         let index = usize::from(thread);
         let bit = 1u8 << thread;
-        let replay = replays & bit != 0;
         let pipe = &mut self.pipes[index];
         pipe.last_look = now;
+        let replay = pipe.wakes.front().is_some_and(|&wake| wake <= now);
         let op = if replay {
             pipe.wakes.pop();
             pipe.replays.pop()
@@ -75,6 +82,7 @@ impl Core {
         } else if pipe.queue.is_empty() && pipe.replays.is_empty() {
             self.queued &= !bit;
         }
+        pipe.note_next_look();
         true
     }
 
@@ -150,6 +158,7 @@ impl Core {
             let pipe = &mut self.pipes[thread];
             pipe.replays.pop();
             pipe.last_look = now;
+            pipe.note_next_look();
             if pipe.queue.is_empty() && pipe.replays.is_empty() {
                 self.queued &= !(1 << thread);
             }
@@ -164,6 +173,7 @@ impl Core {
             // A write to I/O waits for nothing.
             if pipe.replays.len() > pipe.wakes.len() {
                 pipe.wakes.push(at);
+                pipe.note_next_look();
             }
         }
     }
