@@ -2,6 +2,7 @@
 
 use crate::emit::Emitter;
 use crate::error::{Result, WasmError};
+use crate::exceptions::Callee;
 use crate::memory::Place;
 use crate::traps;
 use crate::types::{ValueType, unsupported, value_type};
@@ -13,9 +14,9 @@ use wasmparser::{
 };
 
 /// A block, loop or condition that has not ended.
-struct Frame {
+pub(crate) struct Frame {
     /// Where branches to it go.
-    target: Block,
+    pub target: Block,
     /// How many values those take along.
     arity: usize,
     /// What follows it.
@@ -25,6 +26,8 @@ struct Frame {
     /// The other way of a condition, with its arguments, until there was an `else`.
     other: Option<(Block, Vec<Value>)>,
     is_loop: bool,
+    /// What it catches.
+    pub handlers: Vec<crate::exceptions::Handler>,
     /// The checks that all ways to its arms and its end have behind them.
     checks: Place,
 }
@@ -34,8 +37,8 @@ pub(crate) struct Body<'t, 'e, 'a, 'm, 'b> {
     pub emitter: &'t mut Emitter<'e, 'a, 'm, 'b>,
     locals: Vec<Variable>,
     stack: Vec<Value>,
-    frames: Vec<Frame>,
-    reachable: bool,
+    pub frames: Vec<Frame>,
+    pub reachable: bool,
     /// Blocks that were opened in code that cannot be reached.
     skipped: usize,
     /// Of the instruction that is being translated.
@@ -100,6 +103,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             height: 0,
             other: None,
             is_loop: false,
+            handlers: Vec::new(),
             checks: self.emitter.checks.place(),
         });
         let mut ops = body.get_operators_reader()?;
@@ -165,7 +169,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
     }
 
     /// The uppermost values, in order, as they are outside of the stack.
-    fn pop_all(&mut self, count: usize) -> Result<Vec<Value>> {
+    pub fn pop_all(&mut self, count: usize) -> Result<Vec<Value>> {
         self.settle(count);
         match self.stack.len().checked_sub(count) {
             Some(height) => Ok(self.stack.split_off(height)),
@@ -179,7 +183,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         Ok(&self.stack[height..])
     }
 
-    fn frame(&self, depth: u32) -> Result<&Frame> {
+    pub fn frame(&self, depth: u32) -> Result<&Frame> {
         let index = self.frames.len().checked_sub(depth as usize + 1);
         let index = index.ok_or_else(|| self.internal("a block that a branch names"))?;
         Ok(&self.frames[index])
@@ -199,13 +203,13 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
     }
 
     /// Goes on in a block that nobody else goes to.
-    fn go_on(&mut self, block: Block) {
+    pub fn go_on(&mut self, block: Block) {
         self.emitter.builder.switch_to_block(block);
         self.emitter.builder.seal_block(block);
     }
 
     /// Jumps, with values that are taken from the stack or left there.
-    fn jump(&mut self, block: Block, values: &[Value]) {
+    pub fn jump(&mut self, block: Block, values: &[Value]) {
         self.reached.insert(block);
         self.emitter.builder.ins().jump(block, &args(values));
     }
@@ -213,11 +217,11 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
     fn operator(&mut self, op: &Operator<'_>) -> Result<()> {
         if !self.reachable {
             match op {
-                Operator::Block { .. }
-                | Operator::Loop { .. }
-                | Operator::If { .. }
-                | Operator::TryTable { .. }
-                | Operator::Try { .. } => self.skipped += 1,
+                Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
+                    self.skipped += 1
+                }
+                // Its parts end otherwise than those of the others.
+                Operator::Try { .. } => return Err(self.refuse(op)),
                 Operator::Else if self.skipped == 0 => return self.begin_else(),
                 Operator::End if self.skipped == 0 => return self.end(),
                 Operator::End => self.skipped -= 1,
@@ -262,6 +266,17 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 let values = self.peek(params.len())?.to_vec();
                 self.open(end, results.len(), end, params.len(), Some((other, values)))?;
             }
+            Operator::TryTable { try_table } => {
+                let handlers = self.handlers(try_table)?;
+                let (params, results) = self.block_type(try_table.ty)?;
+                let end = self.block(&results);
+                self.open(end, results.len(), end, params.len(), None)?;
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.handlers = handlers;
+                }
+            }
+            Operator::Throw { tag_index } => self.throw(*tag_index)?,
+            Operator::ThrowRef => self.throw_reference()?,
             Operator::Else => self.begin_else()?,
             Operator::End => self.end()?,
             Operator::Br { relative_depth } => {
@@ -299,8 +314,8 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                     self.stack.extend(results);
                     return Ok(());
                 }
-                let call = self.emitter.builder.ins().call(func, &values);
-                self.push_results(call);
+                let results = self.call(Callee::Function(func), &values)?;
+                self.stack.extend(results);
             }
             Operator::ReturnCall { function_index } => {
                 let func = self.emitter.function(*function_index)?;
@@ -389,6 +404,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             height,
             other,
             is_loop: false,
+            handlers: Vec::new(),
             checks: self.emitter.checks.place(),
         });
         Ok(())
@@ -430,6 +446,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             self.emitter.builder.seal_block(frame.target);
         }
         self.emitter.checks.back_to(frame.checks);
+        self.land(&frame.handlers)?;
         self.reachable = self.reached.contains(&frame.end);
         if !self.reachable {
             return Ok(());
@@ -513,8 +530,8 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 .return_call_indirect(signature, code, &values);
             self.reachable = false;
         } else {
-            let call = self.emitter.builder.ins().call_indirect(signature, code, &values);
-            self.push_results(call);
+            let results = self.call(Callee::Code(signature, code), &values)?;
+            self.stack.extend(results);
         }
         Ok(())
     }

@@ -25,6 +25,8 @@ pub(crate) enum Region {
     MemorySize(u32),
     /// Records and segments.
     Other,
+    /// What is thrown or was caught.
+    Exceptions,
 }
 
 impl Region {
@@ -37,6 +39,7 @@ impl Region {
             Self::Table(index) => (4, index),
             Self::TableSize(index) => (5, index),
             Self::MemorySize(index) => (6, index),
+            Self::Exceptions => (7, 0),
         };
         // More than these of one kind share a number, which is right and a little slower.
         kind << 20 | index.min(0xf_ffff)
@@ -105,15 +108,21 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
 
     /// The address of a global's value.
     fn global_cell(&mut self, item: GlobalItem) -> Value {
-        if !item.thread_local {
-            return self.symbol(item.data);
+        if item.thread_local {
+            self.thread_cell(item.data)
+        } else {
+            self.symbol(item.data)
         }
+    }
+
+    /// The address of an object that every thread has for itself.
+    pub fn thread_cell(&mut self, data: DataId) -> Value {
         // Made by the helper that remembers it, and then another instruction.
-        let symbol = match self.symbols.get(&item.data) {
+        let symbol = match self.symbols.get(&data) {
             Some(&symbol) => symbol,
-            None => self.env.module.declare_data_in_func(item.data, self.builder.func),
+            None => self.env.module.declare_data_in_func(data, self.builder.func),
         };
-        self.symbols.insert(item.data, symbol);
+        self.symbols.insert(data, symbol);
         self.builder.ins().tls_value(types::I32, symbol)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
-use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
+use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem, TagItem};
 use crate::parse::{ConstOp, Global, Import, ImportKind, Limits, Memory, ModuleInfo};
 use crate::types::{Types, ValueType};
 use cranelift_codegen::ir::Signature;
@@ -40,6 +40,9 @@ pub(crate) struct Env<'a, 'm> {
     pub globals: Vec<GlobalItem>,
     pub tables: Vec<TableItem>,
     pub memories: Vec<MemoryItem>,
+    pub tags: Vec<TagItem>,
+    /// What keeps exceptions that are referred to, as soon as it is needed.
+    pub keeper: Option<crate::exceptions::Keeper>,
     pub elements: Vec<Segment>,
     pub data: Vec<Segment>,
     /// Where the functions of the module start.
@@ -75,7 +78,7 @@ fn object(contents: Contents<'_>, align: u64) -> DataDescription {
 }
 
 #[derive(Clone, Copy)]
-enum Contents<'a> {
+pub(crate) enum Contents<'a> {
     Zeros(usize),
     Bytes(&'a [u8]),
 }
@@ -99,6 +102,8 @@ impl<'a, 'm> Env<'a, 'm> {
             globals: Vec::new(),
             tables: Vec::new(),
             memories: Vec::new(),
+            tags: Vec::new(),
+            keeper: None,
             elements: Vec::new(),
             data: Vec::new(),
             imported_functions: 0,
@@ -115,6 +120,7 @@ impl<'a, 'm> Env<'a, 'm> {
         env.imported_globals = env.globals.len();
         env.imported_tables = env.tables.len();
         env.declare_functions()?;
+        env.declare_tags()?;
         env.declare_memories()?;
         env.declare_tables()?;
         env.declare_globals()?;
@@ -162,12 +168,17 @@ impl<'a, 'm> Env<'a, 'm> {
                 };
                 misfit(limits, item.limits).or(other)
             }
+            (ImportKind::Tag(ty), Extern::Tag(item)) => {
+                self.tags.push(item);
+                (item.ty != ty).then(|| "a tag of another type".to_owned())
+            }
             (asked, _) => {
                 let kind = match asked {
                     ImportKind::Func(_) => "function",
                     ImportKind::Table(..) => "table",
                     ImportKind::Memory(..) => "memory",
                     ImportKind::Global(..) => "global",
+                    ImportKind::Tag(_) => "tag",
                 };
                 Some(format!("it is no {kind}"))
             }
@@ -256,7 +267,7 @@ impl<'a, 'm> Env<'a, 'm> {
         self.object_of(wish, contents, align, writable, false)
     }
 
-    fn object_of(
+    pub fn object_of(
         &mut self,
         wish: &str,
         contents: Contents<'_>,
@@ -469,7 +480,7 @@ impl<'a, 'm> Env<'a, 'm> {
                 ExternalKind::Table => Extern::Table(*get(&self.tables, index, "a table")?),
                 ExternalKind::Memory => Extern::Memory(*get(&self.memories, index, "a memory")?),
                 ExternalKind::Global => Extern::Global(*get(&self.globals, index, "a global")?),
-                ExternalKind::Tag => return Err(WasmError::internal("an export that the validator accepts")),
+                ExternalKind::Tag => Extern::Tag(*get(&self.tags, index, "a tag")?),
             };
             exports.push((name.to_owned(), item));
         }

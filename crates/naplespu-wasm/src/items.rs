@@ -1,4 +1,4 @@
-//! What modules give each other: functions, memories, tables and globals, as the module of Cranelift knows them.
+//! What modules give each other: functions, memories, tables, globals and tags of exceptions, as the module of Cranelift knows them.
 
 use crate::parse::{ConstOp, Limits};
 use crate::types::{Reference, TypeId, ValueType};
@@ -27,6 +27,17 @@ pub struct GlobalItem {
     pub thread_local: bool,
     /// What it always is, if that is known.
     pub(crate) known: Option<ConstOp>,
+}
+
+/// A tag of exceptions.
+#[derive(Clone, Copy, Debug)]
+pub struct TagItem {
+    /// Different from that of every other tag: what `npu_throw` is called with.
+    pub number: u32,
+    /// The arguments are what the exceptions carry; there are no results.
+    pub ty: TypeId,
+    /// The object of each thread with what it throws.
+    pub(crate) thrown: DataId,
 }
 
 /// A table: elements of one word each, and their number.
@@ -90,6 +101,8 @@ pub enum Extern {
     Table(TableItem),
     /// A memory.
     Memory(MemoryItem),
+    /// A tag of exceptions.
+    Tag(TagItem),
 }
 
 /// What modules can import, by module and name.

@@ -17,12 +17,13 @@
 //! - A table is an array of references with a cell for its size. A reference to a function is the address of a record with the address
 //!   of its code and the number of its type ([`Types`]), one for the host its number plus one, and null 0.
 //! - A global is a cell, unless it is known.
+//! - A tag is a number and an object in each thread for what is thrown; an exception's reference is the address of a copy ([`TagItem`]).
 //! - Trap codes are those of Cranelift and of [`traps`]. Source locations are offsets in the file; [`SourceLines`] knows lines for them.
 //!
 //! # Structure
 //!
 //! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body`,
-//! `plain`, `atomics` and `simd` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
+//! `plain`, `atomics`, `simd` and `exceptions` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
 
 #![deny(missing_docs)]
 
@@ -33,6 +34,7 @@ mod config;
 mod emit;
 mod env;
 mod error;
+mod exceptions;
 mod init;
 mod items;
 mod lines;
@@ -49,7 +51,7 @@ pub mod wasi;
 
 pub use config::{Config, PAGE};
 pub use error::{Result, WasmError};
-pub use items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem};
+pub use items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem, TagItem};
 pub use lines::{SourceLine, SourceLines};
 pub use parse::Limits;
 pub use program::{Program, ProgramCall, program};
@@ -145,6 +147,17 @@ pub fn translate(
         emitter.make_waiting(which)?;
         emitter.builder.finalize(frontend);
         functions.push((id, ctx));
+    }
+    if let Some(keeper) = env.keeper.take() {
+        let mut ctx = env.module.make_context();
+        ctx.func.signature = exceptions::keeper_signature();
+        ctx.func.name = UserFuncName::user(0, keeper.id().as_u32());
+        let frontend = env.module.target_config();
+        let builder = FunctionBuilder::new(&mut ctx.func, &mut context);
+        let mut emitter = Emitter::new(builder, &mut env);
+        emitter.make_keeper(keeper)?;
+        emitter.builder.finalize(frontend);
+        functions.push((keeper.id(), ctx));
     }
     Ok(Translated {
         functions,

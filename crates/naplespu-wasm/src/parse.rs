@@ -48,6 +48,7 @@ pub(crate) enum ImportKind {
     /// With whether it has to be shared.
     Memory(Limits, bool),
     Global(ValueType, bool),
+    Tag(TypeId),
 }
 
 /// Sizes of a memory, in pages, or of a table, in elements.
@@ -111,6 +112,8 @@ pub(crate) struct ModuleInfo<'a> {
     pub tables: Vec<Table>,
     pub memories: Vec<Memory>,
     pub globals: Vec<Global>,
+    /// Types and numbers of the tags that the module defines.
+    pub tags: Vec<(TypeId, u32)>,
     pub exports: Vec<(&'a str, ExternalKind, u32)>,
     pub start: Option<u32>,
     pub elements: Vec<Elements>,
@@ -217,7 +220,12 @@ impl<'a> ModuleInfo<'a> {
                     });
                 }
             }
-            Payload::TagSection(section) => return Err(unsupported("a tag of exceptions", section.range().start)),
+            Payload::TagSection(section) => {
+                for tag in section {
+                    let ty = self.type_at(tag?.func_type_idx)?;
+                    self.tags.push((ty, types.new_tag()));
+                }
+            }
             Payload::GlobalSection(section) => {
                 for item in section.into_iter_with_offsets() {
                     let (offset, global) = item?;
@@ -296,7 +304,7 @@ impl<'a> ModuleInfo<'a> {
             ),
             TypeRef::Memory(ty) => ImportKind::Memory(memory_limits(&ty, offset)?, ty.shared),
             TypeRef::Global(ty) => ImportKind::Global(value_type(ty.content_type, &self.types, offset)?, ty.mutable),
-            TypeRef::Tag(_) => return Err(unsupported("a tag of exceptions", offset)),
+            TypeRef::Tag(tag) => ImportKind::Tag(self.type_at(tag.func_type_idx)?),
             TypeRef::FuncExact(_) => return Err(unsupported("an exact function import", offset)),
         })
     }

@@ -33,6 +33,8 @@ pub enum Value {
     Func(Option<u32>),
     /// Something of the host, by its number; `None` is null.
     Extern(Option<u32>),
+    /// An exception, by its address; `None` is null.
+    Exn(Option<u32>),
 }
 
 impl Value {
@@ -43,7 +45,7 @@ impl Value {
             Self::F32(bits) => DataValue::F32(Ieee32::with_bits(bits)),
             Self::F64(bits) => DataValue::F64(Ieee64::with_bits(bits)),
             Self::V128(bytes) => DataValue::V128(bytes.to_le_bytes()),
-            Self::Func(address) => DataValue::I32(address.unwrap_or(0) as i32),
+            Self::Func(address) | Self::Exn(address) => DataValue::I32(address.unwrap_or(0) as i32),
             Self::Extern(number) => DataValue::I32(number.map_or(0, |number| number.wrapping_add(1)) as i32),
         }
     }
@@ -60,6 +62,7 @@ impl Value {
                 match reference.target {
                     Target::Extern | Target::NoExtern => Self::Extern(word.checked_sub(1)),
                     Target::Func | Target::Typed(_) | Target::NoFunc => Self::Func((word != 0).then_some(word)),
+                    Target::Exn | Target::NoExn => Self::Exn((word != 0).then_some(word)),
                 }
             }
             _ => return None,
@@ -69,13 +72,15 @@ impl Value {
     /// Whether this can be a value of the type, as far as the host knows.
     pub(crate) fn fits(self, ty: ValueType) -> bool {
         let of_host = |target| matches!(target, Target::Extern | Target::NoExtern);
+        let thrown = |target| matches!(target, Target::Exn | Target::NoExn);
         match (self, ty) {
             (Self::I32(_), ValueType::I32)
             | (Self::I64(_), ValueType::I64)
             | (Self::F32(_), ValueType::F32)
             | (Self::F64(_), ValueType::F64)
             | (Self::V128(_), ValueType::V128) => true,
-            (Self::Func(_), ValueType::Ref(reference)) => !of_host(reference.target),
+            (Self::Func(_), ValueType::Ref(reference)) => !of_host(reference.target) && !thrown(reference.target),
+            (Self::Exn(_), ValueType::Ref(reference)) => thrown(reference.target),
             (Self::Extern(_), ValueType::Ref(reference)) => of_host(reference.target),
             _ => false,
         }
@@ -97,9 +102,10 @@ impl fmt::Display for Value {
                 }
                 Ok(())
             }
-            Self::Func(None) | Self::Extern(None) => f.write_str("null"),
+            Self::Func(None) | Self::Extern(None) | Self::Exn(None) => f.write_str("null"),
             Self::Func(Some(address)) => write!(f, "function {address:#010x}"),
             Self::Extern(Some(number)) => write!(f, "extern {number}"),
+            Self::Exn(Some(address)) => write!(f, "exception {address:#010x}"),
         }
     }
 }
@@ -354,7 +360,7 @@ impl Store {
                     table.limits.min = size;
                 }
             }
-            Extern::Func(_) | Extern::Global(_) => {}
+            Extern::Func(_) | Extern::Global(_) | Extern::Tag(_) => {}
         }
         item
     }
@@ -491,11 +497,13 @@ impl Store {
                 Some(what) => {
                     let offset = report.srcloc.map(|location| location.bits());
                     let place = report.function.as_deref().zip(offset);
+                    // A routine of the runtime throws; who called it is in the back trace.
+                    let thrown = report.code == Some(traps::UNCAUGHT_EXCEPTION);
                     CallError::Trap {
                         what,
                         line: place.and_then(|(function, offset)| self.source_line(function, offset)),
-                        function: report.function,
-                        offset,
+                        function: report.function.filter(|_| !thrown),
+                        offset: offset.filter(|_| !thrown),
                     }
                 }
                 None => CallError::Run(RunError::Trap(report)),

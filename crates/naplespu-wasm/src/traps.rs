@@ -20,6 +20,12 @@ pub const NULL_FUNCTION: TrapCode = TrapCode::unwrap_user(7);
 pub const UNALIGNED_ATOMIC: TrapCode = TrapCode::unwrap_user(8);
 /// An instruction that waits, at memory that is not shared.
 pub const EXPECTED_SHARED: TrapCode = TrapCode::unwrap_user(9);
+/// A null reference to an exception where one is thrown.
+pub const NULL_EXCEPTION: TrapCode = TrapCode::unwrap_user(10);
+/// No memory is left for exceptions that are referred to.
+pub const TOO_MANY_EXCEPTIONS: TrapCode = TrapCode::unwrap_user(11);
+/// An exception that nobody catches: `npu_throw` of the runtime stops with it.
+pub const UNCAUGHT_EXCEPTION: TrapCode = TrapCode::unwrap_user(250);
 
 /// What the specification calls the trap; `None` for codes that no translated module has.
 pub fn describe(code: TrapCode) -> Option<&'static str> {
@@ -38,6 +44,9 @@ pub fn describe(code: TrapCode) -> Option<&'static str> {
         NULL_FUNCTION => "null function reference",
         UNALIGNED_ATOMIC => "unaligned atomic",
         EXPECTED_SHARED => "expected shared memory",
+        NULL_EXCEPTION => "null exception reference",
+        TOO_MANY_EXCEPTIONS => "out of memory for exceptions",
+        UNCAUGHT_EXCEPTION => "uncaught exception",
         _ => return None,
     })
 }

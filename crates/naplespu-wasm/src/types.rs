@@ -48,6 +48,10 @@ pub enum Target {
     Extern,
     /// Nothing of the host.
     NoExtern,
+    /// An exception.
+    Exn,
+    /// No exception.
+    NoExn,
 }
 
 impl Reference {
@@ -68,7 +72,8 @@ impl Reference {
             (a, b) if a == b => true,
             (Target::Typed(_) | Target::NoFunc, Target::Func)
             | (Target::NoFunc, Target::Typed(_))
-            | (Target::NoExtern, Target::Extern) => true,
+            | (Target::NoExtern, Target::Extern)
+            | (Target::NoExn, Target::Exn) => true,
             _ => false,
         };
         targets && (other.nullable || !self.nullable)
@@ -84,7 +89,7 @@ impl ValueType {
         }
     }
 
-    /// The type in CLIF. References are addresses of function records, or numbers of the host plus one; null is 0. Vectors are four words,
+    /// The type in CLIF. References are addresses of function records, of exceptions, or numbers of the host plus one; null is 0. Vectors are four words,
     /// whatever they are for the module.
     pub fn clif(self) -> Type {
         match self {
@@ -123,18 +128,27 @@ impl FuncType {
     }
 }
 
-/// All function types that occurred, each once.
+/// All function types that occurred, each once, and the number of tags of exceptions.
 #[derive(Clone, Debug, Default)]
-pub struct Types(Vec<FuncType>);
+pub struct Types {
+    list: Vec<FuncType>,
+    tags: u32,
+}
 
 impl Types {
     /// The number of a type.
     pub fn intern(&mut self, ty: FuncType) -> TypeId {
-        let index = self.0.iter().position(|known| *known == ty).unwrap_or_else(|| {
-            self.0.push(ty);
-            self.0.len() - 1
+        let index = self.list.iter().position(|known| *known == ty).unwrap_or_else(|| {
+            self.list.push(ty);
+            self.list.len() - 1
         });
         TypeId(index as u32)
+    }
+
+    /// The number of a tag of exceptions that no other has.
+    pub(crate) fn new_tag(&mut self) -> u32 {
+        self.tags += 1;
+        self.tags
     }
 
     /// The type with this number.
@@ -143,7 +157,7 @@ impl Types {
     ///
     /// [`WasmError::Internal`] for a number that [`Types::intern`] did not give.
     pub fn get(&self, id: TypeId) -> Result<&FuncType> {
-        let ty = self.0.get(id.0 as usize);
+        let ty = self.list.get(id.0 as usize);
         ty.ok_or_else(|| WasmError::internal("a number of a type"))
     }
 }
@@ -176,6 +190,8 @@ pub(crate) fn heap_type(ty: HeapType, indices: &[TypeId], offset: u64) -> Result
             AbstractHeapType::NoFunc => return Ok(Target::NoFunc),
             AbstractHeapType::Extern => return Ok(Target::Extern),
             AbstractHeapType::NoExtern => return Ok(Target::NoExtern),
+            AbstractHeapType::Exn => return Ok(Target::Exn),
+            AbstractHeapType::NoExn => return Ok(Target::NoExn),
             other => return Err(unsupported(&format!("a reference to {other:?}"), offset)),
         },
         HeapType::Abstract { shared: true, .. } => return Err(unsupported("a shared reference", offset)),

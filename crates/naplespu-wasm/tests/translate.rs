@@ -43,8 +43,8 @@ fn refusals_have_names_and_offsets() {
             "at offset 0xb: a table with 64-bit indices is not supported on naplespu",
         ),
         (
-            "(module (tag))",
-            "at offset 0x10: a tag of exceptions is not supported on naplespu",
+            "(module (func try catch_all end))",
+            "at offset 0x17: the instruction Try is not supported on naplespu",
         ),
         (
             "(module (type (struct)))",

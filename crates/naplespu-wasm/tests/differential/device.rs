@@ -26,7 +26,7 @@ fn seen(value: &Value) -> Seen {
         Value::F32(bits) => Seen::Word(bits),
         Value::F64(bits) => Seen::Long(bits),
         Value::V128(bits) => Seen::Vector(bits),
-        Value::Func(address) => Seen::Null(address.is_none()),
+        Value::Func(address) | Value::Exn(address) => Seen::Null(address.is_none()),
         Value::Extern(number) => Seen::Null(number.is_none()),
     }
 }
@@ -40,6 +40,9 @@ fn value(seen: Seen, ty: ValueType) -> Value {
         (Seen::Vector(bits), _) => Value::V128(bits),
         (Seen::Null(_), ValueType::Ref(reference)) if matches!(reference.target, Target::Extern | Target::NoExtern) => {
             Value::Extern(None)
+        }
+        (Seen::Null(_), ValueType::Ref(reference)) if matches!(reference.target, Target::Exn | Target::NoExn) => {
+            Value::Exn(None)
         }
         (Seen::Null(_), _) => Value::Func(None),
     }
@@ -128,7 +131,7 @@ pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
                 store.module().read_memory(base, &mut bytes);
                 run.memories.push((name.clone(), bytes));
             }
-            Extern::Func(_) | Extern::Table(_) => {}
+            Extern::Func(_) | Extern::Table(_) | Extern::Tag(_) => {}
         }
     }
     Ok(run)

@@ -2,7 +2,7 @@
 
 use crate::smith::{FUEL, FUEL_LEFT};
 use crate::{Came, Kind, ROUNDS, Run, Seen, arguments};
-use wasmtime::{Config, Engine, Error, Extern, Instance, Module, Store, Trap, V128, Val, ValType};
+use wasmtime::{Config, Engine, Error, Extern, Instance, Module, Store, ThrownException, Trap, V128, Val, ValType};
 
 fn kind(ty: &ValType) -> Kind {
     match ty {
@@ -24,6 +24,7 @@ fn seen(value: &Val) -> Seen {
         Val::V128(value) => Seen::Vector(value.as_u128()),
         Val::FuncRef(value) => Seen::Null(value.is_none()),
         Val::ExternRef(value) => Seen::Null(value.is_none()),
+        Val::ExnRef(value) => Seen::Null(value.is_none()),
         other => panic!("{other:?} is of no type that the generator has"),
     }
 }
@@ -44,6 +45,9 @@ fn null(ty: &ValType) -> Val {
 }
 
 fn came(error: &Error) -> Came {
+    if error.is::<ThrownException>() {
+        return Came::Trap("uncaught exception");
+    }
     Came::Trap(match error.downcast_ref::<Trap>() {
         Some(Trap::UnreachableCodeReached) => "unreachable",
         Some(Trap::MemoryOutOfBounds) => "out of bounds memory access",
@@ -53,13 +57,20 @@ fn came(error: &Error) -> Came {
         Some(Trap::IntegerOverflow) => "integer overflow",
         Some(Trap::BadConversionToInteger) => "invalid conversion to integer",
         Some(Trap::BadSignature) => "indirect call type mismatch",
+        Some(Trap::NullReference) => "null exception reference",
         Some(Trap::StackOverflow) => return Came::Deep,
         other => panic!("{other:?}: {error}"),
     })
 }
 
 pub fn run(module: &[u8]) -> Run {
-    let engine = Engine::new(Config::new().max_wasm_stack(1 << 20).wasm_multi_memory(true)).expect("the host is known");
+    let engine = Engine::new(
+        Config::new()
+            .max_wasm_stack(1 << 20)
+            .wasm_multi_memory(true)
+            .wasm_exceptions(true),
+    )
+    .expect("the host is known");
     let module = Module::new(&engine, module).expect("the generator makes valid modules");
     let mut store = Store::new(&engine, ());
     let mut run = Run::default();

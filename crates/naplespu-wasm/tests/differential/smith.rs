@@ -53,7 +53,7 @@ fn config(traps: bool) -> Config {
         custom_page_sizes_enabled: false,
         // A module that cannot trap gets further.
         disallow_traps: !traps,
-        exceptions_enabled: false,
+        exceptions_enabled: true,
         export_everything: true,
         extended_const_enabled: true,
         gc_enabled: false,

@@ -3,6 +3,7 @@
 /// Proposals whose files are run beside those of the current specification.
 pub const FILES: &[&str] = &[
     "bulk-memory",
+    "exceptions",
     "extended-const",
     "function-references",
     "multi-memory",
@@ -27,7 +28,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("a recursive type", "as above"),
     ("a reference to Any", "there is no collector"),
     ("a type of the garbage-collection proposal", "there is no collector"),
-    ("a tag of exceptions", "exceptions are not translated"),
 ];
 
 /// Files that are not run, and why.

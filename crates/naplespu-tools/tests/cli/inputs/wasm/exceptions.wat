@@ -1,0 +1,13 @@
+;; An exception is caught with its reference, thrown again and caught with what it carries; another one by nobody.
+(module (tag $t (param i32 i64))
+  (func $f (param i32) (if (i32.gt_s (local.get 0) (i32.const 3)) (then (throw $t (local.get 0) (i64.const 40)))))
+  (func (export "rethrow") (param i32) (result i32) (local $e exnref)
+    (block $h (result i32 i64)
+      (block $r (result exnref)
+        (try_table (catch_all_ref $r) (call $f (local.get 0)))
+        (return (i32.const 0)))
+      (local.set $e)
+      (try_table (catch $t $h) (throw_ref (local.get $e)))
+      (unreachable))
+    (i32.wrap_i64) (i32.add))
+  (func (export "uncaught") (param i32) (call $f (local.get 0))))
