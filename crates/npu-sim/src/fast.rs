@@ -102,6 +102,13 @@ pub(crate) trait Port {
 
     /// `false` when it is for the definition, and nothing was stored.
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
+
+    /// A backward branch to `pc` was taken, and nothing is watched. Gives whether operations from there on were done in another
+    /// way: then thread and budget are as after them.
+    #[inline(always)]
+    fn turned(&mut self, _code: &CodeCache, _thread: &mut Thread, _pc: u32, _budget: &mut u64) -> bool {
+        false
+    }
 }
 
 /// Main memory itself.
@@ -366,6 +373,9 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 left -= 1;
                 if target < PAGE_WORDS {
                     index = target;
+                    if !WATCH && op.imm < 0 && port.turned(code, thread, pc!(), &mut left) {
+                        far!(thread.pc);
+                    }
                 } else {
                     far!(pc!().wrapping_add((op.imm as u32) << 2));
                 }

@@ -52,7 +52,8 @@
 //! has turned into 8-byte operations, some words at a time, and hands over to `exec` for everything else. `hazard` follows what errata
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
-//! of one thread and returns what it did. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
+//! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops of scalar integer
+//! operations into code of the host. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
 //! run with [`Machine::run_timed`].
 //!
 //! # Limits
@@ -85,6 +86,8 @@ mod fill;
 mod findings;
 pub mod fp;
 mod hazard;
+#[cfg(feature = "jit")]
+mod jit;
 mod machine;
 mod mem_op;
 mod memory;

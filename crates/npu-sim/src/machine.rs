@@ -153,6 +153,8 @@ pub struct Machine {
     /// `None` in a coherent machine.
     pub(crate) caches: Option<Caches>,
     pub(crate) code: CodeCache,
+    #[cfg(feature = "jit")]
+    pub(crate) jit: crate::jit::Jit,
     pub(crate) findings: Findings,
     fill: Fill,
     /// Times that registers were filled.
@@ -184,6 +186,8 @@ impl Machine {
             memory: Memory::with_fill(config.memory_limit, config.fill),
             caches: (!config.coherent).then(|| Caches::new(cores)),
             code: CodeCache::new(),
+            #[cfg(feature = "jit")]
+            jit: crate::jit::Jit::new(),
             findings: Findings::new(config.strict),
             fill: config.fill,
             fills: 0,
@@ -193,6 +197,19 @@ impl Machine {
             machine.refill_registers(number);
         }
         machine
+    }
+
+    /// Translates a loop to code of the host when its backward branch was taken `times` times; `None`: interprets everything.
+    /// It is 2000 unless set. Results do not depend on it. Machines with data caches ([`Config::coherent`]) do not translate.
+    #[cfg(feature = "jit")]
+    pub fn translate_after(&mut self, times: Option<u32>) {
+        self.jit.set_after(times);
+    }
+
+    /// Times that translated code was entered.
+    #[cfg(feature = "jit")]
+    pub fn translations_entered(&self) -> u64 {
+        self.jit.entered()
     }
 
     /// Main memory. Without [`Config::coherent`] it lacks what the data caches hold back.

@@ -25,6 +25,14 @@ const CODE: u32 = 1 << 31;
 /// Set in a page-table entry when the page has bytes that programs must not write.
 const READ_ONLY: u32 = 1 << 30;
 
+/// The bits of a page-table entry that are the index of a page.
+#[cfg(feature = "jit")]
+pub(crate) const MEMORY_INDEX: u32 = !(CODE | READ_ONLY);
+
+/// Last page-table entry of a page that programs may write with nothing else to do; the first is that after [`UNWRITTEN`].
+#[cfg(feature = "jit")]
+pub(crate) const PLAIN_LAST: u32 = READ_ONLY - 1;
+
 /// Index of the page that all those share that were never written.
 const UNWRITTEN: u32 = 0;
 
@@ -270,6 +278,12 @@ impl Memory {
 
     fn page(&self, address: u32) -> &[u8; PAGE_SIZE as usize] {
         &self.pages[self.page_index(address)].0
+    }
+
+    /// The page table and the pages, for translated code. They stay where they are until memory is written through `self`.
+    #[cfg(feature = "jit")]
+    pub(crate) fn places(&mut self) -> (*const u32, *mut u8) {
+        (self.table.as_ptr(), self.pages.as_mut_ptr().cast())
     }
 
     /// Index of the page of `address`, which gets one of its own first if it was never written.

@@ -113,7 +113,7 @@ macro_rules! kinds {
 operations!(kinds);
 
 /// A predecoded word. Register fields that a kind does not use hold 63, which names no register.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct Op {
     pub kind: Kind,
@@ -356,6 +356,8 @@ pub(crate) struct CodeCache {
     pages: Vec<Option<Box<PageOps>>>,
     identity: u64,
     breakpoints: BTreeSet<u32>,
+    /// Counts changes of operations that were predecoded before.
+    generation: u64,
 }
 
 impl CodeCache {
@@ -364,7 +366,17 @@ impl CodeCache {
             pages: Vec::new(),
             identity: 0,
             breakpoints: BTreeSet::new(),
+            generation: 0,
         }
+    }
+
+    /// Different whenever an operation may have changed that was predecoded before.
+    #[cfg_attr(
+        not(feature = "jit"),
+        expect(dead_code, reason = "translations of the feature `jit` ask")
+    )]
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub fn breakpoints(&self) -> &BTreeSet<u32> {
@@ -384,6 +396,7 @@ impl CodeCache {
 
     fn clear(&mut self, memory: &mut Memory) {
         self.pages.clear();
+        self.generation += 1;
         memory.unmark_all_code();
         self.identity = memory.identity();
     }
@@ -420,6 +433,7 @@ impl CodeCache {
         if self.page(index).is_none() {
             return;
         }
+        self.generation += 1;
         let op = self.op_at(address, memory);
         if let Some(page) = self.pages.get_mut(index).and_then(Option::as_deref_mut) {
             page[(address % PAGE_SIZE / 4) as usize] = op;

@@ -201,7 +201,14 @@ impl Machine {
         } else if watching {
             fast::run::<true, _>(code, page, thread, shared, &mut self.memory, watched, &mut rest)
         } else {
-            fast::run::<false, _>(code, page, thread, shared, &mut self.memory, watched, &mut rest)
+            #[cfg(feature = "jit")]
+            let port = crate::jit::Translating {
+                memory: &mut self.memory,
+                jit: &mut self.jit,
+            };
+            #[cfg(not(feature = "jit"))]
+            let port = &mut self.memory;
+            fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
         };
         let executed = budget - rest;
         *left -= executed;

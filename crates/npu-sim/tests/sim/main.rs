@@ -5,6 +5,8 @@ mod facts;
 mod golden_fp;
 mod golden_run;
 mod golden_timing;
+#[cfg(feature = "jit")]
+mod jit;
 mod network;
 mod quirks;
 mod random;

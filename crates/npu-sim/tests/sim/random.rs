@@ -154,7 +154,7 @@ fn prepared_threads(seed: u64) -> Machine {
 }
 
 /// Everything that two runs must agree on.
-fn compare(seed: u64, a: &Machine, b: &Machine) {
+pub fn compare(seed: u64, a: &Machine, b: &Machine) {
     for core in 0..a.cores() {
         let cycles = |machine: &Machine| machine.control_register(core * THREADS, ControlRegister::CyclesLow);
         assert_eq!(cycles(a), cycles(b), "clock, seed {seed}");

@@ -1,0 +1,111 @@
+//! Code of the host: made, kept and called. All that is unsafe about translations stands here.
+
+use super::translate::{self, NO_BRANCH, Region};
+use cranelift_codegen::Context;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::FunctionBuilderContext;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Module, default_libcall_names};
+
+/// What a translation works on; it knows the places of the fields by [`std::mem::offset_of`].
+#[repr(C)]
+pub(super) struct State<'a> {
+    pub scalars: &'a mut [u32; 256],
+    /// The page table of main memory.
+    pub table: *const u32,
+    /// The pages of main memory.
+    pub pages: *mut u8,
+    /// Instructions left.
+    pub left: u64,
+    pub pc: u32,
+    pub last_long: u32,
+    /// Address of the last taken branch, or [`NO_BRANCH`].
+    pub last_branch: u32,
+}
+
+impl<'a> State<'a> {
+    /// The state of a thread with these registers, for `left` instructions; `memory` is that of [`crate::Memory::places`].
+    pub fn new(scalars: &'a mut [u32; 256], (table, pages): (*const u32, *mut u8), left: u64) -> State<'a> {
+        State {
+            scalars,
+            table,
+            pages,
+            left,
+            pc: 0,
+            last_long: u32::MAX,
+            last_branch: NO_BRANCH,
+        }
+    }
+}
+
+type Function = unsafe extern "C" fn(*mut State<'_>);
+
+/// A compiled translation. It is valid as long as its [`Host`].
+#[derive(Clone, Copy)]
+pub(super) struct Code(Function);
+
+/// The code generator of the host with what it has made.
+pub(super) struct Host {
+    /// Always there until it is dropped.
+    module: Option<JITModule>,
+    context: Context,
+    builder: FunctionBuilderContext,
+}
+
+impl Host {
+    /// `None` when there is none for this host.
+    pub fn new() -> Option<Host> {
+        let mut flags = settings::builder();
+        flags.set("opt_level", "speed").ok()?;
+        flags.set("use_colocated_libcalls", "false").ok()?;
+        flags.set("is_pic", "false").ok()?;
+        let isa = cranelift_native::builder()
+            .ok()?
+            .finish(settings::Flags::new(flags))
+            .ok()?;
+        // Translations take pointers of 64 bits to be such.
+        if isa.pointer_bits() != 64 {
+            return None;
+        }
+        let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
+        Some(Host {
+            context: module.make_context(),
+            module: Some(module),
+            builder: FunctionBuilderContext::new(),
+        })
+    }
+
+    /// Compiles a region; `None` when the code generator refuses.
+    pub fn compile(&mut self, region: &Region) -> Option<Code> {
+        let module = self.module.as_mut()?;
+        module.clear_context(&mut self.context);
+        self.context.func.signature = module.make_signature();
+        let config = module.target_config();
+        translate::build(region, &mut self.context.func, &mut self.builder, config);
+        let id = module.declare_anonymous_function(&self.context.func.signature).ok()?;
+        module.define_function(id, &mut self.context).ok()?;
+        module.finalize_definitions().ok()?;
+        let place = module.get_finalized_function(id);
+        // SAFETY: the function was compiled for this host with its C calling convention and one parameter, a pointer, which is the
+        // signature that `translate::build` gives it.
+        Some(Code(unsafe { std::mem::transmute::<*const u8, Function>(place) }))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: code runs only inside of `run`, and a `Jit` drops its `Code`s together with its `Host`.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+/// Runs a translation.
+pub(super) fn run(code: Code, state: &mut State<'_>) {
+    // SAFETY: translated code reads and writes the fields of `state`, the first 64 registers, entries of the page table by the upper
+    // 20 bits of an address, of which there are 2^20, and pages by entries of the table, whose indices are inside `pages`
+    // (an invariant of `Memory`, whose borrow lasts as long as the pointers are used), at an offset that is aligned to the size of the
+    // access. It neither calls nor keeps anything.
+    unsafe { (code.0)(state) }
+}

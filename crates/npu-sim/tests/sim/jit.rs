@@ -1,0 +1,250 @@
+//! Translated loops against interpreted ones: everything is the same, whatever the loop, the limit and the schedule.
+
+use super::common::{Random, sreg};
+use super::random::compare;
+use npu_sim::{Config, Machine, Schedule, Stop, THREADS};
+
+const BASE: u32 = 0x1000;
+const DATA: u32 = 0x10_0000;
+
+fn rr(op: u32, dst: u32, src0: u32, src1: u32) -> u32 {
+    op << 24 | dst << 18 | src0 << 12 | src1 << 6
+}
+
+fn ri(op: u32, dst: u32, src0: u32, imm: u32) -> u32 {
+    2 << 29 | op << 24 | dst << 18 | src0 << 12 | (imm & 0x1ff) << 3
+}
+
+fn mem(op: u32, reg: u32, base: u32, offset: u32) -> u32 {
+    2 << 30 | op << 24 | reg << 18 | base << 12 | (offset & 0x1ff) << 3
+}
+
+fn branch(nonzero: bool, reg: u32, words: i32) -> u32 {
+    0x75_u32 + u32::from(nonzero) << 24 | reg << 18 | (4 * words) as u32 & 0x3_ffff
+}
+
+fn jump(link: bool, words: i32) -> u32 {
+    0x78 + u32::from(link) << 24 | (4 * words) as u32 & 0x3_ffff
+}
+
+const SUB: u32 = 5;
+const ADD: u32 = 4;
+
+/// A word of a loop: `left` more follow in it. Scalar integers mostly; s20 and s21 count, s12 and s13 are addresses.
+fn word(random: &mut Random, left: u32) -> u32 {
+    let [d, a, b] = [(); 3].map(|()| random.below(10));
+    let any = random.word();
+    match random.below(32) {
+        0..=8 => rr(1 + random.below(25), d, a, b),
+        9..=13 => ri(1 + random.below(25), d, a, any),
+        14..=16 => 0x6000_0000 | random.below(3) << 24 | d << 18 | any & 0x3_fffc,
+        17..=20 => {
+            let op = [0, 1, 2, 4, 5][random.below(5) as usize];
+            mem(op, d, 12 + random.below(2), any & 0x7c)
+        }
+        21..=23 => mem(32 + random.below(3), d, 12 + random.below(2), any & 0x7c),
+        24..=26 => branch(any & 1 != 0, d, 1 + random.below(left.clamp(1, 6)) as i32),
+        27 => jump(any & 8 == 8, 1 + random.below(left.clamp(1, 4)) as i32),
+        28 => rr(48 + random.below(3), d, a, b),
+        // Undecoded, floats, vectors, accesses that are misaligned or special now and then.
+        29 => [0x5f00_0000, rr(32 + random.below(14), d, a, b)][random.below(2) as usize],
+        30 if random.below(6) == 0 => any,
+        30 => ri(ADD, 12, 12, 4 * random.below(3)),
+        _ if random.below(8) == 0 => mem([2, 34, 4, 32][random.below(4) as usize], d, a, any),
+        _ => rr(ADD, d, a, b) | random.below(2) << 1,
+    }
+}
+
+/// A loop of random words, half of the time in another one.
+fn program(random: &mut Random) -> Vec<u32> {
+    let length = 3 + random.below(24);
+    let mut words = vec![0x6000_0000 | 21 << 18 | 4 * (5 + random.below(60))];
+    words.extend((0..length).map(|k| word(random, length - k)));
+    words.push(ri(SUB, 21, 21, 1));
+    words.push(branch(true, 21, -(words.len() as i32 - 1)));
+    words.push(ri(SUB, 20, 20, 1));
+    words.push(branch(true, 20, -(words.len() as i32)));
+    words
+}
+
+fn load(words: &[u32], after: Option<u32>) -> Machine {
+    let mut machine = Machine::new(Config {
+        memory_limit: 1 << 24,
+        ..Config::default()
+    });
+    machine.translate_after(after);
+    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+        machine.memory_mut().write_u32(address, *word).unwrap();
+    }
+    machine.memory_mut().write_u32(DATA, 1).unwrap();
+    machine
+}
+
+fn prepared(seed: u64, after: Option<u32>) -> Machine {
+    let mut random = Random(seed);
+    let words = program(&mut random);
+    let mut machine = load(&words, after);
+    for k in 0..64 {
+        let word = random.word();
+        machine.memory_mut().write_u32(DATA + 4 * k, word).unwrap();
+    }
+    // Now and then code is data.
+    let code = random.below(12) == 0;
+    for number in 0..machine.threads() {
+        let thread = machine.thread_mut(number);
+        for register in 0..59 {
+            thread.set_scalar(sreg(register), random.word());
+        }
+        thread.set_scalar(sreg(59), 0xffff);
+        thread.set_scalar(sreg(12), if code { BASE } else { DATA });
+        thread.set_scalar(sreg(13), DATA + 0x80);
+        thread.set_scalar(sreg(20), 40);
+        thread.set_pc(BASE);
+    }
+    machine
+}
+
+#[test]
+fn translated_loops_do_what_interpreted_ones_do() {
+    let (mut entered, mut executed) = (0, 0);
+    for seed in 0..600 {
+        let mut translated = prepared(seed, Some(2));
+        let mut interpreted = prepared(seed, None);
+        // Ends of the budget wherever they fall.
+        let mut random = Random(seed);
+        for _ in 0..12 {
+            let limit = u64::from(1 + random.below(900));
+            let a = translated.run(0, limit);
+            let b = interpreted.run(0, limit);
+            assert_eq!(a, b, "stop, seed {seed}");
+            compare(seed, &translated, &interpreted);
+            assert_eq!(
+                translated.thread(0).last_branch(),
+                interpreted.thread(0).last_branch(),
+                "last branch, seed {seed}"
+            );
+        }
+        entered += translated.translations_entered();
+        executed += translated.thread(0).instructions();
+        assert_eq!(interpreted.translations_entered(), 0);
+    }
+    println!("{entered} entries, {executed} instructions");
+    assert!(entered > 2000, "{entered} entries: the programs are not translated");
+}
+
+#[test]
+fn threads_take_turns_at_the_same_points() {
+    let mut entered = 0;
+    for seed in 0..60 {
+        let mut translated = prepared(seed, Some(2));
+        let mut interpreted = prepared(seed, None);
+        for machine in [&mut translated, &mut interpreted] {
+            machine.enable(0, (1 << THREADS) - 1);
+        }
+        let (mut one, mut other) = (Schedule::default(), Schedule::default());
+        for _ in 0..3 {
+            let a = translated.run_threads(&mut one, 9_973);
+            let b = interpreted.run_threads(&mut other, 9_973);
+            assert_eq!(a, b, "halt, seed {seed}");
+            compare(seed, &translated, &interpreted);
+        }
+        entered += translated.translations_entered();
+    }
+    assert!(entered > 500, "{entered} entries: the programs are not translated");
+}
+
+/// Runs a loop that counts s1 down from 500, both ways, and gives the machines.
+fn both(body: &[u32], limit: u64) -> [Machine; 2] {
+    let mut words = body.to_vec();
+    words.push(ri(SUB, 1, 1, 1));
+    words.push(branch(true, 1, -(words.len() as i32)));
+    let machines = [Some(2), None].map(|after| {
+        let mut machine = load(&words, after);
+        let thread = machine.thread_mut(0);
+        thread.set_scalar(sreg(59), 0xffff);
+        thread.set_scalar(sreg(1), 500);
+        thread.set_scalar(sreg(12), DATA);
+        thread.set_scalar(sreg(13), BASE);
+        thread.set_pc(BASE);
+        let stop = machine.run(0, limit);
+        assert_eq!(stop, Stop::StepLimit);
+        machine
+    });
+    compare(0, &machines[0], &machines[1]);
+    machines
+}
+
+#[test]
+fn a_counted_loop_is_one_entry() {
+    let [translated, _] = both(&[rr(ADD, 2, 2, 1)], 1501);
+    assert_eq!(translated.translations_entered(), 1);
+    assert_eq!(translated.thread(0).scalar(sreg(2)), 500 * 501 / 2);
+    assert_eq!(translated.thread(0).instructions(), 1501);
+}
+
+#[test]
+fn a_loop_that_changes_itself_is_seen() {
+    // addi s2, s2, imm becomes another one each round: its word is in memory at s13 + 16.
+    let body = [
+        mem(2, 3, 13, 16),
+        ri(ADD, 3, 3, 8),
+        mem(34, 3, 13, 16),
+        ri(ADD, 4, 4, 1),
+        ri(ADD, 2, 2, 0),
+        ri(ADD, 5, 5, 1),
+    ];
+    let [translated, _] = both(&body, 8 * 100);
+    assert_eq!(translated.thread(0).scalar(sreg(2)), 5050);
+}
+
+#[test]
+fn code_that_the_host_changes_between_runs_is_seen() {
+    let [mut translated, mut interpreted] = both(&[ri(ADD, 2, 2, 1)], 300);
+    for machine in [&mut translated, &mut interpreted] {
+        machine.memory_mut().write_u32(BASE, ri(ADD, 2, 2, 2)).unwrap();
+        assert_eq!(machine.run(0, 300), Stop::StepLimit);
+    }
+    compare(0, &translated, &interpreted);
+    assert_eq!(translated.thread(0).scalar(sreg(2)), 100 + 200);
+    for machine in [&mut translated, &mut interpreted] {
+        machine.add_breakpoint(BASE);
+        assert_eq!(machine.run(0, 300), Stop::Breakpoint { pc: BASE });
+    }
+    compare(0, &translated, &interpreted);
+}
+
+#[test]
+fn a_trap_in_a_loop_comes_at_its_instruction() {
+    // The address in s12 grows by one each round, so that the second load is misaligned.
+    let body = [mem(2, 3, 12, 0), rr(ADD, 4, 4, 3), ri(4, 5, 5, 1)];
+    let mut words = body.to_vec();
+    words.push(branch(false, 14, 2));
+    words.push(ri(ADD, 12, 12, 1));
+    words.push(ri(SUB, 14, 14, 1));
+    let [translated, _] = both(&words, 3000);
+    assert!(translated.translations_entered() > 0);
+}
+
+#[test]
+fn lost_results_are_found_in_translated_loops() {
+    // A load directly before the branch back, from the 50th round on: s6 is 0 until then.
+    let body = [
+        ri(ADD, 5, 5, 1),
+        0x6000_0000 | 7 << 18 | 4 * 50,
+        rr(24, 6, 7, 5),
+        branch(false, 6, 2),
+        jump(false, 3),
+        mem(2, 3, 12, 0),
+        jump(false, 1),
+        rr(ADD, 8, 8, 3),
+    ];
+    let [translated, interpreted] = both(&body, 2500);
+    assert!(translated.translations_entered() > 0);
+    assert!(!interpreted.findings().is_empty());
+}
+
+#[test]
+fn machines_may_go_to_other_threads_of_the_host() {
+    fn is_send<T: Send>() {}
+    is_send::<Machine>();
+}
