@@ -50,7 +50,7 @@ fn may_be_io(address: u32) -> bool {
 
 /// Registers that an operation may touch, scalar and vector in one set. Too many are harmless.
 #[inline(always)]
-fn touched(op: Op) -> u64 {
+pub(crate) fn touched(op: Op) -> u64 {
     1 << (op.d & 63) | 1 << (op.a & 63) | 1 << (op.b & 63)
 }
 
@@ -103,10 +103,17 @@ pub(crate) trait Port {
     /// `false` when it is for the definition, and nothing was stored.
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
 
-    /// A backward branch to `pc` was taken, and nothing is watched. Gives whether operations from there on were done in another
-    /// way: then thread and budget are as after them.
+    /// A backward branch to `pc` was taken. Gives whether operations from there on, none of which touch what is watched, were done in
+    /// another way: then thread and budget are as after them.
     #[inline(always)]
-    fn turned(&mut self, _code: &CodeCache, _thread: &mut Thread, _pc: u32, _budget: &mut u64) -> bool {
+    fn turned(
+        &mut self,
+        _code: &CodeCache,
+        _thread: &mut Thread,
+        _watched: &Watched,
+        _pc: u32,
+        _budget: &mut u64,
+    ) -> bool {
         false
     }
 }
@@ -373,11 +380,11 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 left -= 1;
                 if target < PAGE_WORDS {
                     index = target;
-                    if !WATCH && op.imm < 0 && port.turned(code, thread, pc!(), &mut left) {
-                        far!(thread.pc);
-                    }
                 } else {
                     far!(pc!().wrapping_add((op.imm as u32) << 2));
+                }
+                if op.imm < 0 && port.turned(code, thread, &watched, pc!(), &mut left) {
+                    far!(thread.pc);
                 }
                 continue;
             }};

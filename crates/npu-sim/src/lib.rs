@@ -52,8 +52,8 @@
 //! has turned into 8-byte operations, some words at a time, and hands over to `exec` for everything else. `hazard` follows what errata
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
-//! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops of scalar integer
-//! operations into code of the host. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
+//! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops into code of
+//! the host. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
 //! run with [`Machine::run_timed`].
 //!
 //! # Limits
@@ -70,7 +70,7 @@
 //! # Invariants
 //!
 //! - [`Machine::run`] and [`Machine::run_traced`], which uses the definition alone, agree in everything (tested on random
-//!   programs); so do the runs of all threads and single steps in the same order.
+//!   programs); so do the runs of all threads and single steps in the same order, and runs with and without translations.
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]

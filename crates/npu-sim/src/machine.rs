@@ -38,6 +38,10 @@ pub struct Config {
     /// What memory, scratchpads and registers hold that nobody wrote. Addresses of the I/O space and control registers are as
     /// the hardware resets them.
     pub fill: Fill,
+    /// A loop becomes code of the host when its backward branch was taken so often; `None`: everything is interpreted. Results do not
+    /// depend on it, nor does anything without the feature `jit`. Machines with data caches ([`Config::coherent`]) and
+    /// models of cycles interpret in any case.
+    pub translate_after: Option<u32>,
 }
 
 impl Config {
@@ -52,7 +56,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros.
+    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translations after 2000 rounds.
     fn default() -> Config {
         Config {
             strict: false,
@@ -62,6 +66,7 @@ impl Default for Config {
             tile: 0,
             core: 0,
             fill: Fill::Zero,
+            translate_after: Some(2000),
         }
     }
 }
@@ -187,7 +192,7 @@ impl Machine {
             caches: (!config.coherent).then(|| Caches::new(cores)),
             code: CodeCache::new(),
             #[cfg(feature = "jit")]
-            jit: crate::jit::Jit::new(),
+            jit: crate::jit::Jit::new(config.translate_after),
             findings: Findings::new(config.strict),
             fill: config.fill,
             fills: 0,
@@ -199,17 +204,16 @@ impl Machine {
         machine
     }
 
-    /// Translates a loop to code of the host when its backward branch was taken `times` times; `None`: interprets everything.
-    /// It is 2000 unless set. Results do not depend on it. Machines with data caches ([`Config::coherent`]) do not translate.
-    #[cfg(feature = "jit")]
-    pub fn translate_after(&mut self, times: Option<u32>) {
-        self.jit.set_after(times);
-    }
-
     /// Times that translated code was entered.
     #[cfg(feature = "jit")]
     pub fn translations_entered(&self) -> u64 {
         self.jit.entered()
+    }
+
+    /// Instructions that translated code executed, of those that [`Thread::instructions`] counts.
+    #[cfg(feature = "jit")]
+    pub fn translated_instructions(&self) -> u64 {
+        self.jit.executed()
     }
 
     /// Main memory. Without [`Config::coherent`] it lacks what the data caches hold back.

@@ -356,7 +356,8 @@ pub(crate) struct CodeCache {
     pages: Vec<Option<Box<PageOps>>>,
     identity: u64,
     breakpoints: BTreeSet<u32>,
-    /// Counts changes of operations that were predecoded before.
+    /// Counts changes of words in pages that were predecoded before.
+    #[cfg(feature = "jit")]
     generation: u64,
 }
 
@@ -366,17 +367,28 @@ impl CodeCache {
             pages: Vec::new(),
             identity: 0,
             breakpoints: BTreeSet::new(),
+            #[cfg(feature = "jit")]
             generation: 0,
         }
     }
 
-    /// Different whenever an operation may have changed that was predecoded before.
-    #[cfg_attr(
-        not(feature = "jit"),
-        expect(dead_code, reason = "translations of the feature `jit` ask")
-    )]
+    /// Different whenever an operation may have changed that [`CodeCache::op`] gave.
+    #[cfg(feature = "jit")]
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The operation at an address, if some of its page is predecoded.
+    #[cfg(feature = "jit")]
+    pub fn op(&self, address: u32, memory: &Memory) -> Option<Op> {
+        let index = memory.page_index(address);
+        // Index 0 is shared by all pages never written.
+        let page = self.page(index).filter(|_| index != 0)?;
+        let op = page[(address % PAGE_SIZE / 4) as usize];
+        Some(match op.kind {
+            Kind::NotYet => self.op_at(address, memory),
+            _ => op,
+        })
     }
 
     pub fn breakpoints(&self) -> &BTreeSet<u32> {
@@ -394,9 +406,17 @@ impl CodeCache {
         was
     }
 
+    /// A word of a predecoded page is another one.
+    fn changed(&mut self) {
+        #[cfg(feature = "jit")]
+        {
+            self.generation += 1;
+        }
+    }
+
     fn clear(&mut self, memory: &mut Memory) {
         self.pages.clear();
-        self.generation += 1;
+        self.changed();
         memory.unmark_all_code();
         self.identity = memory.identity();
     }
@@ -433,7 +453,7 @@ impl CodeCache {
         if self.page(index).is_none() {
             return;
         }
-        self.generation += 1;
+        self.changed();
         let op = self.op_at(address, memory);
         if let Some(page) = self.pages.get_mut(index).and_then(Option::as_deref_mut) {
             page[(address % PAGE_SIZE / 4) as usize] = op;

@@ -198,8 +198,6 @@ impl Machine {
             } else {
                 fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
             }
-        } else if watching {
-            fast::run::<true, _>(code, page, thread, shared, &mut self.memory, watched, &mut rest)
         } else {
             #[cfg(feature = "jit")]
             let port = crate::jit::Translating {
@@ -208,7 +206,11 @@ impl Machine {
             };
             #[cfg(not(feature = "jit"))]
             let port = &mut self.memory;
-            fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
+            if watching {
+                fast::run::<true, _>(code, page, thread, shared, port, watched, &mut rest)
+            } else {
+                fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
+            }
         };
         let executed = budget - rest;
         *left -= executed;

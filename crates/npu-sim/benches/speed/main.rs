@@ -1,7 +1,8 @@
 //! Instructions a second of the functional model, on loops made of instruction words.
 //!
 //! Each loop runs for a fixed number of instructions, several times; the best time counts. Loops of one thread also run in a plain
-//! interpreter, which must come to the same registers; the ratio of both rates depends less on the host than the rates.
+//! interpreter, which must come to the same registers; the ratio of both rates depends less on the host than the rates. With the
+//! feature `jit` they run a third time, with translations, and all loops of threads a second time.
 
 mod plain;
 
@@ -32,17 +33,34 @@ fn bnez(reg: u32, offset: i32) -> u32 {
     0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
 }
 
+/// Times a machine, whose translations are those of the feature `jit` if it is to have some.
+fn timed(body: &[u32], config: &Config, translates: bool, run: impl Fn(&mut Machine)) -> Option<(f64, Machine)> {
+    let mut config = *config;
+    config.translate_after = config.translate_after.filter(|_| translates);
+    let mut machine = prepared(body, config)?;
+    let start = Instant::now();
+    run(&mut machine);
+    Some((start.elapsed().as_secs_f64(), machine))
+}
+
+/// What is said about translations of a loop that takes so long without and with them.
+fn translated(rate: f64, ratio: &str, machine: &Machine) {
+    #[cfg(feature = "jit")]
+    {
+        let share = 100.0 * machine.translated_instructions() as f64 / INSTRUCTIONS as f64;
+        println!(
+            "{:<44} {rate:>8.1} million instructions a second{ratio}, {share:.1} % translated",
+            "  translated"
+        );
+    }
+    #[cfg(not(feature = "jit"))]
+    let _ = (rate, ratio, machine);
+}
+
 fn measure(name: &str, body: &[u32]) {
-    let (mut best, mut best_plain) = (f64::INFINITY, f64::INFINITY);
+    let [mut best, mut best_translated, mut best_plain] = [f64::INFINITY; 3];
+    let mut last = None;
     for _ in 0..ROUNDS {
-        let Some(mut machine) = prepared(body, Config::default()) else {
-            return;
-        };
-        let start = Instant::now();
-        let stop = machine.run(0, INSTRUCTIONS);
-        let time = start.elapsed().as_secs_f64();
-        assert_eq!(stop, Stop::StepLimit, "{name}");
-        best = best.min(time);
         let Some(mut plain) = Plain::new(BASE, &words(body), &REGISTERS) else {
             return;
         };
@@ -50,44 +68,67 @@ fn measure(name: &str, body: &[u32]) {
         let ran = plain.run(INSTRUCTIONS);
         best_plain = best_plain.min(start.elapsed().as_secs_f64());
         assert!(ran.is_some(), "{name}");
-        let thread = machine.thread(0);
-        for number in 0..63 {
-            if let (Some(scalar), Some(vector)) = (SReg::new(number), VReg::new(number)) {
-                assert_eq!(thread.scalar(scalar), plain.scalar(number), "{name}: {}", scalar.name());
-                assert_eq!(
-                    thread.vector(vector).0,
-                    plain.vector(number),
-                    "{name}: {}",
-                    vector.name()
-                );
+        for translates in [false, true] {
+            let run = |machine: &mut Machine| assert_eq!(machine.run(0, INSTRUCTIONS), Stop::StepLimit, "{name}");
+            let Some((time, machine)) = timed(body, &Config::default(), translates, run) else {
+                return;
+            };
+            let best = if translates { &mut best_translated } else { &mut best };
+            *best = best.min(time);
+            let thread = machine.thread(0);
+            for number in 0..63 {
+                if let (Some(scalar), Some(vector)) = (SReg::new(number), VReg::new(number)) {
+                    assert_eq!(thread.scalar(scalar), plain.scalar(number), "{name}: {}", scalar.name());
+                    assert_eq!(
+                        thread.vector(vector).0,
+                        plain.vector(number),
+                        "{name}: {}",
+                        vector.name()
+                    );
+                }
             }
+            last = Some(machine);
         }
     }
-    let rate = INSTRUCTIONS as f64 / best / 1e6;
-    let ratio = best_plain / best;
-    println!("{name:<44} {rate:>8.1} million instructions a second, {ratio:.2} times a plain interpreter");
+    let rate = |time: f64| INSTRUCTIONS as f64 / time / 1e6;
+    let ratio = |time: f64| format!(", {:.2} times a plain interpreter", best_plain / time);
+    println!(
+        "{name:<44} {:>8.1} million instructions a second{}",
+        rate(best),
+        ratio(best)
+    );
+    if let Some(machine) = last {
+        translated(rate(best_translated), &ratio(best_translated), &machine);
+    }
 }
 
 /// The same in 8 threads that take turns, with data caches or without.
 fn measure_threads(name: &str, body: &[u32], coherent: bool) {
-    let mut best = f64::INFINITY;
+    let config = Config {
+        coherent,
+        ..Config::default()
+    };
+    let mut best = [f64::INFINITY; 2];
+    let mut last = None;
     for _ in 0..ROUNDS {
-        let config = Config {
-            coherent,
-            ..Config::default()
-        };
-        let Some(mut machine) = prepared(body, config) else {
-            return;
-        };
-        machine.enable(0, u32::MAX);
-        let start = Instant::now();
-        let halt = machine.run_threads(&mut Schedule::default(), INSTRUCTIONS);
-        let time = start.elapsed().as_secs_f64();
-        assert_eq!(halt, Halt::StepLimit, "{name}");
-        best = best.min(time);
+        for (best, translates) in best.iter_mut().zip([false, true]) {
+            let run = |machine: &mut Machine| {
+                machine.enable(0, u32::MAX);
+                let halt = machine.run_threads(&mut Schedule::default(), INSTRUCTIONS);
+                assert_eq!(halt, Halt::StepLimit, "{name}");
+            };
+            let Some((time, machine)) = timed(body, &config, translates, run) else {
+                return;
+            };
+            *best = best.min(time);
+            last = Some(machine);
+        }
     }
-    let rate = INSTRUCTIONS as f64 / best / 1e6;
+    let [rate, with] = best.map(|time| INSTRUCTIONS as f64 / time / 1e6);
     println!("{name:<44} {rate:>8.1} million instructions a second");
+    if let Some(machine) = last.filter(|_| coherent) {
+        translated(with, "", &machine);
+    }
 }
 
 /// The same, an instruction at a time of each of 8 threads in turn.

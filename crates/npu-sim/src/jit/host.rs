@@ -1,6 +1,7 @@
 //! Code of the host: made, kept and called. All that is unsafe about translations stands here.
 
-use super::translate::{self, NO_BRANCH, Region};
+use super::region::Region;
+use super::translate::{self, NO_BRANCH, NOWHERE};
 use cranelift_codegen::Context;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
@@ -32,7 +33,7 @@ impl<'a> State<'a> {
             pages,
             left,
             pc: 0,
-            last_long: u32::MAX,
+            last_long: NOWHERE,
             last_branch: NO_BRANCH,
         }
     }
@@ -55,8 +56,14 @@ pub(super) struct Host {
 impl Host {
     /// `None` when there is none for this host.
     pub fn new() -> Option<Host> {
+        // Memory of the machine is little-endian.
+        if cfg!(target_endian = "big") {
+            return None;
+        }
         let mut flags = settings::builder();
         flags.set("opt_level", "speed").ok()?;
+        let verified = if cfg!(debug_assertions) { "true" } else { "false" };
+        flags.set("enable_verifier", verified).ok()?;
         flags.set("use_colocated_libcalls", "false").ok()?;
         flags.set("is_pic", "false").ok()?;
         let isa = cranelift_native::builder()
@@ -106,6 +113,6 @@ pub(super) fn run(code: Code, state: &mut State<'_>) {
     // SAFETY: translated code reads and writes the fields of `state`, the first 64 registers, entries of the page table by the upper
     // 20 bits of an address, of which there are 2^20, and pages by entries of the table, whose indices are inside `pages`
     // (an invariant of `Memory`, whose borrow lasts as long as the pointers are used), at an offset that is aligned to the size of the
-    // access. It neither calls nor keeps anything.
+    // access. It calls functions of `units` alone, and keeps nothing.
     unsafe { (code.0)(state) }
 }

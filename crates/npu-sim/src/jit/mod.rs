@@ -1,21 +1,23 @@
 //! Hot loops as code of the host (feature `jit`).
 //!
 //! A backward branch that was taken often enough makes its target the head of a translation: all that is reached from there by
-//! direct branches inside the page, made of operations that [`translate`] knows. Everything else leaves the translation, with the
-//! state of the thread as the interpreter has it before that operation, and the interpreter goes on.
+//! direct branches, calls and the returns from them, made of operations that [`region`] knows. Everything else leaves the translation,
+//! with the state of the thread as the interpreter has it before that operation, and the interpreter goes on.
 //!
 //! Invariants:
-//! - A translation is entered only with nothing watched, no data caches, and directly after a taken branch.
+//! - A translation is entered only without data caches, directly after a taken branch, and when it touches nothing that is watched.
 //! - It is a function of the predecoded operations it was made from. When [`CodeCache::generation`] has changed, these are
 //!   compared with those of now before it is entered again. Stores to code leave it before they are done.
-//! - It counts every instruction and begins no block that the budget does not cover.
+//! - It counts every instruction and begins nothing that the budget does not cover.
 
 mod host;
+mod region;
 mod translate;
+mod units;
 
 use self::host::{Host, State};
-use self::translate::Region;
-use crate::fast::Port;
+use self::region::Region;
+use crate::fast::{Port, Watched};
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::predecode::CodeCache;
 use crate::thread::Thread;
@@ -24,10 +26,26 @@ use crate::thread::Thread;
 const PLACES: usize = 1024;
 
 /// Translations of one machine, after which no more are made: programs that change their loops all the time are interpreted.
-const TRANSLATIONS: u32 = 2048;
+const TRANSLATIONS: u32 = 512;
 
-/// Instructions that must be left for an entry to be worth it.
-const LEAST: u64 = 16;
+/// Entries of a translation after which it is asked whether it is worth them.
+const TRIAL: u32 = 64;
+
+/// Instructions an entry, in the mean, for a translation to be worth it: reading and writing back registers takes about as long.
+const WORTH: u64 = 16;
+
+/// A loop of the host's code.
+struct Translation {
+    head: u32,
+    region: Region,
+    code: host::Code,
+    /// That of the code it was last compared with.
+    generation: u64,
+    /// Entries, up to [`TRIAL`].
+    entries: u32,
+    /// Instructions in those.
+    executed: u64,
+}
 
 /// What is known about a head.
 enum Place {
@@ -37,12 +55,7 @@ enum Place {
         head: u32,
         times: u32,
     },
-    Translated {
-        head: u32,
-        region: Region,
-        code: host::Code,
-        generation: u64,
-    },
+    Translated(Box<Translation>),
     /// Not worth a translation while the code stays as it is.
     Refused {
         head: u32,
@@ -53,27 +66,26 @@ enum Place {
 /// Translations of the code of a machine.
 pub(crate) struct Jit {
     places: Vec<Place>,
-    /// Made for the first translation; `None` again when the host has no code generator.
+    /// Made for the first translation.
     host: Option<Host>,
     left: u32,
     /// Taken backward branches before a translation; `None`: no translations.
     after: Option<u32>,
     entered: u64,
+    executed: u64,
 }
 
 impl Jit {
-    pub fn new() -> Jit {
+    /// `after`: see [`crate::Config::translate_after`].
+    pub fn new(after: Option<u32>) -> Jit {
         Jit {
             places: Vec::new(),
             host: None,
             left: TRANSLATIONS,
-            after: Some(DEFAULT_AFTER),
+            after,
             entered: 0,
+            executed: 0,
         }
-    }
-
-    pub fn set_after(&mut self, after: Option<u32>) {
-        self.after = after;
     }
 
     /// Times that a translation was entered.
@@ -81,113 +93,133 @@ impl Jit {
         self.entered
     }
 
+    /// Instructions that translations executed.
+    pub fn executed(&self) -> u64 {
+        self.executed
+    }
+
     /// Translates the loop at `head`.
-    fn translate(&mut self, code: &CodeCache, memory: &Memory, head: u32) -> Place {
-        let refused = Place::Refused {
-            head,
-            generation: code.generation(),
-        };
-        let index = memory.page_index(head);
-        let region = match code.page(index) {
-            // Index 0 is shared by all pages never written.
-            Some(page) if index != 0 => Region::find(page, head),
-            _ => None,
-        };
-        let Some(region) = region else {
-            return refused;
-        };
+    #[cold]
+    fn translate(&mut self, code: &CodeCache, memory: &Memory, thread: &Thread, head: u32) -> Place {
+        let generation = code.generation();
+        let refused = Place::Refused { head, generation };
         if self.left == 0 {
             return refused;
         }
+        let register = |number: u8| thread.scalars[usize::from(number)];
+        let Some(region) = Region::find(head, |pc| code.op(pc, memory), register) else {
+            return refused;
+        };
         self.left -= 1;
         if self.host.is_none() {
             self.host = Host::new();
         }
-        let Some(code_of_host) = self.host.as_mut().and_then(|host| host.compile(&region)) else {
+        let Some(host) = &mut self.host else {
             // A host without a code generator has none later on.
             self.after = None;
             return refused;
         };
-        Place::Translated {
-            head,
-            region,
-            code: code_of_host,
-            generation: code.generation(),
+        match host.compile(&region) {
+            None => refused,
+            Some(code) => Place::Translated(Box::new(Translation {
+                head,
+                region,
+                code,
+                generation,
+                entries: 0,
+                executed: 0,
+            })),
         }
     }
 
     /// A backward branch to `pc` was taken. Gives whether a translation ran, and has changed thread, memory and budget.
-    #[inline]
     fn turned(
         &mut self,
         code: &CodeCache,
         memory: &mut Memory,
         thread: &mut Thread,
+        watched: &Watched,
         pc: u32,
         budget: &mut u64,
     ) -> bool {
         let Some(after) = self.after else {
             return false;
         };
-        if *budget < LEAST || pc & 3 != 0 {
+        if pc % 4 != 0 {
             return false;
         }
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || Place::Free);
         }
-        let number = (pc >> 2) as usize % PLACES;
-        match &mut self.places[number] {
-            Place::Translated {
-                head,
-                region,
-                code: code_of_host,
-                generation,
-            } if *head == pc => {
-                if *generation != code.generation() {
-                    let page = code.page(memory.page_index(pc));
-                    if !page.is_some_and(|page| region.is_of(page)) {
-                        self.places[number] = Place::Free;
+        let generation = code.generation();
+        let place = &mut self.places[(pc >> 2) as usize % PLACES];
+        match place {
+            Place::Translated(translation) if translation.head == pc => {
+                if translation.generation != generation {
+                    if !translation.region.is_of(|pc| code.op(pc, memory)) {
+                        *place = Place::Free;
                         return false;
                     }
-                    *generation = code.generation();
+                    translation.generation = generation;
+                }
+                let region = &translation.region;
+                if *budget < u64::from(region.least())
+                    || region.touched() & (watched.unsettled | watched.undriven) != 0
+                    || watched.memory != 0
+                {
+                    return false;
                 }
                 let mut state = State::new(&mut thread.scalars, memory.places(), *budget);
-                host::run(*code_of_host, &mut state);
-                thread.pc = state.pc;
-                thread.watch.last_long = state.last_long;
+                host::run(translation.code, &mut state);
+                let State {
+                    left,
+                    pc: next,
+                    last_long,
+                    last_branch,
+                    ..
+                } = state;
+                thread.pc = next;
+                thread.watch.last_long = last_long;
                 // Addresses of branches are multiples of four.
-                if state.last_branch != translate::NO_BRANCH {
-                    thread.last_branch = Some(state.last_branch);
+                if last_branch != translate::NO_BRANCH {
+                    thread.last_branch = Some(last_branch);
                 }
-                *budget = state.left;
+                let executed = *budget - left;
+                *budget = left;
                 self.entered += 1;
+                self.executed += executed;
+                if translation.entries < TRIAL {
+                    translation.entries += 1;
+                    translation.executed += executed;
+                    if translation.entries == TRIAL && translation.executed < WORTH * u64::from(TRIAL) {
+                        *place = Place::Refused { head: pc, generation };
+                    }
+                }
                 true
             }
             Place::Counted { head, times } if *head == pc => {
                 *times += 1;
                 if *times >= after {
-                    self.places[number] = self.translate(code, memory, pc);
+                    let translated = self.translate(code, memory, thread, pc);
+                    self.places[(pc >> 2) as usize % PLACES] = translated;
                 }
                 false
             }
-            Place::Refused { head, generation } if *head == pc => {
-                if *generation != code.generation() {
-                    self.places[number] = Place::Free;
+            Place::Refused { head, generation: then } if *head == pc => {
+                if *then != generation {
+                    *place = Place::Free;
                 }
                 false
             }
             // A translation keeps its place.
-            Place::Translated { generation, .. } if *generation == code.generation() => false,
-            Place::Free | Place::Counted { .. } | Place::Refused { .. } | Place::Translated { .. } => {
-                self.places[number] = Place::Counted { head: pc, times: 1 };
+            Place::Translated(translation) if translation.generation == generation => false,
+            Place::Free | Place::Counted { .. } | Place::Refused { .. } | Place::Translated(_) => {
+                *place = Place::Counted { head: pc, times: 1 };
                 false
             }
         }
     }
 }
-
-/// Rounds of a loop that are interpreted before it is translated, which takes about as long as a million instructions.
-const DEFAULT_AFTER: u32 = 2000;
 
 /// Main memory itself, with translations.
 pub(crate) struct Translating<'a> {
@@ -212,8 +244,8 @@ impl Port for Translating<'_> {
     }
 
     #[inline(always)]
-    fn turned(&mut self, code: &CodeCache, thread: &mut Thread, pc: u32, budget: &mut u64) -> bool {
-        self.jit.turned(code, self.memory, thread, pc, budget)
+    fn turned(&mut self, code: &CodeCache, thread: &mut Thread, watched: &Watched, pc: u32, budget: &mut u64) -> bool {
+        self.jit.turned(code, self.memory, thread, watched, pc, budget)
     }
 }
 

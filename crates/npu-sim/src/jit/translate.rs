@@ -1,17 +1,18 @@
-//! From predecoded operations to CLIF.
+//! From a region to CLIF.
 //!
-//! The registers of a region are variables: read at its entry, written back where it is left. `Region::find` says which operations
-//! belong to it; whatever else is reached leaves it in front of that operation.
+//! The registers of a region are variables: read at its entry, written back where it is left. What is not translated leaves it in front
+//! of that operation, by the one exit.
 
 use super::host::State;
-use crate::alu::operations;
+use super::region::{Form, Item, Region, condition, target};
+use super::units::{Unit, unit};
 use crate::memory::{MEMORY_INDEX, PAGE_SIZE, PLAIN_LAST};
 use crate::operands::is_slow;
-use crate::predecode::{Kind, Op, PAGE_WORDS, PageOps};
+use crate::predecode::Op;
 use crate::registers::RA;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{AbiParam, Block, BlockArg, Function, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{AbiParam, Block, Function, InstBuilder, MemFlagsData, SigRef, Signature, Value};
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use npu_mc::raw::AluOp;
@@ -22,214 +23,21 @@ use std::mem::offset_of;
 pub(super) const NO_BRANCH: u32 = 1;
 
 /// Not the address of an instruction of long latency.
-const NOWHERE: u32 = u32::MAX;
+pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// Operations of a region.
-const LIMIT: usize = 400;
-
-/// Operations that are translated together, by their place in the page.
-pub(super) struct Region {
-    head: usize,
-    /// Address of the page.
-    base: u32,
-    ops: BTreeMap<usize, Op>,
-    /// Where blocks begin.
-    leaders: BTreeSet<usize>,
+/// A block of the region, translated for what came before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Spot {
+    pc: u32,
+    /// A result that a taken branch can lose was made directly before, undecoded words aside.
+    long: bool,
 }
 
-/// What a kind is in terms of the R format, and whether its second operand is the immediate.
-fn alu_op(kind: Kind) -> Option<(AluOp, bool)> {
-    macro_rules! by_kind {
-        ($($name:ident, $immediate:ident = $form:ident $(($function:expr))?;)*) => {
-            $(
-                if kind == Kind::$name {
-                    return Some((AluOp::$name, false));
-                }
-                if kind == Kind::$immediate {
-                    return Some((AluOp::$name, true));
-                }
-            )*
-        };
-    }
-    operations!(by_kind);
-    None
-}
-
-/// What becomes of an operation.
-enum Form {
-    /// Sd = Sa op second operand
-    Alu {
-        op: AluOp,
-        immediate: bool,
-    },
-    Nop,
-    /// Sd = this
-    Constant(u32),
-    /// Sd = (Sd & first) | second
-    Half(u32, u32),
-    Load {
-        bytes: u32,
-        signed: bool,
-    },
-    Store {
-        bytes: u32,
-    },
-    /// Always taken; sets `ra` or does not.
-    Jump {
-        link: bool,
-    },
-    /// Taken if Sa is 0, or is not.
-    Branch {
-        zero: bool,
-    },
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "what is not known here is for the interpreter"
-)]
-fn form(op: Op, pc: u32) -> Option<Form> {
-    if let Some((alu, immediate)) = alu_op(op.kind) {
-        return is_translated(alu).then_some(Form::Alu { op: alu, immediate });
-    }
-    let imm = op.imm as u32;
-    Some(match op.kind {
-        Kind::Nop => Form::Nop,
-        Kind::AddPc => Form::Constant(pc.wrapping_add(imm)),
-        Kind::Movei => Form::Constant(imm),
-        Kind::Moveil => Form::Half(0xffff_0000, imm),
-        Kind::Moveih => Form::Half(0x0000_ffff, imm << 16),
-        Kind::LoadS8 => Form::Load { bytes: 1, signed: true },
-        Kind::LoadU8 => Form::Load {
-            bytes: 1,
-            signed: false,
-        },
-        Kind::LoadS16 => Form::Load { bytes: 2, signed: true },
-        Kind::LoadU16 => Form::Load {
-            bytes: 2,
-            signed: false,
-        },
-        Kind::Load32 => Form::Load {
-            bytes: 4,
-            signed: false,
-        },
-        Kind::Store8 => Form::Store { bytes: 1 },
-        Kind::Store16 => Form::Store { bytes: 2 },
-        Kind::Store32 => Form::Store { bytes: 4 },
-        Kind::Jump => Form::Jump { link: false },
-        Kind::Call => Form::Jump { link: true },
-        Kind::Beqz => Form::Branch { zero: true },
-        Kind::Bnez => Form::Branch { zero: false },
-        _ => return None,
-    })
-}
-
-/// Whether [`Builder::alu`] knows the operation.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "what is not known here is for the interpreter"
-)]
-fn is_translated(op: AluOp) -> bool {
-    match op {
-        AluOp::Not | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Add | AluOp::Sub | AluOp::Move => true,
-        AluOp::Mull | AluOp::Mulhs | AluOp::Mulhu | AluOp::Ashr | AluOp::Shr | AluOp::Shl => true,
-        AluOp::Clz | AluOp::Ctz | AluOp::Sext8 | AluOp::Sext16 | AluOp::Sext32 => true,
-        op => condition(op).is_some(),
-    }
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "everything else is no integer compare")]
-fn condition(op: AluOp) -> Option<IntCC> {
-    Some(match op {
-        AluOp::Cmpeq => IntCC::Equal,
-        AluOp::Cmpne => IntCC::NotEqual,
-        AluOp::Cmpgt => IntCC::SignedGreaterThan,
-        AluOp::Cmpge => IntCC::SignedGreaterThanOrEqual,
-        AluOp::Cmplt => IntCC::SignedLessThan,
-        AluOp::Cmple => IntCC::SignedLessThanOrEqual,
-        AluOp::Cmpugt => IntCC::UnsignedGreaterThan,
-        AluOp::Cmpuge => IntCC::UnsignedGreaterThanOrEqual,
-        AluOp::Cmpult => IntCC::UnsignedLessThan,
-        AluOp::Cmpule => IntCC::UnsignedLessThanOrEqual,
-        _ => return None,
-    })
-}
-
-/// The place in the page where a branch goes, if it is in the page.
-fn target(at: usize, op: Op) -> Option<usize> {
-    let target = at.checked_add_signed(op.imm as isize)?;
-    (target < PAGE_WORDS).then_some(target)
-}
-
-impl Region {
-    /// What is reached from the address `head` in its page; `None` when that never comes back to it.
-    pub fn find(page: &PageOps, head: u32) -> Option<Region> {
-        let base = head & !(PAGE_SIZE - 1);
-        let head = (head % PAGE_SIZE / 4) as usize;
-        let mut region = Region {
-            head,
-            base,
-            ops: BTreeMap::new(),
-            leaders: BTreeSet::from([head]),
-        };
-        let mut returns = false;
-        let mut work = vec![head];
-        while let Some(mut at) = work.pop() {
-            while at < PAGE_WORDS && region.ops.len() < LIMIT && !region.ops.contains_key(&at) {
-                let op = page[at];
-                let Some(form) = form(op, region.pc(at)) else {
-                    break;
-                };
-                region.ops.insert(at, op);
-                let (branches, goes_on) = match form {
-                    Form::Jump { .. } => (true, false),
-                    Form::Branch { .. } => (true, true),
-                    Form::Alu { .. }
-                    | Form::Nop
-                    | Form::Constant(_)
-                    | Form::Half(..)
-                    | Form::Load { .. }
-                    | Form::Store { .. } => (false, true),
-                };
-                if branches && let Some(target) = target(at, op) {
-                    returns |= target == head;
-                    region.leaders.insert(target);
-                    work.push(target);
-                }
-                if branches {
-                    region.leaders.insert(at + 1);
-                }
-                if !goes_on {
-                    break;
-                }
-                at += 1;
-            }
-        }
-        returns.then_some(region)
-    }
-
-    /// Whether it is still what the page has.
-    pub fn is_of(&self, page: &PageOps) -> bool {
-        self.ops.iter().all(|(&at, op)| page[at] == *op)
-    }
-
-    fn pc(&self, at: usize) -> u32 {
-        self.base + at as u32 * 4
-    }
-
-    /// The operations of the block that begins at a place.
-    fn block(&self, leader: usize) -> Vec<(usize, Op)> {
-        let mut ops = Vec::new();
-        let mut at = leader;
-        while let Some(&op) = self.ops.get(&at) {
-            ops.push((at, op));
-            at += 1;
-            if self.leaders.contains(&at) {
-                break;
-            }
-        }
-        ops
-    }
+/// The second operand of an operation.
+#[derive(Clone, Copy)]
+enum Second {
+    Register(Value),
+    Immediate(u32),
 }
 
 /// Fills `function` with the translation of a region: `fn(&mut State)`.
@@ -244,6 +52,7 @@ pub(super) fn build(
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
+    b.seal_block(entry);
     let state = b.block_params(entry)[0];
     let field = |b: &mut FunctionBuilder<'_>, ty, offset: usize| {
         b.ins().load(ty, MemFlagsData::trusted(), state, offset as i32)
@@ -253,89 +62,72 @@ pub(super) fn build(
     let pages = field(&mut b, I64, offset_of!(State<'_>, pages));
     let first_left = field(&mut b, I64, offset_of!(State<'_>, left));
     let (mut used, mut written) = (BTreeSet::new(), BTreeSet::new());
-    for (&at, &op) in &region.ops {
-        // Fields that a kind does not use hold 63, which names no register.
+    for &Item { op, form, .. } in region.items() {
+        // Fields that a kind does not use name no register, and are not written.
         used.extend([op.d, op.a, op.b].map(|number| number & 63));
-        match form(op, region.pc(at)) {
-            Some(Form::Alu { .. } | Form::Constant(_) | Form::Half(..) | Form::Load { .. }) => {
+        match form {
+            Form::Alu { .. } | Form::Constant(_) | Form::Half { .. } | Form::Load { .. } => {
                 written.insert(op.d & 63);
             }
-            Some(Form::Jump { link: true }) => {
+            Form::Jump { link: true } => {
                 written.insert(RA);
             }
-            Some(Form::Nop | Form::Store { .. } | Form::Jump { link: false } | Form::Branch { .. }) | None => {}
+            Form::Nop | Form::Store { .. } | Form::Jump { link: false } | Form::Branch { .. } | Form::JumpRegister => {}
         }
     }
     used.extend(&written);
     let registers = used.into_iter().map(|number| {
         let variable = b.declare_var(I32);
-        let value = field_of_register(&mut b, scalars, number);
+        let offset = i32::from(number) * 4;
+        let value = b.ins().load(I32, MemFlagsData::trusted(), scalars, offset);
         b.def_var(variable, value);
         (number, variable)
     });
     let registers: BTreeMap<u8, Variable> = registers.collect();
-    let nowhere = b.ins().iconst(I32, i64::from(NOWHERE));
-    let no_branch = b.ins().iconst(I32, i64::from(NO_BRANCH));
-    let [last_long, last_branch] = [nowhere, no_branch].map(|value| {
-        let variable = b.declare_var(I32);
-        b.def_var(variable, value);
-        variable
-    });
+    let last_branch = b.declare_var(I32);
+    let none = b.ins().iconst(I32, i64::from(NO_BRANCH));
+    b.def_var(last_branch, none);
     let left = b.declare_var(I64);
     b.def_var(left, first_left);
     let exit = b.create_block();
     b.set_cold_block(exit);
-    let leaders = region.leaders.iter().filter(|leader| region.ops.contains_key(leader));
-    let blocks: BTreeMap<usize, Block> = leaders.map(|&leader| (leader, b.create_block())).collect();
     let mut builder = Builder {
         region,
         b,
+        config,
         registers,
         table,
         pages,
-        nowhere,
-        last_long,
         last_branch,
         left,
         exit,
-        blocks,
+        blocks: BTreeMap::new(),
+        work: Vec::new(),
+        units: BTreeMap::new(),
     };
-    builder.go(region.head);
-    let starts: Vec<(usize, Block)> = builder.blocks.iter().map(|(&leader, &block)| (leader, block)).collect();
-    for (leader, block) in starts {
-        builder.b.switch_to_block(block);
-        builder.block(&region.block(leader));
+    builder.go(region.head, false);
+    while let Some(spot) = builder.work.pop() {
+        builder.block(spot);
     }
-    builder.leave(config, state, scalars, &written);
-}
-
-fn field_of_register(b: &mut FunctionBuilder<'_>, scalars: Value, number: u8) -> Value {
-    b.ins()
-        .load(I32, MemFlagsData::trusted(), scalars, i32::from(number) * 4)
-}
-
-/// What is known about the operation before, as far as results can be lost.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
-    /// Only the variable knows.
-    Unknown,
-    Short,
-    Long,
+    builder.leave(state, scalars, &written);
 }
 
 struct Builder<'a> {
     region: &'a Region,
     b: FunctionBuilder<'a>,
+    config: TargetFrontendConfig,
     registers: BTreeMap<u8, Variable>,
     table: Value,
     pages: Value,
-    nowhere: Value,
-    last_long: Variable,
     last_branch: Variable,
     left: Variable,
-    /// Takes the PC and what is left of the budget.
+    /// Takes the PC, what is left of the budget and the address of the last operation if its result can be lost.
     exit: Block,
-    blocks: BTreeMap<usize, Block>,
+    blocks: BTreeMap<Spot, Block>,
+    /// Blocks to be translated.
+    work: Vec<Spot>,
+    /// Signatures by number of operands.
+    units: BTreeMap<usize, SigRef>,
 }
 
 impl Builder<'_> {
@@ -357,102 +149,116 @@ impl Builder<'_> {
         }
     }
 
-    fn set_long(&mut self, pc: u32) {
-        let value = self.constant(pc);
-        self.b.def_var(self.last_long, value);
-    }
-
-    /// The budget when `done` operations of the block are done.
+    /// The budget when `done` more operations are done.
     fn left_after(&mut self, done: usize) -> Value {
         let left = self.b.use_var(self.left);
+        if done == 0 {
+            return left;
+        }
         let done = self.b.ins().iconst(I64, done as i64);
         self.b.ins().isub(left, done)
     }
 
-    fn exit_args(&mut self, pc: u32, done: usize) -> [BlockArg; 2] {
+    /// Leaves the region for the operation at `pc`.
+    fn exit(&mut self, pc: Value, left: Value, last_long: u32) {
+        let last_long = self.constant(last_long);
+        self.b
+            .ins()
+            .jump(self.exit, &[pc.into(), left.into(), last_long.into()]);
+    }
+
+    /// Leaves the region in front of operation `done` of a block.
+    fn exit_before(&mut self, pc: u32, done: usize, long: bool) {
         let left = self.left_after(done);
-        let pc = self.constant(pc);
-        [pc.into(), left.into()]
+        let here = self.constant(pc);
+        self.exit(here, left, if long { pc.wrapping_sub(4) } else { NOWHERE });
+    }
+
+    /// A block of its own for what is done if `condition` is not 0; both blocks have no other way in.
+    fn split(&mut self, condition: Value) -> (Block, Block) {
+        let [yes, no] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(condition, yes, &[], no, &[]);
+        self.b.seal_block(yes);
+        self.b.seal_block(no);
+        (yes, no)
     }
 
     /// Goes on only if `condition` is 0; leaves in front of operation `done` of the block otherwise.
-    fn leave_if(&mut self, condition: Value, pc: u32, done: usize) {
-        let args = self.exit_args(pc, done);
-        let on = self.b.create_block();
-        self.b.ins().brif(condition, self.exit, &args, on, &[]);
+    fn leave_if(&mut self, condition: Value, pc: u32, done: usize, long: bool) {
+        let (leave, on) = self.split(condition);
+        self.b.set_cold_block(leave);
+        self.b.switch_to_block(leave);
+        self.exit_before(pc, done, long);
         self.b.switch_to_block(on);
     }
 
-    /// Ends a block.
-    fn go(&mut self, at: usize) {
-        if let Some(&block) = self.blocks.get(&at) {
-            self.b.ins().jump(block, &[]);
-        } else {
-            let pc = self.region.base.wrapping_add(at as u32 * 4);
-            let args = self.exit_args(pc, 0);
-            self.b.ins().jump(self.exit, &args);
+    /// Ends a block: the next operation is that at `pc`.
+    fn go(&mut self, pc: u32, long: bool) {
+        if !self.region.has(pc) {
+            self.exit_before(pc, 0, long);
+            return;
         }
+        let spot = Spot { pc, long };
+        let block = match self.blocks.get(&spot) {
+            Some(&block) => block,
+            None => {
+                let block = self.b.create_block();
+                self.blocks.insert(spot, block);
+                self.work.push(spot);
+                block
+            }
+        };
+        self.b.ins().jump(block, &[]);
     }
 
-    fn block(&mut self, ops: &[(usize, Op)]) {
-        let Some(&(first, _)) = ops.first() else {
+    fn block(&mut self, spot: Spot) {
+        let Some(&block) = self.blocks.get(&spot) else {
+            // Every spot to be translated has a block.
             return;
         };
-        let left = self.b.use_var(self.left);
-        let needed = self.b.ins().iconst(I64, ops.len() as i64);
-        let short = self.b.ins().icmp(IntCC::UnsignedLessThan, left, needed);
-        self.leave_if(short, self.region.pc(first), 0);
-        let mut before = Before::Unknown;
-        for (done, &(at, op)) in ops.iter().enumerate() {
-            let pc = self.region.pc(at);
-            let Some(form) = form(op, pc) else {
-                return;
-            };
+        self.b.switch_to_block(block);
+        let mut long = spot.long;
+        if let Some(needed) = self.region.needed(spot.pc) {
+            let left = self.b.use_var(self.left);
+            let needed = self.b.ins().iconst(I64, i64::from(needed));
+            let short = self.b.ins().icmp(IntCC::UnsignedLessThan, left, needed);
+            self.leave_if(short, spot.pc, 0, long);
+        }
+        let items = self.region.block(spot.pc);
+        for (done, &Item { pc, op, form }) in items.iter().enumerate() {
             match form {
                 Form::Alu { op: alu, immediate } => {
                     let a = self.register(op.a);
                     let b = if immediate {
-                        self.constant(op.imm as u32)
+                        Second::Immediate(op.imm as u32)
                     } else {
-                        self.register(op.b)
+                        Second::Register(self.register(op.b))
                     };
                     let value = self.alu(alu, a, b);
                     self.set(op.d, value);
-                    before = Before::Short;
-                    if is_slow(alu) {
-                        self.set_long(pc);
-                        before = Before::Long;
-                    }
+                    long = is_slow(alu);
                 }
-                Form::Nop => match before {
-                    Before::Short => {}
-                    Before::Long => self.set_long(pc),
-                    Before::Unknown => {
-                        let last = self.b.use_var(self.last_long);
-                        let previous = self.constant(pc.wrapping_sub(4));
-                        let adjacent = self.b.ins().icmp(IntCC::Equal, last, previous);
-                        let here = self.constant(pc);
-                        let value = self.b.ins().select(adjacent, here, last);
-                        self.b.def_var(self.last_long, value);
-                    }
-                },
+                // After an operation that can be lost it is as that one.
+                Form::Nop => {}
                 Form::Constant(value) => {
                     let value = self.constant(value);
                     self.set(op.d, value);
-                    before = Before::Short;
+                    long = false;
                 }
-                Form::Half(kept, new) => {
+                Form::Half { kept, new } => {
                     let old = self.register(op.d);
                     let kept = self.constant(kept);
                     let old = self.b.ins().band(old, kept);
                     let new = self.constant(new);
                     let value = self.b.ins().bor(old, new);
                     self.set(op.d, value);
-                    before = Before::Short;
+                    long = false;
                 }
                 Form::Load { bytes, signed } => {
-                    let (entry, offset) = self.address(op, bytes, pc, done);
-                    let place = self.place(entry, offset);
+                    let (address, special) = self.address(op, bytes);
+                    self.leave_if(special, pc, done, long);
+                    let entry = self.entry(address);
+                    let place = self.place(entry, address);
                     let flags = MemFlagsData::trusted();
                     let ins = self.b.ins();
                     let value = match (bytes, signed) {
@@ -462,19 +268,16 @@ impl Builder<'_> {
                         (2, false) => ins.uload16(I32, flags, place, 0),
                         _ => ins.load(I32, flags, place, 0),
                     };
-                    self.set_long(pc);
                     self.set(op.d, value);
-                    before = Before::Long;
+                    long = true;
                 }
                 Form::Store { bytes } => {
-                    let (entry, offset) = self.address(op, bytes, pc, done);
-                    // Pages never written have entry 0, those with something special about them a bit above the index.
-                    let one = self.constant(1);
-                    let number = self.b.ins().isub(entry, one);
-                    let last = self.constant(PLAIN_LAST - 1);
-                    let special = self.b.ins().icmp(IntCC::UnsignedGreaterThan, number, last);
-                    self.leave_if(special, pc, done);
-                    let place = self.place(entry, offset);
+                    let (address, special) = self.address(op, bytes);
+                    let entry = self.entry(address);
+                    let unwritable = self.unwritable(entry);
+                    let special = self.b.ins().bor(special, unwritable);
+                    self.leave_if(special, pc, done, long);
+                    let place = self.place(entry, address);
                     let value = self.register(op.d);
                     let flags = MemFlagsData::trusted();
                     match bytes {
@@ -482,117 +285,185 @@ impl Builder<'_> {
                         2 => self.b.ins().istore16(flags, value, place, 0),
                         _ => self.b.ins().store(flags, value, place, 0),
                     };
-                    before = Before::Short;
+                    long = false;
                 }
                 Form::Jump { link } => {
-                    self.taken(at, op, done, before, link);
+                    if self.taken(pc, done, long) {
+                        if link {
+                            let next = self.constant(pc.wrapping_add(4));
+                            self.set(RA, next);
+                        }
+                        self.go(target(pc, op), false);
+                    }
                     return;
                 }
                 Form::Branch { zero } => {
                     let value = self.register(op.a);
-                    let [on, branch] = [(); 2].map(|()| self.b.create_block());
-                    let (not_zero, is_zero) = if zero { (on, branch) } else { (branch, on) };
-                    self.b.ins().brif(value, not_zero, &[], is_zero, &[]);
+                    let (nonzero, is_zero) = self.split(value);
+                    let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
                     self.b.switch_to_block(branch);
-                    self.taken(at, op, done, before, false);
+                    if self.taken(pc, done, long) {
+                        self.go(target(pc, op), false);
+                    }
                     self.b.switch_to_block(on);
+                    long = false;
+                }
+                Form::JumpRegister => {
+                    let to = self.register(op.a);
+                    let here = self.constant(pc);
+                    // Where a thread may end.
+                    let itself = self.b.ins().icmp(IntCC::Equal, to, here);
+                    self.leave_if(itself, pc, done, long);
+                    if self.taken(pc, done, long) {
+                        self.go_to_register(to);
+                    }
+                    return;
                 }
             }
         }
-        let left = self.left_after(ops.len());
+        let left = self.left_after(items.len());
         self.b.def_var(self.left, left);
-        if let Some(&(last, _)) = ops.last() {
-            self.go(last + 1);
+        if let Some(last) = items.last() {
+            self.go(last.pc.wrapping_add(4), long);
         }
     }
 
-    /// A taken branch, which ends a block after `done` other operations.
-    fn taken(&mut self, at: usize, op: Op, done: usize, before: Before, link: bool) {
-        let pc = self.region.pc(at);
-        match before {
-            // What is before it can be lost: that is for the definition.
-            Before::Long => {
-                let args = self.exit_args(pc, done);
-                self.b.ins().jump(self.exit, &args);
-                return;
-            }
-            Before::Unknown => {
-                let last = self.b.use_var(self.last_long);
-                let previous = self.constant(pc.wrapping_sub(4));
-                let adjacent = self.b.ins().icmp(IntCC::Equal, last, previous);
-                self.leave_if(adjacent, pc, done);
-            }
-            // Words of a translation do not change while it runs, and nothing long was before it.
-            Before::Short => {}
+    /// A taken branch as operation `done` of its block; `false` when that is for the definition, and the block has ended.
+    fn taken(&mut self, pc: u32, done: usize, long: bool) -> bool {
+        if long {
+            self.exit_before(pc, done, long);
+            return false;
         }
-        self.b.def_var(self.last_long, self.nowhere);
         let here = self.constant(pc);
         self.b.def_var(self.last_branch, here);
-        if link {
-            let next = self.constant(pc.wrapping_add(4));
-            self.set(RA, next);
-        }
         let left = self.left_after(done + 1);
         self.b.def_var(self.left, left);
-        match target(at, op) {
-            Some(target) => self.go(target),
-            None => {
-                let args = self.exit_args(pc.wrapping_add((op.imm as u32) << 2), 0);
-                self.b.ins().jump(self.exit, &args);
-            }
-        }
+        true
     }
 
-    /// The entry of the page table for an access, and the offset in the page as 64 bits. Leaves where the access is special.
-    fn address(&mut self, op: Op, bytes: u32, pc: u32, done: usize) -> (Value, Value) {
-        let base = self.register(op.a);
-        let offset = self.constant(op.imm as u32);
-        let address = self.b.ins().iadd(base, offset);
-        if bytes > 1 {
-            let low = self.constant(bytes - 1);
-            let misaligned = self.b.ins().band(address, low);
-            self.leave_if(misaligned, pc, done);
+    /// Goes to an address that is in a register.
+    fn go_to_register(&mut self, to: Value) {
+        let targets: Vec<u32> = self.region.targets().collect();
+        for target in targets {
+            let expected = self.constant(target);
+            let is_it = self.b.ins().icmp(IntCC::Equal, to, expected);
+            let (yes, no) = self.split(is_it);
+            self.b.switch_to_block(yes);
+            self.go(target, false);
+            self.b.switch_to_block(no);
         }
-        let io = self.constant(npu_mc::machine::IO_BASE);
-        let special = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, address, io);
-        self.leave_if(special, pc, done);
+        let left = self.b.use_var(self.left);
+        self.exit(to, left, NOWHERE);
+    }
+
+    /// The address of an access, and whether it is misaligned or in I/O space.
+    fn address(&mut self, op: Op, bytes: u32) -> (Value, Value) {
+        let base = self.register(op.a);
+        let address = if op.imm == 0 {
+            base
+        } else {
+            let offset = self.constant(op.imm as u32);
+            self.b.ins().iadd(base, offset)
+        };
+        // The low bits of an address go to its top, and make it larger than all aligned addresses.
+        let bits = bytes.trailing_zeros();
+        let turned = if bits == 0 {
+            address
+        } else {
+            let bits = self.constant(bits);
+            self.b.ins().rotr(address, bits)
+        };
+        let io = self.constant(npu_mc::machine::IO_BASE >> bits);
+        let special = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, turned, io);
+        (address, special)
+    }
+
+    /// The entry of the page table.
+    fn entry(&mut self, address: Value) -> Value {
         let shift = self.constant(PAGE_SIZE.trailing_zeros());
         let slot = self.b.ins().ushr(address, shift);
         let slot = self.b.ins().uextend(I64, slot);
         let two = self.b.ins().iconst(I64, 2);
         let slot = self.b.ins().ishl(slot, two);
         let slot = self.b.ins().iadd(self.table, slot);
-        let entry = self.b.ins().load(I32, MemFlagsData::trusted(), slot, 0);
-        let low = self.constant(PAGE_SIZE - 1);
-        let offset = self.b.ins().band(address, low);
-        (entry, self.b.ins().uextend(I64, offset))
+        // Nothing that is done here changes the table.
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        self.b.ins().load(I32, flags, slot, 0)
     }
 
-    fn place(&mut self, entry: Value, offset: Value) -> Value {
+    /// Whether a store to the page has to do more than to store: pages never written have entry 0, those with something special
+    /// about them a bit above the index.
+    fn unwritable(&mut self, entry: Value) -> Value {
+        let one = self.constant(1);
+        let number = self.b.ins().isub(entry, one);
+        let last = self.constant(PLAIN_LAST - 1);
+        self.b.ins().icmp(IntCC::UnsignedGreaterThan, number, last)
+    }
+
+    /// The place of an address on the host.
+    fn place(&mut self, entry: Value, address: Value) -> Value {
         let index = self.constant(MEMORY_INDEX);
         let index = self.b.ins().band(entry, index);
         let index = self.b.ins().uextend(I64, index);
         let shift = self.b.ins().iconst(I64, i64::from(PAGE_SIZE.trailing_zeros()));
         let page = self.b.ins().ishl(index, shift);
         let page = self.b.ins().iadd(self.pages, page);
+        let low = self.constant(PAGE_SIZE - 1);
+        let offset = self.b.ins().band(address, low);
+        let offset = self.b.ins().uextend(I64, offset);
         self.b.ins().iadd(page, offset)
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "`is_translated` has let nothing else in")]
-    fn alu(&mut self, op: AluOp, a: Value, b: Value) -> Value {
+    fn second(&mut self, b: Second) -> Value {
+        match b {
+            Second::Register(value) => value,
+            Second::Immediate(value) => self.constant(value),
+        }
+    }
+
+    /// A shift of which no bit is left from an amount of `bits` on.
+    fn shift(&mut self, b: Second, bits: u32, shifted: impl FnOnce(&mut Self, Value) -> Value) -> Value {
+        match b {
+            Second::Immediate(amount) if amount >= bits => self.constant(0),
+            Second::Immediate(amount) => {
+                let amount = self.constant(amount);
+                shifted(self, amount)
+            }
+            Second::Register(amount) => {
+                let shifted = shifted(self, amount);
+                let bits = self.constant(bits);
+                let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, amount, bits);
+                let zero = self.constant(0);
+                self.b.ins().select(inside, shifted, zero)
+            }
+        }
+    }
+
+    /// What an operation on scalars makes.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "`Form::of` has let nothing else in but copies"
+    )]
+    fn alu(&mut self, op: AluOp, a: Value, second: Second) -> Value {
+        match op {
+            AluOp::Ashr => {
+                return self.shift(second, 64, |this, amount| {
+                    let wide = this.b.ins().sextend(I64, a);
+                    let wide = this.b.ins().ushr(wide, amount);
+                    this.b.ins().ireduce(I32, wide)
+                });
+            }
+            AluOp::Shr => return self.shift(second, 32, |this, amount| this.b.ins().ushr(a, amount)),
+            AluOp::Shl => return self.shift(second, 32, |this, amount| this.b.ins().ishl(a, amount)),
+            _ => {}
+        }
+        let b = self.second(second);
         if let Some(condition) = condition(op) {
             let holds = self.b.ins().icmp(condition, a, b);
             return self.b.ins().uextend(I32, holds);
         }
-        // A shift of which no bit is left from this amount on.
-        macro_rules! shift {
-            ($shifted:expr, $bits:expr) => {{
-                let shifted = $shifted;
-                let bits = self.constant($bits);
-                let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, b, bits);
-                let zero = self.constant(0);
-                self.b.ins().select(inside, shifted, zero)
-            }};
+        if let Some(unit) = unit(op) {
+            return self.call(&unit, &[a, b]);
         }
         macro_rules! high {
             ($extend:ident) => {{
@@ -614,13 +485,6 @@ impl Builder<'_> {
             AluOp::Mull => self.b.ins().imul(a, b),
             AluOp::Mulhs => high!(sextend),
             AluOp::Mulhu => high!(uextend),
-            AluOp::Ashr => {
-                let wide = self.b.ins().sextend(I64, a);
-                let wide = self.b.ins().ushr(wide, b);
-                shift!(self.b.ins().ireduce(I32, wide), 64)
-            }
-            AluOp::Shr => shift!(self.b.ins().ushr(a, b), 32),
-            AluOp::Shl => shift!(self.b.ins().ishl(a, b), 32),
             AluOp::Clz => self.b.ins().clz(a),
             AluOp::Ctz => self.b.ins().ctz(a),
             AluOp::Sext8 => {
@@ -631,22 +495,58 @@ impl Builder<'_> {
                 let low = self.b.ins().ireduce(I16, a);
                 self.b.ins().sextend(I32, low)
             }
+            AluOp::Cmpfeq => self.float_compare(IntCC::Equal, a, b),
+            AluOp::Cmpfne => self.float_compare(IntCC::NotEqual, a, b),
+            AluOp::Cmpfgt => self.float_compare(IntCC::UnsignedGreaterThan, a, b),
+            AluOp::Cmpfge => self.float_compare(IntCC::UnsignedGreaterThanOrEqual, a, b),
+            AluOp::Cmpflt => self.float_compare(IntCC::UnsignedLessThan, a, b),
+            AluOp::Cmpfle => self.float_compare(IntCC::UnsignedLessThanOrEqual, a, b),
             _ => a,
         }
     }
 
+    /// A compare of floats as the hardware does it ([`crate::fp::gt`]): those of one sign by their bits, of two the other way round.
+    fn float_compare(&mut self, condition: IntCC, a: Value, b: Value) -> Value {
+        let differing = self.b.ins().bxor(a, b);
+        let sign = self.constant(31);
+        let turn = self.b.ins().sshr(differing, sign);
+        let a = self.b.ins().bxor(a, turn);
+        let b = self.b.ins().bxor(b, turn);
+        let holds = self.b.ins().icmp(condition, a, b);
+        let [yes, no] = [0xffff, 0].map(|value| self.constant(value));
+        self.b.ins().select(holds, yes, no)
+    }
+
+    fn call(&mut self, unit: &Unit, operands: &[Value]) -> Value {
+        let count = unit.operands();
+        let signature = match self.units.get(&count) {
+            Some(&signature) => signature,
+            None => {
+                let mut signature = Signature::new(self.config.default_call_conv);
+                signature.params.extend([AbiParam::new(I32)].repeat(count));
+                signature.returns.push(AbiParam::new(I32));
+                let signature = self.b.import_signature(signature);
+                self.units.insert(count, signature);
+                signature
+            }
+        };
+        let address = self.b.ins().iconst(I64, unit.address());
+        let call = self.b.ins().call_indirect(signature, address, &operands[..count]);
+        self.b.inst_results(call)[0]
+    }
+
     /// The one way out.
-    fn leave(mut self, config: TargetFrontendConfig, state: Value, scalars: Value, written: &BTreeSet<u8>) {
+    fn leave(mut self, state: Value, scalars: Value, written: &BTreeSet<u8>) {
         let exit = self.exit;
         let pc = self.b.append_block_param(exit, I32);
         let left = self.b.append_block_param(exit, I64);
+        let last_long = self.b.append_block_param(exit, I32);
         self.b.switch_to_block(exit);
         let flags = MemFlagsData::trusted();
         for &number in written {
             let value = self.register(number);
             self.b.ins().store(flags, value, scalars, i32::from(number) * 4);
         }
-        let last_long = self.b.use_var(self.last_long);
         let last_branch = self.b.use_var(self.last_branch);
         let fields = [
             (pc, offset_of!(State<'_>, pc)),
@@ -659,6 +559,6 @@ impl Builder<'_> {
         }
         self.b.ins().return_(&[]);
         self.b.seal_all_blocks();
-        self.b.finalize(config);
+        self.b.finalize(self.config);
     }
 }

@@ -57,6 +57,10 @@ pub struct Args {
     /// Instructions that a line may execute, by all threads together
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
+
+    /// Interpret every instruction, instead of translating hot loops to code of the host
+    #[arg(long)]
+    no_jit: bool,
 }
 
 /// Most threads of a device.
@@ -81,11 +85,13 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     input::report(&file, &faults)?;
 
     let threads = usize::from(args.threads);
+    let usual = npu_sim::Config::default();
     let mut program = Program::with_config(
         isa.clone(),
         npu_sim::Config {
             cores: threads.div_ceil(THREADS),
-            ..npu_sim::Config::default()
+            translate_after: usual.translate_after.filter(|_| !args.no_jit),
+            ..usual
         },
     );
     program.set_step_limit(args.max_steps);

@@ -102,6 +102,10 @@ pub struct Args {
     /// Stop at the first erratum whose outcome depends on timing, instead of only telling of it
     #[arg(long)]
     strict: bool,
+
+    /// Interpret every instruction; without it hot loops become code of the host in a --coherent machine
+    #[arg(long)]
+    no_jit: bool,
 }
 
 fn parse_threads(text: &str) -> Result<u32, String> {
@@ -172,11 +176,13 @@ pub fn run(args: &Args) -> Outcome {
             "{start:#010x} is not an address of an instruction"
         )));
     }
+    let usual = Config::default();
     let mut machine = Machine::new(Config {
         strict: args.strict,
         cores: args.cores.into(),
         coherent: args.coherent,
-        ..Config::default()
+        translate_after: usual.translate_after.filter(|_| !args.no_jit),
+        ..usual
     });
     machine.load(&image).map_err(|full| {
         Stop::Fault(format!(

@@ -83,6 +83,10 @@ pub struct Args {
     /// MiB of memory that each linear memory may grow to; 256 unless set, and 16 for --emit=hex, whose image holds the zeros
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_memory: Option<u32>,
+
+    /// Interpret every instruction, instead of translating hot loops to code of the host
+    #[arg(long)]
+    no_jit: bool,
 }
 
 /// Most threads of a device.
@@ -158,9 +162,11 @@ pub fn run(args: &Args) -> Outcome {
         return emit::run(args, form, &isa, &name, &bytes, &config);
     }
     let threads = usize::from(args.threads);
+    let usual = npu_sim::Config::default();
     let device = npu_sim::Config {
         cores: threads.div_ceil(THREADS),
-        ..npu_sim::Config::default()
+        translate_after: usual.translate_after.filter(|_| !args.no_jit),
+        ..usual
     };
     let mut module = NpuModule::with_config(isa, device).map_err(fault)?;
     if args.timing {

@@ -1,0 +1,365 @@
+//! Which operations are translated together, and what each of them becomes.
+
+use crate::alu::operations;
+use crate::predecode::{Kind, Op};
+use crate::registers::RA;
+use cranelift_codegen::ir::condcodes::IntCC;
+use npu_mc::raw::AluOp;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Operations of a region.
+const LIMIT: usize = 400;
+
+/// Operations that are done without a look at the budget, at most: also what is left to the interpreter when it ends.
+const UNCHECKED: u32 = 24;
+
+/// Places where a jump to a register is expected to go, at most.
+const TARGETS: usize = 16;
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    /// Sd = Sa op second operand
+    Alu {
+        op: AluOp,
+        immediate: bool,
+    },
+    Nop,
+    /// Sd = this
+    Constant(u32),
+    /// Sd = (Sd & kept) | new
+    Half {
+        kept: u32,
+        new: u32,
+    },
+    Load {
+        bytes: u32,
+        signed: bool,
+    },
+    Store {
+        bytes: u32,
+    },
+    /// Always taken; sets `ra` or does not.
+    Jump {
+        link: bool,
+    },
+    /// Taken if Sa is 0, or is not.
+    Branch {
+        zero: bool,
+    },
+    /// To Sa.
+    JumpRegister,
+}
+
+/// What a kind is in terms of the R format, and whether its second operand is the immediate.
+fn alu_op(kind: Kind) -> Option<(AluOp, bool)> {
+    macro_rules! by_kind {
+        ($($name:ident, $immediate:ident = $form:ident $(($function:expr))?;)*) => {
+            $(
+                if kind == Kind::$name {
+                    return Some((AluOp::$name, false));
+                }
+                if kind == Kind::$immediate {
+                    return Some((AluOp::$name, true));
+                }
+            )*
+        };
+    }
+    operations!(by_kind);
+    None
+}
+
+impl Form {
+    /// The form of the operation at `pc`; `None` when it is for the interpreter.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is not known here is for the interpreter"
+    )]
+    fn of(op: Op, pc: u32) -> Option<Form> {
+        if let Some((alu, immediate)) = alu_op(op.kind) {
+            return is_translated(alu).then_some(Form::Alu { op: alu, immediate });
+        }
+        let load = |bytes, signed| Form::Load { bytes, signed };
+        let imm = op.imm as u32;
+        Some(match op.kind {
+            Kind::Nop => Form::Nop,
+            Kind::AddPc => Form::Constant(pc.wrapping_add(imm)),
+            Kind::Movei => Form::Constant(imm),
+            Kind::Moveil => Form::Half {
+                kept: 0xffff_0000,
+                new: imm,
+            },
+            Kind::Moveih => Form::Half {
+                kept: 0x0000_ffff,
+                new: imm << 16,
+            },
+            Kind::LoadS8 => load(1, true),
+            Kind::LoadU8 => load(1, false),
+            Kind::LoadS16 => load(2, true),
+            Kind::LoadU16 => load(2, false),
+            Kind::Load32 => load(4, false),
+            Kind::Store8 => Form::Store { bytes: 1 },
+            Kind::Store16 => Form::Store { bytes: 2 },
+            Kind::Store32 => Form::Store { bytes: 4 },
+            Kind::Jump => Form::Jump { link: false },
+            Kind::Call => Form::Jump { link: true },
+            Kind::Beqz => Form::Branch { zero: true },
+            Kind::Bnez => Form::Branch { zero: false },
+            Kind::JumpRegister => Form::JumpRegister,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is the last operation of its block.
+    fn is_branch(self) -> bool {
+        matches!(self, Form::Jump { .. } | Form::Branch { .. } | Form::JumpRegister)
+    }
+}
+
+/// Whether an operation on scalars is translated.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not known here is for the interpreter"
+)]
+fn is_translated(op: AluOp) -> bool {
+    match op {
+        AluOp::Not | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Add | AluOp::Sub | AluOp::Move => true,
+        AluOp::Mull | AluOp::Mulhs | AluOp::Mulhu | AluOp::Ashr | AluOp::Shr | AluOp::Shl => true,
+        AluOp::Clz | AluOp::Ctz | AluOp::Sext8 | AluOp::Sext16 | AluOp::Sext32 => true,
+        AluOp::Fadd | AluOp::Fsub | AluOp::Fmul | AluOp::Fdiv | AluOp::Itof | AluOp::Ftoi => true,
+        AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => true,
+        op => condition(op).is_some(),
+    }
+}
+
+/// The condition of an integer compare.
+#[expect(clippy::wildcard_enum_match_arm, reason = "everything else is no integer compare")]
+pub(super) fn condition(op: AluOp) -> Option<IntCC> {
+    Some(match op {
+        AluOp::Cmpeq => IntCC::Equal,
+        AluOp::Cmpne => IntCC::NotEqual,
+        AluOp::Cmpgt => IntCC::SignedGreaterThan,
+        AluOp::Cmpge => IntCC::SignedGreaterThanOrEqual,
+        AluOp::Cmplt => IntCC::SignedLessThan,
+        AluOp::Cmple => IntCC::SignedLessThanOrEqual,
+        AluOp::Cmpugt => IntCC::UnsignedGreaterThan,
+        AluOp::Cmpuge => IntCC::UnsignedGreaterThanOrEqual,
+        AluOp::Cmpult => IntCC::UnsignedLessThan,
+        AluOp::Cmpule => IntCC::UnsignedLessThanOrEqual,
+        _ => return None,
+    })
+}
+
+/// The address that a branch at `pc` goes to.
+pub(super) fn target(pc: u32, op: Op) -> u32 {
+    pc.wrapping_add((op.imm as u32) << 2)
+}
+
+/// An operation of a region.
+#[derive(Clone, Copy)]
+pub(super) struct Item {
+    pub pc: u32,
+    pub op: Op,
+    pub form: Form,
+}
+
+/// Operations that are translated together.
+pub(super) struct Region {
+    /// Where it is entered.
+    pub head: u32,
+    items: BTreeMap<u32, Item>,
+    /// Where blocks begin, some of them outside.
+    leaders: BTreeSet<u32>,
+    /// Where jumps to a register are expected to go.
+    targets: Vec<u32>,
+    /// Blocks that look at the budget, and how many instructions have to be left there.
+    checks: BTreeMap<u32, u32>,
+    /// Registers that the operations name.
+    touched: u64,
+}
+
+impl Region {
+    /// What is reached from `head`; `None` when that never comes back to it. `at` gives the operation at an address, `register` what
+    /// is in a register at the head.
+    pub fn find(head: u32, at: impl Fn(u32) -> Option<Op>, register: impl Fn(u8) -> u32) -> Option<Region> {
+        let mut region = Region {
+            head,
+            items: BTreeMap::new(),
+            leaders: BTreeSet::from([head]),
+            targets: Vec::new(),
+            checks: BTreeMap::new(),
+            touched: 0,
+        };
+        let mut work = VecDeque::from([head]);
+        while let Some(first) = work.pop_front() {
+            let mut pc = first;
+            let mut unchecked = 0;
+            while region.items.len() < LIMIT && !region.items.contains_key(&pc) {
+                let Some(op) = at(pc) else {
+                    break;
+                };
+                let Some(form) = Form::of(op, pc) else {
+                    break;
+                };
+                let next = pc.wrapping_add(4);
+                region.items.insert(pc, Item { pc, op, form });
+                region.touched |= crate::fast::touched(op);
+                match form {
+                    Form::Jump { link } => {
+                        work.push_back(target(pc, op));
+                        if link && region.expect(next) {
+                            work.push_back(next);
+                        }
+                    }
+                    Form::Branch { .. } => {
+                        region.leaders.insert(next);
+                        work.push_back(target(pc, op));
+                        unchecked = 0;
+                    }
+                    Form::JumpRegister => {
+                        let to = register(op.a);
+                        // What is called is mostly the same; a return goes to one of the calls.
+                        if op.a != RA && to % 4 == 0 && to != pc && region.expect(to) {
+                            work.push_back(to);
+                        }
+                    }
+                    // The link of an indirect call.
+                    Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to % 4 == 0 => {
+                        if region.expect(to) {
+                            work.push_back(to);
+                        }
+                    }
+                    Form::Alu { .. }
+                    | Form::Nop
+                    | Form::Constant(_)
+                    | Form::Half { .. }
+                    | Form::Load { .. }
+                    | Form::Store { .. } => {}
+                }
+                region.leaders.extend(&work);
+                if matches!(form, Form::Jump { .. } | Form::JumpRegister) {
+                    break;
+                }
+                unchecked += 1;
+                if unchecked == UNCHECKED {
+                    region.leaders.insert(next);
+                    unchecked = 0;
+                }
+                pc = next;
+            }
+        }
+        region.find_checks().then_some(region)
+    }
+
+    /// Notes where a jump to a register may go; gives whether there was room.
+    fn expect(&mut self, to: u32) -> bool {
+        if self.targets.contains(&to) {
+            return true;
+        }
+        let room = self.targets.len() < TARGETS;
+        if room {
+            self.targets.push(to);
+        }
+        room
+    }
+
+    /// Whether the operations are what `at` has.
+    pub fn is_of(&self, at: impl Fn(u32) -> Option<Op>) -> bool {
+        self.items.values().all(|item| at(item.pc) == Some(item.op))
+    }
+
+    /// Registers that the operations name, scalar and vector in one set.
+    pub fn touched(&self) -> u64 {
+        self.touched
+    }
+
+    /// Instructions that must be left at the head.
+    pub fn least(&self) -> u32 {
+        self.checks.get(&self.head).copied().unwrap_or(UNCHECKED)
+    }
+
+    /// Instructions that must be left at a block that asks.
+    pub fn needed(&self, leader: u32) -> Option<u32> {
+        self.checks.get(&leader).copied()
+    }
+
+    /// Whether the operation at `pc` belongs to it.
+    pub fn has(&self, pc: u32) -> bool {
+        self.items.contains_key(&pc)
+    }
+
+    /// Where jumps to a register are expected to go, all inside.
+    pub fn targets(&self) -> impl Iterator<Item = u32> {
+        self.targets.iter().copied().filter(|&to| self.has(to))
+    }
+
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.values()
+    }
+
+    /// The operations of the block that begins there.
+    pub fn block(&self, leader: u32) -> Vec<Item> {
+        let mut block = Vec::new();
+        let mut pc = leader;
+        while let Some(&item) = self.items.get(&pc) {
+            block.push(item);
+            pc = pc.wrapping_add(4);
+            if item.form.is_branch() || self.leaders.contains(&pc) {
+                break;
+            }
+        }
+        block
+    }
+
+    /// Blocks inside that follow the one that ends with `last`.
+    fn followers(&self, last: &Item) -> Vec<u32> {
+        let next = last.pc.wrapping_add(4);
+        let all = match last.form {
+            Form::Jump { .. } => vec![target(last.pc, last.op)],
+            Form::Branch { .. } => vec![target(last.pc, last.op), next],
+            Form::JumpRegister => self.targets().collect(),
+            Form::Alu { .. }
+            | Form::Nop
+            | Form::Constant(_)
+            | Form::Half { .. }
+            | Form::Load { .. }
+            | Form::Store { .. } => vec![next],
+        };
+        all.into_iter().filter(|&to| self.has(to)).collect()
+    }
+
+    /// Every way round goes backwards somewhere: blocks that such branches go to look at the budget for all that can be done up to the
+    /// next look, and others where that would be too much. Gives whether some branch goes to the head.
+    fn find_checks(&mut self) -> bool {
+        let mut blocks = Vec::new();
+        let mut checked = BTreeSet::from([self.head]);
+        let mut returns = false;
+        for &leader in self.leaders.iter().rev() {
+            let block = self.block(leader);
+            let Some(last) = block.last() else {
+                continue;
+            };
+            let followers = self.followers(last);
+            returns |= followers.contains(&self.head);
+            checked.extend(followers.iter().copied().filter(|&to| to <= leader));
+            blocks.push((leader, block.len() as u32, followers));
+        }
+        // From the last block on: what follows and is not checked is known.
+        let mut ahead: BTreeMap<u32, u32> = BTreeMap::new();
+        for (leader, length, followers) in blocks {
+            let unchecked = |checked: &BTreeSet<u32>| -> u32 {
+                let open = followers.iter().filter(|to| !checked.contains(to));
+                open.filter_map(|to| ahead.get(to)).copied().max().unwrap_or(0)
+            };
+            let mut all = length + unchecked(&checked);
+            if all > UNCHECKED {
+                checked.extend(&followers);
+                all = length;
+            }
+            ahead.insert(leader, all);
+        }
+        let needed = |leader| Some((leader, *ahead.get(&leader)?));
+        self.checks = checked.into_iter().filter_map(needed).collect();
+        returns
+    }
+}
