@@ -4,7 +4,7 @@
 //! as they were before it, and [`crate::exec`] does it.
 
 mod float;
-mod lanes;
+pub(crate) mod lanes;
 
 use self::lanes::{Source, Target};
 use crate::alu::{self, Operation, operations};

@@ -22,7 +22,7 @@ type Registers = [Lanes; 64];
 
 /// A source of an operation on lanes.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A vector register.
     Vector(u8),
     /// The same in every lane.
@@ -41,7 +41,7 @@ impl Source {
 
 /// Where the result of an operation on lanes goes.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(crate) struct Target {
     pub register: u8,
     /// The lanes that are written.
     pub mask: u16,
@@ -102,7 +102,7 @@ float_units!(add sub mul div from_int to_int);
     clippy::wildcard_enum_match_arm,
     reason = "what is not in the list of float units is looked up in that of all operations"
 )]
-pub(super) fn operate(op: u8, registers: &mut Registers, target: Target, a: Source, b: Source) -> Option<()> {
+pub(crate) fn operate(op: u8, registers: &mut Registers, target: Target, a: Source, b: Source) -> Option<()> {
     match AluOp::from_code(op)? {
         AluOp::Fadd => add(registers, target, a, b),
         AluOp::Fsub => sub(registers, target, a, b),
@@ -147,7 +147,7 @@ fn integer(op: u8, registers: &mut Registers, target: Target, a: Source, b: Sour
 
 /// The bit set of a compare of vectors; `None` for other operations.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
-pub(super) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Option<u32> {
+pub(crate) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Option<u32> {
     let (a, b) = (&a.lanes(registers), &b.lanes(registers));
     let mut holds = Lanes::default();
     let out = &mut holds;

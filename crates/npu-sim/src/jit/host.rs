@@ -2,6 +2,7 @@
 
 use super::region::Region;
 use super::translate::{self, NO_BRANCH, NOWHERE};
+use crate::registers::Lanes;
 use cranelift_codegen::Context;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
@@ -12,6 +13,7 @@ use cranelift_module::{Module, default_libcall_names};
 #[repr(C)]
 pub(super) struct State<'a> {
     pub scalars: &'a mut [u32; 256],
+    pub vectors: &'a mut [Lanes; 64],
     /// The page table of main memory.
     pub table: *const u32,
     /// The pages of main memory.
@@ -22,13 +24,26 @@ pub(super) struct State<'a> {
     pub last_long: u32,
     /// Address of the last taken branch, or [`NO_BRANCH`].
     pub last_branch: u32,
+    /// The lane mask.
+    pub mask: u32,
+    /// All bits of the lanes that are on. Only used in code for masks that are not all ones.
+    pub lanes: Lanes,
 }
 
 impl<'a> State<'a> {
-    /// The state of a thread with these registers, for `left` instructions; `memory` is that of [`crate::Memory::places`].
-    pub fn new(scalars: &'a mut [u32; 256], (table, pages): (*const u32, *mut u8), left: u64) -> State<'a> {
+    /// The state of a thread with these registers and all lanes on, for `left` instructions; `memory` is that of
+    /// [`crate::Memory::places`].
+    pub fn new(
+        scalars: &'a mut [u32; 256],
+        vectors: &'a mut [Lanes; 64],
+        (table, pages): (*const u32, *mut u8),
+        left: u64,
+    ) -> State<'a> {
         State {
             scalars,
+            vectors,
+            mask: 0xffff,
+            lanes: Lanes::splat(u32::MAX),
             table,
             pages,
             left,
@@ -110,9 +125,9 @@ impl Drop for Host {
 
 /// Runs a translation.
 pub(super) fn run(code: Code, state: &mut State<'_>) {
-    // SAFETY: translated code reads and writes the fields of `state`, the first 64 registers, entries of the page table by the upper
+    // SAFETY: translated code reads and writes the fields of `state`, the first 64 scalar registers, the vector registers, entries of the page table by the upper
     // 20 bits of an address, of which there are 2^20, and pages by entries of the table, whose indices are inside `pages`
     // (an invariant of `Memory`, whose borrow lasts as long as the pointers are used), at an offset that is aligned to the size of the
-    // access. It calls functions of `units` alone, and keeps nothing.
+    // access. It calls functions of `units` alone, with values or with `state`, and keeps nothing.
     unsafe { (code.0)(state) }
 }

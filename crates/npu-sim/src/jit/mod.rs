@@ -14,6 +14,7 @@ mod host;
 mod region;
 mod translate;
 mod units;
+mod vectors;
 
 use self::host::{Host, State};
 use self::region::Region;
@@ -166,19 +167,23 @@ impl Jit {
                 if *budget < u64::from(region.least())
                     || region.touched() & (watched.unsettled | watched.undriven) != 0
                     || watched.memory != 0
+                    || (region.masked() && thread.mask != u16::MAX)
                 {
                     return false;
                 }
-                let mut state = State::new(&mut thread.scalars, memory.places(), *budget);
+                let mask = thread.mask;
+                let mut state = State::new(&mut thread.scalars, &mut thread.vectors, memory.places(), *budget);
                 host::run(translation.code, &mut state);
                 let State {
                     left,
                     pc: next,
                     last_long,
                     last_branch,
+                    mask: new_mask,
                     ..
                 } = state;
                 thread.pc = next;
+                thread.mask = if region.masked() { new_mask as u16 } else { mask };
                 thread.watch.last_long = last_long;
                 // Addresses of branches are multiples of four.
                 if last_branch != translate::NO_BRANCH {

@@ -2,7 +2,7 @@
 
 use crate::alu::operations;
 use crate::predecode::{Kind, Op};
-use crate::registers::RA;
+use crate::registers::{RA, RM};
 use cranelift_codegen::ir::condcodes::IntCC;
 use npu_mc::raw::AluOp;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -49,6 +49,34 @@ pub(super) enum Form {
     },
     /// To Sa.
     JumpRegister,
+    /// `rm` and the mask = Sa
+    MoveMask,
+    /// `rm` and the mask = this
+    MaskConstant(u32),
+    /// Vd = a op b, in lanes
+    Lanes {
+        op: AluOp,
+        a: Source,
+        b: Source,
+    },
+    /// Vd = this in every lane
+    Splat(Source),
+    /// Sd = the lanes in which a op b holds, of floats.
+    Compare {
+        op: AluOp,
+        a: Source,
+        b: Source,
+    },
+    LoadVector,
+    StoreVector,
+}
+
+/// A source of an operation on lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    Vector(u8),
+    Scalar(u8),
+    Immediate(u32),
 }
 
 /// What a kind is in terms of the R format, and whether its second operand is the immediate.
@@ -81,7 +109,33 @@ impl Form {
         }
         let load = |bytes, signed| Form::Load { bytes, signed };
         let imm = op.imm as u32;
+        let (a, b) = (Source::Vector(op.a), Source::Vector(op.b));
+        let lanes = |code: u8, a, b| {
+            Some(Form::Lanes {
+                op: AluOp::from_code(code)?,
+                a,
+                b,
+            })
+        };
+        // What an integer compare leaves undriven is followed by the interpreter.
+        let compare = |code: u8, a, b| {
+            let alu = AluOp::from_code(code).filter(|&alu| condition(alu).is_none())?;
+            (op.d != RM).then_some(Form::Compare { op: alu, a, b })
+        };
         Some(match op.kind {
+            Kind::MoveMask => Form::MoveMask,
+            Kind::MoveiMask => Form::MaskConstant(imm),
+            Kind::VectorVector => lanes(imm as u8, a, b)?,
+            Kind::VectorScalar => lanes(imm as u8, a, Source::Scalar(op.b))?,
+            Kind::ScalarVector => lanes(imm as u8, Source::Scalar(op.a), b)?,
+            Kind::VectorImmediate => lanes(op.b, a, Source::Immediate(imm))?,
+            Kind::CompareVectors => compare(imm as u8, a, b)?,
+            Kind::CompareVectorScalar => compare(imm as u8, a, Source::Scalar(op.b))?,
+            Kind::CompareVectorImmediate => compare(op.b, a, Source::Immediate(imm))?,
+            Kind::Splat => Form::Splat(Source::Scalar(op.a)),
+            Kind::SplatImmediate => Form::Splat(Source::Immediate(imm)),
+            Kind::LoadVector => Form::LoadVector,
+            Kind::StoreVector => Form::StoreVector,
             Kind::Nop => Form::Nop,
             Kind::AddPc => Form::Constant(pc.wrapping_add(imm)),
             Kind::Movei => Form::Constant(imm),
@@ -111,8 +165,18 @@ impl Form {
     }
 
     /// Whether it is the last operation of its block.
-    fn is_branch(self) -> bool {
-        matches!(self, Form::Jump { .. } | Form::Branch { .. } | Form::JumpRegister)
+    fn ends_block(self) -> bool {
+        use Form::{Branch, Jump, JumpRegister, MaskConstant, MoveMask};
+        matches!(
+            self,
+            Jump { .. } | Branch { .. } | JumpRegister | MoveMask | MaskConstant(_)
+        )
+    }
+
+    /// Whether it depends on the lane mask.
+    fn is_masked(self) -> bool {
+        use Form::{Lanes, LoadVector, MaskConstant, MoveMask, Splat};
+        matches!(self, Lanes { .. } | Splat(_) | LoadVector | MoveMask | MaskConstant(_))
     }
 }
 
@@ -176,6 +240,8 @@ pub(super) struct Region {
     checks: BTreeMap<u32, u32>,
     /// Registers that the operations name.
     touched: u64,
+    /// Whether the lane mask matters.
+    masked: bool,
 }
 
 impl Region {
@@ -189,6 +255,7 @@ impl Region {
             targets: Vec::new(),
             checks: BTreeMap::new(),
             touched: 0,
+            masked: false,
         };
         let mut work = VecDeque::from([head]);
         while let Some(first) = work.pop_front() {
@@ -204,11 +271,13 @@ impl Region {
                 let next = pc.wrapping_add(4);
                 region.items.insert(pc, Item { pc, op, form });
                 region.touched |= crate::fast::touched(op);
+                region.masked |= form.is_masked();
                 match form {
                     Form::Jump { link } => {
                         work.push_back(target(pc, op));
+                        // The loop itself comes before what it calls.
                         if link && region.expect(next) {
-                            work.push_back(next);
+                            work.push_front(next);
                         }
                     }
                     Form::Branch { .. } => {
@@ -226,15 +295,24 @@ impl Region {
                     // The link of an indirect call.
                     Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to % 4 == 0 => {
                         if region.expect(to) {
-                            work.push_back(to);
+                            work.push_front(to);
                         }
+                    }
+                    Form::MoveMask | Form::MaskConstant(_) => {
+                        region.leaders.insert(next);
+                        unchecked = 0;
                     }
                     Form::Alu { .. }
                     | Form::Nop
                     | Form::Constant(_)
                     | Form::Half { .. }
                     | Form::Load { .. }
-                    | Form::Store { .. } => {}
+                    | Form::Store { .. }
+                    | Form::Lanes { .. }
+                    | Form::Splat(_)
+                    | Form::Compare { .. }
+                    | Form::LoadVector
+                    | Form::StoreVector => {}
                 }
                 region.leaders.extend(&work);
                 if matches!(form, Form::Jump { .. } | Form::JumpRegister) {
@@ -273,6 +351,11 @@ impl Region {
         self.touched
     }
 
+    /// Whether it may be entered only with all lanes on.
+    pub fn masked(&self) -> bool {
+        self.masked
+    }
+
     /// Instructions that must be left at the head.
     pub fn least(&self) -> u32 {
         self.checks.get(&self.head).copied().unwrap_or(UNCHECKED)
@@ -304,7 +387,7 @@ impl Region {
         while let Some(&item) = self.items.get(&pc) {
             block.push(item);
             pc = pc.wrapping_add(4);
-            if item.form.is_branch() || self.leaders.contains(&pc) {
+            if item.form.ends_block() || self.leaders.contains(&pc) {
                 break;
             }
         }
@@ -323,7 +406,14 @@ impl Region {
             | Form::Constant(_)
             | Form::Half { .. }
             | Form::Load { .. }
-            | Form::Store { .. } => vec![next],
+            | Form::Store { .. }
+            | Form::MoveMask
+            | Form::MaskConstant(_)
+            | Form::Lanes { .. }
+            | Form::Splat(_)
+            | Form::Compare { .. }
+            | Form::LoadVector
+            | Form::StoreVector => vec![next],
         };
         all.into_iter().filter(|&to| self.has(to)).collect()
     }

@@ -4,12 +4,12 @@
 //! of that operation, by the one exit.
 
 use super::host::State;
-use super::region::{Form, Item, Region, condition, target};
+use super::region::{Form, Item, Region, Source, condition, target};
 use super::units::{Unit, unit};
 use crate::memory::{MEMORY_INDEX, PAGE_SIZE, PLAIN_LAST};
 use crate::operands::is_slow;
 use crate::predecode::Op;
-use crate::registers::RA;
+use crate::registers::{RA, RM};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{AbiParam, Block, Function, InstBuilder, MemFlagsData, SigRef, Signature, Value};
@@ -25,12 +25,20 @@ pub(super) const NO_BRANCH: u32 = 1;
 /// Not the address of an instruction of long latency.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A block of the region, translated for what came before it.
+/// What is known in front of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Known {
+    /// A result that a taken branch can lose was made directly before, undecoded words aside.
+    pub long: bool,
+    /// All lanes are on. Otherwise the state has the lanes that are.
+    pub full: bool,
+}
+
+/// A block of the region, translated for what is known there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot {
     pc: u32,
-    /// A result that a taken branch can lose was made directly before, undecoded words aside.
-    long: bool,
+    known: Known,
 }
 
 /// The second operand of an operation.
@@ -58,24 +66,16 @@ pub(super) fn build(
         b.ins().load(ty, MemFlagsData::trusted(), state, offset as i32)
     };
     let scalars = field(&mut b, I64, offset_of!(State<'_>, scalars));
+    let vectors = field(&mut b, I64, offset_of!(State<'_>, vectors));
     let table = field(&mut b, I64, offset_of!(State<'_>, table));
     let pages = field(&mut b, I64, offset_of!(State<'_>, pages));
     let first_left = field(&mut b, I64, offset_of!(State<'_>, left));
     let (mut used, mut written) = (BTreeSet::new(), BTreeSet::new());
-    for &Item { op, form, .. } in region.items() {
-        // Fields that a kind does not use name no register, and are not written.
-        used.extend([op.d, op.a, op.b].map(|number| number & 63));
-        match form {
-            Form::Alu { .. } | Form::Constant(_) | Form::Half { .. } | Form::Load { .. } => {
-                written.insert(op.d & 63);
-            }
-            Form::Jump { link: true } => {
-                written.insert(RA);
-            }
-            Form::Nop | Form::Store { .. } | Form::Jump { link: false } | Form::Branch { .. } | Form::JumpRegister => {}
-        }
+    for item in region.items() {
+        let (reads, write) = scalars_of(item);
+        used.extend(reads.into_iter().chain(write));
+        written.extend(write);
     }
-    used.extend(&written);
     let registers = used.into_iter().map(|number| {
         let variable = b.declare_var(I32);
         let offset = i32::from(number) * 4;
@@ -95,6 +95,8 @@ pub(super) fn build(
         region,
         b,
         config,
+        state,
+        vectors,
         registers,
         table,
         pages,
@@ -105,17 +107,53 @@ pub(super) fn build(
         work: Vec::new(),
         units: BTreeMap::new(),
     };
-    builder.go(region.head, false);
+    let known = Known {
+        long: false,
+        full: true,
+    };
+    builder.go(region.head, known);
     while let Some(spot) = builder.work.pop() {
         builder.block(spot);
     }
-    builder.leave(state, scalars, &written);
+    builder.leave(scalars, &written);
 }
 
-struct Builder<'a> {
+/// The scalar registers that an operation reads, and the one that it writes. The lane mask aside.
+fn scalars_of(item: &Item) -> (Vec<u8>, Option<u8>) {
+    let Op { d, a, b, .. } = item.op;
+    let scalar = |source: Source| match source {
+        Source::Scalar(number) => Some(number),
+        Source::Vector(_) | Source::Immediate(_) => None,
+    };
+    let (reads, write) = match item.form {
+        Form::Alu { immediate: false, .. } => (vec![a, b], Some(d)),
+        Form::Alu { immediate: true, .. } | Form::Load { .. } => (vec![a], Some(d)),
+        Form::Constant(_) => (vec![], Some(d)),
+        Form::Half { .. } => (vec![d], Some(d)),
+        Form::Store { .. } => (vec![a, d], None),
+        Form::Jump { link } => (vec![], link.then_some(RA)),
+        Form::Branch { .. } | Form::JumpRegister | Form::LoadVector | Form::StoreVector => (vec![a], None),
+        Form::MoveMask => (vec![a], Some(RM)),
+        Form::MaskConstant(_) => (vec![], Some(RM)),
+        Form::Lanes { a, b, .. } => ([a, b].into_iter().filter_map(scalar).collect(), None),
+        Form::Splat(a) => (scalar(a).into_iter().collect(), None),
+        Form::Compare { a, b, .. } => ([a, b].into_iter().filter_map(scalar).collect(), Some(d)),
+        Form::Nop => (vec![], None),
+    };
+    (
+        reads.into_iter().map(|number| number & 63).collect(),
+        write.map(|number| number & 63),
+    )
+}
+
+pub(super) struct Builder<'a> {
     region: &'a Region,
-    b: FunctionBuilder<'a>,
-    config: TargetFrontendConfig,
+    pub b: FunctionBuilder<'a>,
+    pub config: TargetFrontendConfig,
+    /// The [`State`].
+    pub state: Value,
+    /// The vector registers.
+    pub vectors: Value,
     registers: BTreeMap<u8, Variable>,
     table: Value,
     pages: Value,
@@ -131,11 +169,11 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn constant(&mut self, value: u32) -> Value {
+    pub fn constant(&mut self, value: u32) -> Value {
         self.b.ins().iconst(I32, i64::from(value))
     }
 
-    fn register(&mut self, number: u8) -> Value {
+    pub fn register(&mut self, number: u8) -> Value {
         match self.registers.get(&(number & 63)) {
             Some(&variable) => self.b.use_var(variable),
             // All registers of the operations have variables.
@@ -143,7 +181,7 @@ impl Builder<'_> {
         }
     }
 
-    fn set(&mut self, number: u8, value: Value) {
+    pub fn set(&mut self, number: u8, value: Value) {
         if let Some(&variable) = self.registers.get(&(number & 63)) {
             self.b.def_var(variable, value);
         }
@@ -157,6 +195,12 @@ impl Builder<'_> {
         }
         let done = self.b.ins().iconst(I64, done as i64);
         self.b.ins().isub(left, done)
+    }
+
+    /// Takes instructions that are done off the budget.
+    fn count(&mut self, done: usize) {
+        let left = self.left_after(done);
+        self.b.def_var(self.left, left);
     }
 
     /// Leaves the region for the operation at `pc`.
@@ -175,7 +219,7 @@ impl Builder<'_> {
     }
 
     /// A block of its own for what is done if `condition` is not 0; both blocks have no other way in.
-    fn split(&mut self, condition: Value) -> (Block, Block) {
+    pub fn split(&mut self, condition: Value) -> (Block, Block) {
         let [yes, no] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(condition, yes, &[], no, &[]);
         self.b.seal_block(yes);
@@ -184,7 +228,7 @@ impl Builder<'_> {
     }
 
     /// Goes on only if `condition` is 0; leaves in front of operation `done` of the block otherwise.
-    fn leave_if(&mut self, condition: Value, pc: u32, done: usize, long: bool) {
+    pub fn leave_if(&mut self, condition: Value, pc: u32, done: usize, long: bool) {
         let (leave, on) = self.split(condition);
         self.b.set_cold_block(leave);
         self.b.switch_to_block(leave);
@@ -193,12 +237,12 @@ impl Builder<'_> {
     }
 
     /// Ends a block: the next operation is that at `pc`.
-    fn go(&mut self, pc: u32, long: bool) {
+    pub fn go(&mut self, pc: u32, known: Known) {
         if !self.region.has(pc) {
-            self.exit_before(pc, 0, long);
+            self.exit_before(pc, 0, known.long);
             return;
         }
-        let spot = Spot { pc, long };
+        let spot = Spot { pc, known };
         let block = match self.blocks.get(&spot) {
             Some(&block) => block,
             None => {
@@ -217,12 +261,12 @@ impl Builder<'_> {
             return;
         };
         self.b.switch_to_block(block);
-        let mut long = spot.long;
+        let mut known = spot.known;
         if let Some(needed) = self.region.needed(spot.pc) {
             let left = self.b.use_var(self.left);
             let needed = self.b.ins().iconst(I64, i64::from(needed));
             let short = self.b.ins().icmp(IntCC::UnsignedLessThan, left, needed);
-            self.leave_if(short, spot.pc, 0, long);
+            self.leave_if(short, spot.pc, 0, known.long);
         }
         let items = self.region.block(spot.pc);
         for (done, &Item { pc, op, form }) in items.iter().enumerate() {
@@ -236,14 +280,59 @@ impl Builder<'_> {
                     };
                     let value = self.alu(alu, a, b);
                     self.set(op.d, value);
-                    long = is_slow(alu);
+                    known.long = is_slow(alu);
+                }
+                Form::MoveMask => {
+                    let value = self.register(op.a);
+                    self.set(RM, value);
+                    self.count(done + 1);
+                    self.set_mask(value, pc.wrapping_add(4));
+                    return;
+                }
+                Form::MaskConstant(value) => {
+                    let mask = self.constant(value);
+                    self.set(RM, mask);
+                    self.count(done + 1);
+                    self.set_constant_mask(value, pc.wrapping_add(4));
+                    return;
+                }
+                Form::Lanes { op: alu, a, b } => {
+                    self.lanes(alu, op.d, [a, b], known.full);
+                    known.long = is_slow(alu);
+                }
+                Form::Splat(source) => {
+                    self.lanes(AluOp::Move, op.d, [source; 2], known.full);
+                    known.long = false;
+                }
+                Form::Compare { op: alu, a, b } => {
+                    let value = self.compare(alu, [a, b]);
+                    self.set(op.d, value);
+                    known.long = is_slow(alu);
+                }
+                Form::LoadVector => {
+                    let (address, special) = self.address(op, 64);
+                    self.leave_if(special, pc, done, known.long);
+                    let entry = self.entry(address);
+                    let place = self.place(entry, address);
+                    self.load_vector(op.d, place, known.full);
+                    known.long = true;
+                }
+                Form::StoreVector => {
+                    let (address, special) = self.address(op, 64);
+                    let entry = self.entry(address);
+                    let unwritable = self.unwritable(entry);
+                    let special = self.b.ins().bor(special, unwritable);
+                    self.leave_if(special, pc, done, known.long);
+                    let place = self.place(entry, address);
+                    self.store_vector(op.d, place);
+                    known.long = false;
                 }
                 // After an operation that can be lost it is as that one.
                 Form::Nop => {}
                 Form::Constant(value) => {
                     let value = self.constant(value);
                     self.set(op.d, value);
-                    long = false;
+                    known.long = false;
                 }
                 Form::Half { kept, new } => {
                     let old = self.register(op.d);
@@ -252,11 +341,11 @@ impl Builder<'_> {
                     let new = self.constant(new);
                     let value = self.b.ins().bor(old, new);
                     self.set(op.d, value);
-                    long = false;
+                    known.long = false;
                 }
                 Form::Load { bytes, signed } => {
                     let (address, special) = self.address(op, bytes);
-                    self.leave_if(special, pc, done, long);
+                    self.leave_if(special, pc, done, known.long);
                     let entry = self.entry(address);
                     let place = self.place(entry, address);
                     let flags = MemFlagsData::trusted();
@@ -269,14 +358,14 @@ impl Builder<'_> {
                         _ => ins.load(I32, flags, place, 0),
                     };
                     self.set(op.d, value);
-                    long = true;
+                    known.long = true;
                 }
                 Form::Store { bytes } => {
                     let (address, special) = self.address(op, bytes);
                     let entry = self.entry(address);
                     let unwritable = self.unwritable(entry);
                     let special = self.b.ins().bor(special, unwritable);
-                    self.leave_if(special, pc, done, long);
+                    self.leave_if(special, pc, done, known.long);
                     let place = self.place(entry, address);
                     let value = self.register(op.d);
                     let flags = MemFlagsData::trusted();
@@ -285,15 +374,15 @@ impl Builder<'_> {
                         2 => self.b.ins().istore16(flags, value, place, 0),
                         _ => self.b.ins().store(flags, value, place, 0),
                     };
-                    long = false;
+                    known.long = false;
                 }
                 Form::Jump { link } => {
-                    if self.taken(pc, done, long) {
+                    if self.taken(pc, done, known.long) {
                         if link {
                             let next = self.constant(pc.wrapping_add(4));
                             self.set(RA, next);
                         }
-                        self.go(target(pc, op), false);
+                        self.go(target(pc, op), Known { long: false, ..known });
                     }
                     return;
                 }
@@ -302,29 +391,28 @@ impl Builder<'_> {
                     let (nonzero, is_zero) = self.split(value);
                     let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
                     self.b.switch_to_block(branch);
-                    if self.taken(pc, done, long) {
-                        self.go(target(pc, op), false);
+                    if self.taken(pc, done, known.long) {
+                        self.go(target(pc, op), Known { long: false, ..known });
                     }
                     self.b.switch_to_block(on);
-                    long = false;
+                    known.long = false;
                 }
                 Form::JumpRegister => {
                     let to = self.register(op.a);
                     let here = self.constant(pc);
                     // Where a thread may end.
                     let itself = self.b.ins().icmp(IntCC::Equal, to, here);
-                    self.leave_if(itself, pc, done, long);
-                    if self.taken(pc, done, long) {
-                        self.go_to_register(to);
+                    self.leave_if(itself, pc, done, known.long);
+                    if self.taken(pc, done, known.long) {
+                        self.go_to_register(to, known);
                     }
                     return;
                 }
             }
         }
-        let left = self.left_after(items.len());
-        self.b.def_var(self.left, left);
+        self.count(items.len());
         if let Some(last) = items.last() {
-            self.go(last.pc.wrapping_add(4), long);
+            self.go(last.pc.wrapping_add(4), known);
         }
     }
 
@@ -336,20 +424,19 @@ impl Builder<'_> {
         }
         let here = self.constant(pc);
         self.b.def_var(self.last_branch, here);
-        let left = self.left_after(done + 1);
-        self.b.def_var(self.left, left);
+        self.count(done + 1);
         true
     }
 
     /// Goes to an address that is in a register.
-    fn go_to_register(&mut self, to: Value) {
+    fn go_to_register(&mut self, to: Value, known: Known) {
         let targets: Vec<u32> = self.region.targets().collect();
         for target in targets {
             let expected = self.constant(target);
             let is_it = self.b.ins().icmp(IntCC::Equal, to, expected);
             let (yes, no) = self.split(is_it);
             self.b.switch_to_block(yes);
-            self.go(target, false);
+            self.go(target, Known { long: false, ..known });
             self.b.switch_to_block(no);
         }
         let left = self.b.use_var(self.left);
@@ -357,7 +444,7 @@ impl Builder<'_> {
     }
 
     /// The address of an access, and whether it is misaligned or in I/O space.
-    fn address(&mut self, op: Op, bytes: u32) -> (Value, Value) {
+    pub fn address(&mut self, op: Op, bytes: u32) -> (Value, Value) {
         let base = self.register(op.a);
         let address = if op.imm == 0 {
             base
@@ -379,7 +466,7 @@ impl Builder<'_> {
     }
 
     /// The entry of the page table.
-    fn entry(&mut self, address: Value) -> Value {
+    pub fn entry(&mut self, address: Value) -> Value {
         let shift = self.constant(PAGE_SIZE.trailing_zeros());
         let slot = self.b.ins().ushr(address, shift);
         let slot = self.b.ins().uextend(I64, slot);
@@ -393,7 +480,7 @@ impl Builder<'_> {
 
     /// Whether a store to the page has to do more than to store: pages never written have entry 0, those with something special
     /// about them a bit above the index.
-    fn unwritable(&mut self, entry: Value) -> Value {
+    pub fn unwritable(&mut self, entry: Value) -> Value {
         let one = self.constant(1);
         let number = self.b.ins().isub(entry, one);
         let last = self.constant(PLAIN_LAST - 1);
@@ -401,7 +488,7 @@ impl Builder<'_> {
     }
 
     /// The place of an address on the host.
-    fn place(&mut self, entry: Value, address: Value) -> Value {
+    pub fn place(&mut self, entry: Value, address: Value) -> Value {
         let index = self.constant(MEMORY_INDEX);
         let index = self.b.ins().band(entry, index);
         let index = self.b.ins().uextend(I64, index);
@@ -536,7 +623,7 @@ impl Builder<'_> {
     }
 
     /// The one way out.
-    fn leave(mut self, state: Value, scalars: Value, written: &BTreeSet<u8>) {
+    fn leave(mut self, scalars: Value, written: &BTreeSet<u8>) {
         let exit = self.exit;
         let pc = self.b.append_block_param(exit, I32);
         let left = self.b.append_block_param(exit, I64);
@@ -555,7 +642,7 @@ impl Builder<'_> {
             (last_branch, offset_of!(State<'_>, last_branch)),
         ];
         for (value, offset) in fields {
-            self.b.ins().store(flags, value, state, offset as i32);
+            self.b.ins().store(flags, value, self.state, offset as i32);
         }
         self.b.ins().return_(&[]);
         self.b.seal_all_blocks();

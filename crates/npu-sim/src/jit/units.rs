@@ -1,5 +1,8 @@
-//! What translations call: the float units.
+//! What translations call: the float units, and operations on lanes that no code of the host stands in line for.
 
+use super::host::State;
+use super::region::Source;
+use crate::fast::lanes::{self, Target};
 use crate::fp;
 use npu_mc::raw::AluOp;
 
@@ -63,4 +66,43 @@ impl Unit {
             Unit::Binary(_) => 2,
         }
     }
+}
+
+/// An operation on lanes as a number for [`vector`].
+pub(super) fn packed(op: AluOp, d: u8, a: Source, b: Source) -> u64 {
+    let number = |source: Source| match source {
+        Source::Vector(number) => u64::from(number & 63),
+        // The scalar operand.
+        Source::Scalar(_) | Source::Immediate(_) => SCALAR,
+    };
+    op as u64 | u64::from(d & 63) << 8 | number(a) << 16 | number(b) << 24
+}
+
+/// In the place of the number of a vector register.
+const SCALAR: u64 = 0x80;
+
+fn source(number: u64, scalar: u32) -> lanes::Source {
+    if number & SCALAR != 0 {
+        lanes::Source::Scalar(scalar)
+    } else {
+        lanes::Source::Vector(number as u8 & 63)
+    }
+}
+
+/// Does what [`packed`] has packed, with the value of its scalar operand, if it has one.
+pub(super) extern "C" fn vector(state: &mut State<'_>, packed: u64, scalar: u32) {
+    let target = Target {
+        register: (packed >> 8) as u8 & 63,
+        mask: state.mask as u16,
+    };
+    let (a, b) = (source(packed >> 16, scalar), source(packed >> 24, scalar));
+    // Only operations by lanes get here.
+    let _done = lanes::operate(packed as u8, state.vectors, target, a, b);
+}
+
+/// The lanes in which a compare that [`packed`] has packed holds.
+pub(super) extern "C" fn compare(state: &mut State<'_>, packed: u64, scalar: u32) -> u32 {
+    let (a, b) = (source(packed >> 16, scalar), source(packed >> 24, scalar));
+    // Only compares get here.
+    lanes::compare(packed as u8, state.vectors, a, b).unwrap_or(0)
 }

@@ -1,8 +1,8 @@
 //! Translated loops against interpreted ones: everything is the same, whatever the loop, the limit and the schedule.
 
-use super::common::{Random, sreg};
+use super::common::{Random, sreg, vreg};
 use super::random::compare;
-use npu_sim::{Config, Machine, Schedule, Stop, THREADS};
+use npu_sim::{Config, Lanes, Machine, Schedule, Stop, THREADS};
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
@@ -55,13 +55,46 @@ fn word(random: &mut Random, left: u32) -> u32 {
     }
 }
 
+/// A word of a loop on vectors.
+fn vector_word(random: &mut Random, left: u32) -> u32 {
+    let [d, a, b] = [(); 3].map(|()| random.below(8));
+    let operation = match random.below(5) {
+        0 => 32 + random.below(5),
+        1 => [43, 44, 45, 48, 49][random.below(5) as usize],
+        _ => random.below(14),
+    };
+    let shift = 9 + random.below(3);
+    match random.below(24) {
+        // Vectors, a vector and a scalar, a scalar and a vector, a vector and a number.
+        0..=6 => rr(operation, d, a, b) | 7 << 1,
+        7 | 8 => rr(operation, d, a, b) | 6 << 1,
+        9 => rr(operation, d, a, b) | 5 << 1,
+        10 => ri(operation & 31, d, a, random.word()) | 6,
+        11 => ri(shift, d, a, random.below(70)) | 6,
+        12 => rr(shift, d, a, b) | 6 << 1,
+        // A scalar or a number in all lanes.
+        13 => rr(32, d, a, b) | 4 << 1,
+        14 => 0x6200_0002 | d << 18 | random.word() & 0x3_fffc,
+        // Compares of floats, now and then of integers.
+        15 => rr(37 + random.below(6), d, a, b) | (2 + random.below(2)) << 1,
+        16 if random.below(16) == 0 => rr(16, d, a, b) | 3 << 1,
+        16 => ri(14, d, a, b),
+        17 => rr(32, 59, a, 0),
+        18 => 0x6200_0000 | 59 << 18 | (random.word() & 0xffff | random.below(2) * 0xffff) << 2,
+        19 | 20 => mem(9, d, 12 + random.below(2), 64 * random.below(3)),
+        21 | 22 => mem(38, d, 12 + random.below(2), 64 * random.below(3)),
+        _ => word(random, left),
+    }
+}
+
 const LINK: u32 = 62;
 const RETURN: u32 = 0x73 << 24;
 
 /// A loop of random words in another one, and a leaf behind them that is called directly and through s22.
-fn program(random: &mut Random) -> (Vec<u32>, u32) {
+fn program(random: &mut Random, vectors: bool) -> (Vec<u32>, u32) {
     let length = 3 + random.below(24);
-    let mut words = vec![0x6000_0000 | 21 << 18 | 4 * (5 + random.below(60))];
+    let word = if vectors { vector_word } else { word };
+    let mut words = vec![0x6200_0000 | 21 << 18 | 4 * (5 + random.below(60))];
     let mut calls = Vec::new();
     for k in 0..length {
         match random.below(12) {
@@ -73,6 +106,9 @@ fn program(random: &mut Random) -> (Vec<u32>, u32) {
             1 => words.extend([ri(ADD, LINK, 63, 8), 0x70 << 24 | 22 << 18]),
             _ => words.push(word(random, length - k)),
         }
+    }
+    if vectors && random.below(4) != 0 {
+        words.push(0x6200_0000 | 59 << 18 | 0xffff << 2);
     }
     words.push(ri(SUB, 21, 21, 1));
     words.push(branch(true, 21, -(words.len() as i32 - 1)));
@@ -102,9 +138,9 @@ fn load(words: &[u32], after: Option<u32>) -> Machine {
     machine
 }
 
-fn prepared(seed: u64, after: Option<u32>) -> Machine {
+fn prepared(seed: u64, vectors: bool, after: Option<u32>) -> Machine {
     let mut random = Random(seed);
-    let (words, leaf) = program(&mut random);
+    let (words, leaf) = program(&mut random, vectors);
     let mut machine = load(&words, after);
     for k in 0..64 {
         let word = random.word();
@@ -116,6 +152,9 @@ fn prepared(seed: u64, after: Option<u32>) -> Machine {
         let thread = machine.thread_mut(number);
         for register in 0..59 {
             thread.set_scalar(sreg(register), random.word());
+        }
+        for register in 0..8 {
+            thread.set_vector(vreg(register), Lanes([(); 16].map(|()| random.word())));
         }
         thread.set_scalar(sreg(59), 0xffff);
         thread.set_scalar(sreg(12), if code { BASE } else { DATA });
@@ -129,12 +168,12 @@ fn prepared(seed: u64, after: Option<u32>) -> Machine {
     machine
 }
 
-#[test]
-fn translated_loops_do_what_interpreted_ones_do() {
+/// Runs programs both ways and gives entries, instructions, and those that were translated.
+fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64, u64) {
     let (mut entered, mut executed, mut inside) = (0, 0, 0);
-    for seed in 0..600 {
-        let mut translated = prepared(seed, Some(2));
-        let mut interpreted = prepared(seed, None);
+    for seed in seeds {
+        let mut translated = prepared(seed, vectors, Some(2));
+        let mut interpreted = prepared(seed, vectors, None);
         // Ends of the budget wherever they fall.
         let mut random = Random(seed);
         for _ in 0..12 {
@@ -155,9 +194,24 @@ fn translated_loops_do_what_interpreted_ones_do() {
         assert_eq!(interpreted.translations_entered(), 0);
     }
     println!("{entered} entries, {inside} of {executed} instructions");
+    (entered, executed, inside)
+}
+
+#[test]
+fn translated_loops_do_what_interpreted_ones_do() {
+    let (entered, executed, inside) = run_both(0..600, false);
     assert!(
         entered > 1000 && inside > executed / 4,
-        "{entered} entries, {inside} of {executed} instructions"
+        "the programs are not translated"
+    );
+}
+
+#[test]
+fn translated_vectors_do_what_interpreted_ones_do() {
+    let (entered, executed, inside) = run_both(5000..5400, true);
+    assert!(
+        entered > 500 && inside > executed / 4,
+        "the programs are not translated"
     );
 }
 
@@ -165,8 +219,8 @@ fn translated_loops_do_what_interpreted_ones_do() {
 fn threads_take_turns_at_the_same_points() {
     let mut entered = 0;
     for seed in 0..60 {
-        let mut translated = prepared(seed, Some(2));
-        let mut interpreted = prepared(seed, None);
+        let mut translated = prepared(seed, seed % 2 == 0, Some(2));
+        let mut interpreted = prepared(seed, seed % 2 == 0, None);
         for machine in [&mut translated, &mut interpreted] {
             machine.enable(0, (1 << THREADS) - 1);
         }
@@ -262,7 +316,7 @@ fn lost_results_are_found_in_translated_loops() {
     // A load directly before the branch back, from the 50th round on: s6 is 0 until then.
     let body = [
         ri(ADD, 5, 5, 1),
-        0x6000_0000 | 7 << 18 | 4 * 50,
+        0x6200_0000 | 7 << 18 | 4 * 50,
         rr(22, 6, 7, 5),
         branch(true, 6, 2),
         jump(false, 3),
