@@ -385,9 +385,10 @@ impl CodeCache {
         // Index 0 is shared by all pages never written.
         let page = self.page(index).filter(|_| index != 0)?;
         let op = page[(address % PAGE_SIZE / 4) as usize];
-        Some(match op.kind {
-            Kind::NotYet => self.op_at(address, memory),
-            _ => op,
+        Some(if op.kind == Kind::NotYet {
+            self.op_at(address, memory)
+        } else {
+            op
         })
     }
 

@@ -146,7 +146,7 @@ impl Jit {
         let Some(after) = self.after else {
             return false;
         };
-        if pc % 4 != 0 {
+        if !pc.is_multiple_of(4) {
             return false;
         }
         if self.places.is_empty() {

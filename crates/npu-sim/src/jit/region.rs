@@ -288,12 +288,12 @@ impl Region {
                     Form::JumpRegister => {
                         let to = register(op.a);
                         // What is called is mostly the same; a return goes to one of the calls.
-                        if op.a != RA && to % 4 == 0 && to != pc && region.expect(to) {
+                        if op.a != RA && to.is_multiple_of(4) && to != pc && region.expect(to) {
                             work.push_back(to);
                         }
                     }
                     // The link of an indirect call.
-                    Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to % 4 == 0 => {
+                    Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to.is_multiple_of(4) => {
                         if region.expect(to) {
                             work.push_front(to);
                         }

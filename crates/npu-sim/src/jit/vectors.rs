@@ -25,6 +25,68 @@ enum Operand {
     Same(Value),
 }
 
+/// An operation that the host has instructions for.
+#[derive(Clone, Copy)]
+enum InLine {
+    Copy,
+    Not,
+    /// Lanes that are shifted up by so many bits, and back with copies of the sign.
+    Extend(u32),
+    Shift(Shift, Amount),
+    Binary(Binary),
+}
+
+#[derive(Clone, Copy)]
+enum Binary {
+    Or,
+    And,
+    Xor,
+    Add,
+    Sub,
+    Mul,
+}
+
+#[derive(Clone, Copy)]
+enum Shift {
+    Left,
+    Right,
+    /// [`crate::alu::ashr`], by an immediate only.
+    Signed,
+}
+
+/// The same for all lanes.
+#[derive(Clone, Copy)]
+enum Amount {
+    Immediate(u32),
+    Scalar(u8),
+}
+
+/// What the host does for an operation with this second operand; `None` for those that are called.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are called")]
+fn in_line(op: AluOp, b: Source) -> Option<InLine> {
+    let shift = |shift| match b {
+        Source::Immediate(amount) => Some(InLine::Shift(shift, Amount::Immediate(amount))),
+        Source::Scalar(number) => Some(InLine::Shift(shift, Amount::Scalar(number))),
+        Source::Vector(_) => None,
+    };
+    match op {
+        AluOp::Move | AluOp::Sext32 => Some(InLine::Copy),
+        AluOp::Not => Some(InLine::Not),
+        AluOp::Sext8 => Some(InLine::Extend(24)),
+        AluOp::Sext16 => Some(InLine::Extend(16)),
+        AluOp::Or => Some(InLine::Binary(Binary::Or)),
+        AluOp::And => Some(InLine::Binary(Binary::And)),
+        AluOp::Xor => Some(InLine::Binary(Binary::Xor)),
+        AluOp::Add => Some(InLine::Binary(Binary::Add)),
+        AluOp::Sub => Some(InLine::Binary(Binary::Sub)),
+        AluOp::Mull => Some(InLine::Binary(Binary::Mul)),
+        AluOp::Shl => shift(Shift::Left),
+        AluOp::Shr => shift(Shift::Right),
+        AluOp::Ashr if matches!(b, Source::Immediate(_)) => shift(Shift::Signed),
+        _ => None,
+    }
+}
+
 impl Builder<'_> {
     /// What is said of an access to a part of a register: that it is of no other part, nor of memory.
     fn of_part(&mut self, register: u8, part: i32) -> MemFlagsData {
@@ -97,71 +159,56 @@ impl Builder<'_> {
 
     /// Vd = a op b, in the lanes that are on.
     pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2], full: bool) {
-        if !is_in_line(op, b) {
+        let Some(in_line) = in_line(op, b) else {
             self.call_unit(op, d, [a, b], false);
             return;
-        }
+        };
         let (first, second) = (self.operand(a), self.operand(b));
         for part in 0..PARTS {
             let x = self.part(first, part);
-            let value = match op {
-                AluOp::Shl | AluOp::Shr | AluOp::Ashr => self.shifted(op, x, b),
-                AluOp::Move | AluOp::Sext32 => x,
-                AluOp::Not => self.b.ins().bnot(x),
-                AluOp::Sext8 | AluOp::Sext16 => {
-                    let bits = self.constant(if op == AluOp::Sext8 { 24 } else { 16 });
+            let value = match in_line {
+                InLine::Copy => x,
+                InLine::Not => self.b.ins().bnot(x),
+                InLine::Extend(bits) => {
+                    let bits = self.constant(bits);
                     let up = self.b.ins().ishl(x, bits);
                     self.b.ins().sshr(up, bits)
                 }
-                AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Add | AluOp::Sub | AluOp::Mull => {
+                InLine::Shift(shift, amount) => self.shifted(shift, x, amount),
+                InLine::Binary(binary) => {
                     let y = self.part(second, part);
-                    self.binary(op, x, y)
+                    let ins = self.b.ins();
+                    match binary {
+                        Binary::Or => ins.bor(x, y),
+                        Binary::And => ins.band(x, y),
+                        Binary::Xor => ins.bxor(x, y),
+                        Binary::Add => ins.iadd(x, y),
+                        Binary::Sub => ins.isub(x, y),
+                        Binary::Mul => ins.imul(x, y),
+                    }
                 }
-                // `is_in_line` has none of them.
-                _ => x,
             };
             self.write(d, part, value, full);
         }
     }
 
-    fn binary(&mut self, op: AluOp, x: Value, y: Value) -> Value {
-        let ins = self.b.ins();
-        match op {
-            AluOp::Or => ins.bor(x, y),
-            AluOp::And => ins.band(x, y),
-            AluOp::Xor => ins.bxor(x, y),
-            AluOp::Sub => ins.isub(x, y),
-            AluOp::Mull => ins.imul(x, y),
-            _ => ins.iadd(x, y),
-        }
-    }
-
     /// A part shifted by the same amount in all lanes.
-    fn shifted(&mut self, op: AluOp, x: Value, amount: Source) -> Value {
-        match amount {
-            Source::Immediate(amount) => match (op, amount) {
-                (AluOp::Ashr, 32..64) => {
-                    // What is left are copies of the sign, and zeros above them.
-                    let [last, rest] = [31, amount - 32].map(|amount| self.constant(amount));
-                    let signs = self.b.ins().sshr(x, last);
-                    self.b.ins().ushr(signs, rest)
-                }
-                (_, 32..) => self.splat(0),
-                (_, amount) => {
-                    let amount = self.constant(amount);
-                    match op {
-                        AluOp::Shl => self.b.ins().ishl(x, amount),
-                        AluOp::Shr => self.b.ins().ushr(x, amount),
-                        _ => self.b.ins().sshr(x, amount),
-                    }
-                }
-            },
-            Source::Scalar(number) => {
+    fn shifted(&mut self, shift: Shift, x: Value, amount: Amount) -> Value {
+        match (shift, amount) {
+            (Shift::Signed, Amount::Immediate(amount @ 32..64)) => {
+                // What is left are copies of the sign, and zeros above them.
+                let [last, rest] = [31, amount - 32].map(|amount| self.constant(amount));
+                let signs = self.b.ins().sshr(x, last);
+                self.b.ins().ushr(signs, rest)
+            }
+            (_, Amount::Immediate(32..)) => self.splat(0),
+            (_, Amount::Immediate(amount)) => {
+                let amount = self.constant(amount);
+                self.shifted_in_range(shift, x, amount)
+            }
+            (_, Amount::Scalar(number)) => {
                 let amount = self.register(number);
-                let shifted = match op {
-                    AluOp::Shl => self.b.ins().ishl(x, amount),
-                    _ => self.b.ins().ushr(x, amount),
-                };
+                let shifted = self.shifted_in_range(shift, x, amount);
                 let bits = self.constant(32);
                 let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, amount, bits);
                 let inside = self.b.ins().uextend(I32, inside);
@@ -169,8 +216,14 @@ impl Builder<'_> {
                 let inside = self.b.ins().splat(I32X4, inside);
                 self.b.ins().band(shifted, inside)
             }
-            // `is_in_line` has none of them.
-            Source::Vector(_) => x,
+        }
+    }
+
+    fn shifted_in_range(&mut self, shift: Shift, x: Value, amount: Value) -> Value {
+        match shift {
+            Shift::Left => self.b.ins().ishl(x, amount),
+            Shift::Right => self.b.ins().ushr(x, amount),
+            Shift::Signed => self.b.ins().sshr(x, amount),
         }
     }
 
@@ -265,16 +318,5 @@ impl Builder<'_> {
             let offset = offset_of!(State<'_>, lanes) as i32 + part * PART;
             self.b.ins().store(MemFlagsData::trusted(), on, self.state, offset);
         }
-    }
-}
-
-/// Whether the host has instructions for an operation with this second operand; all others are called.
-fn is_in_line(op: AluOp, b: Source) -> bool {
-    match op {
-        AluOp::Not | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Add | AluOp::Sub | AluOp::Mull => true,
-        AluOp::Move | AluOp::Sext8 | AluOp::Sext16 | AluOp::Sext32 => true,
-        AluOp::Shl | AluOp::Shr => !matches!(b, Source::Vector(_)),
-        AluOp::Ashr => matches!(b, Source::Immediate(_)),
-        _ => false,
     }
 }

@@ -20,11 +20,11 @@ fn mem(op: u32, reg: u32, base: u32, offset: u32) -> u32 {
 }
 
 fn branch(nonzero: bool, reg: u32, words: i32) -> u32 {
-    0x75_u32 + u32::from(nonzero) << 24 | reg << 18 | (4 * words) as u32 & 0x3_ffff
+    (0x75 + u32::from(nonzero)) << 24 | reg << 18 | (4 * words) as u32 & 0x3_ffff
 }
 
 fn jump(link: bool, words: i32) -> u32 {
-    0x78 + u32::from(link) << 24 | (4 * words) as u32 & 0x3_ffff
+    (0x78 + u32::from(link)) << 24 | (4 * words) as u32 & 0x3_ffff
 }
 
 const SUB: u32 = 5;
@@ -80,7 +80,7 @@ fn vector_word(random: &mut Random, left: u32) -> u32 {
         16 if random.below(16) == 0 => rr(16, d, a, b) | 3 << 1,
         16 => ri(14, d, a, b),
         17 => rr(32, 59, a, 0),
-        18 => 0x6200_0000 | 59 << 18 | (random.word() & 0xffff | random.below(2) * 0xffff) << 2,
+        18 => 0x6200_0000 | 59 << 18 | (random.word() & 0xffff | (random.below(2) * 0xffff)) << 2,
         19 | 20 => mem(9, d, 12 + random.below(2), 64 * random.below(3)),
         21 | 22 => mem(38, d, 12 + random.below(2), 64 * random.below(3)),
         _ => word(random, left),
@@ -94,7 +94,7 @@ const RETURN: u32 = 0x73 << 24;
 fn program(random: &mut Random, vectors: bool) -> (Vec<u32>, u32) {
     let length = 3 + random.below(24);
     let word = if vectors { vector_word } else { word };
-    let mut words = vec![0x6200_0000 | 21 << 18 | 4 * (5 + random.below(60))];
+    let mut words = vec![0x6200_0000 | 21 << 18 | (4 * (5 + random.below(60)))];
     let mut calls = Vec::new();
     for k in 0..length {
         match random.below(12) {
@@ -316,7 +316,7 @@ fn lost_results_are_found_in_translated_loops() {
     // A load directly before the branch back, from the 50th round on: s6 is 0 until then.
     let body = [
         ri(ADD, 5, 5, 1),
-        0x6200_0000 | 7 << 18 | 4 * 50,
+        0x6200_0000 | 7 << 18 | (4 * 50),
         rr(22, 6, 7, 5),
         branch(true, 6, 2),
         jump(false, 3),
