@@ -103,7 +103,7 @@ pub(crate) trait Port {
     /// `false` when it is for the definition, and nothing was stored.
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
 
-    /// A backward branch to `pc` was taken. Gives whether operations from there on, none of which touch what is watched, were done in
+    /// A backward branch, a call or a return to `pc` was taken. Gives whether operations from there on, none of which touch what is watched, were done in
     /// another way: then thread and budget are as after them.
     #[inline(always)]
     fn turned(
@@ -375,7 +375,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
             };
         }
         macro_rules! near {
-            () => {{
+            ($call:expr) => {{
                 let target = index.wrapping_add_signed(op.imm as isize);
                 left -= 1;
                 if target < PAGE_WORDS {
@@ -383,7 +383,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 } else {
                     far!(pc!().wrapping_add((op.imm as u32) << 2));
                 }
-                if op.imm < 0 && port.turned(code, thread, &watched, pc!(), &mut left) {
+                if ($call || op.imm < 0) && port.turned(code, thread, &watched, pc!(), &mut left) {
                     far!(thread.pc);
                 }
                 continue;
@@ -482,23 +482,23 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                     }
                     Kind::Jump => {
                         check_lost!();
-                        near!();
+                        near!(false);
                     }
                     Kind::Call => {
                         check_lost!();
                         thread.scalars[usize::from(RA)] = pc!().wrapping_add(4);
-                        near!();
+                        near!(true);
                     }
                     Kind::Beqz => {
                         if a!() == 0 {
                             check_lost!();
-                            near!();
+                            near!(false);
                         }
                     }
                     Kind::Bnez => {
                         if a!() != 0 {
                             check_lost!();
-                            near!();
+                            near!(false);
                         }
                     }
                     Kind::JumpRegister => {
@@ -509,6 +509,9 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                         check_lost!();
                         left -= 1;
                         far!(target);
+                        if port.turned(code, thread, &watched, pc!(), &mut left) {
+                            far!(thread.pc);
+                        }
                         continue;
                     }
                     Kind::VectorVector => by_lane!(op.imm as u8, Source::Vector(op.a), Source::Vector(op.b)),

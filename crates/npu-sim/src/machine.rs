@@ -38,7 +38,7 @@ pub struct Config {
     /// What memory, scratchpads and registers hold that nobody wrote. Addresses of the I/O space and control registers are as
     /// the hardware resets them.
     pub fill: Fill,
-    /// A loop becomes code of the host when its backward branch was taken so often; `None`: everything is interpreted. Results do not
+    /// What a backward branch, a call or a return went to so often becomes code of the host; `None`: everything is interpreted. Results do not
     /// depend on it, nor does anything without the feature `jit`. Machines with data caches ([`Config::coherent`]) and
     /// models of cycles interpret in any case.
     pub translate_after: Option<u32>,
@@ -56,7 +56,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translations after 2000 rounds.
+    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translations after 5000 rounds.
     fn default() -> Config {
         Config {
             strict: false,
@@ -66,7 +66,7 @@ impl Default for Config {
             tile: 0,
             core: 0,
             fill: Fill::Zero,
-            translate_after: Some(2000),
+            translate_after: Some(5000),
         }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct State<'a> {
     pub left: u64,
     pub pc: u32,
     pub last_long: u32,
+    /// 1 if a branch went to the PC.
+    pub branched: u32,
     /// Address of the last taken branch, or [`NO_BRANCH`].
     pub last_branch: u32,
     /// The lane mask.
@@ -49,6 +51,7 @@ impl<'a> State<'a> {
             left,
             pc: 0,
             last_long: NOWHERE,
+            branched: 0,
             last_branch: NO_BRANCH,
         }
     }

@@ -1,6 +1,6 @@
 //! Hot loops as code of the host (feature `jit`).
 //!
-//! A backward branch that was taken often enough makes its target the head of a translation: all that is reached from there by
+//! Where backward branches, calls and returns went often enough a translation begins: all that is reached from there by
 //! direct branches, calls and the returns from them, made of operations that [`region`] knows. Everything else leaves the translation,
 //! with the state of the thread as the interpreter has it before that operation, and the interpreter goes on.
 //!
@@ -28,6 +28,9 @@ const PLACES: usize = 1024;
 
 /// Translations of one machine, after which no more are made: programs that change their loops all the time are interpreted.
 const TRANSLATIONS: u32 = 512;
+
+/// Instructions that must be left for a look at translations.
+const LEAST: u64 = 8;
 
 /// Entries of a translation after which it is asked whether it is worth them.
 const TRIAL: u32 = 64;
@@ -62,6 +65,16 @@ enum Place {
         head: u32,
         generation: u64,
     },
+}
+
+/// What a translation came to.
+enum After {
+    /// There was none.
+    Nothing,
+    /// An operation that is for the interpreter.
+    Operation,
+    /// A branch out of it, which was taken.
+    Branch,
 }
 
 /// Translations of the code of a machine.
@@ -133,7 +146,7 @@ impl Jit {
         }
     }
 
-    /// A backward branch to `pc` was taken. Gives whether a translation ran, and has changed thread, memory and budget.
+    /// A branch to `pc` was taken that may begin something hot. Gives whether translations ran, and have changed thread, memory and budget.
     fn turned(
         &mut self,
         code: &CodeCache,
@@ -143,11 +156,38 @@ impl Jit {
         pc: u32,
         budget: &mut u64,
     ) -> bool {
-        let Some(after) = self.after else {
+        if *budget < LEAST {
             return false;
+        }
+        let (mut pc, mut ran) = (pc, false);
+        loop {
+            match self.enter(code, memory, thread, watched, pc, budget) {
+                After::Nothing => return ran,
+                After::Operation => return true,
+                // It has done at least that branch.
+                After::Branch => {
+                    ran = true;
+                    pc = thread.pc;
+                }
+            }
+        }
+    }
+
+    /// Runs the translation with the head `pc` if there is one, or counts.
+    fn enter(
+        &mut self,
+        code: &CodeCache,
+        memory: &mut Memory,
+        thread: &mut Thread,
+        watched: &Watched,
+        pc: u32,
+        budget: &mut u64,
+    ) -> After {
+        let Some(after) = self.after else {
+            return After::Nothing;
         };
         if !pc.is_multiple_of(4) {
-            return false;
+            return After::Nothing;
         }
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || Place::Free);
@@ -159,7 +199,7 @@ impl Jit {
                 if translation.generation != generation {
                     if !translation.region.is_of(|pc| code.op(pc, memory)) {
                         *place = Place::Free;
-                        return false;
+                        return After::Nothing;
                     }
                     translation.generation = generation;
                 }
@@ -169,7 +209,7 @@ impl Jit {
                     || watched.memory != 0
                     || (region.masked() && thread.mask != u16::MAX)
                 {
-                    return false;
+                    return After::Nothing;
                 }
                 let mask = thread.mask;
                 let mut state = State::new(&mut thread.scalars, &mut thread.vectors, memory.places(), *budget);
@@ -178,6 +218,7 @@ impl Jit {
                     left,
                     pc: next,
                     last_long,
+                    branched,
                     last_branch,
                     mask: new_mask,
                     ..
@@ -200,7 +241,7 @@ impl Jit {
                         *place = Place::Refused { head: pc, generation };
                     }
                 }
-                true
+                if branched != 0 { After::Branch } else { After::Operation }
             }
             Place::Counted { head, times } if *head == pc => {
                 *times += 1;
@@ -208,19 +249,19 @@ impl Jit {
                     let translated = self.translate(code, memory, thread, pc);
                     self.places[(pc >> 2) as usize % PLACES] = translated;
                 }
-                false
+                After::Nothing
             }
             Place::Refused { head, generation: then } if *head == pc => {
                 if *then != generation {
                     *place = Place::Free;
                 }
-                false
+                After::Nothing
             }
             // A translation keeps its place.
-            Place::Translated(translation) if translation.generation == generation => false,
+            Place::Translated(translation) if translation.generation == generation => After::Nothing,
             Place::Free | Place::Counted { .. } | Place::Refused { .. } | Place::Translated(_) => {
                 *place = Place::Counted { head: pc, times: 1 };
-                false
+                After::Nothing
             }
         }
     }

@@ -5,10 +5,16 @@ use crate::predecode::{Kind, Op};
 use crate::registers::{RA, RM};
 use cranelift_codegen::ir::condcodes::IntCC;
 use npu_mc::raw::AluOp;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Operations of a region.
+/// Operations that are looked at for a region.
+const DISCOVERED: usize = 1200;
+
+/// Operations of a region that is a loop, at most.
 const LIMIT: usize = 400;
+
+/// Operations of another region.
+const STRAIGHT_LIMIT: usize = 150;
 
 /// Operations that are done without a look at the budget, at most: also what is left to the interpreter when it ends.
 const UNCHECKED: u32 = 24;
@@ -245,23 +251,48 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// What is reached from `head`; `None` when that never comes back to it. `at` gives the operation at an address, `register` what
-    /// is in a register at the head.
+    /// What is reached from `head`: of that which comes back to it if something does, else all. `at` gives the operation at an address,
+    /// `register` what is in a register at the head. `None` when the operation at the head is for the interpreter.
     pub fn find(head: u32, at: impl Fn(u32) -> Option<Op>, register: impl Fn(u8) -> u32) -> Option<Region> {
         let mut region = Region {
             head,
             items: BTreeMap::new(),
-            leaders: BTreeSet::from([head]),
+            leaders: BTreeSet::new(),
             targets: Vec::new(),
             checks: BTreeMap::new(),
             touched: 0,
             masked: false,
         };
-        let mut work = VecDeque::from([head]);
-        while let Some(first) = work.pop_front() {
+        let order = region.discover(at, register);
+        let mut loops = region.prune();
+        let limit = if loops { LIMIT } else { STRAIGHT_LIMIT };
+        if region.items.len() > limit {
+            let kept = order.into_iter().filter(|pc| region.items.contains_key(pc)).take(limit);
+            let kept: BTreeSet<u32> = kept.collect();
+            region.items.retain(|pc, _| kept.contains(pc));
+            loops = region.prune();
+        }
+        if !loops && region.items.len() > STRAIGHT_LIMIT {
+            return None;
+        }
+        for item in region.items.values() {
+            region.touched |= crate::fast::touched(item.op);
+            region.masked |= item.form.is_masked();
+        }
+        region.find_leaders();
+        region.find_checks();
+        region.has(head).then_some(region)
+    }
+
+    /// Finds operations, those of the function of the head before what it calls, and gives their addresses in the order of finding.
+    fn discover(&mut self, at: impl Fn(u32) -> Option<Op>, register: impl Fn(u8) -> u32) -> Vec<u32> {
+        let mut order = Vec::new();
+        // Depth of calls, number, address.
+        let mut work = BTreeSet::from([(0, 0, self.head)]);
+        let mut number = 0;
+        while let Some((depth, _, first)) = work.pop_first() {
             let mut pc = first;
-            let mut unchecked = 0;
-            while region.items.len() < LIMIT && !region.items.contains_key(&pc) {
+            while order.len() < DISCOVERED && !self.items.contains_key(&pc) {
                 let Some(op) = at(pc) else {
                     break;
                 };
@@ -269,38 +300,32 @@ impl Region {
                     break;
                 };
                 let next = pc.wrapping_add(4);
-                region.items.insert(pc, Item { pc, op, form });
-                region.touched |= crate::fast::touched(op);
-                region.masked |= form.is_masked();
+                self.items.insert(pc, Item { pc, op, form });
+                order.push(pc);
+                let mut goes_to = |depth: u32, to: u32| {
+                    number += 1;
+                    work.insert((depth, number, to));
+                };
                 match form {
-                    Form::Jump { link } => {
-                        work.push_back(target(pc, op));
-                        // The loop itself comes before what it calls.
-                        if link && region.expect(next) {
-                            work.push_front(next);
+                    Form::Jump { link: false } | Form::Branch { .. } => goes_to(depth, target(pc, op)),
+                    Form::Jump { link: true } => {
+                        goes_to(depth + 1, target(pc, op));
+                        if self.expect(next) {
+                            goes_to(depth, next);
                         }
-                    }
-                    Form::Branch { .. } => {
-                        region.leaders.insert(next);
-                        work.push_back(target(pc, op));
-                        unchecked = 0;
                     }
                     Form::JumpRegister => {
                         let to = register(op.a);
                         // What is called is mostly the same; a return goes to one of the calls.
-                        if op.a != RA && to.is_multiple_of(4) && to != pc && region.expect(to) {
-                            work.push_back(to);
+                        if op.a != RA && to.is_multiple_of(4) && to != pc && self.expect(to) {
+                            goes_to(depth + 1, to);
                         }
                     }
                     // The link of an indirect call.
                     Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to.is_multiple_of(4) => {
-                        if region.expect(to) {
-                            work.push_front(to);
+                        if self.expect(to) {
+                            goes_to(depth, to);
                         }
-                    }
-                    Form::MoveMask | Form::MaskConstant(_) => {
-                        region.leaders.insert(next);
-                        unchecked = 0;
                     }
                     Form::Alu { .. }
                     | Form::Nop
@@ -308,25 +333,73 @@ impl Region {
                     | Form::Half { .. }
                     | Form::Load { .. }
                     | Form::Store { .. }
+                    | Form::MoveMask
+                    | Form::MaskConstant(_)
                     | Form::Lanes { .. }
                     | Form::Splat(_)
                     | Form::Compare { .. }
                     | Form::LoadVector
                     | Form::StoreVector => {}
                 }
-                region.leaders.extend(&work);
                 if matches!(form, Form::Jump { .. } | Form::JumpRegister) {
                     break;
-                }
-                unchecked += 1;
-                if unchecked == UNCHECKED {
-                    region.leaders.insert(next);
-                    unchecked = 0;
                 }
                 pc = next;
             }
         }
-        region.find_checks().then_some(region)
+        order
+    }
+
+    /// Keeps what is reached from the head, and of that, if something comes back to the head, only what does. Gives whether something does.
+    fn prune(&mut self) -> bool {
+        let mut before: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut reached = BTreeSet::new();
+        let mut work = vec![self.head];
+        while let Some(pc) = work.pop() {
+            let Some(item) = self.items.get(&pc) else {
+                continue;
+            };
+            if reached.insert(pc) {
+                for to in self.followers(item) {
+                    before.entry(to).or_default().push(pc);
+                    work.push(to);
+                }
+            }
+        }
+        let mut returning = BTreeSet::new();
+        work.extend(before.get(&self.head).into_iter().flatten());
+        while let Some(pc) = work.pop() {
+            if returning.insert(pc) {
+                work.extend(before.get(&pc).into_iter().flatten());
+            }
+        }
+        let loops = !returning.is_empty();
+        let kept = if loops { returning } else { reached };
+        self.items.retain(|pc, _| kept.contains(pc));
+        loops
+    }
+
+    /// Blocks begin where something branches to and behind branches, and some in the middle of long ones.
+    fn find_leaders(&mut self) {
+        let mut leaders: BTreeSet<u32> = self.targets.iter().copied().collect();
+        leaders.insert(self.head);
+        for item in self.items.values() {
+            if item.form.ends_block() {
+                leaders.extend(self.followers(item));
+            }
+        }
+        let (mut unchecked, mut expected) = (0, 0);
+        for &pc in self.items.keys() {
+            if leaders.contains(&pc) || pc != expected {
+                unchecked = 0;
+            } else if unchecked == UNCHECKED {
+                leaders.insert(pc);
+                unchecked = 0;
+            }
+            unchecked += 1;
+            expected = pc.wrapping_add(4);
+        }
+        self.leaders = leaders;
     }
 
     /// Notes where a jump to a register may go; gives whether there was room.
@@ -419,18 +492,16 @@ impl Region {
     }
 
     /// Every way round goes backwards somewhere: blocks that such branches go to look at the budget for all that can be done up to the
-    /// next look, and others where that would be too much. Gives whether some branch goes to the head.
-    fn find_checks(&mut self) -> bool {
+    /// next look, and others where that would be too much.
+    fn find_checks(&mut self) {
         let mut blocks = Vec::new();
         let mut checked = BTreeSet::from([self.head]);
-        let mut returns = false;
         for &leader in self.leaders.iter().rev() {
             let block = self.block(leader);
             let Some(last) = block.last() else {
                 continue;
             };
             let followers = self.followers(last);
-            returns |= followers.contains(&self.head);
             checked.extend(followers.iter().copied().filter(|&to| to <= leader));
             blocks.push((leader, block.len() as u32, followers));
         }
@@ -450,6 +521,5 @@ impl Region {
         }
         let needed = |leader| Some((leader, *ahead.get(&leader)?));
         self.checks = checked.into_iter().filter_map(needed).collect();
-        returns
     }
 }

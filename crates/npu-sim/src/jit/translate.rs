@@ -159,7 +159,8 @@ pub(super) struct Builder<'a> {
     pages: Value,
     last_branch: Variable,
     left: Variable,
-    /// Takes the PC, what is left of the budget and the address of the last operation if its result can be lost.
+    /// Takes the PC, what is left of the budget, the address of the last operation if its result can be lost, and whether a branch
+    /// went to the PC.
     exit: Block,
     blocks: BTreeMap<Spot, Block>,
     /// Blocks to be translated.
@@ -203,19 +204,20 @@ impl Builder<'_> {
         self.b.def_var(self.left, left);
     }
 
-    /// Leaves the region for the operation at `pc`.
-    fn exit(&mut self, pc: Value, left: Value, last_long: u32) {
+    /// Leaves the region for the operation at `pc`, by a branch or otherwise.
+    fn exit(&mut self, pc: Value, left: Value, last_long: u32, branched: bool) {
         let last_long = self.constant(last_long);
+        let branched = self.constant(branched.into());
         self.b
             .ins()
-            .jump(self.exit, &[pc.into(), left.into(), last_long.into()]);
+            .jump(self.exit, &[pc.into(), left.into(), last_long.into(), branched.into()]);
     }
 
     /// Leaves the region in front of operation `done` of a block.
     fn exit_before(&mut self, pc: u32, done: usize, long: bool) {
         let left = self.left_after(done);
         let here = self.constant(pc);
-        self.exit(here, left, if long { pc.wrapping_sub(4) } else { NOWHERE });
+        self.exit(here, left, if long { pc.wrapping_sub(4) } else { NOWHERE }, false);
     }
 
     /// A block of its own for what is done if `condition` is not 0; both blocks have no other way in.
@@ -382,7 +384,7 @@ impl Builder<'_> {
                             let next = self.constant(pc.wrapping_add(4));
                             self.set(RA, next);
                         }
-                        self.go(target(pc, op), Known { long: false, ..known });
+                        self.go_taken(target(pc, op), known);
                     }
                     return;
                 }
@@ -392,7 +394,7 @@ impl Builder<'_> {
                     let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
                     self.b.switch_to_block(branch);
                     if self.taken(pc, done, known.long) {
-                        self.go(target(pc, op), Known { long: false, ..known });
+                        self.go_taken(target(pc, op), known);
                     }
                     self.b.switch_to_block(on);
                     known.long = false;
@@ -416,6 +418,17 @@ impl Builder<'_> {
         }
     }
 
+    /// Goes where a taken branch goes.
+    fn go_taken(&mut self, to: u32, known: Known) {
+        if self.region.has(to) {
+            self.go(to, Known { long: false, ..known });
+        } else {
+            let left = self.b.use_var(self.left);
+            let to = self.constant(to);
+            self.exit(to, left, NOWHERE, true);
+        }
+    }
+
     /// A taken branch as operation `done` of its block; `false` when that is for the definition, and the block has ended.
     fn taken(&mut self, pc: u32, done: usize, long: bool) -> bool {
         if long {
@@ -436,11 +449,11 @@ impl Builder<'_> {
             let is_it = self.b.ins().icmp(IntCC::Equal, to, expected);
             let (yes, no) = self.split(is_it);
             self.b.switch_to_block(yes);
-            self.go(target, Known { long: false, ..known });
+            self.go_taken(target, known);
             self.b.switch_to_block(no);
         }
         let left = self.b.use_var(self.left);
-        self.exit(to, left, NOWHERE);
+        self.exit(to, left, NOWHERE, true);
     }
 
     /// The address of an access, and whether it is misaligned or in I/O space.
@@ -628,6 +641,7 @@ impl Builder<'_> {
         let pc = self.b.append_block_param(exit, I32);
         let left = self.b.append_block_param(exit, I64);
         let last_long = self.b.append_block_param(exit, I32);
+        let branched = self.b.append_block_param(exit, I32);
         self.b.switch_to_block(exit);
         let flags = MemFlagsData::trusted();
         for &number in written {
@@ -639,6 +653,7 @@ impl Builder<'_> {
             (pc, offset_of!(State<'_>, pc)),
             (left, offset_of!(State<'_>, left)),
             (last_long, offset_of!(State<'_>, last_long)),
+            (branched, offset_of!(State<'_>, branched)),
             (last_branch, offset_of!(State<'_>, last_branch)),
         ];
         for (value, offset) in fields {
