@@ -1,14 +1,19 @@
 //! Barriers (`microarch.md` 7.2): when the arrival of a thread is counted, and when those that a barrier lets go issue again.
 //!
 //! A barrier instruction issues like any other, and its thread stops. The arrival goes to the sync master when nothing of the thread is
-//! pending, which is looked at from some cycles after issue on. The master takes one arrival at a time.
+//! pending, which is looked at from some cycles after issue on. The master takes one arrival at a time. With several cores there is a
+//! master in each tile, which the upper bits of an id name (read, not measured), and arrivals and releases are messages of the network.
 
 use super::Timing;
 use super::core::{Core, Pipe};
+use super::network::Network;
 use super::report::Stall;
+use super::resource::Resource;
 use super::sink::Sink;
+use crate::barrier::ID_MASK;
 use crate::machine::{Machine, THREADS};
 use npu_mc::machine;
+use npu_mc::raw::{CtrOp, RawInst};
 
 /// Cycles from the issue of a barrier to the first in which its thread can be found at rest.
 const TO_ARRIVAL: u64 = machine::BARRIER_TO_ARRIVAL as u64;
@@ -19,22 +24,51 @@ const RELEASE: u64 = machine::BARRIER_RELEASE as u64;
 /// Cycles after an operation's look at the cache in which the thread is taken for one that has no operation.
 const LOOK_TO_REST: u64 = machine::LOOK_TO_REST as u64;
 
-/// The sync master.
+/// Tiles that can have a sync master.
+const MASTERS: usize = (machine::BARRIER_IDS / machine::BARRIER_COUNTERS) as usize;
+
+/// The sync masters: one, or one in each tile.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SyncMaster {
-    /// When it can take the next arrival.
-    free_at: u64,
+pub(super) struct SyncMasters {
+    masters: [Resource; MASTERS],
     /// The number of the last barrier that opened.
     opened: u32,
 }
 
-impl SyncMaster {
-    /// Takes an arrival that is sent in cycle `now`; gives the cycle in which it counts.
-    fn take(&mut self, now: u64) -> u64 {
-        let at = now.max(self.free_at);
-        self.free_at = at + ARRIVAL_BUSY;
-        at
+impl SyncMasters {
+    /// An arrival that `core` sends in cycle `now` to the master of `tile`; gives the cycle in which it counts.
+    fn take(&mut self, core: usize, tile: u32, now: u64, network: &mut Network) -> u64 {
+        let sent = if network.shared {
+            network.arrival(core, tile, now)
+        } else {
+            now
+        };
+        self.masters[tile as usize % MASTERS].take(sent, ARRIVAL_BUSY, now)
     }
+}
+
+/// The tile of the sync master for the barrier that a thread stands at, or has been let go by: if one core is all, there is one master.
+fn master_of(machine: &Machine, number: usize) -> u32 {
+    if machine.cores() == 1 {
+        return 0;
+    }
+    let thread = machine.thread(number);
+    let id = match thread.waiting {
+        Some((id, _)) => id,
+        // It stands right behind the barrier, and has done nothing since.
+        None => {
+            let before = machine.word_at(thread.pc().wrapping_sub(machine::INSTRUCTION_SIZE));
+            if let RawInst::Ctr { op, reg0, .. } = npu_mc::split(before)
+                && CtrOp::from_code(op) == Some(CtrOp::Barrier)
+            {
+                thread.s(reg0)
+            } else {
+                // A store has changed the code since, and any master is as good.
+                0
+            }
+        }
+    };
+    (id & ID_MASK) / machine::BARRIER_COUNTERS
 }
 
 impl Pipe {
@@ -115,10 +149,11 @@ impl Timing {
     pub(super) fn follow_barriers<S: Sink>(&mut self, core: usize, now: u64, machine: &Machine, sink: &mut S) {
         let sent = std::mem::take(&mut self.cores[core].sent);
         for thread in (0..THREADS).filter(|thread| sent >> thread & 1 != 0) {
+            let tile = master_of(machine, self.cores[core].global(thread));
             let pipe = &mut self.cores[core].pipes[thread];
-            pipe.arrival = self.sync.take(now);
+            pipe.arrival = self.sync.take(core, tile, now, &mut self.network);
             let barrier = pipe.barrier;
-            self.release(barrier, now, sink);
+            self.release(barrier, now, machine, sink);
         }
         if std::mem::take(&mut self.cores[core].opened) {
             self.sync.opened += 1;
@@ -133,12 +168,12 @@ impl Timing {
                     }
                 }
             }
-            self.release(barrier, now, sink);
+            self.release(barrier, now, machine, sink);
         }
     }
 
     /// Lets the threads go that barrier number `barrier` has opened for, if the arrivals of all of them count.
-    fn release<S: Sink>(&mut self, barrier: u32, now: u64, sink: &mut S) {
+    fn release<S: Sink>(&mut self, barrier: u32, now: u64, machine: &Machine, sink: &mut S) {
         let arrivals = |core: &Core| {
             let threads = core.let_go_by(barrier);
             let arrivals = (0..THREADS)
@@ -152,19 +187,24 @@ impl Timing {
         if last == u64::MAX {
             return;
         }
+        let tile = master_of(machine, last_thread);
         for core in &mut self.cores {
             let threads = core.let_go_by(barrier);
             if threads == 0 {
                 continue;
             }
+            let mut release = last + RELEASE;
+            if self.network.shared {
+                release = self.network.reaches(tile, core.number, release, now);
+            }
             for thread in (0..THREADS).filter(|thread| threads >> thread & 1 != 0) {
-                core.pipes[thread].release = last + RELEASE;
+                core.pipes[thread].release = release;
                 sink.barrier_opens(core.global(thread), last_thread);
             }
             core.let_go &= !threads;
             core.leaving |= threads;
             // It may have skipped ahead of the release.
-            core.now = core.now.min(last + RELEASE).max(now + 1);
+            core.now = core.now.min(release).max(now + 1);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The tags of the two caches (`microarch.md` 8). Data stays in main memory: only presence matters for time.
 
+use super::second_level::{used, victim};
 use npu_mc::machine;
 
 /// No line has this number, since lines are addresses divided by the line size.
@@ -104,6 +105,18 @@ pub(crate) struct DataCache {
     victim: [u8; DATA_SETS],
     /// The way in which the controller found the last line that it looked for, or from which the last one left.
     found: u8,
+    /// What it has beyond that in a system of several cores.
+    coherence: Option<Box<Coherence>>,
+}
+
+/// What a data cache knows in a system of several cores. Read, not measured (`microarch.md` 11): its states are those of MSI, and it
+/// chooses victims by pseudo-LRU there.
+#[derive(Default)]
+struct Coherence {
+    /// Ways with lines that the core may read and not store to, one bit each.
+    read_only: [u8; DATA_SETS],
+    /// The trees of pseudo-LRU.
+    trees: [u8; DATA_SETS],
 }
 
 impl DataCache {
@@ -112,6 +125,60 @@ impl DataCache {
             tags: [[EMPTY; DATA_WAYS]; DATA_SETS],
             victim: [0; DATA_SETS],
             found: 0,
+            coherence: None,
+        }
+    }
+
+    /// It is one of several that a directory keeps coherent.
+    pub fn share(&mut self) {
+        self.coherence = Some(Box::default());
+    }
+
+    /// Whether a load, or a store, finds what it needs when it looks. One that has `missed` before is done with the line that came for it
+    /// when there are several cores, even if another one has taken that away since: otherwise cores that store to one line could take it
+    /// from each other for ever.
+    #[inline]
+    pub fn serves(&mut self, line: u32, store: bool, missed: bool) -> bool {
+        if self.coherence.is_none() {
+            return self.holds(line);
+        }
+        self.serves_coherently(line, store, missed)
+    }
+
+    fn serves_coherently(&mut self, line: u32, store: bool, missed: bool) -> bool {
+        let Some((set, way)) = self.place(line) else {
+            return missed;
+        };
+        let Some(coherence) = &mut self.coherence else {
+            return true;
+        };
+        coherence.trees[set] = used(coherence.trees[set], DATA_WAYS, way);
+        missed || !store || coherence.read_only[set] >> way & 1 == 0
+    }
+
+    fn place(&self, line: u32) -> Option<(usize, usize)> {
+        let set = line as usize % DATA_SETS;
+        let way = self.tags[set].iter().position(|&tag| tag == line)?;
+        Some((set, way))
+    }
+
+    /// Whether the line is there and the core has to ask before it stores to it.
+    pub fn only_reads(&self, line: u32) -> bool {
+        let read_only = |coherence: &Coherence| {
+            self.place(line)
+                .is_some_and(|(set, way)| coherence.read_only[set] >> way & 1 != 0)
+        };
+        self.coherence.as_deref().is_some_and(read_only)
+    }
+
+    /// Another core takes the line, or the leave to store to it.
+    pub fn lose(&mut self, line: u32, shares: bool) {
+        let Some((set, way)) = self.place(line) else { return };
+        if !shares {
+            self.tags[set][way] = EMPTY;
+        }
+        if let Some(coherence) = &mut self.coherence {
+            coherence.read_only[set] |= 1 << way;
         }
     }
 
@@ -120,13 +187,34 @@ impl DataCache {
         self.tags[line as usize % DATA_SETS].contains(&line)
     }
 
-    /// Puts a line in; gives the way if another one had to leave, which costs a write to memory whether it is dirty or not.
-    pub fn fill(&mut self, line: u32) -> Option<u8> {
+    /// Puts a line in, which the core owns if it may store to it; gives the way and the line if another one had to leave, which costs a
+    /// write to memory whether it is dirty or not.
+    pub fn fill(&mut self, line: u32, owned: bool) -> Option<(u8, u32)> {
         let set = line as usize % DATA_SETS;
+        if self.coherence.is_some() {
+            // What comes may be the leave to store to a line that is there.
+            let there = self.place(line).map(|(_, way)| way);
+            let way = there.unwrap_or(self.next_victim(set));
+            if let Some(coherence) = &mut self.coherence {
+                let bit = 1 << way;
+                coherence.read_only[set] = coherence.read_only[set] & !bit | if owned { 0 } else { bit };
+                coherence.trees[set] = used(coherence.trees[set], DATA_WAYS, way);
+            }
+            let old = std::mem::replace(&mut self.tags[set][way], line);
+            return (old != EMPTY && old != line).then_some((way as u8, old));
+        }
         let way = self.victim[set];
         self.victim[set] = (way + 1) % DATA_WAYS as u8;
         let old = std::mem::replace(&mut self.tags[set][usize::from(way)], line);
-        (old != EMPTY).then_some(way)
+        (old != EMPTY).then_some((way, old))
+    }
+
+    /// The way that the next fill of a set takes.
+    fn next_victim(&self, set: usize) -> usize {
+        match &self.coherence {
+            Some(coherence) => victim(coherence.trees[set], DATA_WAYS),
+            None => self.victim[set].into(),
+        }
     }
 
     /// Looks a line up for the controller; gives whether it is there.
@@ -140,7 +228,7 @@ impl DataCache {
 
     /// The controller finds a line that is on its way into the cache.
     pub fn expect(&mut self, line: u32) {
-        self.found = self.victim[line as usize % DATA_SETS];
+        self.found = self.next_victim(line as usize % DATA_SETS) as u8;
     }
 
     /// The controller writes a line that has left `way`.
@@ -165,9 +253,9 @@ mod tests {
         let mut cache = DataCache::new();
         let line = |k: u32| 7 + k * machine::DCACHE_SETS;
         for k in 0..machine::DCACHE_WAYS {
-            assert_eq!(cache.fill(line(k)), None);
+            assert_eq!(cache.fill(line(k), true), None);
         }
-        assert_eq!(cache.fill(line(machine::DCACHE_WAYS)), Some(0));
+        assert_eq!(cache.fill(line(machine::DCACHE_WAYS), true), Some((0, line(0))));
         assert!(!cache.holds(line(0)));
         assert!(cache.holds(line(1)));
     }
@@ -176,11 +264,34 @@ mod tests {
     fn an_invalidation_empties_the_way_that_was_found_before() {
         let mut cache = DataCache::new();
         let line = |k: u32| k * machine::DCACHE_SETS;
-        (0..3).for_each(|k| assert_eq!(cache.fill(line(k)), None));
+        (0..3).for_each(|k| assert_eq!(cache.fill(line(k), true), None));
         cache.invalidate(line(2));
         assert!(!cache.holds(line(0)) && cache.holds(line(1)) && cache.holds(line(2)));
         cache.invalidate(line(1));
         assert!(cache.holds(line(1)) && !cache.holds(line(2)));
+    }
+
+    #[test]
+    fn several_cores_ask_before_they_store_and_keep_what_they_use() {
+        let mut cache = DataCache::new();
+        cache.share();
+        let line = |k: u32| 7 + k * machine::DCACHE_SETS;
+        for k in 0..machine::DCACHE_WAYS {
+            assert_eq!(cache.fill(line(k), false), None);
+        }
+        assert!(cache.serves(line(0), false, false) && !cache.serves(line(0), true, false));
+        assert!(cache.only_reads(line(0)));
+        // The leave to store is no other line.
+        assert_eq!(cache.fill(line(0), true), None);
+        assert!(cache.serves(line(0), true, false) && !cache.only_reads(line(0)));
+        cache.lose(line(0), true);
+        assert!(cache.serves(line(0), false, false) && !cache.serves(line(0), true, false));
+        // The lines came to ways 0, 2, 1 and 3; 0 was used last, and of the other half the line in 2 came first.
+        assert_eq!(cache.fill(line(4), true), Some((2, line(1))));
+        cache.lose(line(4), false);
+        assert!(!cache.serves(line(4), false, false));
+        assert!(cache.serves(line(4), true, true), "it had come");
+        cache.lose(line(9), false);
     }
 
     #[test]

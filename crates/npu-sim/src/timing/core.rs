@@ -254,7 +254,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub fn new(number: usize, delay: u32, hops: u64) -> Core {
+    pub fn new(number: usize, delay: u32) -> Core {
         Core {
             number,
             now: 0,
@@ -263,7 +263,7 @@ impl Core {
             decoder: Decoder::new(),
             instructions: InstructionCache::new(),
             data: DataCache::new(),
-            controller: Controller::new(delay, hops),
+            controller: Controller::new(delay, number),
             enabled: 0,
             available: 0,
             operands: 0,
@@ -451,11 +451,13 @@ impl Core {
         let now = self.now;
         let mut active = self.write_back(now);
         if !self.controller.is_idle() {
+            self.hear_of_losses(now, network);
             if let Some(request) = self.controller.step(now) {
                 self.transaction_ended(request, now);
                 active = true;
             }
             self.controller.start(now, &mut self.data, network);
+            self.tell_of_reads(network, sink);
         }
         if !self.branches.is_empty() {
             self.resolve(now);
@@ -479,6 +481,7 @@ impl Core {
         self.float_slots &= !past;
         self.scratchpad_busy &= !past;
         if self.queued != 0 {
+            self.hear_of_losses(now, network);
             active |= self.look_at_cache(now, sink);
         }
         self.now = if active || self.every_cycle {

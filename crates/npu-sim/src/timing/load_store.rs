@@ -90,11 +90,11 @@ impl Core {
     fn look(&mut self, op: &MemoryOp, replay: bool, now: u64, thread: u8) -> bool {
         let request = |kind: Transaction| Request::new(kind, op.line, 1 << thread, now + TO_CONTROLLER);
         match op.kind {
-            MemoryKind::Load if !self.data.holds(op.line) => {
+            MemoryKind::Load if !self.data.serves(op.line, false, replay) => {
                 self.controller.request(request(Transaction::LoadMiss));
                 return true;
             }
-            MemoryKind::Store if !self.data.holds(op.line) => {
+            MemoryKind::Store if !self.data.serves(op.line, true, replay) => {
                 self.controller.request(request(Transaction::StoreMiss));
                 return true;
             }
@@ -132,9 +132,9 @@ impl Core {
             Transaction::LoadMiss | Transaction::StoreMiss => {
                 if !request.short {
                     self.updating = now;
-                    if let Some(way) = self.data.fill(request.line) {
+                    if let Some((way, left)) = self.data.fill(request.line, request.owned) {
                         let at = now + EVICTION_TO_CONTROLLER;
-                        let mut request = Request::new(Transaction::Replacement, request.line, 0, at);
+                        let mut request = Request::new(Transaction::Replacement, left, 0, at);
                         request.way = way;
                         self.controller.request(request);
                     }

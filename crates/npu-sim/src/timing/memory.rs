@@ -1,7 +1,7 @@
 //! The way to memory: the controller of both caches, which does one transaction at a time (`microarch.md` 8).
 
 use super::cache::DataCache;
-use super::network::Network;
+use super::network::{Asks, Network};
 use super::queues::Ring;
 use npu_mc::machine;
 
@@ -40,6 +40,8 @@ pub(crate) struct Request {
     pub short: bool,
     /// The way that a line has left.
     pub way: u8,
+    /// The core may store to the line that comes.
+    pub owned: bool,
 }
 
 impl Request {
@@ -50,6 +52,7 @@ impl Request {
         from: u64::MAX,
         short: false,
         way: 0,
+        owned: true,
     };
 
     /// A request that the controller sees from cycle `from` on.
@@ -70,7 +73,7 @@ impl Request {
 }
 
 // Cycles; all without the delay of memory. Short reads are those whose line has come meanwhile.
-const READ_TO_FILL: u64 = machine::READ_TO_FILL as u64;
+pub(super) const READ_TO_FILL: u64 = machine::READ_TO_FILL as u64;
 const LINE_TO_NEXT: u64 = machine::LINE_TO_NEXT as u64;
 const READ_BUSY: u64 = machine::READ_BUSY as u64;
 /// Cycles from the end of a transaction to the second look of the operation that waits for it.
@@ -94,14 +97,14 @@ pub(crate) struct Controller {
     /// Transactions whose effect on the caches is to come, in the order of its cycle.
     ending: Ring<(Request, u64), 8>,
     delay: u64,
-    /// Hops from the tile of the core to that of memory.
-    hops: u64,
+    /// Number of the core.
+    core: usize,
     reads: u64,
     writes: u64,
 }
 
 impl Controller {
-    pub fn new(delay: u32, hops: u64) -> Controller {
+    pub fn new(delay: u32, core: usize) -> Controller {
         Controller {
             queues: std::array::from_fn(|_| Ring::new(Request::NONE)),
             pending: 0,
@@ -110,7 +113,7 @@ impl Controller {
             memory_free_at: 0,
             ending: Ring::new((Request::NONE, u64::MAX)),
             delay: delay.into(),
-            hops,
+            core,
             reads: 0,
             writes: 0,
         }
@@ -182,6 +185,12 @@ impl Controller {
         let delay = self.delay;
         // A choice is made while the last write is still under way, but memory takes one transaction at a time.
         let start = now.max(self.memory_free_at);
+        let asks = Asks {
+            core: self.core,
+            seen: request.from,
+            now,
+            start,
+        };
         match request.kind {
             Transaction::Flush if !data.find(request.line) => self.free_at = now + TRANSACTION_BUSY,
             Transaction::Invalidate if !data.holds(request.line) => {
@@ -192,7 +201,14 @@ impl Controller {
             Transaction::Replacement | Transaction::Flush | Transaction::Invalidate => {
                 self.writes += 1;
                 self.write(start);
-                self.memory_free_at += network.write(self.hops, start, self.delay);
+                if network.shared {
+                    let taken = if request.kind == Transaction::Flush {
+                        network.flush(asks, request.line)
+                    } else {
+                        network.give_back(asks, request.line)
+                    };
+                    self.memory_free_at = start + taken.max(WRITE_BUSY);
+                }
                 if request.kind == Transaction::Replacement {
                     data.leaves(request.way);
                 }
@@ -203,12 +219,19 @@ impl Controller {
             }
             Transaction::Io => {
                 self.write(start);
+                if network.shared {
+                    self.memory_free_at += network.io(asks);
+                }
                 self.free_at = self.memory_free_at;
                 self.ending.push((request, self.free_at));
             }
             Transaction::Instruction => {
                 self.reads += 1;
-                let delay = delay + network.read(self.hops, start, delay);
+                let delay = if network.shared {
+                    network.instructions(asks, request.line)
+                } else {
+                    delay
+                };
                 self.free_at = start + READ_BUSY + delay;
                 let fill = start + READ_TO_FILL + delay;
                 self.next_line_at = fill + LINE_TO_NEXT;
@@ -216,19 +239,25 @@ impl Controller {
             }
             Transaction::StoreMiss | Transaction::LoadMiss => {
                 let line = request.line;
+                // A store needs leave to store, which the line of a load may not have when there are several cores.
+                let own = request.kind == Transaction::StoreMiss;
                 let comes = self
                     .ending
-                    .join(|(r, _)| r.kind != Transaction::Instruction && r.line == line && r.fills());
+                    .join(|(r, _)| r.line == line && r.fills() && (r.owned || !own));
                 if comes {
                     data.expect(line);
                 }
-                if comes || data.find(line) {
+                if comes || data.find(line) && !(own && data.only_reads(line)) {
                     request.short = true;
                     self.free_at = now + TRANSACTION_BUSY;
                     self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
                 } else {
                     self.reads += 1;
-                    let delay = delay + network.read(self.hops, start, delay);
+                    let mut delay = delay;
+                    if network.shared {
+                        let given = network.data(asks, line, own);
+                        (delay, request.owned) = (given.delay, given.owned);
+                    }
                     self.free_at = start + READ_BUSY + delay;
                     self.ending.push((request, start + READ_TO_FILL + delay));
                 }

@@ -9,43 +9,51 @@
 //! Fetch with its turns, its pauses and the wrong path after taken branches; the instruction cache; instruction buffers; issue
 //! with its turns, register dependences, float slots, the queues of memory and scratchpad, and the limit of the write-back
 //! queues; the one write port; the data cache, and the controller that does one memory transaction at a time; barriers; the jumps of
-//! ended threads to themselves.
+//! ended threads to themselves. With several cores the mesh with its links, the directory with its second-level cache, and the memory
+//! that they share.
 //!
 //! # What is not
 //!
-//! - With several cores they share memory, which takes one transaction at a time, over a mesh whose hops take what
-//!   [`Timing::set_hop_delay`] says (`network`): no links that are full, no second-level cache, no directory, no coherence traffic.
-//!   Barriers between cores cost what they cost in one.
+//! - Of several cores, what nothing gives a number or a rule for: `network` says what is read, and what is assumed besides. None of it is
+//!   measured.
 //! - I/O takes the time of a memory write.
 //! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
 
 mod barrier;
 mod cache;
 mod chrome;
+mod coherence;
 mod core;
 mod decode;
+mod directory;
 mod fetch;
 mod issue;
 mod kanata;
 mod load_store;
 mod memory;
 mod memory_op;
+mod mesh;
 mod network;
 mod queues;
 mod report;
+mod resource;
+mod second_level;
 mod sink;
+mod trip;
 mod waits;
 
 pub use chrome::ChromeTrace;
 pub use kanata::KanataTrace;
+pub use network::NetworkCounters;
 pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters};
 pub use sink::{Both, Issue, NoSink, Sink};
+pub use trip::{Leg, PLACES, Place};
 pub use waits::{Awaited, Wait, Waits, WaitsReport};
 
 use self::core::Core;
 use crate::machine::{Machine, Stop, THREADS};
 use crate::schedule::Halt;
-use barrier::SyncMaster;
+use barrier::SyncMasters;
 use network::Network;
 use npu_mc::machine::ControlRegister;
 use report::Functions;
@@ -62,7 +70,7 @@ pub struct TimingConfig {
 pub struct Timing {
     config: TimingConfig,
     cores: Vec<Core>,
-    sync: SyncMaster,
+    sync: SyncMasters,
     network: Network,
     symbols: Vec<(u32, String)>,
     /// When the last run stopped.
@@ -88,8 +96,8 @@ impl Timing {
         Timing {
             config,
             cores: Vec::new(),
-            sync: SyncMaster::default(),
-            network: Network::default(),
+            sync: SyncMasters::default(),
+            network: Network::new(config.memory_delay),
             symbols: Vec::new(),
             end: 0,
             limit: None,
@@ -106,7 +114,19 @@ impl Timing {
     /// Lets each hop between two neighbouring tiles take so many cycles, each way, when there are several cores; 0 at first, for the
     /// description of the machine has no number for it.
     pub fn set_hop_delay(&mut self, cycles: u32) {
-        self.network.hop_delay = cycles.into();
+        self.network.set_hop_delay(cycles);
+    }
+
+    /// Lets each message take a link between two neighbouring tiles for so many cycles, in its direction, when there are several cores; 1 at
+    /// first, since no link takes two messages in one cycle, and 0 for links that are never full.
+    pub fn set_link_cycles(&mut self, cycles: u32) {
+        self.network.set_link_cycles(cycles);
+    }
+
+    /// Lets a look into the second-level cache take so many cycles, when there are several cores; 0 at first, for the description of the
+    /// machine has no number for it.
+    pub fn set_second_level_delay(&mut self, cycles: u32) {
+        self.network.set_second_level_delay(cycles);
     }
 
     /// Lets runs simulate each cycle, or pass over those in which nothing can happen, as they do at first. Both give the same cycles;
@@ -134,6 +154,7 @@ impl Timing {
             core.controller.reset_counters();
             core.first = None;
         }
+        self.network.reset_counters();
     }
 
     /// The cycle of the first issue, counted from reset.
@@ -167,6 +188,11 @@ impl Timing {
                 }
             }
         }
+        if self.network.shared {
+            let counters = self.network.counters();
+            (report.memory_reads, report.memory_writes) = (counters.memory_reads, counters.memory_writes);
+            report.network = Some(counters);
+        }
         report.functions.sort_by_key(|f| std::cmp::Reverse(f.cycles));
         if let (Some(first), Some(last)) = (self.first_issue(), last) {
             report.cycles = last.saturating_sub(first);
@@ -178,7 +204,11 @@ impl Timing {
         self.network.shared = machine.cores() > 1;
         for number in self.cores.len()..machine.cores() {
             let tile = machine.control_register(number * THREADS, ControlRegister::TileId);
-            let mut core = Core::new(number, self.config.memory_delay, network::hops(tile));
+            let mut core = Core::new(number, self.config.memory_delay);
+            self.network.add_core(tile);
+            if self.network.shared {
+                core.data.share();
+            }
             core.now = self.end;
             core.counters.functions = Functions::new(&self.symbols);
             self.cores.push(core);

@@ -1,59 +1,350 @@
-//! What is between several cores and memory: a mesh, and the one memory that all share.
+//! What is between several cores and memory: the mesh, the directory with its second-level cache, and the one memory that all share.
 //!
-//! Nothing here is measured. What is read (`microarch.md` 1, 8, 11): the tiles are a mesh of four by four, memory is in one of them,
-//! data and instruction misses go there, and memory takes one request at a time, answered after two cycles and its delay.
-//! There are no numbers for what a router takes, so a hop takes what the user says. That tiles are numbered row by row, and that a
-//! way is as short as can be, is assumed. With one core there is no network, and its controller is all that there is.
+//! Nothing here is measured: the hardware description that could be run has one core. What is read (`microarch.md` 1, 7.2, 8, 11):
+//! tiles, mesh and their places; data and instruction misses go to the tile of memory, I/O to that of the host, barriers to the tile in
+//! their id; the directory and the second level, their size and the kind of states; memory takes one request at a time and answers after
+//! two cycles and its delay. The mesh ([`mesh`](super::mesh)), the second level ([`second_level`](super::second_level)) and the directory
+//! ([`directory`](super::directory)) say what is assumed of each.
+//!
+//! No number is made up for what is said nowhere: hops, links and the second level take what the user says, at first 0, 1 and 0
+//! cycles, and whoever answers (memory, second level, directory or another core) takes the two cycles that memory is known to take.
+//! Assumed besides: the directory and the second level are in the tile of memory, where the misses go, and take one request at a time, as
+//! memory does; instruction lines, which are not coherent, go past them.
+//!
+//! A request is followed to its end when its controller starts it. All that it takes on its way is noted with the cycles that it is taken
+//! in, so that another core's request which starts later and is there earlier goes first. What a core loses it finds out when it comes to
+//! that cycle ([`Network::news`]).
+//!
+//! With one core there is no network, and its controller is all that there is.
 
-use super::memory::WRITE_BUSY;
+use super::directory::{Action, Cores, Directory};
+use super::memory::{READ_TO_FILL, WRITE_BUSY};
+use super::mesh::Mesh;
+use super::resource::Resource;
+use super::second_level::SecondLevel;
+use super::trip::{Leg, Place, Trip};
+use crate::machine::CORE_LIMIT;
 use npu_mc::machine;
 
-const MESH_WIDTH: u32 = machine::MESH_WIDTH;
-const TILES: u32 = MESH_WIDTH * machine::MESH_HEIGHT;
 const MEMORY_TILE: u32 = machine::MEMORY_TILE;
-/// Cycles that a read takes memory for, without its delay.
-const READ_BUSY: u64 = machine::MEMORY_ANSWER as u64;
+const HOST_TILE: u32 = machine::HOST_TILE;
+/// Cycles from a request to its answer, without the delay of memory.
+const ANSWER: u64 = machine::MEMORY_ANSWER as u64;
+/// Cycles from an answer to the line being in the cache of the core.
+const ANSWER_TO_FILL: u64 = READ_TO_FILL - ANSWER;
 
-/// Hops from a tile to that of memory. Tiles beyond the mesh are taken to be in it again.
-pub(super) fn hops(tile: u32) -> u64 {
-    let place = |tile: u32| (tile % MESH_WIDTH, tile / MESH_WIDTH);
-    let ((x, y), (to_x, to_y)) = (place(tile % TILES), place(MEMORY_TILE));
-    u64::from(x.abs_diff(to_x) + y.abs_diff(to_y))
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asks {
+    /// Number of the core.
+    pub core: usize,
+    /// The cycle in which its controller saw that it had to ask.
+    pub seen: u64,
+    /// The cycle that the core is in.
+    pub now: u64,
+    /// The cycle in which its controller starts.
+    pub start: u64,
 }
 
-/// The way to memory of several cores.
-#[derive(Clone, Debug, Default)]
+impl Asks {
+    /// The way of a request that begins with its turn at the controller.
+    fn trip(&self) -> Trip {
+        let mut trip = Trip::new(self.seen.min(self.start));
+        trip.stay(Place::Controller, self.start);
+        trip
+    }
+}
+
+/// A line of data that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    /// Cycles that it takes longer than with one core and the fastest memory.
+    pub delay: u64,
+    /// The core may store to it.
+    pub owned: bool,
+}
+
+/// What a core loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    /// From this cycle on.
+    pub at: u64,
+    pub line: u32,
+    /// It keeps a copy that it can read.
+    pub shares: bool,
+}
+
+/// What the cores and memory did over the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounters {
+    /// Data lines that the second-level cache had for a core that asked.
+    pub second_level_hits: u64,
+    /// Data lines that came from memory instead.
+    pub second_level_misses: u64,
+    /// Data lines that came from another core, which had modified them.
+    pub forwarded: u64,
+    /// Times that a core asked for leave to store to a line that it shared.
+    pub upgrades: u64,
+    /// Copies that cores lost because another one stores.
+    pub invalidations: u64,
+    /// Lines read from memory, those of instructions included.
+    pub memory_reads: u64,
+    /// Lines written to memory.
+    pub memory_writes: u64,
+    /// Messages between tiles.
+    pub messages: u64,
+    /// Cycles that messages waited for links.
+    pub link_waits: u64,
+}
+
+/// All of it.
 pub(super) struct Network {
     /// There are several cores.
     pub shared: bool,
-    /// Cycles of a hop.
-    pub hop_delay: u64,
-    /// When memory has done what it took.
-    free_at: u64,
+    mesh: Mesh,
+    directory: Directory,
+    second_level: SecondLevel,
+    /// What a look into the second level takes.
+    second_level_delay: u64,
+    /// The delay of memory.
+    memory_delay: u64,
+    directory_turn: Resource,
+    memory: Resource,
+    /// The tile of each core.
+    tiles: Vec<u32>,
+    /// What each core has not found out yet.
+    losses: [Vec<Loss>; CORE_LIMIT],
+    counters: NetworkCounters,
+    /// The last read, for those who want to know where it was.
+    read: Option<(u32, bool, Vec<Leg>)>,
 }
 
 impl Network {
-    /// A read that a controller so many `hops` away starts in cycle `start`. Gives the cycles that it takes longer than that of a
-    /// core that is alone.
-    #[inline]
-    pub fn read(&mut self, hops: u64, start: u64, delay: u64) -> u64 {
-        self.take(hops, start, READ_BUSY + delay)
-    }
-
-    /// A write, likewise.
-    #[inline]
-    pub fn write(&mut self, hops: u64, start: u64, delay: u64) -> u64 {
-        self.take(hops, start, WRITE_BUSY + delay)
-    }
-
-    fn take(&mut self, hops: u64, start: u64, busy: u64) -> u64 {
-        if !self.shared {
-            return 0;
+    pub fn new(memory_delay: u32) -> Network {
+        Network {
+            shared: false,
+            mesh: Mesh::new(),
+            directory: Directory::default(),
+            second_level: SecondLevel::new(),
+            second_level_delay: 0,
+            memory_delay: memory_delay.into(),
+            directory_turn: Resource::default(),
+            memory: Resource::default(),
+            tiles: Vec::new(),
+            losses: Default::default(),
+            counters: NetworkCounters::default(),
+            read: None,
         }
-        let way = hops * self.hop_delay;
-        let taken = self.free_at.max(start + way);
-        self.free_at = taken + busy;
-        taken - start + way
+    }
+
+    pub fn set_hop_delay(&mut self, cycles: u32) {
+        self.mesh.hop_delay = cycles.into();
+    }
+
+    pub fn set_link_cycles(&mut self, cycles: u32) {
+        self.mesh.link_cycles = cycles.into();
+    }
+
+    pub fn set_second_level_delay(&mut self, cycles: u32) {
+        self.second_level_delay = cycles.into();
+    }
+
+    /// There is one more core, in this tile.
+    pub fn add_core(&mut self, tile: u32) {
+        self.tiles.push(tile);
+    }
+
+    fn tile(&self, core: usize) -> u32 {
+        self.tiles.get(core).copied().unwrap_or_default()
+    }
+
+    pub fn counters(&self) -> NetworkCounters {
+        NetworkCounters {
+            messages: self.mesh.messages,
+            link_waits: self.mesh.waited,
+            ..self.counters
+        }
+    }
+
+    pub fn reset_counters(&mut self) {
+        self.counters = NetworkCounters::default();
+        (self.mesh.messages, self.mesh.waited) = (0, 0);
+    }
+
+    /// What `core` has lost until cycle `now`, one after the other.
+    #[inline]
+    pub fn news(&mut self, core: usize, now: u64) -> Option<Loss> {
+        let losses = &mut self.losses[core % CORE_LIMIT];
+        let place = losses.iter().position(|loss| loss.at <= now)?;
+        Some(losses.remove(place))
+    }
+
+    /// The line that was asked for last, whether it is one of instructions, and where its request was; once for each.
+    pub fn take_read(&mut self) -> Option<(u32, bool, Vec<Leg>)> {
+        self.read.take()
+    }
+
+    /// A line of data for a load, or for a store, which wants it to be its `own`.
+    pub fn data(&mut self, asks: Asks, line: u32, own: bool) -> Given {
+        let Asks { core, now, start, .. } = asks;
+        let tile = self.tile(core);
+        let mut trip = asks.trip();
+        self.mesh.send(tile, MEMORY_TILE, &mut trip, now);
+        let (next_at, settled_at) = self.directory.times(line);
+        let (action, others) = self.directory.look(core, line, own);
+        let from_memory = action == Action::Supply && !self.second_level.look(line);
+        // Memory answers itself, and so does another core.
+        let answers = match action {
+            Action::Supply if from_memory => 0,
+            Action::Forward(_) => 0,
+            Action::Supply | Action::Upgrade => ANSWER,
+        };
+        let busy = (self.second_level_delay + answers).max(1);
+        let turn = self.directory_turn.take(trip.at.max(next_at), busy, now);
+        trip.stay(Place::Directory, turn);
+        trip.spend(Place::SecondLevel, self.second_level_delay);
+        let looked = trip.at;
+        let mut free_at = turn;
+        match action {
+            Action::Forward(owner) => {
+                self.counters.forwarded += 1;
+                let owner_tile = self.tile(owner);
+                self.mesh.send(MEMORY_TILE, owner_tile, &mut trip, now);
+                trip.stay(Place::OtherCore, settled_at);
+                self.lose(owner, line, trip.at, !own, now);
+                trip.spend(Place::OtherCore, ANSWER);
+                if own {
+                    self.counters.invalidations += 1;
+                } else {
+                    free_at = self.mesh.deliver(owner_tile, MEMORY_TILE, trip.at, now);
+                    self.keep(line, true, free_at, now);
+                }
+                self.mesh.send(owner_tile, tile, &mut trip, now);
+            }
+            Action::Upgrade => {
+                self.counters.upgrades += 1;
+                trip.spend(Place::Directory, ANSWER);
+                self.mesh.send(MEMORY_TILE, tile, &mut trip, now);
+            }
+            Action::Supply => {
+                if from_memory {
+                    self.counters.second_level_misses += 1;
+                    self.read_memory(&mut trip, now);
+                    self.keep(line, false, trip.at, now);
+                    free_at = trip.at;
+                } else {
+                    self.counters.second_level_hits += 1;
+                    trip.spend(Place::SecondLevel, ANSWER);
+                }
+                self.mesh.send(MEMORY_TILE, tile, &mut trip, now);
+            }
+        }
+        let told = self.take_away(others, line, tile, looked, settled_at, now);
+        trip.stay(Place::OtherCore, told);
+        let settled = trip.at + ANSWER_TO_FILL + 1;
+        let owned = self.directory.grant(core, line, own, free_at, settled);
+        let delay = (trip.at - start).saturating_sub(ANSWER);
+        self.read = Some((line, false, trip.legs));
+        Given { delay, owned }
+    }
+
+    /// An instruction line. Gives the cycles that it takes longer than with one core and the fastest memory.
+    pub fn instructions(&mut self, asks: Asks, line: u32) -> u64 {
+        let tile = self.tile(asks.core);
+        let mut trip = asks.trip();
+        self.mesh.send(tile, MEMORY_TILE, &mut trip, asks.now);
+        self.read_memory(&mut trip, asks.now);
+        self.mesh.send(MEMORY_TILE, tile, &mut trip, asks.now);
+        self.read = Some((line, true, trip.legs));
+        (trip.at - asks.start).saturating_sub(ANSWER)
+    }
+
+    /// A line leaves a data cache, and goes back to the second level. Gives the cycles until the core knows that it is there.
+    pub fn give_back(&mut self, asks: Asks, line: u32) -> u64 {
+        let Asks { core, now, start, .. } = asks;
+        let tile = self.tile(core);
+        let there = self.mesh.deliver(tile, MEMORY_TILE, start, now);
+        let busy = self.second_level_delay + ANSWER;
+        let done = self.directory_turn.take(there, busy, now) + busy;
+        if self.directory.give_back(core, line, now) {
+            self.keep(line, true, done, now);
+        }
+        self.mesh.deliver(MEMORY_TILE, tile, done, now) - start
+    }
+
+    /// What a core has changed of a line is written to memory, and the core keeps the line. Gives the cycles likewise.
+    pub fn flush(&mut self, asks: Asks, line: u32) -> u64 {
+        let Asks { core, now, start, .. } = asks;
+        let tile = self.tile(core);
+        let there = self.mesh.deliver(tile, MEMORY_TILE, start, now);
+        let busy = self.second_level_delay.max(1);
+        let turn = self.directory_turn.take(there, busy, now);
+        self.second_level.clean(line);
+        let done = self.write_memory(turn + self.second_level_delay, now);
+        self.mesh.deliver(MEMORY_TILE, tile, done, now) - start
+    }
+
+    /// An access to I/O space. Gives the cycles that its way takes.
+    pub fn io(&mut self, asks: Asks) -> u64 {
+        let tile = self.tile(asks.core);
+        let there = self.mesh.deliver(tile, HOST_TILE, asks.start, asks.now);
+        self.mesh.deliver(HOST_TILE, tile, there, asks.now) - asks.start
+    }
+
+    /// When a message that `core` sends in cycle `now` is in `tile`.
+    pub fn arrival(&mut self, core: usize, tile: u32, now: u64) -> u64 {
+        let from = self.tile(core);
+        self.mesh.deliver(from, tile, now, now)
+    }
+
+    /// When a message that `tile` sends in cycle `at` is at `core`; it is cycle `now`.
+    pub fn reaches(&mut self, tile: u32, core: usize, at: u64, now: u64) -> u64 {
+        let to = self.tile(core);
+        self.mesh.deliver(tile, to, at, now)
+    }
+
+    /// Takes a line from `cores`, beginning in cycle `from`; gives the cycle in which tile `to` has heard from all of them.
+    fn take_away(&mut self, cores: Cores, line: u32, to: u32, from: u64, settled_at: u64, now: u64) -> u64 {
+        let mut told = 0;
+        let mut left = cores;
+        while left != 0 {
+            let core = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.counters.invalidations += 1;
+            let tile = self.tile(core);
+            let heard = self.mesh.deliver(MEMORY_TILE, tile, from, now).max(settled_at);
+            self.lose(core, line, heard, false, now);
+            told = told.max(self.mesh.deliver(tile, to, heard + ANSWER, now));
+        }
+        told
+    }
+
+    /// `core` loses a line in cycle `at`, or the leave to store to it. It has not come to that cycle: all are in cycle `now`, or before it.
+    fn lose(&mut self, core: usize, line: u32, at: u64, shares: bool, now: u64) {
+        let at = at.max(now + 1);
+        self.losses[core % CORE_LIMIT].push(Loss { at, line, shares });
+    }
+
+    /// Puts a line into the second level in cycle `at`; another one may have to go to memory for it.
+    fn keep(&mut self, line: u32, dirty: bool, at: u64, now: u64) {
+        if self.second_level.put(line, dirty) {
+            self.write_memory(at, now);
+        }
+    }
+
+    fn read_memory(&mut self, trip: &mut Trip, now: u64) {
+        self.counters.memory_reads += 1;
+        let busy = ANSWER + self.memory_delay;
+        let turn = self.memory.take(trip.at, busy, now);
+        trip.stay(Place::MemoryTurn, turn);
+        trip.spend(Place::Memory, busy);
+    }
+
+    /// A write that comes in cycle `at`; gives the cycle in which it is done.
+    fn write_memory(&mut self, at: u64, now: u64) -> u64 {
+        self.counters.memory_writes += 1;
+        let busy = WRITE_BUSY + self.memory_delay;
+        self.memory.take(at, busy, now) + busy
     }
 }
 
@@ -61,40 +352,186 @@ impl Network {
 mod tests {
     use super::*;
 
-    #[test]
-    fn hops_are_those_of_the_mesh() {
-        // Row by row, memory in the last corner.
-        let hops: Vec<u64> = (0..16).map(hops).collect();
-        assert_eq!(hops, [6, 5, 4, 3, 5, 4, 3, 2, 4, 3, 2, 1, 3, 2, 1, 0]);
-        assert_eq!(super::hops(16), 6);
-        assert_eq!(super::hops(u32::MAX), 0);
+    /// Cores in tiles 0 (6 hops to memory), 14 (1 hop) and 5 (4 hops); a hop takes 10 cycles and memory 2 and 20.
+    fn network() -> Network {
+        let mut network = Network::new(20);
+        network.shared = true;
+        network.set_hop_delay(10);
+        [0, 14, 5].into_iter().for_each(|tile| network.add_core(tile));
+        network
+    }
+
+    fn asks(core: usize, start: u64) -> Asks {
+        Asks {
+            core,
+            seen: start,
+            now: start,
+            start,
+        }
+    }
+
+    fn legs(network: &mut Network) -> Vec<(Place, u64)> {
+        let (_, _, legs) = network.take_read().expect("something was read");
+        legs.iter().map(|leg| (leg.place, leg.to - leg.from)).collect()
     }
 
     #[test]
-    fn one_core_has_no_network() {
-        let mut network = Network {
-            hop_delay: 7,
-            ..Network::default()
-        };
-        assert!((0..5).all(|_| network.read(6, 10, 20) == 0 && network.write(6, 10, 20) == 0));
+    fn a_line_comes_from_memory_and_then_from_the_second_level() {
+        let mut network = network();
+        network.set_second_level_delay(5);
+        // 60 there, 5 to look, 22 in memory, 60 back; of one core with the fastest memory these are 2.
+        let given = network.data(asks(0, 1000), 7, false);
+        let expected = 60 + 5 + 22 + 60 - 2;
+        assert_eq!((given.delay, given.owned), (expected, false));
+        let way = [
+            (Place::Network, 60),
+            (Place::SecondLevel, 5),
+            (Place::Memory, 22),
+            (Place::Network, 60),
+        ];
+        assert_eq!(legs(&mut network), way);
+        // 10 there, 5 to look, 2 for the answer, 10 back.
+        let given = network.data(asks(1, 2000), 7, false);
+        assert_eq!(given.delay, 10 + 5 + 10);
+        assert_eq!(
+            legs(&mut network),
+            [(Place::Network, 10), (Place::SecondLevel, 7), (Place::Network, 10)]
+        );
+        let counters = network.counters();
+        assert_eq!((counters.second_level_hits, counters.second_level_misses), (1, 1));
+        assert_eq!((counters.memory_reads, counters.messages), (1, 4));
+        // An instruction line goes past the second level.
+        assert_eq!(network.instructions(asks(1, 3000), 7), 10 + 20 + 10);
+        assert_eq!(network.counters().memory_reads, 2);
     }
 
-    /// Reads take memory for 2 cycles and its delay, writes for 4 and it.
     #[test]
-    fn who_comes_while_memory_is_taken_waits() {
-        let mut network = Network {
-            shared: true,
-            hop_delay: 3,
-            ..Network::default()
+    fn who_asks_for_a_line_that_is_on_its_way_waits_at_the_directory() {
+        let mut network = network();
+        network.data(asks(0, 1000), 7, false);
+        // There at 1030; the line is at the directory at 1000 + 60 + 22.
+        let given = network.data(asks(1, 1020), 7, false);
+        let expected = [
+            (Place::Network, 10),
+            (Place::Directory, 52),
+            (Place::SecondLevel, 2),
+            (Place::Network, 10),
+        ];
+        assert_eq!(legs(&mut network), expected);
+        assert_eq!(given.delay, 10 + 52 + 10);
+        // One for another line waits for memory, which is free from then on.
+        network.data(asks(2, 1021), 8, false);
+        let expected = [
+            (Place::Network, 40),
+            (Place::MemoryTurn, 21),
+            (Place::Memory, 22),
+            (Place::Network, 40),
+        ];
+        assert_eq!(legs(&mut network), expected);
+    }
+
+    #[test]
+    fn who_stores_waits_until_the_others_have_given_the_line_up() {
+        let mut network = network();
+        for core in [0, 1] {
+            network.data(asks(core, 1000 * (1 + core as u64)), 7, false);
+        }
+        // Core 1 shares it: 10 there, 2 for the answer, 10 back. Core 0 hears of it after 70 (from tile 15 six hops), takes 2 to answer, and five
+        // hops to tile 14.
+        let given = network.data(asks(1, 3000), 7, true);
+        assert_eq!((given.delay, given.owned), (10 + 60 + 2 + 50 - 2, true));
+        let expected = [
+            (Place::Network, 10),
+            (Place::Directory, 2),
+            (Place::Network, 10),
+            (Place::OtherCore, 100),
+        ];
+        assert_eq!(legs(&mut network), expected);
+        assert_eq!(network.news(0, 3069), None);
+        let loss = Loss {
+            at: 3070,
+            line: 7,
+            shares: false,
         };
-        // Six hops there and back; memory is taken from 118 on until 130.
-        assert_eq!(network.read(6, 100, 10), 36);
-        // One hop: there at 104, waits for 26 cycles until 130, and has a hop back. Memory is taken until 142.
-        assert_eq!(network.read(1, 101, 10), 3 + 26 + 3);
-        // A write that comes when memory is free takes it from 153 on until 167.
-        assert_eq!(network.write(1, 150, 10), 6);
-        assert_eq!(network.read(0, 160, 10), 7);
-        // Long after that nothing is in the way.
-        assert_eq!(network.read(0, 1000, 10), 0);
+        assert_eq!(network.news(0, 3070), Some(loss));
+        assert_eq!(network.news(0, 9999), None);
+        assert_eq!((network.counters().upgrades, network.counters().invalidations), (1, 1));
+        // Core 2 reads it: 40 there, one hop to core 1, 2 for the answer, from tile 14 to tile 5 three hops.
+        let given = network.data(asks(2, 4000), 7, false);
+        assert_eq!((given.delay, given.owned), (40 + 10 + 30, false));
+        let expected = [(Place::Network, 50), (Place::OtherCore, 2), (Place::Network, 30)];
+        assert_eq!(legs(&mut network), expected);
+        let loss = Loss {
+            at: 4050,
+            line: 7,
+            shares: true,
+        };
+        assert_eq!(network.news(1, 4050), Some(loss));
+        assert_eq!(network.counters().forwarded, 1);
+        // Meanwhile it has come to the second level as well.
+        assert_eq!(network.data(asks(0, 5000), 7, false).delay, 120);
+    }
+
+    #[test]
+    fn a_request_has_its_turn_at_its_controller_first() {
+        let mut network = network();
+        let late = Asks {
+            seen: 990,
+            ..asks(1, 1000)
+        };
+        assert_eq!(network.instructions(late, 7), 40);
+        let expected = [
+            (Place::Controller, 10),
+            (Place::Network, 10),
+            (Place::Memory, 22),
+            (Place::Network, 10),
+        ];
+        assert_eq!(legs(&mut network), expected);
+    }
+
+    #[test]
+    fn a_core_gives_up_a_line_when_it_has_come() {
+        let mut network = network();
+        // It asks in cycle 1000, has its answer in 1142 and the line 4 cycles later.
+        assert_eq!(network.data(asks(0, 1000), 7, true).delay, 140);
+        // At the directory in 1071; the line is there since 1082; at core 0 in 1142, which has it in 1147 only.
+        let given = network.data(asks(1, 1061), 7, true);
+        let answered = 1147 + 2 + 50;
+        assert_eq!(given.delay, answered - 1061 - 2);
+        assert_eq!(network.news(0, 1147).map(|loss| loss.at), Some(1147));
+    }
+
+    #[test]
+    fn lines_that_leave_go_to_the_second_level_and_flushes_to_memory() {
+        let mut network = network();
+        network.data(asks(0, 1000), 7, true);
+        // 60 there, 2, 60 back.
+        assert_eq!(network.give_back(asks(0, 2000), 7), 122);
+        assert_eq!(network.counters().memory_writes, 0);
+        assert_eq!(network.data(asks(1, 3000), 7, false).delay, 20);
+        // A write takes memory for 4 cycles and its delay.
+        assert_eq!(network.flush(asks(1, 4000), 7), 10 + 24 + 10);
+        assert_eq!(network.counters().memory_writes, 1);
+        // The host is in tile 14.
+        assert_eq!(network.io(asks(1, 5000)), 0);
+        assert_eq!(network.io(asks(0, 5000)), 100);
+        assert_eq!(network.arrival(0, 5, 6000), 6020);
+        assert_eq!(network.reaches(5, 2, 6000, 6000), 6000);
+    }
+
+    #[test]
+    fn lines_that_leave_the_second_level_are_written() {
+        let mut network = network();
+        let line = |k: u32| 3 + k * machine::L2_SETS;
+        for k in 0..=machine::L2_WAYS {
+            let at = 10_000 * (1 + u64::from(k));
+            network.data(asks(0, at), line(k), true);
+            network.give_back(asks(0, at + 5000), line(k));
+        }
+        assert_eq!(network.counters().memory_writes, 1);
+        let reads = network.counters().memory_reads;
+        assert_eq!(reads, u64::from(machine::L2_WAYS) + 1);
+        network.data(asks(0, 1_000_000), line(0), false);
+        assert_eq!(network.counters().memory_reads, reads + 1);
     }
 }

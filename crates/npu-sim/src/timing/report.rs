@@ -1,5 +1,6 @@
 //! What a timed run counted, as data.
 
+use super::network::NetworkCounters;
 use crate::machine::THREADS;
 use crate::registers::LANES;
 use std::fmt;
@@ -150,6 +151,8 @@ pub struct Report {
     pub memory_reads: u64,
     /// Lines written to memory, the empty writes of clean lines included.
     pub memory_writes: u64,
+    /// What several cores did over the network that they share; none of one core.
+    pub network: Option<NetworkCounters>,
     /// Functions in which anything issued, by cycles, most first. Code outside of all symbols is not in it.
     pub functions: Vec<FunctionCounters>,
 }
@@ -190,6 +193,18 @@ impl fmt::Display for Report {
             self.memory_reads,
             self.memory_writes
         )?;
+        if let Some(network) = &self.network {
+            writeln!(
+                f,
+                "L2: {}; directory: {} lines from other cores, {} upgrades, {} copies taken away; links: {} messages, {} cycles waited",
+                hits(network.second_level_hits, network.second_level_misses),
+                network.forwarded,
+                network.upgrades,
+                network.invalidations,
+                network.messages,
+                network.link_waits
+            )?;
+        }
         if total.vector_instructions != 0 {
             writeln!(
                 f,

@@ -1,6 +1,7 @@
 //! Where the events of a run can go.
 
 use super::report::Stall;
+use super::trip::Leg;
 
 /// An instruction that issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,12 @@ pub trait Sink {
     fn instruction_miss(&mut self, cycle: u64, thread: usize, pc: u32) {
         let _ = (cycle, thread, pc);
     }
+
+    /// Core number `core`, one of several, asks for the cache line with number `line`, of `instructions` or of data. `legs` is where its
+    /// request will be, one after the other, until the line is back.
+    fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
+        let _ = (core, line, instructions, legs);
+    }
 }
 
 /// Receives nothing.
@@ -119,6 +126,11 @@ impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
     fn instruction_miss(&mut self, cycle: u64, thread: usize, pc: u32) {
         self.0.instruction_miss(cycle, thread, pc);
         self.1.instruction_miss(cycle, thread, pc);
+    }
+
+    fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
+        self.0.line_asked_for(core, line, instructions, legs);
+        self.1.line_asked_for(core, line, instructions, legs);
     }
 }
 

@@ -4,6 +4,7 @@ use super::cache::line_of;
 use super::decode::{Decoder, NO_REGISTER, Route};
 use super::report::Stall;
 use super::sink::{Issue, Sink};
+use super::trip::{Leg, PLACES, Place};
 use crate::machine::THREADS;
 use npu_mc::{Reg, SReg, VReg};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -92,6 +93,16 @@ pub struct Wait {
     pub times: u64,
     /// Numbers of the data lines that were missing, each once.
     pub lines: BTreeSet<u32>,
+    /// Of the cycles, those in which the missing lines were at each place of a system of several cores, in the order of [`Place::ALL`].
+    /// What is missing to [`Wait::cycles`] was spent in the core.
+    pub places: [u64; PLACES],
+}
+
+impl Wait {
+    /// Of the cycles, those in which the missing lines were at this place.
+    pub fn at(&self, place: Place) -> u64 {
+        self.places[place as usize]
+    }
 }
 
 /// All that waited.
@@ -119,11 +130,16 @@ impl WaitsReport {
                     sum.cycles += wait.cycles;
                     sum.times += wait.times;
                     sum.lines.extend(&wait.lines);
+                    add_places(&mut sum.places, &wait.places);
                 })
                 .or_insert_with(|| wait.clone());
         }
         sorted(sums.into_values())
     }
+}
+
+fn add_places(sum: &mut [u64; PLACES], more: &[u64; PLACES]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 fn sorted(waits: impl Iterator<Item = Wait>) -> Vec<Wait> {
@@ -187,6 +203,19 @@ struct Taken {
 struct CoreState {
     taken: VecDeque<Taken>,
     scratchpad: Option<(usize, u32)>,
+    /// Where lines were on their way when they were asked for last, by number and whether they are of instructions.
+    reads: BTreeMap<(u32, bool), Vec<Leg>>,
+}
+
+impl CoreState {
+    /// The cycles of a stall in which a line was at each place.
+    fn places(&self, read: (u32, bool), from: u64, to: u64) -> [u64; PLACES] {
+        let mut places = [0; PLACES];
+        for leg in self.reads.get(&read).into_iter().flatten() {
+            places[leg.place as usize] += leg.within(from, to);
+        }
+        places
+    }
 }
 
 /// The numbers of a [`Wait`].
@@ -195,6 +224,7 @@ struct Sum {
     cycles: u64,
     times: u64,
     lines: BTreeSet<u32>,
+    places: [u64; PLACES],
 }
 
 /// A receiver of events that finds out what waited for what.
@@ -239,6 +269,7 @@ impl Waits {
             cycles: sum.cycles,
             times: sum.times,
             lines: sum.lines.clone(),
+            places: sum.places,
         });
         WaitsReport {
             waits: sorted(waits),
@@ -261,6 +292,14 @@ impl Waits {
             sum.cycles += cycles;
             sum.times += 1;
             sum.lines.extend(line);
+        }
+    }
+
+    /// The cycles in which something missing was at each place belong to a wait that was added.
+    fn add_places(&mut self, thread: usize, pc: u32, told: Told, awaited: Awaited, read: (u32, bool)) {
+        let places = self.cores[thread / THREADS].places(read, told.from, told.to);
+        if let Some(sum) = self.sums.get_mut(&(thread, pc, told.cause, awaited)) {
+            add_places(&mut sum.places, &places);
         }
     }
 
@@ -310,6 +349,16 @@ impl Waits {
             }
         };
         self.add(thread, pc, told.cause, awaited, cycles, line);
+        // A load that hits may have waited behind an access of its thread that did not.
+        let missed = self.threads[thread].missed.filter(|_| told.cause == Stall::Load);
+        let read = if let Awaited::InstructionLine { line } = awaited {
+            Some((line, true))
+        } else {
+            line.or(missed).map(|line| (line, false))
+        };
+        if let Some(read) = read {
+            self.add_places(thread, pc, told, awaited, read);
+        }
     }
 
     /// Cycles in which the instruction could have issued: who did instead?
@@ -412,5 +461,10 @@ impl Sink for Waits {
 
     fn instruction_miss(&mut self, _: u64, thread: usize, pc: u32) {
         self.thread(thread).fetched = Some(line_of(pc));
+    }
+
+    fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
+        self.thread(core * THREADS);
+        self.cores[core].reads.insert((line, instructions), legs.to_vec());
     }
 }

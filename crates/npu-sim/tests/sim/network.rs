@@ -3,7 +3,9 @@
 use super::common::Golden;
 use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
-use npu_sim::{Config, Halt, Machine, NoSink, Report, Stall, Timing, TimingConfig, Waits};
+use npu_sim::{
+    Config, Halt, Machine, NetworkCounters, NoSink, Place, Report, Stall, Timing, TimingConfig, Wait, Waits,
+};
 
 /// Instructions after which a program is given up.
 const LIMIT: u64 = 1_000_000;
@@ -49,7 +51,13 @@ const LOADS: &str = "
 ";
 
 fn run(system: System) -> (Report, Waits) {
-    let object = assemble(LOADS, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
+    let (report, waits, _) = run_program(LOADS, system, |_| {});
+    (report, waits)
+}
+
+/// Runs thread 0 of each running core, with what `set` changes, and gives the machine as well.
+fn run_program(source: &str, system: System, set: impl FnOnce(&mut Timing)) -> (Report, Waits, Machine) {
+    let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
     let image = link(&object, &Placement::default()).expect("it links").image;
     let mut machine = Machine::new(Config {
         cores: system.cores,
@@ -64,9 +72,36 @@ fn run(system: System) -> (Report, Waits) {
         memory_delay: system.memory_delay,
     });
     timing.set_hop_delay(system.hop_delay);
+    set(&mut timing);
     let mut waits = Waits::new();
     assert_eq!(machine.run_timed(&mut timing, LIMIT, &mut waits), Halt::Ended);
-    (timing.report(), waits)
+    (timing.report(), waits, machine)
+}
+
+/// What the instruction at `pc` of thread 0 of a core waited for, for one cause.
+fn wait(waits: &Waits, core: usize, cause: Stall, pc: u32) -> Wait {
+    let report = waits.report();
+    let found: Vec<&Wait> = report
+        .waits
+        .iter()
+        .filter(|wait| wait.thread == 8 * core && wait.cause == cause && wait.pc == pc)
+        .collect();
+    match found[..] {
+        [wait] => wait.clone(),
+        ref others => panic!("{cause} at {pc:#x}: {others:#?}"),
+    }
+}
+
+/// A program whose cores meet at a barrier before each part, in so many rounds. `s4` is the address of a line that is another one in each.
+fn in_turn(parts: &[&str], rounds: u32) -> String {
+    let mut source = format!(
+        "movei s0, 0\n read_cr s1, s0\n movei s2, 5\n movei s3, 1\n movei s4, 0x3000\n movei s7, {rounds}\n round:"
+    );
+    for part in parts {
+        source += &format!("barrier s2, s3\n {part}\n");
+    }
+    source += "addi s4, s4, 192\n subi s7, s7, 1\n bnez s7, round\n";
+    source + "movei s40, 2\n movei s41, 11\n write_cr s40, s41\n jmp .\n"
 }
 
 /// The cycles that thread 0 waits for its last load, when all instructions are there.
@@ -87,8 +122,11 @@ fn one_core_takes_the_cycles_of_the_hardware_whatever_a_hop_takes() {
             memory_delay: golden.memory_delay,
         });
         timing.set_hop_delay(1000);
+        timing.set_link_cycles(1000);
+        timing.set_second_level_delay(1000);
         machine.run_timed(&mut timing, LIMIT, &mut NoSink);
         assert_eq!(timing.report().cycles, golden.cycles, "{}", golden.name);
+        assert_eq!(timing.report().network, None);
     }
 }
 
@@ -151,4 +189,160 @@ fn memory_does_one_thing_at_a_time() {
         ..ALONE
     });
     assert!(report.cycles > 5 * alone.0.cycles);
+}
+
+/// Two cores in tiles 0 and 1, six and five hops from memory: a hop takes 5 cycles, memory 2 and 100, L2 another 3.
+const PAIR: System = System {
+    cores: 2,
+    tile: 0,
+    running: 2,
+    memory_delay: 100,
+    hop_delay: 5,
+};
+
+/// What the third round of a program took on the pair, when all instructions are there.
+struct Round([(Report, Waits); 2]);
+
+impl Round {
+    fn of(parts: &[&str]) -> Round {
+        Round([2, 3].map(|rounds| {
+            let source = in_turn(parts, rounds);
+            let (report, waits, _) = run_program(&source, PAIR, |timing| timing.set_second_level_delay(3));
+            (report, waits)
+        }))
+    }
+
+    /// The cycles that a core waited at `pc` for a load, and those at places outside of it.
+    fn load(&self, core: usize, pc: u32) -> (u64, Vec<(Place, u64)>) {
+        let [before, after] = self.0.each_ref().map(|(_, waits)| wait(waits, core, Stall::Load, pc));
+        assert_eq!(after.times, before.times + 1);
+        let places = Place::ALL.map(|place| (place, after.at(place) - before.at(place)));
+        let places = places.into_iter().filter(|(_, cycles)| *cycles != 0);
+        (after.cycles - before.cycles, places.collect())
+    }
+
+    fn counted(&self, count: impl Fn(&NetworkCounters) -> u64) -> u64 {
+        let [before, after] = self.0.each_ref().map(|(report, _)| report.network.expect("two cores"));
+        count(&after) - count(&before)
+    }
+}
+
+/// A use of a load waits for 17 cycles if memory answers after 2, which are in the way here.
+#[test]
+fn a_line_comes_from_memory_first_and_from_the_second_level_then() {
+    // Core 0 branches over the load of core 1, and so on.
+    let round = Round::of(&[
+        "beqz s1, one\n load32 s5, (s4)\n add_i32 s6, s5, s5\n one:",
+        "bnez s1, two\n load32 s5, (s4)\n add_i32 s6, s5, s5\n two:",
+    ]);
+    // 25 there, 3 in L2, 102 in memory, 25 back.
+    let places = vec![(Place::Network, 50), (Place::SecondLevel, 3), (Place::Memory, 102)];
+    assert_eq!(round.load(1, 36), (17 - 2 + 25 + 3 + 102 + 25, places));
+    // 30 there, 3 and 2 in L2, 30 back.
+    let places = vec![(Place::Network, 60), (Place::SecondLevel, 5)];
+    assert_eq!(round.load(0, 52), (17 - 2 + 30 + 5 + 30, places));
+    assert_eq!(round.counted(|network| network.second_level_hits), 1);
+    assert_eq!(round.counted(|network| network.second_level_misses), 1);
+    assert_eq!(round.counted(|network| network.memory_reads), 1);
+}
+
+#[test]
+fn a_line_that_another_core_has_stored_to_comes_from_there() {
+    // A barrier that is met directly behind a store that misses does not wait for it, by a fault of the hardware.
+    let round = Round::of(&[
+        "beqz s1, one\n store32 s1, (s4)\n movei s9, 0\n movei s9, 1\n movei s9, 2\n one:",
+        "bnez s1, two\n load32 s5, (s4)\n add_i32 s6, s5, s5\n two:",
+        // Core 1 shares it now and has to ask before it stores again.
+        "beqz s1, three\n store32 s1, (s4)\n load32 s5, (s4)\n add_i32 s6, s5, s5\n three:",
+    ]);
+    // 30 to the directory, 3 there, 25 to tile 1, 2 for the answer, 5 to tile 0.
+    let places = vec![(Place::Network, 60), (Place::SecondLevel, 3), (Place::OtherCore, 2)];
+    assert_eq!(round.load(0, 60), (17 - 2 + 30 + 3 + 25 + 2 + 5, places));
+    assert_eq!(round.counted(|network| network.forwarded), 1);
+    assert_eq!(round.counted(|network| network.upgrades), 1);
+    assert_eq!(round.counted(|network| network.invalidations), 1);
+    // 25 to the directory, 3 there, 30 to tile 0, 2 for the answer, 5 to tile 1; the leave to store has come before, after another 2 and 25. The
+    // load issues a cycle after the store that it stands behind, and hits then: without a network its use waits for 18 cycles.
+    let (cycles, places) = round.load(1, 80);
+    assert_eq!(cycles, 18 - 2 + 25 + 3 + 30 + 2 + 5 - 1);
+    assert_eq!(places.iter().map(|(_, cycles)| cycles).sum::<u64>(), 65);
+}
+
+/// Tile 0 has the master, from which tile 1 is one hop away.
+#[test]
+fn arrivals_and_releases_of_barriers_cross_the_network() {
+    let last = |hop_delay: u32, id: u32| {
+        let [before, after] = [2, 3].map(|rounds| {
+            let source = in_turn(&[""], rounds).replace("movei s2, 5", &format!("movei s2, {id}"));
+            let (_, waits, _) = run_program(&source, System { hop_delay, ..PAIR }, |_| {});
+            [0, 1].map(|core| waits.report().stalled(8 * core, Stall::Barrier))
+        });
+        [0, 1].map(|core| after[core] - before[core])
+    };
+    // Both come at once, and the master takes one after the other, three cycles later: released six cycles after that.
+    let [first, second] = last(0, 5);
+    assert_eq!(first, second);
+    // After the barrier before core 1 goes on 50 cycles later, and its arrival takes 50 as well: core 0 waits for 100 instead of 3. So does
+    // core 1, for two ways.
+    assert_eq!(last(50, 5), [first - 3 + 100; 2]);
+    // With the master in tile 1 it is the other way round. In tile 4 core 0 is one hop away, and core 1 two.
+    assert_eq!(last(50, 1 << 5 | 5), [first - 3 + 100; 2]);
+    assert_eq!(last(50, 4 << 5 | 5), [first - 3 + 200; 2]);
+}
+
+/// Sixteen cores that store to lines which they share, with and without cycles passed over, and with links that are full.
+const SHARING: &str = "
+        movei   s0, 0
+        read_cr s1, s0
+        shli    s3, s1, 2
+        movei   s4, 0x3000
+        add_i32 s3, s3, s4
+        movei   s2, 40
+loop:   load32  s5, (s3)
+        add_i32 s5, s5, s2
+        store32 s5, (s3)
+        load32  s6, 128(s4)
+        store32 s2, 192(s4)
+        flush   s3
+        subi    s2, s2, 1
+        bnez    s2, loop
+        movei   s40, 2
+        movei   s41, 11
+        write_cr s40, s41
+        jmp .
+";
+
+#[test]
+fn cores_that_share_lines_take_the_same_cycles_however_they_are_simulated() {
+    let system = System {
+        cores: 16,
+        running: 16,
+        memory_delay: 10,
+        hop_delay: 1,
+        ..ALONE
+    };
+    let run = |every_cycle: bool, link_cycles: u32| {
+        let (report, waits, machine) = run_program(SHARING, system, |timing| {
+            timing.set_every_cycle(every_cycle);
+            timing.set_link_cycles(link_cycles);
+        });
+        for core in 0..16 {
+            // 40 + 39 + … + 1, in a word of its own in a line of all.
+            assert_eq!(machine.memory().read_u32(0x3000 + 4 * core), 820);
+        }
+        (report, waits.report())
+    };
+    let narrow = run(false, 4);
+    assert_eq!(narrow, run(true, 4));
+    let network = narrow.0.network.expect("there are 16 cores");
+    assert!(network.link_waits > 0 && network.upgrades > 0 && network.forwarded > 0 && network.invalidations > 0);
+    let full: u64 = narrow.1.waits.iter().map(|wait| wait.at(Place::Link)).sum();
+    assert!(full > 0);
+    // Nobody loses anything by links that are never full, and nothing waits for them.
+    let wide = run(false, 0);
+    assert_eq!(wide.0.network.expect("there are 16 cores").link_waits, 0);
+    assert!(wide.0.cycles < narrow.0.cycles);
+    for wait in &narrow.1.waits {
+        assert!(wait.places.iter().sum::<u64>() <= wait.cycles, "{wait:?}");
+    }
 }

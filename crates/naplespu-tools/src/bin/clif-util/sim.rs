@@ -48,6 +48,14 @@ pub struct Args {
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     hopdelay: u32,
 
+    /// Cycles that a message takes a link between two tiles for, for --timing with several cores; 0 lets no link be full
+    #[arg(long, value_name = "CYCLES", default_value_t = 1, requires = "timing")]
+    linkcycles: u32,
+
+    /// Cycles that a look into the second-level cache takes, for --timing with several cores
+    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
+    l2delay: u32,
+
     /// Print which instructions waited longest, and for what: so many of them; 0 is all
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20", requires = "timing")]
     waits: Option<usize>,
@@ -228,6 +236,8 @@ pub fn run(args: &Args) -> Outcome {
             memory_delay: args.memdelay,
         });
         timing.set_hop_delay(args.hopdelay);
+        timing.set_link_cycles(args.linkcycles);
+        timing.set_second_level_delay(args.l2delay);
         let wanted = args.waits.is_some() || args.waits_json.is_some();
         let mut found = wanted.then(Waits::new);
         let halt = execute_timed(args, &mut machine, &mut timing, found.as_mut())?;

@@ -3,7 +3,7 @@
 use crate::sim_report;
 use npu_link::debug::ProgramInfo;
 use npu_mc::Reg;
-use npu_sim::{Awaited, Stall, WaitsReport};
+use npu_sim::{Awaited, Place, Stall, Wait, WaitsReport};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -52,11 +52,39 @@ fn name(register: Reg) -> &'static str {
     }
 }
 
+/// The cycles that lines were at each place of a system of several cores, most first.
+fn places(wait: &Wait) -> Vec<(Place, u64)> {
+    let mut places: Vec<(Place, u64)> = Place::ALL.iter().map(|&place| (place, wait.at(place))).collect();
+    places.retain(|(_, cycles)| *cycles != 0);
+    places.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
+    places
+}
+
+/// The same as text.
+fn places_text(wait: &Wait) -> String {
+    let places = places(wait);
+    let list: Vec<String> = places
+        .iter()
+        .map(|(place, cycles)| format!("{place} {cycles}"))
+        .collect();
+    list.join(", ")
+}
+
 /// The `most` longest waits, those of all threads together.
 pub fn text(report: &WaitsReport, info: Option<&ProgramInfo>, most: usize) -> String {
     let waits = report.by_instruction();
     let all: u64 = waits.iter().map(|wait| wait.cycles).sum();
     let mut out = format!("waits: {all} cycles\n");
+    let of_all = waits.iter().cloned().reduce(|mut sum, wait| {
+        sum.places
+            .iter_mut()
+            .zip(wait.places)
+            .for_each(|(sum, more)| *sum += more);
+        sum
+    });
+    if let Some(list) = of_all.map(|sum| places_text(&sum)).filter(|list| !list.is_empty()) {
+        let _ = writeln!(out, "lines on their way meanwhile: {list}");
+    }
     for wait in waits.iter().take(most) {
         // Writing to a string does not fail, here and below.
         let _ = write!(
@@ -79,6 +107,10 @@ pub fn text(report: &WaitsReport, info: Option<&ProgramInfo>, most: usize) -> St
             }
         }
         out.push('\n');
+        let list = places_text(wait);
+        if !list.is_empty() {
+            let _ = writeln!(out, "{:12}on its way: {list}", "");
+        }
     }
     let rest: u64 = waits.iter().skip(most).map(|wait| wait.cycles).sum();
     if rest != 0 {
@@ -118,14 +150,22 @@ pub fn json(report: &WaitsReport, info: Option<&ProgramInfo>) -> String {
             let lines: Vec<u32> = wait.lines.iter().map(|line| line.wrapping_mul(LINE)).collect();
             awaited["lines"] = json!(lines);
         }
-        list.push(json!({
+        let mut entry = json!({
             "thread": wait.thread,
             "at": at(wait.pc),
             "cause": wait.cause.name(),
             "awaited": awaited,
             "cycles": wait.cycles,
             "times": wait.times,
-        }));
+        });
+        let places = places(wait);
+        if !places.is_empty() {
+            let places = places
+                .into_iter()
+                .map(|(place, cycles)| (place.name().to_owned(), json!(cycles)));
+            entry["places"] = Value::Object(places.collect());
+        }
+        list.push(entry);
     }
     let mut threads: Vec<usize> = report.waits.iter().map(|wait| wait.thread).collect();
     threads.sort_unstable();
