@@ -117,6 +117,10 @@ pub struct Finished {
 
 /// How far a launch is.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is made in many instructions of the kernel, and taken apart at once"
+)]
 pub enum Progress<'d> {
     /// It goes on from here.
     Running(Launch<'d>),
