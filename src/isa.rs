@@ -149,7 +149,9 @@ impl Mode {
             | Pass::Pointers
             | Pass::Increments
             | Pass::Exits => optimized && self == Self::Program,
-            Pass::Vectorize | Pass::Unroll => flags.opt_level() == OptLevel::Speed && self == Self::Program,
+            Pass::Guards | Pass::Vectorize | Pass::Unroll => {
+                flags.opt_level() == OptLevel::Speed && self == Self::Program
+            }
             Pass::Presched => optimized && self == Self::Runtime,
             _ => optimized,
         };

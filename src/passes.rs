@@ -61,6 +61,8 @@ named! {
         Compares = "compares",
         /// Simplification by known bits.
         Bits = "bits",
+        /// Checks of bounds and alignment before loops.
+        Guards = "guards",
         /// Sixteen rounds of loops at a time.
         Vectorize = "vectorize",
         /// Terms of addresses in the order in which they change.
@@ -109,6 +111,8 @@ named! {
         Compares = "compares",
         /// CLIF without what known bits make needless.
         Bits = "bits",
+        /// CLIF with checks of bounds and alignment before loops.
+        Guards = "guards",
         /// CLIF with loops vectorised.
         Vectorize = "vectorize",
         /// The same with terms of addresses in the order in which they change.

@@ -304,14 +304,39 @@ fn bound_of(func: &Function, value: Value) -> Bound {
 
 /// The condition of a branch as a compare of integers; one without a compare asks whether a number is not 0.
 fn compare(func: &Function, condition: Value) -> Option<(IntCC, (Value, Bound))> {
-    let condition = func.dfg.resolve_aliases(condition);
+    let condition = without_extension(func, condition);
     if let ValueDef::Result(inst, 0) = func.dfg.value_def(condition)
-        && let InstructionData::IntCompare { cond, args, .. } = func.dfg.insts[inst]
+        && let InstructionData::IntCompare { .. } = func.dfg.insts[inst]
     {
-        let scalar = func.dfg.value_type(args[0]).is_int();
-        return scalar.then(|| (cond, (args[0], bound_of(func, args[1]))));
+        let (cond, args) = compared(func, condition)?;
+        return Some((cond, (args[0], bound_of(func, args[1]))));
     }
     Some((IntCC::NotEqual, (condition, Bound::Constant(0))))
+}
+
+/// The compare of two integers that a condition is.
+pub fn compared(func: &Function, condition: Value) -> Option<(IntCC, [Value; 2])> {
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(without_extension(func, condition)) else {
+        return None;
+    };
+    match func.dfg.insts[inst] {
+        InstructionData::IntCompare { cond, args, .. } if func.dfg.value_type(args[0]).is_int() => Some((cond, args)),
+        _ => None,
+    }
+}
+
+/// The value before it was extended with zeros, which is 0 as well or neither is.
+fn without_extension(func: &Function, value: Value) -> Value {
+    let mut value = func.dfg.resolve_aliases(value);
+    while let ValueDef::Result(inst, 0) = func.dfg.value_def(value)
+        && let InstructionData::Unary {
+            opcode: Opcode::Uextend,
+            arg,
+        } = func.dfg.insts[inst]
+    {
+        value = func.dfg.resolve_aliases(arg);
+    }
+    value
 }
 
 /// The exit, if it compares one of the variables with what does not change.
@@ -466,7 +491,7 @@ fn rounds_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> 
 }
 
 /// The number with which an odd one gives 1, modulo 2^64.
-fn inverse(odd: u64) -> u64 {
+pub fn inverse(odd: u64) -> u64 {
     // Each step doubles the bits that are right; an odd number is its own inverse modulo 8.
     (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }

@@ -10,6 +10,7 @@ mod compares;
 mod edit;
 mod egraph;
 mod exits;
+mod guards;
 mod hide;
 mod increments;
 mod licm;
@@ -64,6 +65,14 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Bits, || ctx.func.display().to_string());
+    if isa.runs(Pass::Guards)
+        && guards::is_worth(&ctx.func, opcodes.has_any(guards::OPCODES))
+        && has_loops(ctx)
+        && guards::run(ctx, isa)?
+    {
+        check(ctx, isa)?;
+    }
+    stages.keep(Stage::Guards, || ctx.func.display().to_string());
     let mut vectorized = vectorize::Done::default();
     if isa.runs(Pass::Vectorize) && has_loops(ctx) {
         vectorized = vectorize::run(ctx, isa)?;

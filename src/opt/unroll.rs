@@ -64,7 +64,8 @@ pub fn run(
         // Inner loops first; what shares blocks with one that was changed waits for the next analysis.
         let ranges = loops::ranges(ctx, loops);
         for lp in loops.iter().rev() {
-            if lp.blocks.iter().any(|block| touched.contains(block)) || !done.insert(lp.header) {
+            let is_cold = ctx.func.layout.is_cold(lp.header);
+            if is_cold || lp.blocks.iter().any(|block| touched.contains(block)) || !done.insert(lp.header) {
                 continue;
             }
             if let Some(headers) = unroll(ctx, &legality, lp, &ranges) {

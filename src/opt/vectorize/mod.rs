@@ -25,7 +25,7 @@ mod reduction;
 mod shape;
 mod values;
 
-use super::loops;
+use super::loops::{self, NaturalLoop};
 use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::legalize::Legality;
@@ -71,7 +71,9 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
         let loops = loops::find(ctx);
         let ranges = loops::ranges(ctx, &loops);
         let mut changed = false;
-        for lp in loops.iter().rev().filter(|lp| lp.innermost) {
+        // Copies of cold loops are not worth their size.
+        let warm = |lp: &&NaturalLoop| lp.innermost && !ctx.func.layout.is_cold(lp.header);
+        for lp in loops.iter().rev().filter(warm).collect::<Vec<_>>() {
             if !seen.insert(lp.header) {
                 continue;
             }

@@ -1,0 +1,108 @@
+//! Checks that leave loops: bounds and alignment of accesses, as compilers of safe languages and of WebAssembly make them.
+//!
+//! A guard is a trap on a compare of unsigned numbers, or a branch to cold code on such a compare or on low bits. What it tests is mostly a sum of
+//! what is known before a nest of loops and of a step times the rounds of each. Then the nest is there twice: where a few compares before it say that no
+//! guard can fail, without guards; and, cold, as it was. So nothing traps earlier or later than before, and it does not matter if a limit is
+//! larger than it could be. Outer nests come first, as one test before them does for all of their rounds.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `form` | a number in a nest as a sum |
+//! | `rounds` | how often loops go round at most, before they do |
+//! | `plan` | which guards go, and what has to hold for that |
+//! | `emit` | the compares before the nest |
+//! | `split` | the nest twice, and what comes out of it |
+
+mod emit;
+mod form;
+mod plan;
+mod rounds;
+mod split;
+
+use super::loops::{self, NaturalLoop};
+use crate::error::CompileError;
+use crate::isa::Isa;
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{Block, Function, Opcode};
+use form::Nest;
+use plan::Plan;
+use rustc_hash::FxHashSet;
+
+/// What is in functions with guards.
+pub const OPCODES: &[Opcode] = &[Opcode::Trapnz, Opcode::Trapz];
+
+/// Instructions of CLIF in the largest nest that is worth a copy.
+const SIZE: usize = 400;
+
+/// Instructions that all copies in a function may add, besides a part of what there is.
+const GROWTH: usize = 1600;
+
+/// Nests that are split at most: after each, everything is looked at again.
+const MOST: usize = 48;
+
+/// Whether there may be guards.
+pub fn is_worth(func: &Function, has_traps: bool) -> bool {
+    has_traps || func.layout.blocks().any(|block| func.layout.is_cold(block))
+}
+
+/// Splits the nests that are worth it. The loops of the function must have been found; they are afterwards. Gives whether anything changed.
+///
+/// # Errors
+///
+/// As [`super::clean`], and [`CompileError::Internal`].
+pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
+    let mut left = GROWTH + ctx.func.dfg.num_insts() / 4;
+    let mut seen: FxHashSet<Block> = FxHashSet::default();
+    let mut changed = false;
+    for _ in 0..MOST {
+        let loops = loops::find(ctx);
+        let Some((place, plan, size)) = next(ctx, &loops, &mut seen, left) else {
+            break;
+        };
+        left -= size;
+        changed = true;
+        split::run(ctx, &loops[place], &plan)?;
+        super::clean(ctx, isa)?;
+        ctx.compute_loop_analysis();
+    }
+    Ok(changed)
+}
+
+/// The next nest to split, by its place, what is to be done, and how many instructions that takes.
+fn next(
+    ctx: &Context,
+    loops: &[NaturalLoop],
+    seen: &mut FxHashSet<Block>,
+    left: usize,
+) -> Option<(usize, Plan, usize)> {
+    let func = &ctx.func;
+    let inductions = form::inductions(func, loops);
+    let exits = rounds::exits(ctx, loops);
+    for (top, lp) in loops.iter().enumerate() {
+        if func.layout.is_cold(lp.header) || !seen.insert(lp.header) {
+            continue;
+        }
+        let size = lp
+            .blocks
+            .iter()
+            .map(|&block| func.layout.block_insts(block).count())
+            .sum();
+        if size > SIZE.min(left) || !split::can_split(func, lp) {
+            continue;
+        }
+        let written = form::written(func, lp);
+        let nest = Nest {
+            func,
+            cfg: &ctx.cfg,
+            loops,
+            inductions: &inductions,
+            top,
+            written: written.as_ref(),
+        };
+        let plan = Plan::of(&nest, &exits);
+        if !plan.guards.is_empty() {
+            return Some((top, plan, size));
+        }
+    }
+    None
+}

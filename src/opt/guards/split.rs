@@ -1,0 +1,251 @@
+//! A nest twice: without the checks that a plan can do without, and, cold, as it was.
+
+use super::emit::Emitter;
+use super::plan::{Guard, Plan};
+use crate::error::CompileError;
+use crate::opt::edit::{self, Copy, Edge};
+use crate::opt::loops::{self, NaturalLoop};
+use cranelift_codegen::Context;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Whether all branches into the nest and out of it pass values only.
+pub fn can_split(func: &Function, lp: &NaturalLoop) -> bool {
+    lp.entries
+        .iter()
+        .chain(&lp.exits)
+        .all(|&edge| edit::args(func, edge).is_some())
+}
+
+/// Splits the nest. Control flow and dominators must be those of the function, and are not afterwards.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if a value of the nest reaches code around its exits.
+pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan) -> Result<(), CompileError> {
+    let escaping = escaping(&ctx.func, lp);
+    let copy = Copy::make(&mut ctx.func, &lp.blocks, FxHashMap::default(), lp.header);
+    for &block in &lp.blocks {
+        ctx.func.layout.set_cold(copy.block(block));
+    }
+    let landings = land(ctx, lp, &copy, &escaping);
+    let func = &mut ctx.func;
+    let before = func.dfg.make_block();
+    func.layout.insert_block(before, lp.header);
+    let params: Vec<Value> = func.dfg.block_params(lp.header).to_vec();
+    let mut here = FxHashMap::default();
+    let mut own = Vec::new();
+    for &param in &params {
+        let ty = func.dfg.value_type(param);
+        let value = func.dfg.append_block_param(before, ty);
+        here.insert(param, value);
+        own.push(value);
+    }
+    for &entry in &lp.entries {
+        let args = edit::args(func, entry).unwrap_or_default();
+        edit::redirect(func, entry, before, &args);
+    }
+    let holds = Emitter::new(func, before, &lp.blocks, here).run(plan);
+    let args: Vec<BlockArg> = own.into_iter().map(BlockArg::Value).collect();
+    let cold = copy.block(lp.header);
+    let mut cursor = FuncCursor::new(func).at_bottom(before);
+    match holds {
+        Some(holds) => cursor.ins().brif(holds, lp.header, &args, cold, &args),
+        None => cursor.ins().jump(lp.header, &args),
+    };
+    for &guard in &plan.guards {
+        match guard {
+            Guard::Trap(inst) => {
+                func.layout.remove_inst(inst);
+            }
+            Guard::Branch(inst, number) => edit::always(func, Edge { inst, number }),
+        }
+    }
+    let copied: FxHashSet<Block> = lp.blocks.iter().flat_map(|&block| [block, copy.block(block)]).collect();
+    Joins::new(func, &copied).run(func, &escaping, &landings)
+}
+
+/// The values of the nest that code outside of it uses.
+fn escaping(func: &Function, lp: &NaturalLoop) -> Vec<Value> {
+    let inside: FxHashSet<Block> = lp.blocks.iter().copied().collect();
+    let mut found = Vec::new();
+    let mut seen = FxHashSet::default();
+    for block in func.layout.blocks().filter(|block| !inside.contains(block)) {
+        for inst in func.layout.block_insts(block) {
+            for value in func.dfg.inst_values(inst) {
+                let value = func.dfg.resolve_aliases(value);
+                if inside.contains(&loops::definition(func, value)) && seen.insert(value) {
+                    found.push(value);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What each escaping value is in blocks that both ways lead to.
+type Landings = FxHashMap<(Block, Value), Value>;
+
+/// Where values escape, both ways out of the nest lead to a block that takes them as parameters.
+fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) -> Landings {
+    let mut landings = Landings::default();
+    if escaping.is_empty() {
+        return landings;
+    }
+    let mut targets: Vec<Block> = Vec::new();
+    for &exit in &lp.exits {
+        let target = edit::target(&ctx.func, exit);
+        targets.extend(target.filter(|target| !targets.contains(target)));
+    }
+    for target in targets {
+        let leads_here = |exit: &&Edge| edit::target(&ctx.func, **exit) == Some(target);
+        let exits: Vec<Edge> = lp.exits.iter().filter(leads_here).copied().collect();
+        // Of a value that some way to the block does not define, no use can follow.
+        let reaches = |value: &&Value| {
+            let defined = loops::definition(&ctx.func, **value);
+            let dominates = |exit: &Edge| {
+                let block = ctx.func.layout.inst_block(exit.inst);
+                block.is_some_and(|block| ctx.domtree.block_dominates(defined, block))
+            };
+            exits.iter().all(dominates)
+        };
+        let values: Vec<Value> = escaping.iter().filter(reaches).copied().collect();
+        let func = &mut ctx.func;
+        let landing = func.dfg.make_block();
+        func.layout.insert_block(landing, target);
+        if func.layout.is_cold(target) {
+            func.layout.set_cold(landing);
+        }
+        let types: Vec<_> = func
+            .dfg
+            .block_params(target)
+            .iter()
+            .map(|&param| func.dfg.value_type(param))
+            .collect();
+        let args: Vec<BlockArg> = types
+            .into_iter()
+            .map(|ty| BlockArg::Value(func.dfg.append_block_param(landing, ty)))
+            .collect();
+        for &value in &values {
+            let ty = func.dfg.value_type(value);
+            landings.insert((landing, value), func.dfg.append_block_param(landing, ty));
+        }
+        FuncCursor::new(func).at_bottom(landing).ins().jump(target, &args);
+        for &exit in &exits {
+            let mut args = edit::args(func, exit).unwrap_or_default();
+            args.extend(&values);
+            edit::redirect(func, exit, landing, &args);
+            let args: Vec<Value> = args
+                .into_iter()
+                .map(|value| copy.value(func.dfg.resolve_aliases(value)))
+                .collect();
+            edit::redirect(func, copy.edge(exit), landing, &args);
+        }
+    }
+    landings
+}
+
+/// Puts parameters where ways from different landings meet.
+struct Joins<'a> {
+    /// The edges to each block from outside of the nest.
+    preds: FxHashMap<Block, Vec<Edge>>,
+    copied: &'a FxHashSet<Block>,
+    /// What the value is where the block begins.
+    known: Landings,
+    /// Blocks that have got a parameter for a value, and lack its arguments.
+    open: Vec<(Block, Value, Value)>,
+}
+
+impl<'a> Joins<'a> {
+    fn new(func: &Function, copied: &'a FxHashSet<Block>) -> Self {
+        let mut preds: FxHashMap<Block, Vec<Edge>> = FxHashMap::default();
+        for block in func.layout.blocks() {
+            let Some(inst) = func.layout.last_inst(block) else {
+                continue;
+            };
+            for number in 0..edit::destinations(func, inst).len() {
+                let edge = Edge { inst, number };
+                if let Some(target) = edit::target(func, edge) {
+                    preds.entry(target).or_default().push(edge);
+                }
+            }
+        }
+        Self {
+            preds,
+            copied,
+            known: Landings::default(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Uses outside of the nest become those of what reaches them.
+    fn run(mut self, func: &mut Function, escaping: &[Value], landings: &Landings) -> Result<(), CompileError> {
+        if escaping.is_empty() {
+            return Ok(());
+        }
+        self.known.clone_from(landings);
+        let escaping: FxHashSet<Value> = escaping.iter().copied().collect();
+        let blocks: Vec<Block> = func
+            .layout
+            .blocks()
+            .filter(|block| !self.copied.contains(block))
+            .collect();
+        for block in blocks {
+            let mut next = func.layout.first_inst(block);
+            while let Some(inst) = next {
+                next = func.layout.next_inst(inst);
+                let values: Vec<Value> = func
+                    .dfg
+                    .inst_values(inst)
+                    .map(|value| func.dfg.resolve_aliases(value))
+                    .collect();
+                if !values.iter().any(|value| escaping.contains(value)) {
+                    continue;
+                }
+                let mut own = Vec::with_capacity(values.len());
+                for value in values {
+                    own.push(match escaping.contains(&value) {
+                        true => self.at(func, block, value)?,
+                        false => value,
+                    });
+                }
+                func.dfg.overwrite_inst_values(inst, own.into_iter());
+            }
+        }
+        while let Some((block, value, _)) = self.open.pop() {
+            for edge in self.preds.get(&block).cloned().unwrap_or_default() {
+                let from = func.layout.inst_block(edge.inst);
+                let from = from.ok_or_else(|| broken(value))?;
+                let argument = self.at(func, from, value)?;
+                edit::append_argument(func, edge, argument);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the value is in the block.
+    fn at(&mut self, func: &mut Function, mut block: Block, value: Value) -> Result<Value, CompileError> {
+        loop {
+            if let Some(&known) = self.known.get(&(block, value)) {
+                return Ok(known);
+            }
+            match self.preds.get(&block).map(Vec::as_slice) {
+                _ if self.copied.contains(&block) => return Err(broken(value)),
+                None | Some([]) => return Err(broken(value)),
+                Some([only]) => block = func.layout.inst_block(only.inst).ok_or_else(|| broken(value))?,
+                Some(_) => {
+                    let ty = func.dfg.value_type(value);
+                    let param = func.dfg.append_block_param(block, ty);
+                    self.known.insert((block, value), param);
+                    self.open.push((block, value, param));
+                    return Ok(param);
+                }
+            }
+        }
+    }
+}
+
+fn broken(value: Value) -> CompileError {
+    CompileError::internal("guards", value, "a value of a loop to be used only behind its exits")
+}
