@@ -20,6 +20,16 @@ NPU_IMPORT(barrier) void npu_barrier(int number, int others);
 /* Writes the line of this address back to memory. */
 NPU_IMPORT(flush) void npu_flush(const void *address);
 
+/* Writes the line of this address back to memory and drops it from the data cache. */
+NPU_IMPORT(dcache_inv) void npu_dcache_inv(const void *address);
+
+/* The control register of this number, a constant. */
+NPU_IMPORT(read_control_reg) int npu_read_control_reg(int number);
+
+/* The lane mask of this function, one bit for each of sixteen lanes; all lanes at its start. What obeys it are the machine's own masked operations. */
+NPU_IMPORT(read_mask_reg) int npu_read_mask_reg(void);
+NPU_IMPORT(write_mask_reg) void npu_write_mask_reg(int mask);
+
 /* Cycles since reset; without a timing model, instructions. */
 NPU_IMPORT(cycles) long long npu_cycles(void);
 

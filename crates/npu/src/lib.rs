@@ -41,6 +41,18 @@ unsafe extern "C" {
     /// Cycles since reset; instructions on a simulator without a timing model.
     pub safe fn cycles() -> u64;
 
+    /// The control register of this number, a constant (`docs/intrinsics.md`).
+    pub safe fn read_control_reg(number: u32) -> u32;
+
+    /// The lane mask of this function: a bit for each of sixteen lanes, all of them at its start.
+    pub safe fn read_mask_reg() -> u32;
+
+    /// Sets the lane mask of this function; bits above the sixteenth are cut off.
+    pub safe fn write_mask_reg(mask: u32);
+
+    /// Writes the line of the data cache with this address back to memory, and drops it.
+    pub safe fn dcache_inv(address: *const u8);
+
     #[link_name = "flush"]
     safe fn flush_line(address: *const u8);
 

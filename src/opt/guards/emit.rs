@@ -38,11 +38,13 @@ impl<'f> Emitter<'f> {
             let condition = self.need(need);
             self.conditions.push(condition);
         }
-        for (variable, limit, largest) in &plan.limits {
+        for (variable, limit) in &plan.limits {
             let value = self.limit(limit);
             self.limits.insert(*variable, value);
-            if limit.constant().is_none() {
-                let largest = self.number(*largest);
+            if limit.constant().is_none()
+                && let Some(largest) = plan.largest(*variable)
+            {
+                let largest = self.number(largest);
                 self.push(IntCC::UnsignedLessThanOrEqual, value, largest);
             }
         }

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 const BOUNDS: usize = 12;
 
 /// The most that one variable may add to a number: the sum of what [`CHANGES`] of them and a constant add is below 2^32.
-pub const SPAN: u32 = 1 << 30;
+const SPAN: u32 = 1 << 30;
 
 /// How many variables may make a number larger, and how many smaller.
 const CHANGES: usize = 3;
@@ -51,8 +51,8 @@ pub struct Plan {
     pub guards: Vec<Guard>,
     /// What has to be below bounds in all rounds.
     pub bounded: Vec<Bounded>,
-    /// How large what changes can be, and how large it may be for no sum to wrap.
-    pub limits: Vec<(Variable, Limit, u32)>,
+    /// How large what changes can be.
+    pub limits: Vec<(Variable, Limit)>,
     /// What has to hold besides.
     pub needs: Vec<Need>,
 }
@@ -116,12 +116,11 @@ impl Plan {
                 let mut limits = Vec::new();
                 for &(variable, factor) in &number.changes {
                     let limit = nest.limit(variable, exits)?;
-                    let largest = SPAN / factor.cast_signed().unsigned_abs();
-                    if limit.constant().is_some_and(|limit| limit > largest) {
+                    if limit.constant().is_some_and(|limit| limit > most_with(factor)) {
                         return None;
                     }
                     needs.extend(limit.needs.iter().cloned());
-                    limits.push((variable, limit, largest));
+                    limits.push((variable, limit));
                 }
                 if needs.iter().any(|need| need.known() == Some(false)) || !self.bound(number, &most) {
                     return None;
@@ -129,15 +128,26 @@ impl Plan {
                 for need in needs {
                     self.need(need);
                 }
-                for (variable, limit, largest) in limits {
-                    match self.limits.iter_mut().find(|known| known.0 == variable) {
-                        Some(known) => known.2 = known.2.min(largest),
-                        None => self.limits.push((variable, limit, largest)),
+                for (variable, limit) in limits {
+                    if self.limits.iter().all(|known| known.0 != variable) {
+                        self.limits.push((variable, limit));
                     }
                 }
             }
         }
         Some(())
+    }
+
+    /// How large a variable may be for no sum to wrap. `None`: it makes none that could.
+    pub fn largest(&self, variable: Variable) -> Option<u32> {
+        let in_sum = |bounded: &Bounded| {
+            let changes = &bounded.number.changes;
+            let &(_, factor) = changes.iter().find(|term| term.0 == variable)?;
+            let alone = changes.len() == 1 && bounded.around.0 == bounded.around.1;
+            let counts = factor.cast_signed().unsigned_abs() == 1;
+            (!(alone && counts)).then(|| most_with(factor))
+        };
+        self.bounded.iter().filter_map(in_sum).min()
     }
 
     fn need(&mut self, need: Need) {
@@ -175,6 +185,11 @@ impl Plan {
         });
         true
     }
+}
+
+/// How large a variable with this factor may be.
+fn most_with(factor: u32) -> u32 {
+    SPAN / factor.cast_signed().unsigned_abs()
 }
 
 /// The instruction as a guard.

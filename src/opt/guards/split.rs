@@ -9,6 +9,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 
 /// Whether all branches into the nest and out of it pass values only.
 pub fn can_split(func: &Function, lp: &NaturalLoop) -> bool {
@@ -154,7 +155,7 @@ struct Joins<'a> {
     /// What the value is where the block begins.
     known: Landings,
     /// Blocks that have got a parameter for a value, and lack its arguments.
-    open: Vec<(Block, Value, Value)>,
+    open: VecDeque<(Block, Value)>,
 }
 
 impl<'a> Joins<'a> {
@@ -175,7 +176,7 @@ impl<'a> Joins<'a> {
             preds,
             copied,
             known: Landings::default(),
-            open: Vec::new(),
+            open: VecDeque::new(),
         }
     }
 
@@ -213,7 +214,8 @@ impl<'a> Joins<'a> {
                 func.dfg.overwrite_inst_values(inst, own.into_iter());
             }
         }
-        while let Some((block, value, _)) = self.open.pop() {
+        // The first first, so that the arguments of a block are in the order of its parameters.
+        while let Some((block, value)) = self.open.pop_front() {
             for edge in self.preds.get(&block).cloned().unwrap_or_default() {
                 let from = func.layout.inst_block(edge.inst);
                 let from = from.ok_or_else(|| broken(value))?;
@@ -238,7 +240,7 @@ impl<'a> Joins<'a> {
                     let ty = func.dfg.value_type(value);
                     let param = func.dfg.append_block_param(block, ty);
                     self.known.insert((block, value), param);
-                    self.open.push((block, value, param));
+                    self.open.push_back((block, value));
                     return Ok(param);
                 }
             }

@@ -8,6 +8,7 @@
 
 mod device;
 mod host;
+mod loops;
 mod smith;
 
 use smith::Random;
@@ -122,10 +123,10 @@ fn fault(module: &[u8]) -> Option<String> {
     None
 }
 
-/// The numbers to run.
-fn numbers() -> std::ops::Range<u64> {
+/// The numbers to run, instead of the first few.
+fn numbers(few: u64) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("WASM_MODULES") else {
-        return 0..300;
+        return 0..few;
     };
     let ends = text
         .split_once("..")
@@ -138,7 +139,7 @@ fn numbers() -> std::ops::Range<u64> {
 fn random_modules_do_what_they_do_on_the_host() {
     let mut calls = 0;
     let mut values = 0;
-    for number in numbers() {
+    for number in numbers(300) {
         let bytes = smith::bytes(number);
         let Some(module) = smith::module(&bytes) else {
             continue;
@@ -165,6 +166,29 @@ fn random_modules_do_what_they_do_on_the_host() {
     assert!(
         values * 4 > calls && calls > 0,
         "{values} of {calls} calls gave results"
+    );
+}
+
+#[test]
+fn random_loops_do_what_they_do_on_the_host() {
+    let (mut values, mut traps) = (0, 0);
+    for number in numbers(150) {
+        let text = loops::module(number);
+        let module = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        if let Some(found) = fault(&module) {
+            panic!("loops {number}: {found}\n{text}");
+        }
+        for (_, came) in host::run(&module).calls {
+            match came {
+                Came::Values(_) => values += 1,
+                Came::Trap(_) | Came::Deep => traps += 1,
+            }
+        }
+    }
+    println!("{values} calls with results, {traps} traps");
+    assert!(
+        values > traps && traps * 20 > values,
+        "{values} calls gave results, {traps} trapped"
     );
 }
 
