@@ -1,5 +1,6 @@
 //! What a number is in every round of a loop nest: what it is when the nest is entered, and what the rounds of each of its loops add.
 
+use crate::opt::bits;
 use crate::opt::edit;
 use crate::opt::linear::Sum;
 use crate::opt::loops::{self, Induction, NaturalLoop};
@@ -11,6 +12,9 @@ use smallvec::SmallVec;
 /// How many loops a number is followed outwards.
 const DEPTH: u32 = 4;
 
+/// The most that one variable may add to a number, so that the sum of what a few of them and a constant add is below 2^32.
+pub const SPAN: u32 = 1 << 30;
+
 /// Something in a nest that is not negative, and of which the largest number is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
@@ -18,6 +22,8 @@ pub enum Variable {
     Rounds(usize),
     /// A parameter of a header, as an unsigned number.
     Param(Value),
+    /// A value that its operations keep small: a mask, a shift, a byte that was loaded.
+    Small(Value),
 }
 
 /// A number modulo 2^32 as a sum.
@@ -82,7 +88,10 @@ impl Nest<'_> {
             if top.is_invariant(self.func, term) || self.is_steady(term) {
                 form.start.push((term, factor));
             } else if depth == 0 || self.follow(form, term, factor, depth - 1).is_none() {
-                form.others.push((term, factor));
+                match bits::largest(self.func, term) <= u64::from(SPAN) {
+                    true => form.changes.push((Variable::Small(term), factor)),
+                    false => form.others.push((term, factor)),
+                }
             }
         }
         Some(())

@@ -1,6 +1,6 @@
 //! The checks of a nest that need not be done in its rounds, and what has to hold before the nest for that.
 
-use super::form::{Form, Nest, Variable};
+use super::form::{Form, Nest, SPAN, Variable};
 use super::rounds::{Limit, Need};
 use crate::opt::edit;
 use crate::opt::loops::{self, CountedExit};
@@ -9,9 +9,6 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 
 /// How many bounds are tested before a nest at most.
 const BOUNDS: usize = 12;
-
-/// The most that one variable may add to a number: the sum of what [`CHANGES`] of them and a constant add is below 2^32.
-const SPAN: u32 = 1 << 30;
 
 /// How many variables may make a number larger, and how many smaller.
 const CHANGES: usize = 3;

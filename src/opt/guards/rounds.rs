@@ -1,6 +1,7 @@
 //! How far what changes in a nest goes at most, as what is computed before the nest is entered.
 
 use super::form::{Form, Nest, Variable};
+use crate::opt::bits;
 use crate::opt::edit::{self, Edge};
 use crate::opt::loops::{self, Bound, CountedExit, NaturalLoop};
 use cranelift_codegen::Context;
@@ -85,6 +86,13 @@ impl Nest<'_> {
         match variable {
             Variable::Rounds(place) => exits[place].iter().find_map(|exit| self.rounds(place, exit)),
             Variable::Param(param) => self.tested(param),
+            Variable::Small(value) => Some(Limit {
+                distance: Form::number(u32::try_from(bits::largest(self.func, value)).ok()?),
+                factor: 1,
+                shift: 0,
+                more: 0,
+                needs: Vec::new(),
+            }),
         }
     }
 
@@ -199,7 +207,7 @@ impl Nest<'_> {
         // Within the loop by itself, where parameters of its header are not taken apart.
         let mut step = Nest { top: place, ..*self }.form_to(next, 0)?;
         let others = std::mem::take(&mut step.others);
-        (others.as_slice() == [(param, 1)]).then_some(step)
+        (others.as_slice() == [(param, 1)] && step.is_invariant()).then_some(step)
     }
 
     /// What the parameter is below, or at most, in all rounds but the first.

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p naplespu-wasm --bench kernels` prints
 //!
-//! - for each kernel of `kernels.c` the cycles and instructions of one thread on the timing model: of its CLIF in `filetests/corpus/`, through
+//! - for each kernel of `kernels.c` and `vectors.c` the cycles and instructions of one thread on the timing model: of its CLIF in `filetests/corpus/`, through
 //!   WebAssembly with checks of bounds and without; each result is compared with that of the run line;
 //! - the size of the code of real modules beside that of the module, and how many times as fast `wasmtime` makes code of it, for the host, on one
 //!   thread, in the same run.
@@ -26,16 +26,42 @@ type Error = Box<dyn std::error::Error>;
 
 const KERNELS: &[u8] = include_bytes!("kernels.wasm");
 
+/// Those on vectors.
+const VECTORS: &[u8] = include_bytes!("vectors.wasm");
+
 /// Kernels, and the argument and result of one of their run lines.
-const CALLS: [(&str, i32, i32); 8] = [
+const CALLS: [(&str, i32, i32); 31] = [
+    ("base64", 7, 483_666_892),
     ("bitcount", 7, 1_414_156_992),
+    ("bytecode_vm", 7, 233_696_750),
+    ("conv2d_i32", 7, -13_253_181),
+    ("crc32_bitwise", 7, 474_880_155),
+    ("crc32_table", 7, 1_673_808_553),
+    ("dct8x8_i32", 7, 727_129_109),
+    ("div64", 7, -1_539_509_521),
+    ("dot_v16", 7, -79_769_085),
     ("fib_rec", 15, 610),
+    ("fir_i32", 7, -316_505_643),
     ("fnv1a64", 7, 1_943_648_241),
+    ("funcptr", 7, 2_057_103_670),
+    ("life", 7, 1_250_787_022),
+    ("lu_f32", 7, 2_068_579_732),
+    ("lu_fixed", 7, -907_614_390),
+    ("mandelbrot_f32", 8, 334_183_805),
+    ("mandelbrot_v16", 4, 1_807_719_230),
     ("matmul_f32", 7, 163_076),
+    ("matmul_i32", 7, -572_747_816),
+    ("matmul_v16", 7, -572_747_816),
+    ("modpow", 7, -2_020_820_764),
+    ("nbody_f32", 7, 1_888_681_238),
+    ("newton_f64", 7, -1_540_997_912),
     ("nqueens", 7, 40),
     ("quicksort", 7, -1_980_366_181),
+    ("saxpy_v16", 7, -622_325_354),
     ("sieve", 2048, 289_176),
     ("strsearch", 7, 521_153_644),
+    ("transpose", 7, 265_093_628),
+    ("xtea", 7, 175_748_723),
 ];
 
 /// Modules whose translation is timed, by their names in the folder of the command line's tests.
@@ -91,7 +117,7 @@ fn in_wasm(name: &str, argument: i32, expected: i32, bounds_checks: bool) -> Res
         ..Config::default()
     };
     let mut store = Store::new(NpuModule::new(isa()?)?, config);
-    let instance = store.load(KERNELS)?;
+    let instance = store.load(if name.ends_with("_v16") { VECTORS } else { KERNELS })?;
     store.start(&instance)?;
     store.module_mut().set_timing(Some(TimingConfig::default()));
     match store.invoke(&instance, name, &[Value::I32(argument)])?[..] {
