@@ -18,6 +18,7 @@ mod linear;
 mod loops;
 mod merge;
 mod params;
+mod phis;
 mod pointers;
 mod selects;
 mod simplify;
@@ -49,6 +50,10 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     clean(ctx, isa)?;
     if optimize {
         ctx.compute_loop_analysis();
+        // What only loops hand on.
+        if ctx.loop_analysis.loops().len() > 1 && phis::run(&mut ctx.func) {
+            resolve_aliases(&mut ctx.func);
+        }
     }
     stages.done(Step::Clean);
     let opcodes = if optimize {

@@ -283,9 +283,10 @@ EXPORT(crc32_table) word crc32_table(word state) {
     word table[256], rest = ~0u;
     byte data[512];
     for (word at = 0; at < 256; at++) {
-        table[at] = at;
+        word entry = at;
         for (int bit = 0; bit < 8; bit++)
-            table[at] = crc_bit(table[at]);
+            entry = crc_bit(entry);
+        table[at] = entry;
     }
     for (int at = 0; at < 512; at++) {
         state = next(state);
