@@ -54,6 +54,7 @@ pub fn run(numbers: &[usize]) -> Result<Vec<Run>, Box<dyn Error>> {
     module.write_words(b, &right)?;
     module.set_timing(Some(TimingConfig {
         memory_delay: MEMORY_DELAY,
+        ..TimingConfig::default()
     }));
     let mut runs = Vec::new();
     for &threads in numbers {

@@ -3,7 +3,9 @@
 use super::NpuModule;
 use super::cycles::CycleProfile;
 use super::watch::Watcher;
-use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
+use npu_sim::{
+    Both, Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig, Waits, WaitsReport,
+};
 
 /// The timing model of a call, or of the calls of a module.
 pub(super) struct Timed {
@@ -13,6 +15,8 @@ pub(super) struct Timed {
     timing: Timing,
     /// What instructions cost, if somebody wants to know.
     pub(super) profile: Option<CycleProfile>,
+    /// What waited for what in the last call, if somebody wants to know.
+    waits: Option<Waits>,
 }
 
 impl Timed {
@@ -23,6 +27,7 @@ impl Timed {
             limit,
             timing: Timing::new(config),
             profile: None,
+            waits: None,
         }
     }
 
@@ -30,6 +35,7 @@ impl Timed {
     pub(super) fn again(&self) -> Self {
         Self {
             profile: self.profile.clone(),
+            waits: self.waits.as_ref().map(|_| Waits::new()),
             ..Self::new(self.config, self.limit)
         }
     }
@@ -45,9 +51,12 @@ impl Timed {
     }
 
     fn run(&mut self, machine: &mut Machine, limit: u64) -> Halt {
-        match &mut self.profile {
-            Some(profile) => machine.run_timed(&mut self.timing, limit, profile),
-            None => machine.run_timed(&mut self.timing, limit, &mut NoSink),
+        let timing = &mut self.timing;
+        match (&mut self.profile, &mut self.waits) {
+            (Some(profile), Some(waits)) => machine.run_timed(timing, limit, &mut Both(profile, waits)),
+            (Some(profile), None) => machine.run_timed(timing, limit, profile),
+            (None, Some(waits)) => machine.run_timed(timing, limit, waits),
+            (None, None) => machine.run_timed(timing, limit, &mut NoSink),
         }
     }
 }
@@ -69,6 +78,21 @@ impl NpuModule {
         true
     }
 
+    /// Notes in later calls with the timing model which instruction waited how long for what, or no longer. Gives `false` and does nothing without
+    /// [`NpuModule::set_timing`].
+    pub fn set_waits(&mut self, on: bool) -> bool {
+        match &mut self.timed {
+            Some(timed) => timed.waits = on.then(Waits::new),
+            None => return false,
+        }
+        true
+    }
+
+    /// What waited for what in the last call; `None` without [`NpuModule::set_waits`].
+    pub fn waits_report(&self) -> Option<WaitsReport> {
+        Some(self.timed.as_ref()?.waits.as_ref()?.report())
+    }
+
     /// What the last call took; `None` without [`NpuModule::set_timing`]. Functions go by the names of the module.
     pub fn timing_report(&self) -> Option<Report> {
         self.timed.as_ref().map(Timed::report)
@@ -80,6 +104,9 @@ impl NpuModule {
         timed.timing.set_cycle_limit(timed.limit);
         if let Some(profile) = &mut timed.profile {
             profile.start();
+        }
+        if let Some(waits) = &mut timed.waits {
+            *waits = Waits::new();
         }
         let code = self.linker.code();
         let symbols = code.map(|(_, object)| (object.address, object.name.clone()));

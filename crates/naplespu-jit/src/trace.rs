@@ -161,8 +161,8 @@ impl NpuModule {
         })
     }
 
-    /// What is known of an instruction.
-    fn frame(&self, pc: u32) -> Frame {
+    /// What is known of the instruction at an address.
+    pub fn frame(&self, pc: u32) -> Frame {
         let Some((index, object)) = self.linker.code_at(pc) else {
             return Frame {
                 address: pc,

@@ -86,7 +86,10 @@ fn a_kernel_runs_on_any_threads_of_any_cores() {
                 let to = device.allocate(4 * COUNT).unwrap();
                 let mut config = LaunchConfig::new(threads.clone());
                 if timed {
-                    config = config.timed(TimingConfig { memory_delay: 20 });
+                    config = config.timed(TimingConfig {
+                        memory_delay: 20,
+                        ..TimingConfig::default()
+                    });
                 }
                 let factor = number as u32 + 2;
                 let ranks = threads.len() as i32;

@@ -17,9 +17,9 @@ const DIRECTIONS: u32 = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
     /// Cycles of a hop.
-    pub hop_delay: u64,
+    hop_delay: u64,
     /// Cycles that a message takes a link for.
-    pub link_cycles: u64,
+    link_cycles: u64,
     /// By tile that they leave and direction.
     links: Vec<Resource>,
     /// Messages that left their tile, and the cycles that they waited for links.
@@ -28,11 +28,10 @@ pub(super) struct Mesh {
 }
 
 impl Mesh {
-    pub fn new() -> Mesh {
+    pub fn new(hop_delay: u32, link_cycles: u32) -> Mesh {
         Mesh {
-            hop_delay: 0,
-            // No link takes two messages in one cycle, whatever it is made of.
-            link_cycles: 1,
+            hop_delay: hop_delay.into(),
+            link_cycles: link_cycles.into(),
             links: vec![Resource::default(); (TILES * DIRECTIONS) as usize],
             messages: 0,
             waited: 0,
@@ -83,8 +82,7 @@ mod tests {
 
     #[test]
     fn a_way_has_the_hops_between_its_places() {
-        let mut mesh = Mesh::new();
-        mesh.hop_delay = 10;
+        let mut mesh = Mesh::new(10, 1);
         // To the last corner, row by row.
         let mut hops = |tile: u32| {
             let at = 1000 * (1 + u64::from(tile));
@@ -100,8 +98,7 @@ mod tests {
 
     #[test]
     fn messages_wait_for_a_link_that_both_take() {
-        let mut mesh = Mesh::new();
-        (mesh.hop_delay, mesh.link_cycles) = (2, 3);
+        let mut mesh = Mesh::new(2, 3);
         // 0, 1, 2, 3, 7.
         assert_eq!(mesh.deliver(0, 7, 100, 0), 108);
         // Is at 1 when the link from there to 2 is free for two cycles only: it is taken from 102 to 105.

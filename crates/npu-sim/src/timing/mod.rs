@@ -60,10 +60,30 @@ use report::Functions;
 use std::cmp::Ordering;
 
 /// How the memory of the cores behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimingConfig {
     /// Cycles that a memory transaction takes beyond the 2 of the fastest memory.
     pub memory_delay: u32,
+    /// Cycles of each hop between two neighbouring tiles, each way, when there are several cores; 0 unless said, for the description of the
+    /// machine has no number for it.
+    pub hop_delay: u32,
+    /// Cycles for which each message takes a link between two neighbouring tiles, in its direction, when there are several cores; 1 unless said,
+    /// since no link takes two messages in one cycle, and 0 for links that are never full.
+    pub link_cycles: u32,
+    /// Cycles of a look into the second-level cache, when there are several cores; 0 unless said, for the description of the machine has no
+    /// number for it.
+    pub second_level_delay: u32,
+}
+
+impl Default for TimingConfig {
+    fn default() -> Self {
+        Self {
+            memory_delay: 0,
+            hop_delay: 0,
+            link_cycles: 1,
+            second_level_delay: 0,
+        }
+    }
 }
 
 /// The pipelines of a machine.
@@ -97,7 +117,7 @@ impl Timing {
             config,
             cores: Vec::new(),
             sync: SyncMasters::default(),
-            network: Network::new(config.memory_delay),
+            network: Network::new(config),
             symbols: Vec::new(),
             end: 0,
             limit: None,
@@ -109,24 +129,6 @@ impl Timing {
     /// over at once, so it may be some later.
     pub fn set_cycle_limit(&mut self, cycles: Option<u64>) {
         self.limit = cycles;
-    }
-
-    /// Lets each hop between two neighbouring tiles take so many cycles, each way, when there are several cores; 0 at first, for the
-    /// description of the machine has no number for it.
-    pub fn set_hop_delay(&mut self, cycles: u32) {
-        self.network.set_hop_delay(cycles);
-    }
-
-    /// Lets each message take a link between two neighbouring tiles for so many cycles, in its direction, when there are several cores; 1 at
-    /// first, since no link takes two messages in one cycle, and 0 for links that are never full.
-    pub fn set_link_cycles(&mut self, cycles: u32) {
-        self.network.set_link_cycles(cycles);
-    }
-
-    /// Lets a look into the second-level cache take so many cycles, when there are several cores; 0 at first, for the description of the
-    /// machine has no number for it.
-    pub fn set_second_level_delay(&mut self, cycles: u32) {
-        self.network.set_second_level_delay(cycles);
     }
 
     /// Lets runs simulate each cycle, or pass over those in which nothing can happen, as they do at first. Both give the same cycles;

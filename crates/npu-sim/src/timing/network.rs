@@ -17,6 +17,7 @@
 //!
 //! With one core there is no network, and its controller is all that there is.
 
+use super::TimingConfig;
 use super::directory::{Action, Cores, Directory};
 use super::memory::{READ_TO_FILL, WRITE_BUSY};
 use super::mesh::Mesh;
@@ -120,14 +121,14 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub fn new(memory_delay: u32) -> Network {
+    pub fn new(config: TimingConfig) -> Network {
         Network {
             shared: false,
-            mesh: Mesh::new(),
+            mesh: Mesh::new(config.hop_delay, config.link_cycles),
             directory: Directory::default(),
             second_level: SecondLevel::new(),
-            second_level_delay: 0,
-            memory_delay: memory_delay.into(),
+            second_level_delay: config.second_level_delay.into(),
+            memory_delay: config.memory_delay.into(),
             directory_turn: Resource::default(),
             memory: Resource::default(),
             tiles: Vec::new(),
@@ -135,18 +136,6 @@ impl Network {
             counters: NetworkCounters::default(),
             read: None,
         }
-    }
-
-    pub fn set_hop_delay(&mut self, cycles: u32) {
-        self.mesh.hop_delay = cycles.into();
-    }
-
-    pub fn set_link_cycles(&mut self, cycles: u32) {
-        self.mesh.link_cycles = cycles.into();
-    }
-
-    pub fn set_second_level_delay(&mut self, cycles: u32) {
-        self.second_level_delay = cycles.into();
     }
 
     /// There is one more core, in this tile.
@@ -354,9 +343,18 @@ mod tests {
 
     /// Cores in tiles 0 (6 hops to memory), 14 (1 hop) and 5 (4 hops); a hop takes 10 cycles and memory 2 and 20.
     fn network() -> Network {
-        let mut network = Network::new(20);
+        network_with(0)
+    }
+
+    /// The same with a delay of the second level.
+    fn network_with(second_level_delay: u32) -> Network {
+        let mut network = Network::new(TimingConfig {
+            memory_delay: 20,
+            hop_delay: 10,
+            second_level_delay,
+            ..TimingConfig::default()
+        });
         network.shared = true;
-        network.set_hop_delay(10);
         [0, 14, 5].into_iter().for_each(|tile| network.add_core(tile));
         network
     }
@@ -377,8 +375,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_from_memory_and_then_from_the_second_level() {
-        let mut network = network();
-        network.set_second_level_delay(5);
+        let mut network = network_with(5);
         // 60 there, 5 to look, 22 in memory, 60 back; of one core with the fastest memory these are 2.
         let given = network.data(asks(0, 1000), 7, false);
         let expected = 60 + 5 + 22 + 60 - 2;

@@ -20,6 +20,7 @@ fn each_fact_takes_the_cycles_of_the_hardware() {
         golden.start(&mut machine);
         let mut timing = Timing::new(TimingConfig {
             memory_delay: golden.memory_delay,
+            ..TimingConfig::default()
         });
         assert_eq!(
             machine.run_timed(&mut timing, LIMIT, &mut NoSink),

@@ -49,6 +49,7 @@ fn failure(golden: &Golden, coherent: bool, way: Way, mut schedule: Schedule, se
         Way::Timed => {
             let mut timing = Timing::new(TimingConfig {
                 memory_delay: 3 * seed as u32,
+                ..TimingConfig::default()
             });
             Some(machine.run_timed(&mut timing, LIMIT, &mut NoSink))
         }

@@ -22,6 +22,7 @@ fn run(golden: &Golden) -> Run {
     golden.start(&mut machine);
     let mut timing = Timing::new(TimingConfig {
         memory_delay: golden.memory_delay,
+        ..TimingConfig::default()
     });
     let mut issues: Vec<Issue> = Vec::new();
     let halt = machine.run_timed(&mut timing, LIMIT, &mut |issue: &Issue| issues.push(*issue));

@@ -51,12 +51,12 @@ const LOADS: &str = "
 ";
 
 fn run(system: System) -> (Report, Waits) {
-    let (report, waits, _) = run_program(LOADS, system, |_| {});
+    let (report, waits, _) = run_program(LOADS, system, |_| false);
     (report, waits)
 }
 
 /// Runs thread 0 of each running core, with what `set` changes, and gives the machine as well.
-fn run_program(source: &str, system: System, set: impl FnOnce(&mut Timing)) -> (Report, Waits, Machine) {
+fn run_program(source: &str, system: System, set: impl FnOnce(&mut TimingConfig) -> bool) -> (Report, Waits, Machine) {
     let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
     let image = link(&object, &Placement::default()).expect("it links").image;
     let mut machine = Machine::new(Config {
@@ -68,11 +68,14 @@ fn run_program(source: &str, system: System, set: impl FnOnce(&mut Timing)) -> (
     for core in 0..system.running {
         machine.enable(core, 1);
     }
-    let mut timing = Timing::new(TimingConfig {
+    let mut config = TimingConfig {
         memory_delay: system.memory_delay,
-    });
-    timing.set_hop_delay(system.hop_delay);
-    set(&mut timing);
+        hop_delay: system.hop_delay,
+        ..TimingConfig::default()
+    };
+    let every_cycle = set(&mut config);
+    let mut timing = Timing::new(config);
+    timing.set_every_cycle(every_cycle);
     let mut waits = Waits::new();
     assert_eq!(machine.run_timed(&mut timing, LIMIT, &mut waits), Halt::Ended);
     (timing.report(), waits, machine)
@@ -120,10 +123,10 @@ fn one_core_takes_the_cycles_of_the_hardware_whatever_a_hop_takes() {
         golden.start(&mut machine);
         let mut timing = Timing::new(TimingConfig {
             memory_delay: golden.memory_delay,
+            hop_delay: 1000,
+            link_cycles: 1000,
+            second_level_delay: 1000,
         });
-        timing.set_hop_delay(1000);
-        timing.set_link_cycles(1000);
-        timing.set_second_level_delay(1000);
         machine.run_timed(&mut timing, LIMIT, &mut NoSink);
         assert_eq!(timing.report().cycles, golden.cycles, "{}", golden.name);
         assert_eq!(timing.report().network, None);
@@ -207,7 +210,10 @@ impl Round {
     fn of(parts: &[&str]) -> Round {
         Round([2, 3].map(|rounds| {
             let source = in_turn(parts, rounds);
-            let (report, waits, _) = run_program(&source, PAIR, |timing| timing.set_second_level_delay(3));
+            let (report, waits, _) = run_program(&source, PAIR, |config| {
+                config.second_level_delay = 3;
+                false
+            });
             (report, waits)
         }))
     }
@@ -274,7 +280,7 @@ fn arrivals_and_releases_of_barriers_cross_the_network() {
     let last = |hop_delay: u32, id: u32| {
         let [before, after] = [2, 3].map(|rounds| {
             let source = in_turn(&[""], rounds).replace("movei s2, 5", &format!("movei s2, {id}"));
-            let (_, waits, _) = run_program(&source, System { hop_delay, ..PAIR }, |_| {});
+            let (_, waits, _) = run_program(&source, System { hop_delay, ..PAIR }, |_| false);
             [0, 1].map(|core| waits.report().stalled(8 * core, Stall::Barrier))
         });
         [0, 1].map(|core| after[core] - before[core])
@@ -322,9 +328,9 @@ fn cores_that_share_lines_take_the_same_cycles_however_they_are_simulated() {
         ..ALONE
     };
     let run = |every_cycle: bool, link_cycles: u32| {
-        let (report, waits, machine) = run_program(SHARING, system, |timing| {
-            timing.set_every_cycle(every_cycle);
-            timing.set_link_cycles(link_cycles);
+        let (report, waits, machine) = run_program(SHARING, system, |config| {
+            config.link_cycles = link_cycles;
+            every_cycle
         });
         for core in 0..16 {
             // 40 + 39 + … + 1, in a word of its own in a line of all.

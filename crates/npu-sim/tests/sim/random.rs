@@ -495,6 +495,7 @@ fn timed_runs_of_a_thread_give_what_plain_ones_give() {
         timed.enable(0, 1);
         let mut timing = Timing::new(TimingConfig {
             memory_delay: seed as u32 % 5,
+            ..TimingConfig::default()
         });
         timed.run_timed(&mut timing, 700, &mut NoSink);
         let mut plain = prepared(seed, true);
@@ -510,6 +511,7 @@ fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
         let mut timed = without_counters(prepared_threads(seed));
         let mut timing = Timing::new(TimingConfig {
             memory_delay: seed as u32 % 5,
+            ..TimingConfig::default()
         });
         let mut order = Vec::new();
         timed.run_timed(&mut timing, 3000, &mut |issue: &Issue| {
@@ -546,6 +548,7 @@ fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
 fn timed_in_parts(machine: &mut Machine, seed: u64, every_cycle: bool, part: u64) -> (Vec<(Halt, Report)>, Vec<Issue>) {
     let mut timing = Timing::new(TimingConfig {
         memory_delay: seed as u32 % 23,
+        ..TimingConfig::default()
     });
     timing.set_every_cycle(every_cycle);
     timing.set_cycle_limit(Some(50_000));

@@ -36,6 +36,7 @@ fn sums_are_the_stall_accounts() {
         golden.start(&mut machine);
         let mut timing = Timing::new(TimingConfig {
             memory_delay: golden.memory_delay,
+            ..TimingConfig::default()
         });
         let mut waits = Waits::new();
         machine.run_timed(&mut timing, LIMIT, &mut waits);

@@ -32,6 +32,7 @@ mod sim_report;
 mod sim_trace;
 mod sim_waits;
 mod test;
+mod timing_args;
 mod wasm;
 
 use clap::error::ErrorKind;

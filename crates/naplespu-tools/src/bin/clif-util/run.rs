@@ -2,14 +2,15 @@
 
 use crate::profile::ProfileArgs;
 use crate::run_lines::{self, worse};
+use crate::timing_args::{self, TimingArgs};
 use crate::{Outcome, Stop, input, output};
 use naplespu_filetests::file::call_simulated_threads;
 use naplespu_filetests::lines::RunLines;
 use naplespu_filetests::outcome::Finding;
 use naplespu_filetests::{Options, Summary, Verdict};
-use naplespu_jit::{DefineError, Program, function_name, parallel};
+use naplespu_jit::{DefineError, NpuModule, Program, function_name, parallel};
 use naplespu_reader::panics::caught;
-use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS, TimingConfig};
+use npu_sim::{CORE_LIMIT, QUANTUM, Schedule, THREADS};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,13 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "SEED")]
     random_turns: Option<u64>,
 
-    /// Tell what each line took in cycles, and why
-    #[arg(long)]
-    timing: bool,
-
-    /// Cycles that each memory transaction takes beyond the fastest, for --timing
-    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
-    memdelay: u32,
+    #[command(flatten)]
+    timing: TimingArgs,
 
     #[command(flatten)]
     profile: ProfileArgs,
@@ -95,10 +91,9 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         },
     );
     program.set_step_limit(args.max_steps);
-    program.set_timing(args.timing.then_some(TimingConfig {
-        memory_delay: args.memdelay,
-    }));
+    program.set_timing(args.timing.config());
     let module = program.module().map_err(|e| Stop::Fault(e.to_string()))?;
+    module.set_waits(args.timing.wants_waits());
     module.set_schedule(match args.random_turns {
         Some(seed) => Schedule::random(seed, args.quantum),
         None => Schedule::round_robin(args.quantum),
@@ -128,6 +123,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let mut failures = Vec::new();
     let mut steps = Vec::new();
     let mut reports = Vec::new();
+    let mut waited = Waited::default();
     lines.execute(
         &file,
         &config.to_string(),
@@ -139,10 +135,17 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
             }
             let result = call_simulated_threads(&mut program, case, values, threads);
             steps.push(program.steps());
-            reports.extend(program.timing_report());
+            if let Some(report) = program.timing_report() {
+                let waits = program
+                    .module()
+                    .ok()
+                    .and_then(|module| waited.of_line(&args.timing, module));
+                reports.push((report, waits.unwrap_or_default()));
+            }
             result
         },
     );
+    waited.stop?;
     if let Some(profile) = &profile {
         args.profile.write(&profile.lock(), &file.source.name)?;
     }
@@ -168,13 +171,37 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
             );
         }
         // Lines that do not parse call nothing.
-        if let Some(report) = reports.get(number).filter(|_| reports.len() == outcomes.len()) {
+        if let Some((report, waits)) = reports.get(number).filter(|_| reports.len() == outcomes.len()) {
             text += &format!("{}:{}: timing: {}\n", file.source.name, line.line, line.text);
-            for line in report.to_string().lines() {
+            for line in report.to_string().lines().chain(waits.lines()) {
                 text += &format!("  {line}\n");
             }
         }
     }
     output::print(text.as_bytes())?;
     worse(loaded, input::report(&file, &failures))
+}
+
+/// What waited for what.
+struct Waited {
+    /// Whether the file of waits could be written.
+    stop: Outcome,
+}
+
+impl Default for Waited {
+    fn default() -> Self {
+        Self { stop: Ok(()) }
+    }
+}
+
+impl Waited {
+    /// What is to be said of the line that was executed last. The file has the waits of the last line.
+    fn of_line(&mut self, args: &TimingArgs, module: &NpuModule) -> Option<String> {
+        let waits = module.waits_report()?;
+        let place = |pc| timing_args::place(module, pc);
+        if self.stop.is_ok() {
+            self.stop = args.write_waits(&waits, &place);
+        }
+        Some(args.waits_text(&waits, &place))
+    }
 }

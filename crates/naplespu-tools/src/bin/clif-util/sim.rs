@@ -4,7 +4,7 @@ use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
 use crate::profile::{Profile, ProfileArgs};
 use crate::sim_report;
 use crate::sim_trace::{Files, Trace};
-use crate::sim_waits;
+use crate::timing_args::TimingArgs;
 use crate::{Outcome, Stop, output};
 use npu_link::debug::ProgramInfo;
 use npu_link::{Image, Segment};
@@ -12,11 +12,11 @@ use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
 use npu_sim::{
     Both, CORE_LIMIT, ChromeTrace, Config, Halt, Issue, KanataTrace, Machine, NoSink, QUANTUM, Schedule, Sink, Status,
-    Stop as End, THREADS, Timing, TimingConfig, TraceEvent, Waits,
+    Stop as End, THREADS, Timing, TraceEvent, Waits,
 };
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Run a program in the simulator: an ELF file, a flat binary, a hex word file or a memory image
 #[derive(clap::Args)]
@@ -36,33 +36,8 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     base: Option<u32>,
 
-    /// Run with the timing model, and report what the run took in cycles, and why
-    #[arg(long, conflicts_with_all = ["quantum", "random_turns"])]
-    timing: bool,
-
-    /// Cycles that each memory transaction takes beyond the fastest, for --timing
-    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
-    memdelay: u32,
-
-    /// Cycles that a hop between two tiles takes, each way, for --timing with several cores
-    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
-    hopdelay: u32,
-
-    /// Cycles that a message takes a link between two tiles for, for --timing with several cores; 0 lets no link be full
-    #[arg(long, value_name = "CYCLES", default_value_t = 1, requires = "timing")]
-    linkcycles: u32,
-
-    /// Cycles that a look into the second-level cache takes, for --timing with several cores
-    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
-    l2delay: u32,
-
-    /// Print which instructions waited longest, and for what: so many of them; 0 is all
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20", requires = "timing")]
-    waits: Option<usize>,
-
-    /// Write all that waited to this file, as JSON
-    #[arg(long, value_name = "FILE", requires = "timing")]
-    waits_json: Option<PathBuf>,
+    #[command(flatten)]
+    timing: TimingArgs,
 
     /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
     #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing", "profile"])]
@@ -80,11 +55,11 @@ pub struct Args {
     cores: u16,
 
     /// Instructions of a thread's turn
-    #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "timing")]
     quantum: u32,
 
     /// Let the turns be random: which thread goes next, and for how long, up to the quantum
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", conflicts_with = "timing")]
     random_turns: Option<u64>,
 
     /// Leave the data caches out: memory has every store at once, without a flush
@@ -231,15 +206,9 @@ pub fn run(args: &Args) -> Outcome {
     };
     let halt = if let Some(profile) = &mut profile {
         execute(args, &mut machine, &numbers, Some(&mut |event| profile.count(event)))
-    } else if args.timing {
-        let mut timing = Timing::new(TimingConfig {
-            memory_delay: args.memdelay,
-        });
-        timing.set_hop_delay(args.hopdelay);
-        timing.set_link_cycles(args.linkcycles);
-        timing.set_second_level_delay(args.l2delay);
-        let wanted = args.waits.is_some() || args.waits_json.is_some();
-        let mut found = wanted.then(Waits::new);
+    } else if let Some(config) = args.timing.config() {
+        let mut timing = Timing::new(config);
+        let mut found = args.timing.wants_waits().then(Waits::new);
         let halt = execute_timed(args, &mut machine, &mut timing, found.as_mut())?;
         waits = found.map(|found| found.report());
         report = Some(timing.report());
@@ -296,13 +265,10 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(report) = report {
         let _ = write!(text, "{report}");
     }
-    if let (Some(waits), Some(most)) = (&waits, args.waits) {
-        let most = if most == 0 { usize::MAX } else { most };
-        text += &sim_waits::text(waits, info.as_ref(), most);
-    }
-    if let (Some(waits), Some(path)) = (&waits, &args.waits_json) {
-        let written = std::fs::write(path, sim_waits::json(waits, info.as_ref()));
-        written.map_err(|e| Stop::Fault(format!("{}: {e}", path.display())))?;
+    if let Some(waits) = &waits {
+        let place = |pc| info.as_ref().map(|info| sim_report::place(info, pc));
+        text += &args.timing.waits_text(waits, &place);
+        args.timing.write_waits(waits, &place)?;
     }
     output::print(text.as_bytes())?;
     for finding in machine.findings() {

@@ -1,11 +1,12 @@
-//! What `sim --waits` prints: which instruction waited how long for what.
+//! What `--waits` prints: which instruction waited how long for what.
 
-use crate::sim_report;
-use npu_link::debug::ProgramInfo;
 use npu_mc::Reg;
 use npu_sim::{Awaited, Place, Stall, Wait, WaitsReport};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+
+/// Says where an address is, if that is known.
+pub type PlaceOf<'a> = &'a dyn Fn(u32) -> Option<String>;
 
 /// Bytes of a line, by whose number misses are told.
 const LINE: u32 = npu_mc::machine::CACHE_LINE;
@@ -21,14 +22,14 @@ fn instruction(report: &WaitsReport, pc: u32) -> String {
 }
 
 /// Address, instruction, and the place of the source if the program says it.
-fn place(report: &WaitsReport, info: Option<&ProgramInfo>, pc: u32) -> String {
-    let place = info.map_or(String::new(), |info| format!(", {}", sim_report::place(info, pc)));
+fn place(report: &WaitsReport, place_of: PlaceOf<'_>, pc: u32) -> String {
+    let place = place_of(pc).map_or(String::new(), |place| format!(", {place}"));
     format!("{pc:#010x} {}{place}", instruction(report, pc))
 }
 
 /// What was awaited, in words.
-fn awaited(report: &WaitsReport, info: Option<&ProgramInfo>, what: Awaited) -> String {
-    let place = |pc| place(report, info, pc);
+fn awaited(report: &WaitsReport, place_of: PlaceOf<'_>, what: Awaited) -> String {
+    let place = |pc| place(report, place_of, pc);
     match what {
         Awaited::Fetch => "its fetch".to_owned(),
         Awaited::Branch { pc } => format!("the target of {}", place(pc)),
@@ -71,7 +72,7 @@ fn places_text(wait: &Wait) -> String {
 }
 
 /// The `most` longest waits, those of all threads together.
-pub fn text(report: &WaitsReport, info: Option<&ProgramInfo>, most: usize) -> String {
+pub fn text(report: &WaitsReport, place_of: PlaceOf<'_>, most: usize) -> String {
     let waits = report.by_instruction();
     let all: u64 = waits.iter().map(|wait| wait.cycles).sum();
     let mut out = format!("waits: {all} cycles\n");
@@ -92,10 +93,10 @@ pub fn text(report: &WaitsReport, info: Option<&ProgramInfo>, most: usize) -> St
             "{:>10} cycles, {} times: {}\n{:12}{}: {}",
             wait.cycles,
             wait.times,
-            place(report, info, wait.pc),
+            place(report, place_of, wait.pc),
             "",
             wait.cause,
-            awaited(report, info, wait.awaited)
+            awaited(report, place_of, wait.awaited)
         );
         match (wait.lines.len(), wait.lines.first()) {
             (0, _) | (_, None) => {}
@@ -120,12 +121,12 @@ pub fn text(report: &WaitsReport, info: Option<&ProgramInfo>, most: usize) -> St
 }
 
 /// All waits, by thread.
-pub fn json(report: &WaitsReport, info: Option<&ProgramInfo>) -> String {
+pub fn json(report: &WaitsReport, place_of: PlaceOf<'_>) -> String {
     let at = |pc: u32| {
         json!({
             "pc": pc,
             "instruction": instruction(report, pc),
-            "place": info.map(|info| sim_report::place(info, pc)),
+            "place": place_of(pc),
         })
     };
     let mut list = Vec::new();

@@ -3,6 +3,7 @@
 mod emit;
 
 use crate::profile::ProfileArgs;
+use crate::timing_args::{self, TimingArgs};
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
@@ -10,7 +11,7 @@ use naplespu_jit::NpuModule;
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
 use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError};
-use npu_sim::{CORE_LIMIT, THREADS, TimingConfig};
+use npu_sim::{CORE_LIMIT, THREADS};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,9 +66,8 @@ pub struct Args {
     #[arg(long)]
     trusted: bool,
 
-    /// Tell on standard error what the call took in cycles, and why
-    #[arg(long)]
-    timing: bool,
+    #[command(flatten)]
+    timing: TimingArgs,
 
     #[command(flatten)]
     profile: ProfileArgs,
@@ -169,9 +169,8 @@ pub fn run(args: &Args) -> Outcome {
         ..usual
     };
     let mut module = NpuModule::with_config(isa, device).map_err(fault)?;
-    if args.timing {
-        module.set_timing(Some(TimingConfig::default()));
-    }
+    module.set_timing(args.timing.config());
+    module.set_waits(args.timing.wants_waits());
     let mut store = Store::new(module, config);
     if let Some(steps) = args.max_steps {
         store.module_mut().set_step_limit(steps);
@@ -201,7 +200,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         let called = store.invoke(&instance, "_start", &[]);
         written()?;
-        tell(args, &store, &wasi);
+        tell(args, &store, &wasi)?;
         return called.map(drop).map_err(|error| ended(error, &store, threads));
     };
     let item = exported(&name, function, instance.exports())?;
@@ -209,7 +208,7 @@ pub fn run(args: &Args) -> Outcome {
     let values = values(function, &types, operands)?;
     let called = store.call_threads(&instance, item, &values, threads, args.stack_size);
     written()?;
-    tell(args, &store, &wasi);
+    tell(args, &store, &wasi)?;
     let mut results = called.map_err(|error| ended(error, &store, threads))?;
     let mut text = String::new();
     if results.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -285,7 +284,7 @@ fn calls(store: &Store, threads: usize) -> String {
 const MOST_FRAMES: usize = 16;
 
 /// What the last call took, and what else of it can be repeated.
-fn tell(args: &Args, store: &Store, wasi: &Wasi) {
+fn tell(args: &Args, store: &Store, wasi: &Wasi) -> Outcome {
     if wasi.used_random() {
         let seed = args.seed.unwrap_or(DEFAULT_SEED);
         output::report(&format!("note: random numbers came from --seed {seed}\n"));
@@ -293,8 +292,17 @@ fn tell(args: &Args, store: &Store, wasi: &Wasi) {
     if args.verbose {
         output::report(&format!("{} instructions\n", store.module().steps()));
     }
-    if let Some(report) = store.module().timing_report() {
+    let module = store.module();
+    if let Some(report) = module.timing_report() {
         output::report(&format!("{report}\n"));
+    }
+    match module.waits_report() {
+        Some(waits) => {
+            let place = |pc| timing_args::place(module, pc);
+            output::report(&args.timing.waits_text(&waits, &place));
+            args.timing.write_waits(&waits, &place)
+        }
+        None => Ok(()),
     }
 }
 

@@ -37,7 +37,7 @@ pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet
     let mut program = Program::new(isa.clone());
     program.set_step_limit(MAX_STEPS);
     let module = program.module().map_err(|e| fault(&e))?;
-    module.profile_cycles(TimingConfig { memory_delay: 0 });
+    module.profile_cycles(TimingConfig::default());
     for (case, sheet) in file.functions.iter().zip(sheets.iter()) {
         if let Err(error) = program.define_compiled(&case.func, Ok(sheet.code.clone())) {
             let message = "the function cannot be loaded";
