@@ -19,6 +19,7 @@ mod plan;
 mod rounds;
 mod split;
 
+use super::edit::Edge;
 use super::loops::{self, NaturalLoop};
 use crate::error::CompileError;
 use crate::isa::Isa;
@@ -27,6 +28,7 @@ use cranelift_codegen::ir::{Block, Function, Opcode};
 use form::Nest;
 use plan::Plan;
 use rustc_hash::FxHashSet;
+use split::Uses;
 
 /// What is in functions with guards.
 pub const OPCODES: &[Opcode] = &[Opcode::Trapnz, Opcode::Trapz];
@@ -37,8 +39,8 @@ const SIZE: usize = 400;
 /// Instructions that all copies in a function may add, besides a part of what there is.
 const GROWTH: usize = 1600;
 
-/// Nests that are split at most: after each, everything is looked at again.
-const MOST: usize = 48;
+/// How often everything is looked at: an inner nest may be split after the one around it.
+const LEVELS: u32 = 8;
 
 /// Whether there may be guards.
 pub fn is_worth(func: &Function, has_traps: bool) -> bool {
@@ -54,40 +56,48 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
     let mut left = GROWTH + ctx.func.dfg.num_insts() / 4;
     let mut seen: FxHashSet<Block> = FxHashSet::default();
     let mut changed = false;
-    for _ in 0..MOST {
+    for _ in 0..LEVELS {
         let loops = loops::find(ctx);
-        let Some((place, plan, size)) = next(ctx, &loops, &mut seen, left) else {
+        let split = sweep(ctx, &loops, &mut seen, &mut left)?;
+        if !split {
             break;
-        };
-        left -= size;
+        }
         changed = true;
-        split::run(ctx, &loops[place], &plan)?;
         super::clean(ctx, isa)?;
         ctx.compute_loop_analysis();
     }
     Ok(changed)
 }
 
-/// The next nest to split, by its place, what is to be done, and how many instructions that takes.
-fn next(
-    ctx: &Context,
+/// Splits nests that have nothing to do with one another, outer ones first. Gives whether there was any.
+fn sweep(
+    ctx: &mut Context,
     loops: &[NaturalLoop],
     seen: &mut FxHashSet<Block>,
-    left: usize,
-) -> Option<(usize, Plan, usize)> {
-    let func = &ctx.func;
-    let inductions = form::inductions(func, loops);
+    left: &mut usize,
+) -> Result<bool, CompileError> {
+    let inductions = form::inductions(&ctx.func, loops);
     let exits = rounds::exits(ctx, loops);
+    let mut uses = None;
+    // What is known of loops that share blocks with one that was split, or follow it directly, is out of date.
+    let mut touched: FxHashSet<Block> = FxHashSet::default();
     for (top, lp) in loops.iter().enumerate() {
-        if func.layout.is_cold(lp.header) || !seen.insert(lp.header) {
+        let func = &ctx.func;
+        let comes_from = |entry: &Edge| func.layout.inst_block(entry.inst);
+        let mut around = lp
+            .blocks
+            .iter()
+            .copied()
+            .chain(lp.entries.iter().filter_map(comes_from));
+        if around.any(|block| touched.contains(&block)) || !seen.insert(lp.header) || func.layout.is_cold(lp.header) {
             continue;
         }
-        let size = lp
+        let size: usize = lp
             .blocks
             .iter()
             .map(|&block| func.layout.block_insts(block).count())
             .sum();
-        if size > SIZE.min(left) || !split::can_split(func, lp) {
+        if size > SIZE.min(*left) || !split::can_split(func, lp) {
             continue;
         }
         let written = form::written(func, lp);
@@ -100,9 +110,13 @@ fn next(
             written: written.as_ref(),
         };
         let plan = Plan::of(&nest, &exits);
-        if !plan.guards.is_empty() {
-            return Some((top, plan, size));
+        if plan.guards.is_empty() {
+            continue;
         }
+        *left -= size;
+        let uses = uses.get_or_insert_with(|| Uses::of(&ctx.func));
+        touched.extend(split::run(ctx, lp, &plan, uses)?);
+        touched.extend(&lp.blocks);
     }
-    None
+    Ok(!touched.is_empty())
 }

@@ -7,8 +7,10 @@ use crate::opt::edit::{self, Copy, Edge};
 use crate::opt::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Whether all branches into the nest and out of it pass values only.
@@ -19,13 +21,14 @@ pub fn can_split(func: &Function, lp: &NaturalLoop) -> bool {
         .all(|&edge| edit::args(func, edge).is_some())
 }
 
-/// Splits the nest. Control flow and dominators must be those of the function, and are not afterwards.
+/// Splits the nest. Dominators must be those of the function, and are not afterwards. Gives the blocks behind the nest that have new
+/// parameters, for what was defined in the nest.
 ///
 /// # Errors
 ///
 /// [`CompileError::Internal`] if a value of the nest reaches code around its exits.
-pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan) -> Result<(), CompileError> {
-    let escaping = escaping(&ctx.func, lp);
+pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Result<Vec<Block>, CompileError> {
+    let escaping = uses.escaping(lp);
     let copy = Copy::make(&mut ctx.func, &lp.blocks, FxHashMap::default(), lp.header);
     for &block in &lp.blocks {
         ctx.func.layout.set_cold(copy.block(block));
@@ -63,26 +66,44 @@ pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan) -> Result<(), Compi
             Guard::Branch(inst, number) => edit::always(func, Edge { inst, number }),
         }
     }
+    if escaping.is_empty() {
+        return Ok(Vec::new());
+    }
     let copied: FxHashSet<Block> = lp.blocks.iter().flat_map(|&block| [block, copy.block(block)]).collect();
     Joins::new(func, &copied).run(func, &escaping, &landings)
 }
 
-/// The values of the nest that code outside of it uses.
-fn escaping(func: &Function, lp: &NaturalLoop) -> Vec<Value> {
-    let inside: FxHashSet<Block> = lp.blocks.iter().copied().collect();
-    let mut found = Vec::new();
-    let mut seen = FxHashSet::default();
-    for block in func.layout.blocks().filter(|block| !inside.contains(block)) {
-        for inst in func.layout.block_insts(block) {
-            for value in func.dfg.inst_values(inst) {
-                let value = func.dfg.resolve_aliases(value);
-                if inside.contains(&loops::definition(func, value)) && seen.insert(value) {
-                    found.push(value);
+/// Uses of values in other blocks than those that define them.
+pub struct Uses(Vec<(Value, Block, Block)>);
+
+impl Uses {
+    /// Those of the function.
+    pub fn of(func: &Function) -> Self {
+        let mut uses = Vec::new();
+        for block in func.layout.blocks() {
+            for inst in func.layout.block_insts(block) {
+                for value in func.dfg.inst_values(inst) {
+                    let value = func.dfg.resolve_aliases(value);
+                    let defined = loops::definition(func, value);
+                    if defined != block {
+                        uses.push((value, defined, block));
+                    }
                 }
             }
         }
+        uses.sort_unstable();
+        uses.dedup();
+        Self(uses)
     }
-    found
+
+    /// The values of the nest that code outside of it uses.
+    fn escaping(&self, lp: &NaturalLoop) -> Vec<Value> {
+        let inside: FxHashSet<Block> = lp.blocks.iter().copied().collect();
+        let out = |&&(_, defined, used): &&(Value, Block, Block)| inside.contains(&defined) && !inside.contains(&used);
+        let mut found: Vec<Value> = self.0.iter().filter(out).map(|&(value, ..)| value).collect();
+        found.dedup();
+        found
+    }
 }
 
 /// What each escaping value is in blocks that both ways lead to.
@@ -150,7 +171,7 @@ fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) ->
 /// Puts parameters where ways from different landings meet.
 struct Joins<'a> {
     /// The edges to each block from outside of the nest.
-    preds: FxHashMap<Block, Vec<Edge>>,
+    preds: SecondaryMap<Block, SmallVec<[Edge; 2]>>,
     copied: &'a FxHashSet<Block>,
     /// What the value is where the block begins.
     known: Landings,
@@ -160,7 +181,7 @@ struct Joins<'a> {
 
 impl<'a> Joins<'a> {
     fn new(func: &Function, copied: &'a FxHashSet<Block>) -> Self {
-        let mut preds: FxHashMap<Block, Vec<Edge>> = FxHashMap::default();
+        let mut preds: SecondaryMap<Block, SmallVec<[Edge; 2]>> = SecondaryMap::new();
         for block in func.layout.blocks() {
             let Some(inst) = func.layout.last_inst(block) else {
                 continue;
@@ -168,7 +189,7 @@ impl<'a> Joins<'a> {
             for number in 0..edit::destinations(func, inst).len() {
                 let edge = Edge { inst, number };
                 if let Some(target) = edit::target(func, edge) {
-                    preds.entry(target).or_default().push(edge);
+                    preds[target].push(edge);
                 }
             }
         }
@@ -181,10 +202,7 @@ impl<'a> Joins<'a> {
     }
 
     /// Uses outside of the nest become those of what reaches them.
-    fn run(mut self, func: &mut Function, escaping: &[Value], landings: &Landings) -> Result<(), CompileError> {
-        if escaping.is_empty() {
-            return Ok(());
-        }
+    fn run(mut self, func: &mut Function, escaping: &[Value], landings: &Landings) -> Result<Vec<Block>, CompileError> {
         self.known.clone_from(landings);
         let escaping: FxHashSet<Value> = escaping.iter().copied().collect();
         let blocks: Vec<Block> = func
@@ -196,14 +214,15 @@ impl<'a> Joins<'a> {
             let mut next = func.layout.first_inst(block);
             while let Some(inst) = next {
                 next = func.layout.next_inst(inst);
-                let values: Vec<Value> = func
+                let resolved = |value| func.dfg.resolve_aliases(value);
+                if !func
                     .dfg
                     .inst_values(inst)
-                    .map(|value| func.dfg.resolve_aliases(value))
-                    .collect();
-                if !values.iter().any(|value| escaping.contains(value)) {
+                    .any(|value| escaping.contains(&resolved(value)))
+                {
                     continue;
                 }
+                let values: Vec<Value> = func.dfg.inst_values(inst).map(resolved).collect();
                 let mut own = Vec::with_capacity(values.len());
                 for value in values {
                     own.push(match escaping.contains(&value) {
@@ -215,15 +234,17 @@ impl<'a> Joins<'a> {
             }
         }
         // The first first, so that the arguments of a block are in the order of its parameters.
+        let mut joins = Vec::new();
         while let Some((block, value)) = self.open.pop_front() {
-            for edge in self.preds.get(&block).cloned().unwrap_or_default() {
+            joins.push(block);
+            for edge in self.preds[block].clone() {
                 let from = func.layout.inst_block(edge.inst);
                 let from = from.ok_or_else(|| broken(value))?;
                 let argument = self.at(func, from, value)?;
                 edit::append_argument(func, edge, argument);
             }
         }
-        Ok(())
+        Ok(joins)
     }
 
     /// What the value is in the block.
@@ -232,11 +253,11 @@ impl<'a> Joins<'a> {
             if let Some(&known) = self.known.get(&(block, value)) {
                 return Ok(known);
             }
-            match self.preds.get(&block).map(Vec::as_slice) {
+            match self.preds[block].as_slice() {
                 _ if self.copied.contains(&block) => return Err(broken(value)),
-                None | Some([]) => return Err(broken(value)),
-                Some([only]) => block = func.layout.inst_block(only.inst).ok_or_else(|| broken(value))?,
-                Some(_) => {
+                [] => return Err(broken(value)),
+                [only] => block = func.layout.inst_block(only.inst).ok_or_else(|| broken(value))?,
+                _ => {
                     let ty = func.dfg.value_type(value);
                     let param = func.dfg.append_block_param(block, ty);
                     self.known.insert((block, value), param);
