@@ -3,6 +3,7 @@
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
 use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem, TagItem};
+use crate::lines::PREFIX;
 use crate::parse::{ConstOp, Global, Import, ImportKind, Limits, Memory, ModuleInfo};
 use crate::types::{Types, ValueType};
 use cranelift_codegen::ir::Signature;
@@ -196,11 +197,11 @@ impl<'a, 'm> Env<'a, 'm> {
 
     /// A name that is not taken.
     pub fn fresh(&mut self, wish: &str) -> String {
-        let mut name = format!("{}wasm.{wish}", self.config.prefix);
+        let mut name = format!("{}{PREFIX}{wish}", self.config.prefix);
         let mut number = 0;
         while self.names.contains(&name) || self.module.get_name(&name).is_some() {
             number += 1;
-            name = format!("{}wasm.{wish}.{number}", self.config.prefix);
+            name = format!("{}{PREFIX}{wish}.{number}", self.config.prefix);
         }
         self.names.insert(name.clone());
         name

@@ -52,7 +52,7 @@ pub mod wasi;
 pub use config::{Config, PAGE};
 pub use error::{Result, WasmError};
 pub use items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem, TagItem};
-pub use lines::{SourceLine, SourceLines};
+pub use lines::{SourceLine, SourceLines, readable};
 pub use parse::Limits;
 pub use program::{Program, ProgramCall, program};
 pub use store::{CallError, Instance, Store, Value};

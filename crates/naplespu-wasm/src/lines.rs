@@ -2,10 +2,25 @@
 
 use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use wasmparser::{Parser, Payload};
+
+/// What functions that are not exported have before the names of their module.
+pub(crate) const PREFIX: &str = "wasm.";
+
+/// The name of a function on the device for people: what compilers of C++ and Rust make of a path and of types is undone.
+pub fn readable(function: &str) -> Cow<'_, str> {
+    let Some((before, symbol)) = function.split_once(PREFIX) else {
+        return addr2line::demangle_auto(Cow::Borrowed(function), None);
+    };
+    match addr2line::demangle_auto(Cow::Borrowed(symbol), None) {
+        Cow::Borrowed(_) => Cow::Borrowed(function),
+        Cow::Owned(path) => Cow::Owned(format!("{before}{PREFIX}{path}")),
+    }
+}
 
 /// A place in the source, as the compiler of the module wrote it down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,5 +94,27 @@ impl SourceLines {
             line: location.line.filter(|line| *line != 0)?,
             column: location.column.filter(|column| *column != 0),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn names_of_cpp_and_rust_are_read() {
+        assert_eq!(
+            readable("wasm._ZN3std9panicking20rust_panic_with_hook17h6ac9107c42850161E"),
+            "wasm.std::panicking::rust_panic_with_hook"
+        );
+        assert_eq!(readable("wasm._ZN4list6appendEi"), "wasm.list::append(int)");
+        // Another function of the same name.
+        assert_eq!(
+            readable("wasm._ZN4list6appendEi.2"),
+            "wasm.list::append(int) [clone .2]"
+        );
+        assert_eq!(readable("wasm.abort"), "wasm.abort");
+        assert_eq!(readable("_Z4stepv"), "step()");
+        assert_eq!(readable("bench"), "bench");
     }
 }

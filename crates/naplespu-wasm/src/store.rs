@@ -3,7 +3,7 @@
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
 use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports};
-use crate::lines::{SourceLine, SourceLines};
+use crate::lines::{SourceLine, SourceLines, readable};
 use crate::traps;
 use crate::types::{FuncType, Target, Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
@@ -124,7 +124,7 @@ pub enum CallError {
         expected: Vec<ValueType>,
     },
     /// A trap of WebAssembly.
-    #[error("trap: {what}{}{}{}", .function.as_ref().map_or(String::new(), |name| format!(" in {name}")), .offset.map_or(String::new(), |at| format!(" at offset {at:#x}")), .line.as_ref().map_or(String::new(), |line| format!(" ({line})")))]
+    #[error("trap: {what}{}{}{}", .function.as_ref().map_or(String::new(), |name| format!(" in {}", readable(name))), .offset.map_or(String::new(), |at| format!(" at offset {at:#x}")), .line.as_ref().map_or(String::new(), |line| format!(" ({line})")))]
     Trap {
         /// What the specification calls it.
         what: &'static str,
@@ -148,7 +148,8 @@ pub enum CallError {
 
 /// A place by its function and its offset in the module, as in [`CallError::Trap`].
 fn place(at: &Location) -> String {
-    let function = at.function.as_ref().map_or(String::new(), |name| format!(" in {name}"));
+    let function = at.function.as_ref();
+    let function = function.map_or(String::new(), |name| format!(" in {}", readable(name)));
     let offset = at.srcloc.filter(|location| !location.is_default());
     let offset = offset.map_or(String::new(), |location| format!(" at offset {:#x}", location.bits()));
     function + &offset

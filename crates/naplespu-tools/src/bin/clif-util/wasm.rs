@@ -10,7 +10,7 @@ use cranelift_codegen::isa::CallConv;
 use naplespu_jit::NpuModule;
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
-use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError};
+use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError, readable};
 use npu_sim::{CORE_LIMIT, THREADS};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -264,7 +264,11 @@ fn calls(store: &Store, threads: usize) -> String {
             let _ = write!(text, "\nthread {thread}:");
         }
         for (number, frame) in frames.iter().take(MOST_FRAMES).enumerate() {
-            let _ = write!(text, "\n  #{number} {}", frame.function.as_deref().unwrap_or("??"));
+            let _ = write!(
+                text,
+                "\n  #{number} {}",
+                readable(frame.function.as_deref().unwrap_or("??"))
+            );
             if let Some(offset) = frame.srcloc {
                 let _ = write!(text, " at offset {:#x}", offset.bits());
                 let function = frame.function.as_deref();
