@@ -13,14 +13,22 @@ pub(crate) const PREFIX: &str = "wasm.";
 
 /// The name of a function on the device for people: what compilers of C++ and Rust make of a path and of types is undone.
 pub fn readable(function: &str) -> Cow<'_, str> {
-    let Some((before, symbol)) = function.split_once(PREFIX) else {
-        return addr2line::demangle_auto(Cow::Borrowed(function), None);
+    let (before, symbol) = match function.find(PREFIX) {
+        Some(at) => function.split_at(at + PREFIX.len()),
+        None => ("", function),
     };
+    // Any `f` could be the encoded name of a type.
+    if !ENCODED.iter().any(|start| symbol.starts_with(start)) {
+        return Cow::Borrowed(function);
+    }
     match addr2line::demangle_auto(Cow::Borrowed(symbol), None) {
         Cow::Borrowed(_) => Cow::Borrowed(function),
-        Cow::Owned(path) => Cow::Owned(format!("{before}{PREFIX}{path}")),
+        Cow::Owned(path) => Cow::Owned(format!("{before}{path}")),
     }
 }
+
+/// What encoded names begin with: those of C++ and of Rust, the older and the newer.
+const ENCODED: [&str; 2] = ["_Z", "_R"];
 
 /// A place in the source, as the compiler of the module wrote it down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +123,7 @@ mod tests {
         );
         assert_eq!(readable("wasm.abort"), "wasm.abort");
         assert_eq!(readable("_Z4stepv"), "step()");
-        assert_eq!(readable("bench"), "bench");
+        // Alone, this would be the type `float`.
+        assert_eq!((readable("wasm.f"), readable("f")), ("wasm.f".into(), "f".into()));
     }
 }
