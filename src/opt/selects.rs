@@ -4,7 +4,8 @@
 //!
 //! * a select between a number and 0 is a product,
 //! * one between constants a product and a sum,
-//! * and one between a number and what it becomes by an operation does that operation with the product.
+//! * one between a number and what it becomes by an operation does that operation with the product,
+//! * and a number under a mask that is a bit in all places, as compilers make it of such a select, is a product, too.
 
 use super::bits;
 use super::edit;
@@ -22,6 +23,7 @@ pub fn run(func: &mut Function) -> bool {
     edit::rewrite_each(func, |func, inst| match func.dfg.insts[inst].opcode() {
         Opcode::Smax => limit(func, inst, IntCC::SignedGreaterThan),
         Opcode::Smin => limit(func, inst, IntCC::SignedLessThan),
+        Opcode::Band => spread(func, inst),
         Opcode::Select => {
             let uses = uses.get_or_insert_with(|| edit::count_uses(func));
             rewrite(func, inst, uses)
@@ -57,6 +59,37 @@ fn limit(func: &mut Function, inst: Inst, stays: IntCC) -> bool {
     let factor = cursor.ins().uextend(ty, is_itself);
     func.replace(inst).imul(number, factor);
     true
+}
+
+/// A number under the negative of a bit is the number times the bit.
+fn spread(func: &mut Function, inst: Inst) -> bool {
+    let &[x, y] = func.dfg.inst_args(inst) else {
+        return false;
+    };
+    if !is_word(func.dfg.value_type(x)) {
+        return false;
+    }
+    let Some((bit, number)) = negated_bit(func, x)
+        .map(|bit| (bit, y))
+        .or_else(|| negated_bit(func, y).map(|bit| (bit, x)))
+    else {
+        return false;
+    };
+    func.replace(inst).imul(bit, number);
+    true
+}
+
+/// The bit that the value is the negative of.
+fn negated_bit(func: &Function, value: Value) -> Option<Value> {
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(func.dfg.resolve_aliases(value)) else {
+        return None;
+    };
+    let bit = match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
+        (Opcode::Ineg, &[bit]) => bit,
+        (Opcode::Isub, &[zero, bit]) if constant(func, zero) == Some(0) => bit,
+        _ => return None,
+    };
+    (bits::largest(func, bit) <= 1).then_some(bit)
 }
 
 /// What a select chooses from, as something that is there in one case only.
