@@ -6,7 +6,8 @@
 //! An index that its operations keep small (a mask, a shift, a byte that was loaded) needs none below the smallest size.
 //!
 //! The hint of alignment in an instruction promises nothing, and the machine has no access that is not aligned. So an address
-//! that is not known to be aligned is tested, and the rare ones that are not are taken by bytes, out of line.
+//! that is not known to be aligned is tested, and the rare ones that are not are taken by bytes, out of line. The test is one of the
+//! part of the address that is not known to be aligned: that of `list + 4 * at` is one of `list`.
 
 use crate::config::PAGE;
 use crate::emit::{Emitter, Region};
@@ -347,13 +348,37 @@ impl Emitter<'_, '_, '_, '_> {
             return None;
         }
         // Bases are multiples of a page.
+        let odd = self.without_multiples(index, align);
         let address = if offset.is_multiple_of(align) {
-            index
+            odd
         } else {
-            self.add(index, offset)
+            self.add(odd, offset)
         };
         let mask = self.word(align - 1);
         Some(self.builder.ins().band(address, mask))
+    }
+
+    /// A value whose bits below a power of two are those of another: what is left of sums without the parts that are multiples of it.
+    /// Elements of an array share it, and in a loop over them it does not change, so that the test leaves the loop.
+    fn without_multiples(&self, value: Value, align: u32) -> Value {
+        let dfg = &self.builder.func.dfg;
+        let mut value = dfg.resolve_aliases(value);
+        for _ in 0..DEPTH {
+            let ValueDef::Result(inst, 0) = dfg.value_def(value) else {
+                break;
+            };
+            let InstructionData::Binary { opcode, args: [a, b] } = dfg.insts[inst] else {
+                break;
+            };
+            let is_multiple = |value| self.alignment(value, DEPTH) >= align;
+            let rest = match opcode {
+                Opcode::Iadd | Opcode::Isub | Opcode::Bor | Opcode::Bxor if is_multiple(b) => a,
+                Opcode::Iadd | Opcode::Bor | Opcode::Bxor if is_multiple(a) => b,
+                _ => break,
+            };
+            value = dfg.resolve_aliases(rest);
+        }
+        value
     }
 
     /// A power of two up to 16 that the value is known to be a multiple of.

@@ -157,6 +157,68 @@ fn addresses_that_are_not_aligned() {
     }
 }
 
+/// Elements of a list that stands anywhere, by the operations that compilers make addresses of.
+const ELEMENTS: [(&str, &str); 6] = [
+    ("sum", "local.get 0 local.get 1 i32.const 2 i32.shl i32.add"),
+    ("swapped", "local.get 1 i32.const 12 i32.mul local.get 0 i32.add"),
+    ("difference", "local.get 0 local.get 1 i32.const 3 i32.shl i32.sub"),
+    ("or", "local.get 0 local.get 1 i32.const 2 i32.shl i32.or"),
+    ("xor", "local.get 1 i32.const -4 i32.and local.get 0 i32.xor"),
+    (
+        "nested",
+        "local.get 0 local.get 1 i32.const 20 i32.mul i32.add local.get 1 i32.const 2 i32.shl i32.sub",
+    ),
+];
+
+/// The test whether an element is aligned is one of where its list stands, and right for every list.
+#[test]
+fn elements_of_lists_that_are_not_aligned() {
+    let index = |name: &str, list: u32, at: u32| match name {
+        "sum" => list + 4 * at,
+        "swapped" => list + 12 * at,
+        "difference" => list - 8 * at,
+        "or" => list | (4 * at),
+        "xor" => list ^ (at & !3),
+        _ => list + 16 * at,
+    };
+    let functions: String = ELEMENTS
+        .iter()
+        .map(|(name, address)| {
+            format!(r#"(func (export "{name}") (param i32 i32) (result i32) {address} i32.load offset=2)"#)
+        })
+        .collect();
+    let byte = r#"(func (export "byte") (param i32 i32) local.get 0 local.get 1 i32.store8)"#;
+    let bytes = wat::parse_str(format!("(module (memory 1) {byte} {functions})")).unwrap();
+    // The offset is no multiple of a word: what is tested is its sum with the first parameter.
+    let text = clif(&bytes).unwrap();
+    let sums = text
+        .lines()
+        .filter(|line| line.contains("= iadd v0, ") && line.ends_with(" = 2"));
+    assert_eq!(sums.count(), ELEMENTS.len(), "{text}");
+    for level in ["none", "speed"] {
+        let mut store = Store::new(module(level), Config::default());
+        let instance = store.load(&bytes).unwrap();
+        store.start(&instance).unwrap();
+        let mut call = |name: &str, a: u32, b: u32| {
+            let args = [Value::I32(a as i32), Value::I32(b as i32)];
+            store.invoke(&instance, name, &args).unwrap()
+        };
+        for at in 0..256 {
+            call("byte", at, at);
+        }
+        for list in 100..108 {
+            for at in 0..6 {
+                for (name, _) in ELEMENTS {
+                    let first = index(name, list, at) + 2;
+                    let word = i32::from_le_bytes([0, 1, 2, 3].map(|k| (first + k) as u8));
+                    let case = format!("{name} {list} {at} {level}");
+                    assert_eq!(call(name, list, at), [Value::I32(word)], "{case}");
+                }
+            }
+        }
+    }
+}
+
 /// Damaged DWARF gives lines or none; nothing panics.
 #[test]
 fn damaged_lines_end_in_some_line_or_none() {
