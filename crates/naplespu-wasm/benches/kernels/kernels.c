@@ -299,22 +299,19 @@ EXPORT(crc32_table) word crc32_table(word state) {
 
 /* A cosine transform of eight numbers, this far apart; factors have thirteen bits behind the point. */
 static void transform(int *list, int step) {
-    int sums[4], others[4];
-    for (int at = 0; at < 4; at++) {
-        int left = list[at * step], right = list[(7 - at) * step];
-        sums[at] = left + right;
-        others[at] = left - right;
-    }
-    int outer = sums[0] + sums[3], inner = sums[1] + sums[2];
-    int outside = sums[0] - sums[3], inside = sums[1] - sums[2];
+    int a = list[0], b = list[step], c = list[2 * step], d = list[3 * step];
+    int e = list[4 * step], f = list[5 * step], g = list[6 * step], h = list[7 * step];
+    int outer = a + h + d + e, inner = b + g + c + f;
+    int outside = a + h - d - e, inside = b + g - c - f;
     list[0] = outer + inner;
     list[4 * step] = outer - inner;
     list[2 * step] = (outside * 10703 + inside * 4433) >> 13;
     list[6 * step] = (outside * 4433 - inside * 10703) >> 13;
-    list[1 * step] = (others[0] * 12299 + others[1] * 9633 + others[2] * 6270 + others[3] * 2446) >> 13;
-    list[3 * step] = (others[0] * 9633 - others[1] * 2446 - others[2] * 12299 - others[3] * 6270) >> 13;
-    list[5 * step] = (others[0] * 6270 - others[1] * 12299 + others[2] * 2446 + others[3] * 9633) >> 13;
-    list[7 * step] = (others[0] * 2446 - others[1] * 6270 + others[2] * 9633 - others[3] * 12299) >> 13;
+    a -= h, b -= g, c -= f, d -= e;
+    list[1 * step] = (a * 12299 + b * 9633 + c * 6270 + d * 2446) >> 13;
+    list[3 * step] = (a * 9633 - b * 2446 - c * 12299 - d * 6270) >> 13;
+    list[5 * step] = (a * 6270 - b * 12299 + c * 2446 + d * 9633) >> 13;
+    list[7 * step] = (a * 2446 - b * 6270 + c * 9633 - d * 12299) >> 13;
 }
 
 EXPORT(dct8x8_i32) word dct8x8_i32(word state) {
