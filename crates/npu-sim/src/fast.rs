@@ -98,7 +98,7 @@ pub(crate) trait Port {
     fn memory(&self) -> &Memory;
 
     /// `None` when it is for the definition.
-    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]>;
+    fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]>;
 
     /// `false` when it is for the definition, and nothing was stored.
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
@@ -126,7 +126,8 @@ impl Port for &mut Memory {
     }
 
     #[inline(always)]
-    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]> {
+    fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
+        self.bring(address);
         Some(Memory::load(self, address))
     }
 
@@ -151,7 +152,7 @@ impl Port for Cached<'_> {
     }
 
     #[inline(always)]
-    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]> {
+    fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
         self.caches.load_hit(self.core, address)
     }
 

@@ -53,7 +53,7 @@
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
 //! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops into code of
-//! the host. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
+//! the host. `parallel` runs cores in threads of the host, on views of memory. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
 //! run with [`Machine::run_timed`].
 //!
 //! # Limits
@@ -70,7 +70,8 @@
 //! # Invariants
 //!
 //! - [`Machine::run`] and [`Machine::run_traced`], which uses the definition alone, agree in everything (tested on random
-//!   programs); so do the runs of all threads and single steps in the same order, and runs with and without translations.
+//!   programs); so do the runs of all threads and single steps in the same order, runs with and without translations, and
+//!   by one thread of the host or several.
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]
@@ -92,6 +93,7 @@ mod machine;
 mod mem_op;
 mod memory;
 mod operands;
+mod parallel;
 mod predecode;
 mod registers;
 mod rest;

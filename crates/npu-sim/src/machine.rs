@@ -5,6 +5,7 @@ use crate::cache::Caches;
 use crate::fill::Fill;
 use crate::findings::{Finding, Findings};
 use crate::memory::{Memory, MemoryFull};
+use crate::parallel::Parallel;
 use crate::predecode::CodeCache;
 use crate::rest::{HangReason, Status};
 use crate::shared::{Console, Shared};
@@ -42,6 +43,9 @@ pub struct Config {
     /// depend on it, nor does anything without the feature `jit`. Machines with data caches ([`Config::coherent`]) and
     /// models of cycles interpret in any case.
     pub translate_after: Option<u32>,
+    /// Threads of the host that [`Machine::run_threads`] uses for several cores at the same time; from 1 on. Results do not depend on it.
+    /// Machines with data caches ([`Config::coherent`]), random schedules, traces and models of cycles use one in any case.
+    pub host_threads: usize,
 }
 
 impl Config {
@@ -56,7 +60,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translations after 5000 rounds.
+    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translations after 5000 rounds, one thread of the host.
     fn default() -> Config {
         Config {
             strict: false,
@@ -67,6 +71,7 @@ impl Default for Config {
             core: 0,
             fill: Fill::Zero,
             translate_after: Some(5000),
+            host_threads: 1,
         }
     }
 }
@@ -113,6 +118,9 @@ pub enum Stop {
     },
     /// There is no hardware thread with that number.
     NoSuchThread,
+    /// A fault of the simulator: what cores wrote at the same time ([`Config::host_threads`]) did not come together in main memory. The
+    /// machine is of no use any more.
+    Unjoined,
     /// A fault of the timing model, see [`Halt::Internal`](crate::Halt::Internal).
     Internal {
         /// Number of the core.
@@ -139,6 +147,7 @@ impl std::fmt::Display for Stop {
             Stop::MemoryFull { pc, address } => {
                 write!(f, "memory limit at {pc:#010x}, with the write at {address:#010x}")
             }
+            Stop::Unjoined => f.write_str("internal error: the writes of several cores did not come together"),
             Stop::NoSuchThread => f.write_str("no such hardware thread"),
             Stop::Internal { core } => write!(f, "internal error: a queue of core {core} lost an entry"),
         }
@@ -161,6 +170,10 @@ pub struct Machine {
     #[cfg(feature = "jit")]
     pub(crate) jit: crate::jit::Jit,
     pub(crate) findings: Findings,
+    /// An instruction did something that is seen by other cores and is not in memory, or depends on them.
+    pub(crate) met_others: bool,
+    /// For runs by several threads of the host.
+    pub(crate) parallel: Option<Box<Parallel>>,
     fill: Fill,
     /// Times that registers were filled.
     fills: u64,
@@ -192,14 +205,31 @@ impl Machine {
             caches: (!config.coherent).then(|| Caches::new(cores)),
             code: CodeCache::new(),
             #[cfg(feature = "jit")]
-            jit: crate::jit::Jit::new(config.translate_after),
+            jit: crate::jit::Jit::new(config.translate_after, false),
             findings: Findings::new(config.strict),
+            met_others: false,
+            parallel: Parallel::new(&config, cores).map(Box::new),
             fill: config.fill,
             fills: 0,
             stopped_at: vec![None; cores * THREADS],
         };
         for number in 0..machine.threads() {
             machine.refill_registers(number);
+        }
+        machine
+    }
+
+    /// A machine of one core whose memory is a view, without a base yet.
+    pub(crate) fn view(config: &Config) -> Machine {
+        let mut machine = Machine::new(Config {
+            cores: 1,
+            host_threads: 1,
+            ..*config
+        });
+        machine.memory = Memory::view();
+        #[cfg(feature = "jit")]
+        {
+            machine.jit = crate::jit::Jit::new(config.translate_after, true);
         }
         machine
     }

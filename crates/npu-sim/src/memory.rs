@@ -6,8 +6,13 @@
 //! - A page marked as code ([`Memory::mark_code`]) reports every write to it in a list that the interpreter drains before it
 //!   runs the next instruction; the interpreter keeps predecoded words of such pages only.
 //! - Stores of programs to a page with protected bytes go through [`Memory::protected`].
+//! - A view ([`view`]) has entry 0 for pages that it has not taken over from its base yet, and its page 0 is never looked at.
 //! - The number of pages is bounded by the limit given at creation; a write beyond it fails with [`MemoryFull`].
 
+mod view;
+
+use self::view::View;
+pub(crate) use self::view::disjoint;
 use crate::fill::Fill;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +30,15 @@ const CODE: u32 = 1 << 31;
 /// Set in a page-table entry when the page has bytes that programs must not write.
 const READ_ONLY: u32 = 1 << 30;
 
+/// Set in a page-table entry of a view when the page is what the base has.
+const SHARED: u32 = 1 << 29;
+
 /// The bits of a page-table entry that are the index of a page.
-#[cfg(feature = "jit")]
-pub(crate) const MEMORY_INDEX: u32 = !(CODE | READ_ONLY);
+pub(crate) const MEMORY_INDEX: u32 = !(CODE | READ_ONLY | SHARED);
 
 /// Last page-table entry of a page that programs may write with nothing else to do; the first is that after [`UNWRITTEN`].
 #[cfg(feature = "jit")]
-pub(crate) const PLAIN_LAST: u32 = READ_ONLY - 1;
+pub(crate) const PLAIN_LAST: u32 = SHARED - 1;
 
 /// Index of the page that all those share that were never written.
 const UNWRITTEN: u32 = 0;
@@ -87,6 +94,8 @@ pub struct Memory {
     code_writes: CodeWrites,
     /// First and last address of what programs must not write.
     read_only: Vec<(u32, u32)>,
+    /// What makes it a view of another memory.
+    view: Option<Box<View>>,
 }
 
 impl fmt::Debug for Memory {
@@ -95,6 +104,12 @@ impl fmt::Debug for Memory {
             .field("pages", &(self.pages.len() - 1))
             .finish_non_exhaustive()
     }
+}
+
+/// A number that no memory has had.
+fn new_identity() -> u64 {
+    static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+    IDENTITIES.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Memory {
@@ -112,9 +127,8 @@ impl Memory {
         let page_limit = usize::try_from(limit >> PAGE_SHIFT)
             .unwrap_or(PAGE_COUNT)
             .clamp(1, PAGE_COUNT);
-        static IDENTITIES: AtomicU64 = AtomicU64::new(1);
         Memory {
-            identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
+            identity: new_identity(),
             table: vec![0; PAGE_COUNT].into_boxed_slice(),
             pages: vec![unwritten],
             page_limit,
@@ -122,6 +136,7 @@ impl Memory {
             code_slots: Vec::new(),
             code_writes: CodeWrites::None,
             read_only: Vec::new(),
+            view: None,
         }
     }
 
@@ -145,7 +160,7 @@ impl Memory {
     /// The first of the bytes that programs must not write.
     pub(crate) fn protected(&self, address: u32, length: usize) -> Option<u32> {
         let last = address.saturating_add(u32::try_from(length).ok()?.checked_sub(1)?);
-        if (self.entry(address) | self.entry(last)) & READ_ONLY == 0 {
+        if (self.flags(address) | self.flags(last)) & READ_ONLY == 0 {
             return None;
         }
         let hit = |&&(first, end): &&(u32, u32)| first <= last && address <= end;
@@ -154,7 +169,7 @@ impl Memory {
 
     /// Whether the page has bytes that programs must not write.
     pub(crate) fn is_guarded(&self, address: u32) -> bool {
-        self.entry(address) & READ_ONLY != 0
+        self.flags(address) & READ_ONLY != 0
     }
 
     /// Bytes held by written pages.
@@ -273,11 +288,52 @@ impl Memory {
     /// Index of the page that holds `address`; 0 while it was never written. Stable once it is not 0.
     #[inline]
     pub(crate) fn page_index(&self, address: u32) -> usize {
-        (self.entry(address) & !(CODE | READ_ONLY)) as usize
+        (self.entry(address) & MEMORY_INDEX) as usize
     }
 
+    /// The entry of the page, that of the base if a view does not have it.
+    fn flags(&self, address: u32) -> u32 {
+        match (self.entry(address), &self.view) {
+            (UNWRITTEN, Some(view)) => view.flags(address),
+            (entry, _) => entry,
+        }
+    }
+
+    /// Whether nobody has written the page, neither here nor in the base of a view.
+    pub(crate) fn is_unwritten(&self, address: u32) -> bool {
+        let entry = self.entry(address);
+        match &self.view {
+            None => entry == UNWRITTEN,
+            Some(view) => (entry == UNWRITTEN || entry & SHARED != 0) && view.flags(address) == UNWRITTEN,
+        }
+    }
+
+    pub(crate) fn is_view(&self) -> bool {
+        self.view.is_some()
+    }
+
+    #[inline(always)]
     fn page(&self, address: u32) -> &[u8; PAGE_SIZE as usize] {
-        &self.pages[self.page_index(address)].0
+        match self.page_index(address) {
+            0 => self.unwritten(address),
+            index => &self.pages[index].0,
+        }
+    }
+
+    /// The page of an address without an entry.
+    #[cold]
+    fn unwritten(&self, address: u32) -> &[u8; PAGE_SIZE as usize] {
+        let from_base = self.view.as_ref().and_then(|view| view.page(address));
+        from_base.unwrap_or(&self.pages[UNWRITTEN as usize].0)
+    }
+
+    /// Gets a view the page of `address`, so that loads find it in the table; nothing in other memories.
+    #[inline(always)]
+    pub(crate) fn bring(&mut self, address: u32) {
+        if self.page_index(address) == UNWRITTEN as usize && self.view.is_some() {
+            // Without room the definition goes to the base for it.
+            let _ = self.page_in_view(address);
+        }
     }
 
     /// The page table and the pages, for translated code. They stay where they are until memory is written through `self`.
@@ -287,7 +343,10 @@ impl Memory {
     }
 
     /// Index of the page of `address`, which gets one of its own first if it was never written.
-    fn own_page(&mut self, address: u32) -> Result<usize, MemoryFull> {
+    pub(crate) fn own_page(&mut self, address: u32) -> Result<usize, MemoryFull> {
+        if self.view.is_some() {
+            return self.own_in_view(address);
+        }
         let entry = &mut self.table[(address >> PAGE_SHIFT) as usize];
         if *entry == UNWRITTEN {
             if self.pages.len() > self.page_limit {
@@ -296,7 +355,7 @@ impl Memory {
             *entry = self.pages.len() as u32;
             self.pages.push(Page(self.pages[UNWRITTEN as usize].0));
         }
-        Ok((*entry & !(CODE | READ_ONLY)) as usize)
+        Ok((*entry & MEMORY_INDEX) as usize)
     }
 
     /// The page of `address` for a write of `length` bytes that stays inside it.
@@ -325,9 +384,13 @@ impl Memory {
     }
 
     /// Makes later writes to the page of `address` show up in [`Memory::take_code_writes`]. A page that was never written is
-    /// given a place of its own first.
+    /// given a place of its own first, and a view takes over one that it does not have.
     pub(crate) fn mark_code(&mut self, address: u32) -> Result<usize, MemoryFull> {
-        let index = self.own_page(address)?;
+        let index = if self.is_view() {
+            self.page_in_view(address)?
+        } else {
+            self.own_page(address)?
+        };
         let slot = address >> PAGE_SHIFT;
         let entry = &mut self.table[slot as usize];
         if *entry & CODE == 0 {
@@ -372,7 +435,7 @@ impl Memory {
     pub(crate) fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
         let entry = self.entry(address);
         // One comparison for all exceptions: a page never written is entry 0, the others have one of the top bits set.
-        if entry.wrapping_sub(1) >= READ_ONLY - 1 {
+        if entry.wrapping_sub(1) >= SHARED - 1 {
             return false;
         }
         let offset = (address & OFFSET_MASK & !(N as u32 - 1)) as usize;

@@ -407,6 +407,22 @@ impl CodeCache {
         was
     }
 
+    /// Takes over the stop addresses of `other`.
+    pub fn match_breakpoints(&mut self, other: &CodeCache, memory: &Memory) {
+        if self.breakpoints == other.breakpoints {
+            return;
+        }
+        let changed: Vec<u32> = self
+            .breakpoints
+            .symmetric_difference(&other.breakpoints)
+            .copied()
+            .collect();
+        self.breakpoints.clone_from(&other.breakpoints);
+        for address in changed {
+            self.decode_again(address & !3, memory);
+        }
+    }
+
     /// A word of a predecoded page is another one.
     fn changed(&mut self) {
         #[cfg(feature = "jit")]
@@ -491,10 +507,13 @@ impl CodeCache {
     fn predecode(&mut self, pc: u32, memory: &mut Memory) -> Result<usize, MemoryFull> {
         let first = pc & !(PAGE_SIZE - 1);
         let last = first | (PAGE_SIZE - 1);
-        let mut index = memory.page_index(pc);
         let at = (pc % PAGE_SIZE / 4) as usize;
         // The page of all addresses never written is shared, so it carries no stop addresses.
-        if index != 0 || self.breakpoints.range(first..=last).next().is_some() {
+        if self.breakpoints.range(first..=last).next().is_some() && memory.is_unwritten(pc) {
+            memory.own_page(pc)?;
+        }
+        let mut index = memory.page_index(pc);
+        if index != 0 || memory.is_view() {
             index = memory.mark_code(pc)?;
         }
         if self.page(index).is_some_and(|page| page[at].kind != Kind::NotYet) {

@@ -6,6 +6,7 @@
 use crate::barrier::Waiting;
 use crate::fill::split_mix;
 use crate::machine::{Machine, Stop, THREADS};
+use crate::parallel::Unjoined;
 use crate::rest::{HangReason, Rest};
 use crate::trace::TraceEvent;
 use std::fmt;
@@ -49,6 +50,26 @@ impl Schedule {
             random: Some(seed),
             ..Schedule::round_robin(quantum)
         }
+    }
+
+    /// Instructions of a turn, at most.
+    pub(crate) fn quantum(&self) -> u32 {
+        self.quantum
+    }
+
+    /// Whether the next turn is the first of a round: the threads have their turns by number, and the last of them had its turn.
+    pub(crate) fn begins_round(&self, count: usize, ready: impl Fn(usize) -> bool) -> bool {
+        let Some(current) = self.current else {
+            return self.random.is_none();
+        };
+        let goes_on = self.left != 0 && ready(current);
+        self.random.is_none() && !goes_on && !(current + 1..count).any(ready)
+    }
+
+    /// The last turn was that of `thread`, which had `left` instructions left in it.
+    pub(crate) fn has_come_to(&mut self, thread: usize, left: u32) {
+        self.current = Some(thread);
+        self.left = left;
     }
 
     /// The next number of the generator, below `bound`.
@@ -175,7 +196,7 @@ impl Machine {
     ///
     /// Threads that have ended, trapped or hung stay so until they get a new PC; the others go on without them.
     pub fn run_threads(&mut self, schedule: &mut Schedule, limit: u64) -> Halt {
-        self.drive(schedule, limit, &mut |machine, number, turn| {
+        self.drive(schedule, limit, true, &mut |machine, number, turn| {
             machine.run_on(number, turn)
         })
     }
@@ -187,7 +208,7 @@ impl Machine {
         limit: u64,
         trace: &mut dyn FnMut(&TraceEvent<'_>),
     ) -> Halt {
-        self.drive(schedule, limit, &mut |machine, number, turn| {
+        self.drive(schedule, limit, false, &mut |machine, number, turn| {
             machine.trace_on(number, turn, trace)
         })
     }
@@ -196,10 +217,20 @@ impl Machine {
         &mut self,
         schedule: &mut Schedule,
         limit: u64,
+        ahead: bool,
         turn: &mut dyn FnMut(&mut Machine, usize, u64) -> Stop,
     ) -> Halt {
         let mut left = limit;
         loop {
+            if ahead {
+                match self.run_ahead(schedule, left) {
+                    Ok(executed) => left = left.saturating_sub(executed),
+                    Err(Unjoined) => {
+                        let stop = Stop::Unjoined;
+                        return Halt::Thread { thread: 0, stop };
+                    }
+                }
+            }
             let count = self.threads.len();
             let Some(number) = schedule.pick(count, |k| self.can_go_on(k)) else {
                 return self.all_at_rest();

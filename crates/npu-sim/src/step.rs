@@ -4,7 +4,7 @@
 //! nothing, and returns what happened as a value.
 
 use crate::barrier::Waiting;
-use crate::exec::{Effect, Env, Flow};
+use crate::exec::{Effect, Env, Flow, Space};
 use crate::findings::Hazard;
 use crate::machine::{Machine, Stop};
 use crate::operands::{Operands, scalar_name};
@@ -147,6 +147,8 @@ impl Machine {
             Err(reason) => Flow::Hang(reason),
         };
         let effect = env.effect;
+        self.met_others |=
+            matches!(flow, Flow::Arrive { .. }) || effect.access.is_some_and(|access| access.space == Space::Io);
         let thread = &mut self.threads[number];
         let progress = match flow {
             Flow::Hang(reason) => {

@@ -2,7 +2,8 @@
 //!
 //! Each loop runs for a fixed number of instructions, several times; the best time counts. Loops of one thread also run in a plain
 //! interpreter, which must come to the same registers; the ratio of both rates depends less on the host than the rates. With the
-//! feature `jit` they run a third time, with translations, and all loops of threads a second time.
+//! feature `jit` they run a third time, with translations, and all loops of threads a second time. Loops of several cores run in
+//! 1, 2 and 4 threads of the host.
 
 mod plain;
 
@@ -131,6 +132,56 @@ fn measure_threads(name: &str, body: &[u32], coherent: bool) {
     }
 }
 
+/// The same on 16 cores with data of their own, in 1, 2 and 4 threads of the host.
+fn measure_cores(name: &str, body: &[u32]) {
+    const CORES: usize = 16;
+    const HOST_THREADS: [usize; 3] = [1, 2, 4];
+    const MANY: u64 = 8 * INSTRUCTIONS;
+    let translations: &[bool] = if cfg!(feature = "jit") {
+        &[false, true]
+    } else {
+        &[false]
+    };
+    for &translates in translations {
+        let mut best = [f64::INFINITY; HOST_THREADS.len()];
+        let mut beside = 0;
+        for _ in 0..ROUNDS {
+            for (best, host_threads) in best.iter_mut().zip(HOST_THREADS) {
+                let config = Config {
+                    cores: CORES,
+                    host_threads,
+                    ..Config::default()
+                };
+                let run = |machine: &mut Machine| {
+                    for number in 0..machine.threads() {
+                        let behind = (number / THREADS) as u32 * 0x1_0000;
+                        for (register, value) in [(SReg::S40, 0x100_0000), (SReg::S41, 0x200_0000)] {
+                            machine.thread_mut(number).set_scalar(register, value + behind);
+                        }
+                    }
+                    for core in 0..CORES {
+                        machine.enable(core, u32::MAX);
+                    }
+                    let halt = machine.run_threads(&mut Schedule::default(), MANY);
+                    assert_eq!(halt, Halt::StepLimit, "{name}");
+                };
+                let Some((time, machine)) = timed(body, &config, translates, run) else {
+                    return;
+                };
+                *best = best.min(time);
+                beside = machine.instructions_side_by_side();
+            }
+        }
+        let rates = best.map(|time| format!("{:.1}", MANY as f64 / time / 1e6)).join(", ");
+        let ratios = best.map(|time| format!("{:.2}", best[0] / time)).join(", ");
+        println!(
+            "{:<44} {rates} million instructions a second in 1, 2 and 4 threads of the host, {ratios} times that of 1, {:.1} % side by side",
+            if translates { "  translated" } else { name },
+            100.0 * beside as f64 / MANY as f64,
+        );
+    }
+}
+
 /// The same, an instruction at a time of each of 8 threads in turn.
 fn measure_steps(name: &str, body: &[u32]) {
     const STEPS: usize = 8_000_000;
@@ -255,6 +306,9 @@ fn main() {
     measure_threads("loads and stores, 8 threads", &memory, true);
     measure_threads("loads and stores, 8 threads, data cache", &memory, false);
     measure_threads("integer vectors, 8 threads, data cache", &vector, false);
+    measure_cores("integer mix, 16 cores", &mixed);
+    measure_cores("loads and stores, 16 cores", &memory);
+    measure_cores("integer vectors, 16 cores", &vector);
     measure_steps("integer mix, step by step", &mixed);
     measure_steps("loads and stores, step by step", &memory);
     measure_steps("integer vectors, step by step", &vector);

@@ -100,13 +100,13 @@ impl Host {
         })
     }
 
-    /// Compiles a region; `None` when the code generator refuses.
-    pub fn compile(&mut self, region: &Region) -> Option<Code> {
+    /// Compiles a region, for views of memory if they are said; `None` when the code generator refuses.
+    pub fn compile(&mut self, region: &Region, views: bool) -> Option<Code> {
         let module = self.module.as_mut()?;
         module.clear_context(&mut self.context);
         self.context.func.signature = module.make_signature();
         let config = module.target_config();
-        translate::build(region, &mut self.context.func, &mut self.builder, config);
+        translate::build(region, &mut self.context.func, &mut self.builder, config, views);
         let id = module.declare_anonymous_function(&self.context.func.signature).ok()?;
         module.define_function(id, &mut self.context).ok()?;
         module.finalize_definitions().ok()?;

@@ -83,6 +83,8 @@ pub(crate) struct Jit {
     /// Made for the first translation.
     host: Option<Host>,
     left: u32,
+    /// For views of memory, whose pages may still have to be taken over when they are read.
+    views: bool,
     /// Taken backward branches before a translation; `None`: no translations.
     after: Option<u32>,
     entered: u64,
@@ -90,12 +92,13 @@ pub(crate) struct Jit {
 }
 
 impl Jit {
-    /// `after`: see [`crate::Config::translate_after`].
-    pub fn new(after: Option<u32>) -> Jit {
+    /// `after`: see [`crate::Config::translate_after`]. `views`: memory is a view.
+    pub fn new(after: Option<u32>, views: bool) -> Jit {
         Jit {
             places: Vec::new(),
             host: None,
             left: TRANSLATIONS,
+            views,
             after,
             entered: 0,
             executed: 0,
@@ -110,6 +113,17 @@ impl Jit {
     /// Instructions that translations executed.
     pub fn executed(&self) -> u64 {
         self.executed
+    }
+
+    /// Forgets the counts and gives them: entries and instructions.
+    pub fn take_counts(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.entered), std::mem::take(&mut self.executed))
+    }
+
+    /// Adds the counts of other translations.
+    pub fn add_counts(&mut self, (entered, executed): (u64, u64)) {
+        self.entered += entered;
+        self.executed += executed;
     }
 
     /// Translates the loop at `head`.
@@ -133,7 +147,7 @@ impl Jit {
             self.after = None;
             return refused;
         };
-        match host.compile(&region) {
+        match host.compile(&region, self.views) {
             None => refused,
             Some(code) => Place::Translated(Box::new(Translation {
                 head,
@@ -280,7 +294,8 @@ impl Port for Translating<'_> {
     }
 
     #[inline(always)]
-    fn load<const N: usize>(&self, address: u32) -> Option<[u8; N]> {
+    fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
+        self.memory.bring(address);
         Some(Memory::load(self.memory, address))
     }
 

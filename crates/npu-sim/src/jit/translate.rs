@@ -48,12 +48,13 @@ enum Second {
     Immediate(u32),
 }
 
-/// Fills `function` with the translation of a region: `fn(&mut State)`.
+/// Fills `function` with the translation of a region: `fn(&mut State)`. `views`: memory is a view, which lacks what nobody looked at.
 pub(super) fn build(
     region: &Region,
     function: &mut Function,
     context: &mut FunctionBuilderContext,
     config: TargetFrontendConfig,
+    views: bool,
 ) {
     function.signature.params.push(AbiParam::new(I64));
     let mut b = FunctionBuilder::new(function, context);
@@ -100,6 +101,7 @@ pub(super) fn build(
         registers,
         table,
         pages,
+        views,
         last_branch,
         left,
         exit,
@@ -157,6 +159,8 @@ pub(super) struct Builder<'a> {
     registers: BTreeMap<u8, Variable>,
     table: Value,
     pages: Value,
+    /// Memory is a view.
+    views: bool,
     last_branch: Variable,
     left: Variable,
     /// Takes the PC, what is left of the budget, the address of the last operation if its result can be lost, and whether a branch
@@ -238,6 +242,15 @@ impl Builder<'_> {
         self.b.switch_to_block(on);
     }
 
+    /// Leaves in front of a load from a page that the view does not have yet.
+    fn leave_if_absent(&mut self, entry: Value, pc: u32, done: usize, long: bool) {
+        if self.views {
+            let zero = self.constant(0);
+            let absent = self.b.ins().icmp(IntCC::Equal, entry, zero);
+            self.leave_if(absent, pc, done, long);
+        }
+    }
+
     /// Ends a block: the next operation is that at `pc`.
     pub fn go(&mut self, pc: u32, known: Known) {
         if !self.region.has(pc) {
@@ -315,6 +328,7 @@ impl Builder<'_> {
                     let (address, special) = self.address(op, 64);
                     self.leave_if(special, pc, done, known.long);
                     let entry = self.entry(address);
+                    self.leave_if_absent(entry, pc, done, known.long);
                     let place = self.place(entry, address);
                     self.load_vector(op.d, place, known.full);
                     known.long = true;
@@ -349,6 +363,7 @@ impl Builder<'_> {
                     let (address, special) = self.address(op, bytes);
                     self.leave_if(special, pc, done, known.long);
                     let entry = self.entry(address);
+                    self.leave_if_absent(entry, pc, done, known.long);
                     let place = self.place(entry, address);
                     let flags = MemFlagsData::trusted();
                     let ins = self.b.ins();

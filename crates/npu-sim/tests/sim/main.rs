@@ -7,7 +7,9 @@ mod golden_run;
 mod golden_timing;
 #[cfg(feature = "jit")]
 mod jit;
+mod loops;
 mod network;
+mod parallel;
 mod quirks;
 mod random;
 mod threads;

@@ -44,6 +44,10 @@ pub struct Args {
     #[arg(long, value_name = "SEED")]
     random_turns: Option<u64>,
 
+    /// Threads of the host that run cores at the same time; the results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64), conflicts_with_all = ["timing", "random_turns", "profile"])]
+    host_threads: u16,
+
     #[command(flatten)]
     timing: TimingArgs,
 
@@ -86,6 +90,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         isa.clone(),
         npu_sim::Config {
             cores: threads.div_ceil(THREADS),
+            host_threads: args.host_threads.into(),
             translate_after: usual.translate_after.filter(|_| !args.no_jit),
             ..usual
         },

@@ -62,6 +62,10 @@ pub struct Args {
     #[arg(long, value_name = "SEED", conflicts_with = "timing")]
     random_turns: Option<u64>,
 
+    /// Threads of the host that run cores at the same time; the results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64), requires = "coherent", conflicts_with_all = ["timing", "random_turns", "trace", "profile"])]
+    host_threads: u16,
+
     /// Leave the data caches out: memory has every store at once, without a flush
     #[arg(long)]
     coherent: bool,
@@ -163,6 +167,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut machine = Machine::new(Config {
         strict: args.strict,
         cores: args.cores.into(),
+        host_threads: args.host_threads.into(),
         coherent: args.coherent,
         translate_after: usual.translate_after.filter(|_| !args.no_jit),
         ..usual
