@@ -53,8 +53,8 @@
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
 //! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops into code of
-//! the host. `parallel` runs cores in threads of the host, on views of memory. `cache` and `barrier` are what their names say. `timing` has the pipelines: for cycles,
-//! run with [`Machine::run_timed`].
+//! the host. `parallel` runs cores at the same time in threads of the host, on views of memory. `cache` and `barrier` are what
+//! their names say. `timing` has the pipelines: for cycles, run with [`Machine::run_timed`].
 //!
 //! # Limits
 //!

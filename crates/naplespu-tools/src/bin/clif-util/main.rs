@@ -31,6 +31,7 @@ mod sim;
 mod sim_report;
 mod sim_trace;
 mod sim_waits;
+mod speed_args;
 mod test;
 mod timing_args;
 mod wasm;

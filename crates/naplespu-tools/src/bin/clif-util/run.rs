@@ -2,6 +2,7 @@
 
 use crate::profile::ProfileArgs;
 use crate::run_lines::{self, worse};
+use crate::speed_args::SpeedArgs;
 use crate::timing_args::{self, TimingArgs};
 use crate::{Outcome, Stop, input, output};
 use naplespu_filetests::file::call_simulated_threads;
@@ -44,10 +45,6 @@ pub struct Args {
     #[arg(long, value_name = "SEED")]
     random_turns: Option<u64>,
 
-    /// Threads of the host that run cores at the same time; the results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64), conflicts_with_all = ["timing", "random_turns", "profile"])]
-    host_threads: u16,
-
     #[command(flatten)]
     timing: TimingArgs,
 
@@ -58,9 +55,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
 
-    /// Interpret every instruction, instead of translating hot loops to code of the host
-    #[arg(long)]
-    no_jit: bool,
+    #[command(flatten)]
+    speed: SpeedArgs,
 }
 
 /// Most threads of a device.
@@ -85,14 +81,11 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     input::report(&file, &faults)?;
 
     let threads = usize::from(args.threads);
-    let usual = npu_sim::Config::default();
     let mut program = Program::with_config(
         isa.clone(),
         npu_sim::Config {
             cores: threads.div_ceil(THREADS),
-            host_threads: args.host_threads.into(),
-            translate_after: usual.translate_after.filter(|_| !args.no_jit),
-            ..usual
+            ..args.speed.config()
         },
     );
     program.set_step_limit(args.max_steps);

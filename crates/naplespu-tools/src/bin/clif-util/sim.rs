@@ -4,6 +4,7 @@ use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
 use crate::profile::{Profile, ProfileArgs};
 use crate::sim_report;
 use crate::sim_trace::{Files, Trace};
+use crate::speed_args::SpeedArgs;
 use crate::timing_args::TimingArgs;
 use crate::{Outcome, Stop, output};
 use npu_link::debug::ProgramInfo;
@@ -62,11 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "SEED", conflicts_with = "timing")]
     random_turns: Option<u64>,
 
-    /// Threads of the host that run cores at the same time; the results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64), requires = "coherent", conflicts_with_all = ["timing", "random_turns", "trace", "profile"])]
-    host_threads: u16,
-
-    /// Leave the data caches out: memory has every store at once, without a flush
+    /// Leave the data caches out: memory has every store at once, without a flush, and the run is faster
     #[arg(long)]
     coherent: bool,
 
@@ -90,9 +87,8 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Interpret every instruction; without it hot loops become code of the host in a --coherent machine
-    #[arg(long)]
-    no_jit: bool,
+    #[command(flatten)]
+    speed: SpeedArgs,
 }
 
 fn parse_threads(text: &str) -> Result<u32, String> {
@@ -163,14 +159,11 @@ pub fn run(args: &Args) -> Outcome {
             "{start:#010x} is not an address of an instruction"
         )));
     }
-    let usual = Config::default();
     let mut machine = Machine::new(Config {
         strict: args.strict,
         cores: args.cores.into(),
-        host_threads: args.host_threads.into(),
         coherent: args.coherent,
-        translate_after: usual.translate_after.filter(|_| !args.no_jit),
-        ..usual
+        ..args.speed.config()
     });
     machine.load(&image).map_err(|full| {
         Stop::Fault(format!(

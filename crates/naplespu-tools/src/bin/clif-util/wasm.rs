@@ -3,6 +3,7 @@
 mod emit;
 
 use crate::profile::ProfileArgs;
+use crate::speed_args::SpeedArgs;
 use crate::timing_args::{self, TimingArgs};
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
@@ -84,9 +85,8 @@ pub struct Args {
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_memory: Option<u32>,
 
-    /// Interpret every instruction, instead of translating hot loops to code of the host
-    #[arg(long)]
-    no_jit: bool,
+    #[command(flatten)]
+    speed: SpeedArgs,
 }
 
 /// Most threads of a device.
@@ -162,11 +162,9 @@ pub fn run(args: &Args) -> Outcome {
         return emit::run(args, form, &isa, &name, &bytes, &config);
     }
     let threads = usize::from(args.threads);
-    let usual = npu_sim::Config::default();
     let device = npu_sim::Config {
         cores: threads.div_ceil(THREADS),
-        translate_after: usual.translate_after.filter(|_| !args.no_jit),
-        ..usual
+        ..args.speed.config()
     };
     let mut module = NpuModule::with_config(isa, device).map_err(fault)?;
     module.set_timing(args.timing.config());
