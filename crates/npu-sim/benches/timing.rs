@@ -1,20 +1,21 @@
 //! Instructions a second of the timing model, on loops made of instruction words, with one thread and with eight.
 //!
-//! Each loop runs for a fixed number of instructions, several times; the least processor time counts. The functional model runs the same
-//! instructions, and the ratio of both times depends less on the host than the rates.
+//! Each loop runs for a fixed number of instructions, several times; the least processor time counts. It also runs with somebody who listens
+//! to events, for whom nothing comes from recordings. The functional model runs the same instructions, and the ratio of both times depends
+//! less on the host than the rates.
 //!
 //! `cargo bench -p npu-sim --bench timing -- NAME THREADS INSTRUCTIONS` runs one loop once in the model of cycles, for a count of host
 //! instructions: the difference of two runs of different lengths is that of the loop alone.
 
 use npu_mc::SReg;
-use npu_sim::{Config, Halt, Machine, NoSink, Schedule, THREADS, Timing, TimingConfig};
+use npu_sim::{Config, Halt, Issue, Machine, NoSink, Schedule, THREADS, Timing, TimingConfig};
 use std::time::Instant;
 
 const BASE: u32 = 0x1000;
-const INSTRUCTIONS: u64 = 10_000_000;
+const INSTRUCTIONS: u64 = 20_000_000;
 const ROUNDS: u32 = 3;
 /// Times as many instructions in the functional model, whose time would be too short to measure.
-const FUNCTIONAL: u64 = 4;
+const FUNCTIONAL: u64 = 2;
 
 fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
     op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
@@ -71,9 +72,10 @@ fn time_of(run: impl FnOnce()) -> f64 {
 }
 
 fn measure(name: &str, threads: u32, body: &[u32]) {
-    let (mut best, mut functional, mut ipc) = (f64::INFINITY, f64::INFINITY, 0.0);
+    let (mut best, mut listening, mut functional, mut ipc) = (f64::INFINITY, f64::INFINITY, f64::INFINITY, 0.0);
     for _ in 0..ROUNDS {
-        let (Some(mut machine), Some(mut other)) = (prepared(threads, body), prepared(threads, body)) else {
+        let [Some(mut machine), Some(mut listened_to), Some(mut other)] = [(); 3].map(|()| prepared(threads, body))
+        else {
             return;
         };
         let mut timing = Timing::new(TimingConfig::default());
@@ -82,16 +84,22 @@ fn measure(name: &str, threads: u32, body: &[u32]) {
             assert_eq!(halt, Halt::StepLimit, "{name}");
         }));
         ipc = timing.report().ipc();
+        let mut each = Timing::new(TimingConfig::default());
+        listening = listening.min(time_of(|| {
+            let halt = listened_to.run_timed(&mut each, INSTRUCTIONS, &mut |_: &Issue| {});
+            assert_eq!(halt, Halt::StepLimit, "{name}");
+        }));
+        assert_eq!(each.report(), timing.report(), "{name}");
         functional = functional.min(time_of(|| {
             let halt = other.run_threads(&mut Schedule::default(), FUNCTIONAL * INSTRUCTIONS);
             assert_eq!(halt, Halt::StepLimit, "{name}");
         }));
     }
-    let rate = INSTRUCTIONS as f64 / best / 1e6;
+    let [rate, each] = [best, listening].map(|time| INSTRUCTIONS as f64 / time / 1e6);
     let ratio = best / (functional / FUNCTIONAL as f64);
     println!(
-        "{name:<28} {threads} threads {rate:>7.1} million instructions a second, {ipc:.3} a cycle, \
-         {ratio:>5.1} times the functional model's time"
+        "{name:<38} {threads} threads {rate:>7.1} million instructions a second, {each:.1} without recordings, \
+         {ipc:.3} a cycle, {ratio:>5.1} times the functional model's time"
     );
 }
 
@@ -106,12 +114,27 @@ fn main() {
         rr(6, 5, 4, 3, 7),
         mem(38, 5, 40, 64),
     ];
-    let loops: [(&str, &[u32]); 5] = [
+    // What is computed goes on being computed with, and the branch goes one way or the other with it.
+    let mixed = [
+        rr(4, 2, 2, 1, 0),
+        rr(3, 3, 2, 4, 0),
+        ri(11, 4, 3, 5),
+        ri(10, 5, 3, 27),
+        rr(1, 3, 4, 5, 0),
+        rr(6, 6, 3, 2, 0),
+        rr(18, 7, 6, 3, 0),
+        ri(2, 8, 7, 1),
+        bnez(8, 8),
+        ri(4, 9, 9, 1),
+        rr(5, 10, 9, 8, 0),
+    ];
+    let loops: [(&str, &[u32]); 6] = [
         ("dependent additions", &chain),
         ("independent additions", &apart),
         ("float additions, products", &floats),
         ("loads and stores", &memory),
         ("vectors", &vectors),
+        ("integers, a branch that depends on them", &mixed),
     ];
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if let [name, threads, instructions] = arguments.as_slice() {

@@ -407,6 +407,11 @@ impl Memory {
         }
     }
 
+    /// Whether the page of an address is marked.
+    pub(crate) fn holds_code(&self, address: u32) -> bool {
+        self.table[(address >> PAGE_SHIFT) as usize] & CODE != 0
+    }
+
     /// Whether a marked page was written since the last [`Memory::take_code_writes`].
     #[inline]
     pub(crate) fn code_written(&self) -> bool {

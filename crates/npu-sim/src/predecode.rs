@@ -357,7 +357,6 @@ pub(crate) struct CodeCache {
     identity: u64,
     breakpoints: BTreeSet<u32>,
     /// Counts changes of words in pages that were predecoded before.
-    #[cfg(feature = "jit")]
     generation: u64,
 }
 
@@ -367,13 +366,11 @@ impl CodeCache {
             pages: Vec::new(),
             identity: 0,
             breakpoints: BTreeSet::new(),
-            #[cfg(feature = "jit")]
             generation: 0,
         }
     }
 
     /// Different whenever an operation may have changed that [`CodeCache::op`] gave.
-    #[cfg(feature = "jit")]
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -425,10 +422,7 @@ impl CodeCache {
 
     /// A word of a predecoded page is another one.
     fn changed(&mut self) {
-        #[cfg(feature = "jit")]
-        {
-            self.generation += 1;
-        }
+        self.generation += 1;
     }
 
     fn clear(&mut self, memory: &mut Memory) {

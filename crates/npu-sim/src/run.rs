@@ -158,9 +158,36 @@ impl Machine {
         Some(taken)
     }
 
+    /// Executes common instructions of a thread that exists, `count` at most and none behind one that is not common; gives how many. As with
+    /// [`Machine::step_common`], stop addresses do not count, and a store to code is to be the last of them.
+    #[inline]
+    pub(crate) fn run_common(&mut self, number: usize, count: u64) -> u64 {
+        let mut left = count;
+        while left != 0 {
+            let before = left;
+            let thread = &self.threads[number];
+            if thread.waiting.is_some() || thread.rest.is_some() {
+                break;
+            }
+            if self.run_fast(number, &mut left).is_err() || left == before {
+                break;
+            }
+        }
+        if self.memory.code_written() {
+            self.code.update(&mut self.memory);
+        }
+        count - left
+    }
+
     /// Brings predecoded code in line with memory that was changed from outside.
     pub(crate) fn match_code(&mut self) {
         self.code.update(&mut self.memory);
+    }
+
+    /// Different whenever a word that is predecoded may have changed, or the stop addresses of a page with such words.
+    #[inline]
+    pub(crate) fn code_generation(&self) -> u64 {
+        self.code.generation()
     }
 
     /// Runs predecoded operations until one needs something else.

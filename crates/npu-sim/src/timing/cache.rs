@@ -26,6 +26,8 @@ pub(crate) struct InstructionCache {
     odd: bool,
     /// The last hit, which changes the replacement state one cycle later.
     hit: Option<Hit>,
+    /// Fills so far.
+    fills: u64,
 }
 
 /// A hit: the cycle in which it changes the replacement state, its set, and whether it was in the lower half.
@@ -36,6 +38,39 @@ struct Hit {
     lower: bool,
 }
 
+/// What fetches that hit do to the replacement state of the instruction cache, all together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hits {
+    /// What the hits but the last leave behind in each set: which half was hit.
+    before: Box<[(u16, bool)]>,
+    /// Whether their number is odd.
+    odd: bool,
+    /// The last one: cycles after the beginning, set and half.
+    last: Option<(u64, u16, bool)>,
+}
+
+impl Hits {
+    /// Of hits in this order: cycles after the beginning, line, and whether it was in the lower half of its set.
+    pub fn of(hits: &[(u64, u32, bool)]) -> Hits {
+        let set = |line: u32| (line as usize % INSTRUCTION_SETS) as u16;
+        let Some((&(after, line, lower), rest)) = hits.split_last() else {
+            return Hits::default();
+        };
+        let mut before: Vec<(u16, bool)> = Vec::new();
+        for &(_, line, lower) in rest {
+            match before.iter_mut().find(|(known, _)| *known == set(line)) {
+                Some((_, half)) => *half = lower,
+                None => before.push((set(line), lower)),
+            }
+        }
+        Hits {
+            before: before.into(),
+            odd: rest.len() % 2 != 0,
+            last: Some((after, set(line), lower)),
+        }
+    }
+}
+
 impl InstructionCache {
     pub fn new() -> InstructionCache {
         InstructionCache {
@@ -43,7 +78,37 @@ impl InstructionCache {
             upper_half: [false; INSTRUCTION_SETS],
             odd: false,
             hit: None,
+            fills: 0,
         }
+    }
+
+    /// How many lines have come: between two of them every line stays where it is.
+    pub fn fills(&self) -> u64 {
+        self.fills
+    }
+
+    /// The half of its set that a line is in, if it is there: `true` for the lower one.
+    pub fn half(&self, line: u32) -> Option<bool> {
+        let way = self.tags[line as usize % INSTRUCTION_SETS]
+            .iter()
+            .position(|&tag| tag == line)?;
+        Some(way < INSTRUCTION_WAYS / 2)
+    }
+
+    /// Does what fetches that hit do, from cycle `from` on.
+    #[inline]
+    pub fn fetch_all(&mut self, hits: &Hits, from: u64) {
+        let Some((after, set, lower)) = hits.last else { return };
+        self.settle(from + after);
+        for &(set, lower) in &hits.before {
+            self.upper_half[usize::from(set)] = lower;
+        }
+        self.odd ^= hits.odd;
+        self.hit = Some(Hit {
+            at: from + after + 1,
+            set: set.into(),
+            lower,
+        });
     }
 
     /// Whether a line is there.
@@ -70,6 +135,7 @@ impl InstructionCache {
 
     /// Puts a line in, in cycle `now`. A hit that takes effect in the same cycle is what changes the replacement state then.
     pub fn fill(&mut self, line: u32, now: u64) {
+        self.fills += 1;
         let hit = self.hit.take_if(|hit| hit.at == now);
         self.settle(now);
         let set = line as usize % INSTRUCTION_SETS;

@@ -2,6 +2,7 @@
 //!
 //! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, arrivals at barriers, issue,
 //! arrivals in the buffers, fetch, the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
+//! Where nobody listens, stretches that are known are taken from recordings instead (`replay`).
 
 use super::cache::{DataCache, InstructionCache};
 use super::decode::{Decoded, Decoder, NO_REGISTER, Registers};
@@ -9,9 +10,11 @@ use super::memory::Controller;
 use super::memory_op::MemoryOp;
 use super::network::Network;
 use super::queues::Ring;
+use super::replay::{Done, Recording, Recordings};
 use super::report::{Counters, Stall};
 use super::sink::Sink;
 use crate::machine::{Machine, Stop, THREADS};
+use std::collections::VecDeque;
 
 /// Cycles that the sets of taken slots reach ahead.
 pub(super) const HORIZON: u64 = 64;
@@ -26,7 +29,7 @@ pub(super) struct Arriving {
 }
 
 impl Arriving {
-    const NONE: Arriving = Arriving {
+    pub const NONE: Arriving = Arriving {
         ready: u64::MAX,
         thread: 0,
         register: NO_REGISTER,
@@ -86,6 +89,9 @@ pub(super) struct Pipe {
     pub queue: Ring<MemoryOp, 16>,
     /// Operations that missed, until their lines are there.
     pub replays: Ring<MemoryOp, 8>,
+    /// The lines that loads and stores asked for last, and how many did.
+    pub lines: [u32; 16],
+    pub asked: usize,
     /// When they may look at the cache again.
     pub wakes: Ring<u64, 8>,
     /// The first cycle in which an operation can look at the cache, as the three above say; none without one.
@@ -145,6 +151,8 @@ impl Pipe {
             marks: 0,
             queue: Ring::new(MemoryOp::NONE),
             replays: Ring::new(MemoryOp::NONE),
+            lines: [0; 16],
+            asked: 0,
             wakes: Ring::new(0),
             look_from: u64::MAX,
             since: 0,
@@ -251,6 +259,12 @@ pub(super) struct Core {
     pub stop: Option<(usize, Stop)>,
     /// Instructions executed, undecoded words included.
     pub executed: u64,
+    pub recordings: Recordings,
+    pub recording: Option<Box<Recording>>,
+    /// A stretch that can be recorded has ended.
+    pub stretch_ended: bool,
+    /// What is executed already of what issues next.
+    pub done: VecDeque<Done>,
 }
 
 impl Core {
@@ -305,6 +319,10 @@ impl Core {
             opened: false,
             stop: None,
             executed: 0,
+            recordings: Recordings::default(),
+            recording: None,
+            stretch_ended: false,
+            done: VecDeque::new(),
         }
     }
 
@@ -388,7 +406,7 @@ impl Core {
         });
     }
 
-    /// Whether a queue of the pipeline lost an entry, which the hardware's cannot.
+    /// Whether a queue of the pipeline lost an entry, which the hardware's cannot, or something was executed that has not issued.
     pub fn overflowed(&self) -> bool {
         let lost = |pipe: &Pipe| {
             pipe.buffer.overflowed() || pipe.queue.overflowed() || pipe.replays.overflowed() || pipe.wakes.overflowed()
@@ -399,6 +417,7 @@ impl Core {
             || self.decoding.overflowed()
             || self.branches.overflowed()
             || self.controller.overflowed()
+            || !self.done.is_empty()
     }
 
     /// Begins a run, for which threads are enabled then.
@@ -407,10 +426,13 @@ impl Core {
         self.stop = None;
         self.check = true;
         self.executed = 0;
+        self.recording = None;
+        self.stretch_ended = true;
     }
 
     /// Ends a run: threads that are where they are now can go on in the next one.
     pub fn end(&mut self, machine: &Machine) {
+        self.count_recordings();
         for thread in 0..THREADS {
             let state = machine.thread(self.global(thread));
             if self.enabled >> thread & 1 != 0 {
@@ -430,10 +452,22 @@ impl Core {
         budget: u64,
     ) -> u64 {
         loop {
-            let now = self.now;
+            let mut now = self.now;
             self.cycle(machine, network, sink);
             let for_others = self.stop.is_some() || self.check || self.opened || self.sent != 0;
-            if for_others || self.executed >= budget {
+            if for_others {
+                self.recording = None;
+                return now;
+            }
+            if self.stretch_ended && !S::LISTENS && !network.shared && !self.every_cycle {
+                self.stretch_ended = false;
+                let from = self.now;
+                self.replay(machine, until, budget);
+                if self.now != from {
+                    now = self.now - 1;
+                }
+            }
+            if self.executed >= budget {
                 return now;
             }
             if now + 1 < until {

@@ -57,6 +57,8 @@ pub(crate) struct Decoded {
     pub invalidate: bool,
     /// `read_cr`.
     pub reads_control: bool,
+    /// A branch that can go on at several places: on a value, or to where a register says.
+    pub chooses: bool,
     /// Address of a memory access: register and number.
     pub base: u8,
     pub offset: i32,
@@ -75,6 +77,7 @@ impl Decoded {
         flush: false,
         invalidate: false,
         reads_control: false,
+        chooses: false,
         base: PC,
         offset: 0,
     };
@@ -114,6 +117,7 @@ impl Decoded {
                 d.operate(op);
                 if dst == PC {
                     d.route = Route::Branch;
+                    d.chooses = true;
                 }
             }
             RawInst::Ri { op, dst_v, src0_v, .. } => {
@@ -176,6 +180,7 @@ impl Decoded {
             RawInst::Jba { op, .. } => {
                 let op = JbaOp::from_code(op);
                 d.route = Route::Branch;
+                d.chooses = true;
                 d.latency = op.map_or(0, JbaOp::latency);
             }
             RawInst::Jra { op, .. } => {

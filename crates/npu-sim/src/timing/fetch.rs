@@ -113,6 +113,12 @@ impl Core {
         self.counters.threads[index].instruction_hits += 1;
         pipe.fetch_pc = pc.wrapping_add(INSTRUCTION_SIZE);
         let word = machine.word_at(pc);
+        if let Some(recording) = &mut self.recording {
+            match self.instructions.half(line) {
+                Some(lower) if machine.memory.holds_code(pc) => recording.fetched(now, lower, (pc, word)),
+                _ => self.recording = None,
+            }
+        }
         // Undecoded words go no further, but that a run has to stop at one.
         let dropped = self.decoder.get(pc, word).route == Route::Nop && !machine.breakpoints().contains(&pc);
         let fetched = Fetched {

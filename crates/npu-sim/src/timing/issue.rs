@@ -6,6 +6,7 @@ use super::decode::{Decoded, NO_REGISTER, Route};
 use super::load_store::QUEUE_LAG;
 use super::memory_op::{MemoryKind, MemoryOp};
 use super::queues::next_in_turn;
+use super::replay::{Access, Executed};
 use super::report::{Stall, ThreadCounters};
 use super::sink::{Issue, Sink};
 use crate::exec::{Control, Space};
@@ -230,7 +231,11 @@ impl Core {
                 charge(pipe.producer, available, operands, sink);
                 charge(pipe.hindrance, operands, now, sink);
             }
-            self.counters.functions.issued(thread, pc, now + 1 - since.min(now));
+            let cycles = now + 1 - since.min(now);
+            self.counters.functions.issued(thread, pc, 1, cycles);
+            if let Some(recording) = &mut self.recording {
+                recording.issued(thread, pc, cycles);
+            }
         }
         pipe.since = now + 1;
     }
@@ -245,6 +250,18 @@ impl Core {
             self.counters.threads[thread].spins += 1;
             self.branch(thread, pc, now);
             return;
+        }
+        if let Some(done) = self.done.pop_front() {
+            self.count_executed(thread, decoded, running, done.lanes);
+            self.send(thread, decoded, done.address, false, now);
+            if let Some(target) = done.target {
+                self.branch(thread, target, now);
+            }
+            self.record_executed(thread, decoded, done.target);
+            return;
+        }
+        if machine.threads[number].pc() != pc {
+            self.recording = None;
         }
         match self.pass_words(number, pc, machine) {
             Ok(true) => {}
@@ -261,26 +278,26 @@ impl Core {
         if decoded.reads_control {
             self.tell_counters(now, machine);
         }
-        let counters = &mut self.counters.threads[thread];
-        if running {
-            counters.instructions += 1;
-            if decoded.vector {
-                counters.vector_instructions += 1;
-                counters.lanes += u64::from(machine.threads[number].mask().count_ones());
-            }
-        }
-        self.executed += 1;
+        let lanes = if decoded.vector {
+            machine.threads[number].mask().count_ones()
+        } else {
+            0
+        };
+        self.count_executed(thread, decoded, running, lanes);
         let address = machine.threads[number]
             .s(decoded.base)
             .wrapping_add(decoded.offset as u32);
         if let Some(taken) = machine.step_common(number) {
             // I/O is not common.
             self.send(thread, decoded, address, false, now);
-            if taken {
-                self.branch(thread, machine.threads[number].pc(), now);
+            let target = taken.then(|| machine.threads[number].pc());
+            if let Some(target) = target {
+                self.branch(thread, target, now);
             }
+            self.record_executed(thread, decoded, target);
             return;
         }
+        self.recording = None;
         let step = match machine.step(number) {
             Ok(step) => step,
             Err(stop) => {
@@ -323,6 +340,49 @@ impl Core {
                 self.enabled &= !(1 << thread);
             }
         }
+    }
+
+    /// Counts an instruction that is executed, under a mask that has so many lanes on.
+    #[inline]
+    fn count_executed(&mut self, thread: usize, decoded: &Decoded, running: bool, lanes: u32) {
+        if running {
+            let counters = &mut self.counters.threads[thread];
+            counters.instructions += 1;
+            if decoded.vector {
+                counters.vector_instructions += 1;
+                counters.lanes += u64::from(lanes);
+            }
+        }
+        self.executed += 1;
+    }
+
+    /// Records an instruction that went to `target`.
+    #[inline]
+    fn record_executed(&mut self, thread: usize, decoded: &Decoded, target: Option<u32>) {
+        if let Some(recording) = &mut self.recording {
+            let what = match decoded.route {
+                _ if decoded.chooses => Executed::Choice,
+                Route::Memory => Executed::Memory(Access {
+                    base: decoded.base,
+                    offset: decoded.offset,
+                    vector: decoded.vector,
+                }),
+                _ if decoded.vector => Executed::Vector,
+                Route::Nop
+                | Route::Int
+                | Route::Float
+                | Route::Scratchpad
+                | Route::Branch
+                | Route::Control
+                | Route::Barrier => Executed::Plain,
+            };
+            recording.executed(thread, what, target);
+            self.stretch_ended |= recording.is_long();
+            if decoded.reads_control {
+                self.recording = None;
+            }
+        }
+        self.stretch_ended |= decoded.chooses;
     }
 
     /// Executes the undecoded words before `pc`, which never issue; gives whether the thread is at `pc` then.
@@ -379,9 +439,11 @@ impl Core {
                     _ => MemoryKind::Load,
                 };
                 let pipe = &mut self.pipes[thread];
+                let line = line_of(address);
+                pipe.ask(line);
                 pipe.queue.push(MemoryOp {
                     from: now + QUEUE_LAG,
-                    line: line_of(address),
+                    line,
                     kind,
                     register: decoded.destination,
                 });

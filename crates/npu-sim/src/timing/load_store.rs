@@ -21,6 +21,13 @@ const TO_CONTROLLER: u64 = machine::DATA_MISS_TO_CONTROLLER as u64;
 const EVICTION_TO_CONTROLLER: u64 = machine::EVICTION_TO_CONTROLLER as u64;
 
 impl Pipe {
+    /// Notes which line a load or store asks for.
+    #[inline]
+    pub(super) fn ask(&mut self, line: u32) {
+        self.lines[self.asked % self.lines.len()] = line;
+        self.asked = self.asked.wrapping_add(1);
+    }
+
     /// Notes when an operation can look at the cache next: one that missed when it is woken, one of the queue when none has missed.
     #[inline]
     pub(super) fn note_next_look(&mut self) {

@@ -35,10 +35,12 @@ mod memory_op;
 mod mesh;
 mod network;
 mod queues;
+mod replay;
 mod report;
 mod resource;
 mod second_level;
 mod sink;
+mod snapshot;
 mod trip;
 mod waits;
 
@@ -131,10 +133,16 @@ impl Timing {
         self.limit = cycles;
     }
 
-    /// Lets runs simulate each cycle, or pass over those in which nothing can happen, as they do at first. Both give the same cycles;
-    /// each cycle by itself takes longer, and is there to compare with.
+    /// Lets runs simulate each cycle, or pass over those in which nothing can happen and take stretches that are known from recordings, as
+    /// they do at first. Both give the same cycles; each cycle by itself takes longer, and is there to compare with.
     pub fn set_every_cycle(&mut self, on: bool) {
         self.every_cycle = on;
+    }
+
+    /// Instructions whose cycles were known from an earlier time in the same state of the pipeline, since reset. The results do not
+    /// depend on it, only the time of the host.
+    pub fn replayed_instructions(&self) -> u64 {
+        self.cores.iter().map(|core| core.recordings.instructions).sum()
     }
 
     /// Counts by function from now on: `symbols` has the first address and the name of each, and a function reaches to the next

@@ -110,6 +110,48 @@ impl ThreadCounters {
         self.stalls[cause as usize]
     }
 
+    /// The counts since `before`, which were these earlier.
+    pub(super) fn since(&self, before: &ThreadCounters) -> ThreadCounters {
+        let mut stalls = self.stalls;
+        for (count, before) in stalls.iter_mut().zip(before.stalls) {
+            *count -= before;
+        }
+        ThreadCounters {
+            instructions: self.instructions - before.instructions,
+            killed: self.killed - before.killed,
+            spins: self.spins - before.spins,
+            stalls,
+            data_hits: self.data_hits - before.data_hits,
+            data_misses: self.data_misses - before.data_misses,
+            instruction_hits: self.instruction_hits - before.instruction_hits,
+            instruction_misses: self.instruction_misses - before.instruction_misses,
+            vector_instructions: self.vector_instructions - before.vector_instructions,
+            lanes: self.lanes - before.lanes,
+        }
+    }
+
+    /// Adds so many times the counts of another one.
+    pub(super) fn add_times(&mut self, other: &ThreadCounters, times: u64) {
+        let mut product = *other;
+        for count in [
+            &mut product.instructions,
+            &mut product.killed,
+            &mut product.spins,
+            &mut product.data_hits,
+            &mut product.data_misses,
+            &mut product.instruction_hits,
+            &mut product.instruction_misses,
+            &mut product.vector_instructions,
+            &mut product.lanes,
+        ]
+        .into_iter()
+        .chain(&mut product.stalls)
+        {
+            *count *= times;
+        }
+        self.add(&product);
+    }
+
     /// Adds the counts of another thread.
     pub fn add(&mut self, other: &ThreadCounters) {
         self.instructions += other.instructions;
@@ -283,9 +325,9 @@ impl Functions {
         }
     }
 
-    /// Counts an instruction of `thread` at `pc` that took `cycles`.
+    /// Counts so many times an instruction of `thread` at `pc`, which took `cycles` altogether.
     #[inline]
-    pub fn issued(&mut self, thread: usize, pc: u32, cycles: u64) {
+    pub fn issued(&mut self, thread: usize, pc: u32, times: u64, cycles: u64) {
         if self.list.is_empty() {
             return;
         }
@@ -299,7 +341,7 @@ impl Functions {
             self.last[thread] = (from, to, place);
         }
         let counters = &mut self.list[place].1;
-        counters.instructions += 1;
+        counters.instructions += times;
         counters.cycles += cycles;
     }
 

@@ -24,6 +24,9 @@ pub struct Issue {
 
 /// A receiver of events; every function does nothing unless it is given. Threads are counted over all cores.
 pub trait Sink {
+    /// Whether anything is done with events. Where nothing is, the model may take cycles together that it has seen before.
+    const LISTENS: bool = true;
+
     /// An instruction issued.
     fn issue(&mut self, issue: &Issue) {
         let _ = issue;
@@ -76,7 +79,9 @@ pub trait Sink {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSink;
 
-impl Sink for NoSink {}
+impl Sink for NoSink {
+    const LISTENS: bool = false;
+}
 
 /// Two receivers of all events.
 #[derive(Debug)]
@@ -88,6 +93,8 @@ pub struct Both<'a, A, B>(
 );
 
 impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
+    const LISTENS: bool = A::LISTENS || B::LISTENS;
+
     fn issue(&mut self, issue: &Issue) {
         self.0.issue(issue);
         self.1.issue(issue);

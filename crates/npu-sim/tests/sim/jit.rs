@@ -1,93 +1,9 @@
 //! Translated loops against interpreted ones: everything is the same, whatever the loop, the limit and the schedule.
 
-use super::common::{Random, sreg, vreg};
-use super::loops::{ADD, SUB, branch, jump, mem, ri, rr, vector_word, word};
+use super::common::{Random, sreg};
+use super::loops::{ADD, BASE, DATA, SUB, branch, jump, load, mem, prepared, ri, rr};
 use super::random::compare;
-use npu_sim::{Config, Lanes, Machine, Schedule, Stop, THREADS};
-
-const BASE: u32 = 0x1000;
-const DATA: u32 = 0x10_0000;
-
-const LINK: u32 = 62;
-const RETURN: u32 = 0x73 << 24;
-
-/// A loop of random words in another one, and a leaf behind them that is called directly and through s22.
-fn program(random: &mut Random, vectors: bool) -> (Vec<u32>, u32) {
-    let length = 3 + random.below(24);
-    let word = if vectors { vector_word } else { word };
-    let mut words = vec![0x6200_0000 | 21 << 18 | (4 * (5 + random.below(60)))];
-    let mut calls = Vec::new();
-    for k in 0..length {
-        match random.below(12) {
-            0 => {
-                calls.push(words.len());
-                words.push(0);
-            }
-            // The link and a jump to the leaf.
-            1 => words.extend([ri(ADD, LINK, 63, 8), 0x70 << 24 | 22 << 18]),
-            _ => words.push(word(random, length - k)),
-        }
-    }
-    if vectors && random.below(4) != 0 {
-        words.push(0x6200_0000 | 59 << 18 | 0xffff << 2);
-    }
-    words.push(ri(SUB, 21, 21, 1));
-    words.push(branch(true, 21, -(words.len() as i32 - 1)));
-    words.push(ri(SUB, 20, 20, 1));
-    words.push(branch(true, 20, -(words.len() as i32)));
-    // The end.
-    words.push(jump(false, 0));
-    let leaf = words.len();
-    for at in calls {
-        words[at] = jump(true, (leaf - at) as i32);
-    }
-    words.extend((0..random.below(4)).map(|_| rr(ADD, random.below(10), random.below(10), random.below(10))));
-    words.push(RETURN);
-    (words, BASE + 4 * leaf as u32)
-}
-
-fn load(words: &[u32], after: Option<u32>) -> Machine {
-    let mut machine = Machine::new(Config {
-        memory_limit: 1 << 24,
-        translate_after: after,
-        ..Config::default()
-    });
-    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
-        machine.memory_mut().write_u32(address, *word).unwrap();
-    }
-    machine.memory_mut().write_u32(DATA, 1).unwrap();
-    machine
-}
-
-fn prepared(seed: u64, vectors: bool, after: Option<u32>) -> Machine {
-    let mut random = Random(seed);
-    let (words, leaf) = program(&mut random, vectors);
-    let mut machine = load(&words, after);
-    for k in 0..64 {
-        let word = random.word();
-        machine.memory_mut().write_u32(DATA + 4 * k, word).unwrap();
-    }
-    // Now and then code is data.
-    let code = random.below(12) == 0;
-    for number in 0..machine.threads() {
-        let thread = machine.thread_mut(number);
-        for register in 0..59 {
-            thread.set_scalar(sreg(register), random.word());
-        }
-        for register in 0..8 {
-            thread.set_vector(vreg(register), Lanes([(); 16].map(|()| random.word())));
-        }
-        thread.set_scalar(sreg(59), 0xffff);
-        thread.set_scalar(sreg(12), if code { BASE } else { DATA });
-        thread.set_scalar(sreg(13), DATA + 0x80);
-        thread.set_scalar(sreg(20), 40);
-        thread.set_scalar(sreg(22), leaf);
-        // What the first return goes to.
-        thread.set_scalar(sreg(LINK), BASE);
-        thread.set_pc(BASE);
-    }
-    machine
-}
+use npu_sim::{Machine, Schedule, Stop, THREADS};
 
 /// Runs programs both ways and gives entries, instructions, and those that were translated.
 fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64, u64) {

@@ -1,6 +1,7 @@
-//! Words of random loops, of which most are simple enough to be translated.
+//! Random loops, of which most are simple enough to be translated.
 
-use super::common::Random;
+use super::common::{Random, sreg, vreg};
+use npu_sim::{Config, Lanes, Machine};
 
 pub fn rr(op: u32, dst: u32, src0: u32, src1: u32) -> u32 {
     op << 24 | dst << 18 | src0 << 12 | src1 << 6
@@ -80,4 +81,90 @@ pub fn vector_word(random: &mut Random, left: u32) -> u32 {
         21 | 22 => mem(38, d, 12 + random.below(2), 64 * random.below(3)),
         _ => word(random, left),
     }
+}
+
+pub const BASE: u32 = 0x1000;
+pub const DATA: u32 = 0x10_0000;
+
+pub const LINK: u32 = 62;
+pub const RETURN: u32 = 0x73 << 24;
+
+/// A loop of random words in another one, and a leaf behind them that is called directly and through s22.
+fn program(random: &mut Random, vectors: bool) -> (Vec<u32>, u32) {
+    let length = 3 + random.below(24);
+    let word = if vectors { vector_word } else { word };
+    let mut words = vec![0x6200_0000 | 21 << 18 | (4 * (5 + random.below(60)))];
+    let mut calls = Vec::new();
+    for k in 0..length {
+        match random.below(12) {
+            0 => {
+                calls.push(words.len());
+                words.push(0);
+            }
+            // The link and a jump to the leaf.
+            1 => words.extend([ri(ADD, LINK, 63, 8), 0x70 << 24 | 22 << 18]),
+            _ => words.push(word(random, length - k)),
+        }
+    }
+    if vectors && random.below(4) != 0 {
+        words.push(0x6200_0000 | 59 << 18 | 0xffff << 2);
+    }
+    words.push(ri(SUB, 21, 21, 1));
+    words.push(branch(true, 21, -(words.len() as i32 - 1)));
+    words.push(ri(SUB, 20, 20, 1));
+    words.push(branch(true, 20, -(words.len() as i32)));
+    // The end.
+    words.push(jump(false, 0));
+    let leaf = words.len();
+    for at in calls {
+        words[at] = jump(true, (leaf - at) as i32);
+    }
+    words.extend((0..random.below(4)).map(|_| rr(ADD, random.below(10), random.below(10), random.below(10))));
+    words.push(RETURN);
+    (words, BASE + 4 * leaf as u32)
+}
+
+/// A machine with a program, whose loops are translated when they have gone round so often.
+pub fn load(words: &[u32], after: Option<u32>) -> Machine {
+    let mut machine = Machine::new(Config {
+        memory_limit: 1 << 24,
+        translate_after: after,
+        ..Config::default()
+    });
+    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+        machine.memory_mut().write_u32(address, *word).unwrap();
+    }
+    machine.memory_mut().write_u32(DATA, 1).unwrap();
+    machine
+}
+
+/// A machine whose threads are all at the beginning of a random program.
+pub fn prepared(seed: u64, vectors: bool, after: Option<u32>) -> Machine {
+    let mut random = Random(seed);
+    let (words, leaf) = program(&mut random, vectors);
+    let mut machine = load(&words, after);
+    for k in 0..64 {
+        let word = random.word();
+        machine.memory_mut().write_u32(DATA + 4 * k, word).unwrap();
+    }
+    // Now and then code is data.
+    let code = random.below(12) == 0;
+    for number in 0..machine.threads() {
+        let thread = machine.thread_mut(number);
+        for register in 0..59 {
+            thread.set_scalar(sreg(register), random.word());
+        }
+        for register in 0..8 {
+            thread.set_vector(vreg(register), Lanes([(); 16].map(|()| random.word())));
+        }
+        thread.set_scalar(sreg(59), 0xffff);
+        thread.set_scalar(sreg(12), if code { BASE } else { DATA });
+        thread.set_scalar(sreg(13), DATA + 0x80);
+        thread.set_scalar(sreg(20), 40);
+        thread.set_scalar(sreg(22), leaf);
+        // What the first return goes to.
+        thread.set_scalar(sreg(LINK), BASE);
+        thread.set_pc(BASE);
+    }
+    machine
 }

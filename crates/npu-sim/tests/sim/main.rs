@@ -12,6 +12,7 @@ mod network;
 mod parallel;
 mod quirks;
 mod random;
+mod replay;
 mod threads;
 mod timing;
 mod waits;
