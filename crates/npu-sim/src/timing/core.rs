@@ -259,7 +259,9 @@ pub(super) struct Core {
     pub stop: Option<(usize, Stop)>,
     /// Instructions executed, undecoded words included.
     pub executed: u64,
+    /// Stretches of runs by the states in which they begin.
     pub recordings: Recordings,
+    /// The stretch that is being recorded.
     pub recording: Option<Box<Recording>>,
     /// A stretch that can be recorded has ended.
     pub stretch_ended: bool,

@@ -26,6 +26,7 @@ const MOST_WORDS: usize = 4 << 20;
 const TRIES: u8 = 4;
 /// Stretches in a row that were not known, after which some are passed over: then it is not worth looking for them.
 const PATIENCE: u32 = 512;
+/// The most that are passed over before the next look.
 const LONGEST_PAUSE: u32 = 8192;
 
 /// What is executed at one go.
@@ -351,7 +352,9 @@ impl Core {
             return;
         }
         let node = &mut self.recordings.nodes[recording.node];
-        if let Some(stretch) = &mut node.stretch {
+        if let Some(stretch) = &mut node.stretch
+            && stretch.is_right(&self.instructions, machine)
+        {
             // What is recorded again is the same: otherwise the state leaves out something that matters.
             debug_assert_eq!(stretch.cycles, self.now - recording.from);
             debug_assert_eq!(stretch.issued.as_ref(), recording.issued.as_slice());
@@ -360,6 +363,10 @@ impl Core {
                 stretch.next.push((went, next));
             }
             return;
+        }
+        // One of other code, or of another state of the cache, gives way.
+        if let Some(stretch) = &mut node.stretch {
+            stretch.count_into(&mut self.counters);
         }
         let mut lines: Vec<(u32, bool)> = recording.hits.iter().map(|&(_, line, lower)| (line, lower)).collect();
         lines.sort_unstable();
