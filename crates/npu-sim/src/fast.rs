@@ -3,7 +3,7 @@
 //! Invariant: an operation that is not done completely here is not begun here. [`Exit::Slow`] leaves registers, memory and PC
 //! as they were before it, and [`crate::exec`] does it.
 
-mod float;
+pub(crate) mod float;
 pub(crate) mod lanes;
 
 use self::lanes::{Source, Target};

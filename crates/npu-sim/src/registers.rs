@@ -22,4 +22,20 @@ impl Lanes {
     pub const fn splat(value: u32) -> Lanes {
         Lanes([value; LANES])
     }
+
+    /// Each lane by itself.
+    #[inline(always)]
+    pub(crate) fn map(&self, f: impl Fn(u32) -> u32) -> Lanes {
+        self.zip(self, |a, _| f(a))
+    }
+
+    /// Each lane with that of `other`.
+    #[inline(always)]
+    pub(crate) fn zip(&self, other: &Lanes, f: impl Fn(u32, u32) -> u32) -> Lanes {
+        let mut result = Lanes::default();
+        for ((result, a), b) in result.0.iter_mut().zip(self.0).zip(other.0) {
+            *result = f(a, b);
+        }
+        result
+    }
 }

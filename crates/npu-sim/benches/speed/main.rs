@@ -3,12 +3,12 @@
 //! Each loop runs for a fixed number of instructions, several times; the best time counts. Loops of one thread also run in a plain
 //! interpreter, which must come to the same registers; the ratio of both rates depends less on the host than the rates. With the
 //! feature `jit` they run a third time, with translations, and all loops of threads a second time. Loops of several cores run in
-//! 1, 2 and 4 threads of the host.
+//! 1, 2 and 4 threads of the host. Arguments choose the loops whose names contain one of them.
 
 mod plain;
 
 use npu_mc::{SReg, VReg};
-use npu_sim::{Config, Halt, Machine, Schedule, Stop, THREADS};
+use npu_sim::{Config, Halt, LANES, Lanes, Machine, Schedule, Stop, THREADS};
 use plain::Plain;
 use std::time::Instant;
 
@@ -58,11 +58,23 @@ fn translated(rate: f64, ratio: &str, machine: &Machine) {
     let _ = (rate, ratio, machine);
 }
 
+/// Whether a loop is to be run.
+fn is_chosen(name: &str) -> bool {
+    let mut chosen = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .peekable();
+    chosen.peek().is_none() || chosen.any(|part| name.contains(&part))
+}
+
 fn measure(name: &str, body: &[u32]) {
+    if !is_chosen(name) {
+        return;
+    }
     let [mut best, mut best_translated, mut best_plain] = [f64::INFINITY; 3];
     let mut last = None;
     for _ in 0..ROUNDS {
-        let Some(mut plain) = Plain::new(BASE, &words(body), &REGISTERS) else {
+        let Some(mut plain) = Plain::new(BASE, &words(body), &REGISTERS, &VECTORS) else {
             return;
         };
         let start = Instant::now();
@@ -105,6 +117,9 @@ fn measure(name: &str, body: &[u32]) {
 
 /// The same in 8 threads that take turns, with data caches or without.
 fn measure_threads(name: &str, body: &[u32], coherent: bool) {
+    if !is_chosen(name) {
+        return;
+    }
     let config = Config {
         coherent,
         ..Config::default()
@@ -134,6 +149,9 @@ fn measure_threads(name: &str, body: &[u32], coherent: bool) {
 
 /// The same on 16 cores with data of their own, in 1, 2 and 4 threads of the host.
 fn measure_cores(name: &str, body: &[u32]) {
+    if !is_chosen(name) {
+        return;
+    }
     const CORES: usize = 16;
     const HOST_THREADS: [usize; 3] = [1, 2, 4];
     const MANY: u64 = 8 * INSTRUCTIONS;
@@ -184,6 +202,9 @@ fn measure_cores(name: &str, body: &[u32]) {
 
 /// The same, an instruction at a time of each of 8 threads in turn.
 fn measure_steps(name: &str, body: &[u32]) {
+    if !is_chosen(name) {
+        return;
+    }
     const STEPS: usize = 8_000_000;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -209,6 +230,20 @@ const REGISTERS: [(SReg, u32); 4] = [
     (SReg::S42, LEAF),
 ];
 
+/// Vector registers that are not 0 before a loop: floats and numbers of which no two lanes are alike.
+const VECTORS: [(VReg, Lanes); 2] = [(VReg::V1, lanes(0x3f80_1234)), (VReg::V2, lanes(0x4048_f5c3))];
+
+/// Lanes from `first` on.
+const fn lanes(first: u32) -> Lanes {
+    let mut lanes = [first; LANES];
+    let mut k = 0;
+    while k < LANES {
+        lanes[k] += 0x1_2345 * k as u32;
+        k += 1;
+    }
+    Lanes(lanes)
+}
+
 /// A loop of `body`.
 fn words(body: &[u32]) -> Vec<u32> {
     let mut words = body.to_vec();
@@ -228,6 +263,9 @@ fn prepared(body: &[u32], config: Config) -> Option<Machine> {
         let thread = machine.thread_mut(number);
         for (register, value) in REGISTERS {
             thread.set_scalar(register, value);
+        }
+        for (register, value) in VECTORS {
+            thread.set_vector(register, value);
         }
         thread.set_pc(BASE);
     }

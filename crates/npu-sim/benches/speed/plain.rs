@@ -2,8 +2,8 @@
 //! hazards, no stop addresses, no code that changes. It knows the operations of the loops of the bench.
 
 use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, RawInst};
-use npu_mc::{SReg, split};
-use npu_sim::fp;
+use npu_mc::{SReg, VReg, split};
+use npu_sim::{Lanes, fp};
 
 const MEMORY: usize = 1 << 22;
 const RA: usize = SReg::RA.number() as usize;
@@ -164,7 +164,7 @@ fn decode(word: u32) -> Option<Inst> {
 
 impl Plain {
     /// A thread before the code `words`, which stands at `base`; `None` when there is an instruction that it does not know.
-    pub fn new(base: u32, words: &[u32], scalars: &[(SReg, u32)]) -> Option<Plain> {
+    pub fn new(base: u32, words: &[u32], scalars: &[(SReg, u32)], vectors: &[(VReg, Lanes)]) -> Option<Plain> {
         let mut plain = Plain {
             base,
             code: words.iter().map(|&word| decode(word)).collect::<Option<_>>()?,
@@ -174,6 +174,9 @@ impl Plain {
         };
         for &(register, value) in scalars {
             plain.scalars[usize::from(register.number())] = value;
+        }
+        for &(register, value) in vectors {
+            plain.vectors[usize::from(register.number())] = value.0;
         }
         Some(plain)
     }

@@ -1,60 +1,90 @@
-//! The float units of [`crate::fp`] without branches, so that the host compiler can do many lanes at a time.
+//! The float units of [`crate::fp`] on all lanes, almost without branches, so that the host compiler can do many at a time.
 //!
 //! [`crate::fp`] is the definition; every function here gives the same bits for all operands.
 
 use crate::fp::{FRACTION, HIDDEN, MAGNITUDE, QUOTIENT_NAN, SIGN, exponent, pack, sign, significand};
+use crate::registers::{LANES, Lanes};
 
-#[inline(always)]
-pub(super) fn add(a: u32, b: u32) -> u32 {
-    let swap = a & MAGNITUDE < b & MAGNITUDE;
-    let big = if swap { b } else { a };
-    let small = if swap { a } else { b };
-    // All bits unless the larger operand is zero.
-    let some = if big & MAGNITUDE == 0 { 0 } else { u32::MAX };
-    let big_sign = sign(big) & some;
-    let big_exponent = exponent(big) & some;
-    // With the smaller magnitude comes no larger exponent.
-    let distance = big_exponent.wrapping_sub(exponent(small));
-    let shifted = (significand(small) << 7) >> distance.min(31);
-    // The shifter loses everything at a shift of exactly 16.
-    let addend = if distance == 16 + 7 { 0 } else { shifted };
-    let base = (significand(big) & some) << 7;
-    let addend = if big_sign == sign(small) {
-        addend
-    } else {
-        addend.wrapping_neg()
-    };
-    let exact = base.wrapping_add(addend);
-    let sum = exact.wrapping_add(exact & 0x40);
-    let zeros = sum.leading_zeros();
-    let normal = sum << (zeros & 31);
-    let packed = pack(big_sign, big_exponent.wrapping_add(1).wrapping_sub(zeros), normal >> 8);
-    let tiny = pack(big_sign, 0, sum << 16);
-    let result = if zeros > 23 { tiny } else { packed };
-    if sum < 15 { 0 } else { result }
-}
+/// The bits of an exponent where they stand.
+const EXPONENT: u32 = MAGNITUDE & !FRACTION;
 
+/// The sum of each lane; `turned`: the difference.
+///
+/// Numbers are rotated to exponent, fraction, sign: so their order is that of their magnitudes.
 #[inline(always)]
-pub(super) fn sub(a: u32, b: u32) -> u32 {
-    add(a, b ^ SIGN)
-}
-
-#[inline(always)]
-pub(super) fn mul(a: u32, b: u32) -> u32 {
-    let product = u64::from(significand(a)) * u64::from(significand(b));
-    let product = product + (product & (1 << 23));
-    // 1 for products from 2 on.
-    let above = (product >> 47) as u32 & 1;
-    let sum = exponent(a)
-        .wrapping_add(exponent(b))
-        .wrapping_sub(127)
-        .wrapping_add(above);
-    let result = pack(sign(a ^ b), sum, (product >> 23) as u32 >> above);
-    if a & MAGNITUDE == 0 || b & MAGNITUDE == 0 {
-        0
-    } else {
-        result
+fn sums(a: &Lanes, b: &Lanes, turned: bool) -> Lanes {
+    let turn = u32::from(turned);
+    let mut result = Lanes::default();
+    let (mut bigs, mut sums, mut least) = ([0; LANES], [0; LANES], [0; LANES]);
+    for k in 0..LANES {
+        let (x, y) = (a.0[k].rotate_left(1), b.0[k].rotate_left(1) ^ turn);
+        let (big, small) = (x.max(y), x.min(y));
+        // With the hidden bit and seven guard bits.
+        let guarded = |rotated: u32| (rotated << 6) & FRACTION << 7 | HIDDEN << 7;
+        let big_exponent = big >> 24;
+        let distance = big_exponent - (small >> 24);
+        let shifted = if distance < 32 { guarded(small) >> distance } else { 0 };
+        // The shifter loses everything at a shift of exactly 16.
+        let addend = if distance == 16 + 7 { 0 } else { shifted };
+        // Rounding adds bit 6 of the sum to itself: 0x40, and the bit is 0 then, as it was where it was not to be added.
+        let base = guarded(big) + 0x40;
+        let rounded = if (big ^ small) & 1 == 0 {
+            base.wrapping_add(addend)
+        } else {
+            base.wrapping_sub(addend)
+        };
+        let sum = rounded & !0x40;
+        // Those of the sum, if it is 128 or more.
+        let zeros = rounded.leading_zeros();
+        let normal = sum << (zeros & 31);
+        // The hidden bit adds 1 to the exponent.
+        let packed = (big_exponent.wrapping_sub(zeros) << 23).wrapping_add(normal >> 8);
+        result.0[k] = packed & MAGNITUDE | big << 31;
+        (bigs[k], sums[k]) = (big, sum);
+        least[k] = sum.min(big);
     }
+    // Sums of few bits, and of zeros.
+    if least.iter().any(|&least| least < 0x100) {
+        for k in 0..LANES {
+            let (big, sum) = (bigs[k], sums[k]);
+            let tiny = big << 31 | sum << 16 & FRACTION;
+            let value = if sum < 0x100 { tiny } else { result.0[k] };
+            let value = if sum < 15 { 0 } else { value };
+            // Of two zeros the first has no hidden bit, whatever its sign, and the second has one.
+            let of_zeros = if (b.0[k] >> 31) == turn { 0 } else { 1 << 23 | 1 << 22 };
+            result.0[k] = if big < 2 { of_zeros } else { value };
+        }
+    }
+    result
+}
+
+#[inline(always)]
+pub(crate) fn add(a: &Lanes, b: &Lanes) -> Lanes {
+    sums(a, b, false)
+}
+
+#[inline(always)]
+pub(crate) fn sub(a: &Lanes, b: &Lanes) -> Lanes {
+    sums(a, b, true)
+}
+
+#[inline(always)]
+pub(crate) fn mul(a: &Lanes, b: &Lanes) -> Lanes {
+    a.zip(b, |a, b| {
+        // Together they stand nine bits higher, so that the upper half of the product has all that counts.
+        let (x, y) = (significand(a) << 8, significand(b) << 1);
+        let product = (u64::from(x) * u64::from(y) >> 32) as u32;
+        let product = product + (product & 1);
+        // Products from 2 on have a bit more: then this half is the smaller one. The hidden bit adds the 1 that the exponent lacks.
+        let product = product.min((product >> 1) + (1 << 23));
+        let sum = (a & EXPONENT).wrapping_add(b & EXPONENT).wrapping_sub(128 << 23);
+        let result = sum.wrapping_add(product) & MAGNITUDE | (a ^ b) & SIGN;
+        if (a & MAGNITUDE).min(b & MAGNITUDE) == 0 {
+            0
+        } else {
+            result
+        }
+    })
 }
 
 /// An operand of the divider.
@@ -80,8 +110,23 @@ fn classify(x: u32) -> Operand {
     }
 }
 
+/// The divider is that of IEEE where operands and quotient are far from the ends of the range: there it is the host's.
 #[inline(always)]
-pub(super) fn div(a: u32, b: u32) -> u32 {
+pub(crate) fn div(a: &Lanes, b: &Lanes) -> Lanes {
+    let far = |x: u32| (x & EXPONENT).wrapping_sub(2 << 23) < 251 << 23;
+    let quotients = a.zip(b, |a, b| (f32::from_bits(a) / f32::from_bits(b)).to_bits());
+    let ordinary = a.zip(b, |a, b| u32::from(far(a) & far(b)));
+    let ordinary = ordinary.zip(&quotients, |ordinary, quotient| ordinary & u32::from(far(quotient)));
+    if ordinary.0.iter().all(|&ordinary| ordinary != 0) {
+        quotients
+    } else {
+        a.zip(b, quotient)
+    }
+}
+
+/// Any quotient.
+#[inline(always)]
+fn quotient(a: u32, b: u32) -> u32 {
     let result_sign = sign(a ^ b);
     let infinity = result_sign | 0x7f80_0000;
     let (x, y) = (classify(a), classify(b));
@@ -114,7 +159,12 @@ pub(super) fn div(a: u32, b: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn from_int(a: u32, _: u32) -> u32 {
+pub(crate) fn from_int(a: &Lanes, _: &Lanes) -> Lanes {
+    a.map(from_one_int)
+}
+
+#[inline(always)]
+fn from_one_int(a: u32) -> u32 {
     let magnitude = (a as i32).unsigned_abs();
     let zeros = magnitude.leading_zeros();
     let normal = magnitude << (zeros & 31);
@@ -127,7 +177,12 @@ pub(super) fn from_int(a: u32, _: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn to_int(a: u32, _: u32) -> u32 {
+pub(crate) fn to_int(a: &Lanes, _: &Lanes) -> Lanes {
+    a.map(to_one_int)
+}
+
+#[inline(always)]
+fn to_one_int(a: u32) -> u32 {
     let e = exponent(a);
     let right = 150u32.wrapping_sub(e);
     let below = if right == 16 {
@@ -167,33 +222,51 @@ mod tests {
             .collect()
     }
 
-    fn compare(a: u32, b: u32) {
-        assert_eq!(add(a, b), fp::add(a, b), "add {a:#010x} {b:#010x}");
-        assert_eq!(sub(a, b), fp::sub(a, b), "sub {a:#010x} {b:#010x}");
-        assert_eq!(mul(a, b), fp::mul(a, b), "mul {a:#010x} {b:#010x}");
-        assert_eq!(div(a, b), fp::div(a, b), "div {a:#010x} {b:#010x}");
-        assert_eq!(from_int(a, b), fp::from_int(a), "itof {a:#010x}");
-        assert_eq!(to_int(a, b), fp::to_int(a), "ftoi {a:#010x}");
+    /// Whole vectors, whose lanes are not alike: one that is rare must not change the others.
+    fn compare(operands: &[(u32, u32); LANES]) {
+        let (a, b) = (Lanes(operands.map(|(a, _)| a)), Lanes(operands.map(|(_, b)| b)));
+        let units: [(&str, fn(&Lanes, &Lanes) -> Lanes, fn(u32, u32) -> u32); 6] = [
+            ("add", add, fp::add),
+            ("sub", sub, fp::sub),
+            ("mul", mul, fp::mul),
+            ("div", div, fp::div),
+            ("itof", from_int, |a, _| fp::from_int(a)),
+            ("ftoi", to_int, |a, _| fp::to_int(a)),
+        ];
+        for (name, unit, definition) in units {
+            let results = unit(&a, &b);
+            for (result, &(a, b)) in results.0.iter().zip(operands) {
+                assert_eq!(*result, definition(a, b), "{name} {a:#010x} {b:#010x}");
+            }
+        }
     }
 
     #[test]
     fn all_functions_give_what_the_definition_gives() {
         let borders = borders();
         for &a in &borders {
-            borders.iter().for_each(|&b| compare(a, b));
+            for some in borders.chunks(LANES) {
+                compare(&std::array::from_fn(|k| (a, some[k % some.len()])));
+            }
         }
         let mut state = 1;
-        for round in 0..1_000_000u32 {
-            let bits = split_mix(&mut state);
-            let (a, b) = (bits as u32, (bits >> 32) as u32);
-            match round % 4 {
-                0 => compare(a, b),
-                // Exponents close together, as those of sums that matter.
-                1 => compare(a, (a & 0x7f80_0000).wrapping_add((b & 63) << 23) ^ (b & !0x7f80_0000)),
-                // Sums that cancel, and few bits.
-                2 => compare(a, (a ^ SIGN).wrapping_add(b & 0xff)),
-                _ => compare(a >> (b & 31), b << (a & 31)),
-            }
+        for round in 0..100_000u32 {
+            // Mostly of one kind, so that nothing rare is among them.
+            let kinds = if round % 2 == 0 { 1 } else { 5 };
+            compare(&std::array::from_fn(|k| {
+                let bits = split_mix(&mut state);
+                let (a, b) = (bits as u32, (bits >> 32) as u32);
+                match (round / 2 + k as u32 % kinds) % 5 {
+                    0 => (a, b),
+                    // Exponents close together, as those of sums that matter.
+                    1 => (a, (a & EXPONENT).wrapping_add((b & 63) << 23) ^ (b & !EXPONENT)),
+                    // Sums that cancel, and few bits.
+                    2 => (a, (a ^ SIGN).wrapping_add(b & 0xff)),
+                    3 => (a >> (b & 31), b << (a & 31)),
+                    // About the size of 1.
+                    _ => (a & !(0xf8 << 23) | 0x3c << 24, b & !(0xf8 << 23) | 0x3c << 24),
+                }
+            }));
         }
     }
 }

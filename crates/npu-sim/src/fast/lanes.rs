@@ -17,6 +17,32 @@ const BITS: [u32; LANES] = {
     bits
 };
 
+/// Lanes of half a register.
+const HALF: usize = LANES / 2;
+
+/// All bits of the lanes that are on, for each mask of half a register. A table, since what the host compiler makes of a mask and
+/// [`BITS`] is several times as long.
+static ON: [[u32; HALF]; 1 << HALF] = {
+    let mut on = [[0; HALF]; 1 << HALF];
+    let mut mask = 0;
+    while mask < 1 << HALF {
+        let mut lane = 0;
+        while lane < HALF {
+            on[mask][lane] = if mask >> lane & 1 != 0 { u32::MAX } else { 0 };
+            lane += 1;
+        }
+        mask += 1;
+    }
+    on
+};
+
+/// All bits of the lanes that are on.
+#[inline(always)]
+pub(crate) fn on(mask: u16) -> Lanes {
+    let (low, high) = (ON[usize::from(mask as u8)], ON[usize::from(mask >> HALF)]);
+    Lanes(std::array::from_fn(|k| if k < HALF { low[k] } else { high[k - HALF] }))
+}
+
 /// The vector registers of a thread.
 type Registers = [Lanes; 64];
 
@@ -56,12 +82,10 @@ impl Target {
             *register = *new;
             return;
         }
-        let mask = u32::from(self.mask);
-        let old = *register;
+        let (on, old) = (on(self.mask), *register);
         let mut result = Lanes::default();
-        for (((result, old), new), bit) in result.0.iter_mut().zip(old.0).zip(new.0).zip(BITS) {
-            let keep = u32::from(mask & bit != 0).wrapping_sub(1);
-            *result = (old & keep) | (new & !keep);
+        for k in 0..LANES {
+            result.0[k] = old.0[k] & !on.0[k] | new.0[k] & on.0[k];
         }
         *register = result;
     }
@@ -69,9 +93,7 @@ impl Target {
 
 #[inline(always)]
 fn each(a: &Lanes, b: &Lanes, out: &mut Lanes, f: impl Fn(u32, u32) -> u32) {
-    for ((out, a), b) in out.0.iter_mut().zip(a.0).zip(b.0) {
-        *out = f(a, b);
-    }
+    *out = a.zip(b, f);
 }
 
 // Whole registers are read and written in each of the functions, all with the widest accesses of the host: it forwards no
@@ -87,9 +109,7 @@ macro_rules! float_units {
             ))]
             fn $name(registers: &mut Registers, target: Target, a: Source, b: Source) {
                 let (a, b) = (a.lanes(registers), b.lanes(registers));
-                let mut out = Lanes::default();
-                each(&a, &b, &mut out, |a, b| float::$name(a, b));
-                target.write(registers, &out);
+                target.write(registers, &float::$name(&a, &b));
             }
         )*
     };

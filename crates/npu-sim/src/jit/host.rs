@@ -131,6 +131,6 @@ pub(super) fn run(code: Code, state: &mut State<'_>) {
     // SAFETY: translated code reads and writes the fields of `state`, the first 64 scalar registers, the vector registers, entries of the page table by the upper
     // 20 bits of an address, of which there are 2^20, and pages by entries of the table, whose indices are inside `pages`
     // (an invariant of `Memory`, whose borrow lasts as long as the pointers are used), at an offset that is aligned to the size of the
-    // access. It calls functions of `units` alone, with values or with `state`, and keeps nothing.
+    // access. It calls functions of `units` alone, with values, with `state` or with vector registers, and keeps nothing.
     unsafe { (code.0)(state) }
 }

@@ -2,9 +2,14 @@
 
 use super::host::State;
 use super::region::Source;
+use crate::alu::{self, Operation};
+use crate::fast::float;
 use crate::fast::lanes::{self, Target};
 use crate::fp;
+use crate::registers::Lanes;
+use multiversion::multiversion;
 use npu_mc::raw::AluOp;
+use std::cell::Cell;
 
 /// A function of operations that are too long to stand in line.
 pub(super) enum Unit {
@@ -66,6 +71,84 @@ impl Unit {
             Unit::Binary(_) => 2,
         }
     }
+}
+
+/// A vector register, which may be result and operand at a time.
+type Register = Cell<Lanes>;
+
+/// An operation on all lanes, by kinds of its last operand.
+#[derive(Clone, Copy)]
+pub(super) struct LaneUnit {
+    pub with_vector: extern "C" fn(&Register, &Register, &Register),
+    pub with_scalar: extern "C" fn(&Register, &Register, u32),
+}
+
+/// What the definition of an operation by lanes makes.
+#[inline(always)]
+fn defined(operation: Operation, a: &Lanes, b: &Lanes) -> Lanes {
+    match operation {
+        Operation::Unary(f) | Operation::FloatUnary(f) => a.map(f),
+        Operation::Binary(f) | Operation::FloatBinary(f) => a.zip(b, f),
+        // These are not by lanes.
+        Operation::Compare(_)
+        | Operation::FloatCompare(_)
+        | Operation::Shuffle
+        | Operation::GetLane
+        | Operation::Mask
+        | Operation::NoUnit
+        | Operation::Hang => *a,
+    }
+}
+
+macro_rules! lane_units {
+    ($($op:ident = $function:expr;)*) => {
+        /// The functions of an operation on lanes, if it has some.
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others stand in line or are called with a mask")]
+        pub(super) fn lane_unit(op: AluOp) -> Option<LaneUnit> {
+            match op {
+                $(AluOp::$op => {
+                    #[multiversion(targets(
+                        "x86_64+avx2+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt",
+                        "x86_64+avx2+bmi1+bmi2+lzcnt",
+                    ))]
+                    extern "C" fn with_vector(d: &Register, a: &Register, b: &Register) {
+                        d.set($function(&a.get(), &b.get()));
+                    }
+                    #[multiversion(targets(
+                        "x86_64+avx2+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt",
+                        "x86_64+avx2+bmi1+bmi2+lzcnt",
+                    ))]
+                    extern "C" fn with_scalar(d: &Register, a: &Register, b: u32) {
+                        d.set($function(&a.get(), &Lanes::splat(b)));
+                    }
+                    Some(LaneUnit { with_vector, with_scalar })
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! by_definition {
+    ($op:ident) => {
+        |a: &Lanes, b: &Lanes| defined(const { alu::operation(AluOp::$op) }, a, b)
+    };
+}
+
+lane_units! {
+    Fadd = float::add;
+    Fsub = float::sub;
+    Fmul = float::mul;
+    Fdiv = float::div;
+    Itof = float::from_int;
+    Ftoi = float::to_int;
+    Mulhs = by_definition!(Mulhs);
+    Mulhu = by_definition!(Mulhu);
+    Ashr = by_definition!(Ashr);
+    Shr = by_definition!(Shr);
+    Shl = by_definition!(Shl);
+    Clz = by_definition!(Clz);
+    Ctz = by_definition!(Ctz);
 }
 
 /// An operation on lanes as a number for [`vector`].

@@ -160,7 +160,7 @@ impl Builder<'_> {
     /// Vd = a op b, in the lanes that are on.
     pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2], full: bool) {
         let Some(in_line) = in_line(op, b) else {
-            self.call_unit(op, d, [a, b], false);
+            self.call_lanes(op, d, [a, b], full);
             return;
         };
         let (first, second) = (self.operand(a), self.operand(b));
@@ -233,6 +233,33 @@ impl Builder<'_> {
             Some(value) => value,
             None => self.constant(0),
         }
+    }
+
+    /// An operation that is called: that on whole registers, if all lanes are on and it has one.
+    fn call_lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2], full: bool) {
+        let unit = units::lane_unit(op).filter(|_| full);
+        let (Some(unit), Source::Vector(first)) = (unit, a) else {
+            self.call_unit(op, d, [a, b], false);
+            return;
+        };
+        let (address, last, second) = match b {
+            Source::Vector(number) => (unit.with_vector as usize, I64, self.place_of(number)),
+            Source::Scalar(number) => (unit.with_scalar as usize, I32, self.register(number)),
+            Source::Immediate(value) => (unit.with_scalar as usize, I32, self.constant(value)),
+        };
+        let [d, first] = [d, first].map(|number| self.place_of(number));
+        let mut signature = Signature::new(self.config.default_call_conv);
+        signature.params.extend([I64, I64, last].map(AbiParam::new));
+        let signature = self.b.import_signature(signature);
+        let address = self.b.ins().iconst(I64, address as i64);
+        self.b.ins().call_indirect(signature, address, &[d, first, second]);
+    }
+
+    /// Where a register is.
+    fn place_of(&mut self, register: u8) -> Value {
+        let offset = i64::from(register & 63) * i64::from(PARTS * PART);
+        let offset = self.b.ins().iconst(I64, offset);
+        self.b.ins().iadd(self.vectors, offset)
     }
 
     /// Calls [`units::vector`] or [`units::compare`].
