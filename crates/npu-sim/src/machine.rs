@@ -149,7 +149,10 @@ impl std::fmt::Display for Stop {
             }
             Stop::Unjoined => f.write_str("internal error: the writes of several cores did not come together"),
             Stop::NoSuchThread => f.write_str("no such hardware thread"),
-            Stop::Internal { core } => write!(f, "internal error: a queue of core {core} lost an entry"),
+            Stop::Internal { core } => write!(
+                f,
+                "internal error: the pipelines of core {core} lost something that is waited for"
+            ),
         }
     }
 }

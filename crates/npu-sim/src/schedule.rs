@@ -171,7 +171,7 @@ pub enum Halt {
         /// Why.
         stop: Stop,
     },
-    /// A fault of the timing model: a queue of the pipelines lost an entry, so the run means nothing.
+    /// A fault of the timing model: a queue of the pipelines lost an entry, or a thread that can go on waits for nothing, so the run means nothing.
     Internal {
         /// Number of the core.
         core: usize,

@@ -266,7 +266,10 @@ impl Core {
         match self.pass_words(number, pc, machine) {
             Ok(true) => {}
             Ok(false) => {
-                // A program that changed itself has become something else since the fetch.
+                // A program that changed itself has become something else since the fetch. Of what was fetched comes no result.
+                if decoded.destination != NO_REGISTER {
+                    self.pipes[thread].busy &= !(1 << decoded.destination);
+                }
                 self.branch(thread, machine.thread(number).pc(), now);
                 return;
             }

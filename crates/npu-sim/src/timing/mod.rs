@@ -306,7 +306,12 @@ impl Timing {
                 return machine.all_at_rest();
             }
             if now == u64::MAX - 1 {
-                return machine.all_at_rest();
+                // Nothing happens in any core any more.
+                return if (0..machine.threads()).any(|number| machine.can_go_on(number)) {
+                    Halt::Internal { core: number }
+                } else {
+                    machine.all_at_rest()
+                };
             }
             if executed >= limit {
                 return Halt::StepLimit;
@@ -346,5 +351,19 @@ mod tests {
         (0..9).for_each(|wake| timing.cores[0].pipes[3].wakes.push(wake));
         let halt = machine.run_timed(&mut timing, 10, &mut NoSink);
         assert_eq!(halt, Halt::Internal { core: 0 });
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_what_never_comes_ends_every_run_as_an_internal_error() {
+        let mut machine = Machine::new(Config::default());
+        // or s1, s2, s3
+        let word = 1 << 24 | 1 << 18 | 2 << 12 | 3 << 6;
+        assert_eq!(machine.memory_mut().write_u32(0x1000, word), Ok(()));
+        machine.boot(0, 0x1000);
+        machine.enable(0, 1);
+        let mut timing = Timing::new(TimingConfig::default());
+        timing.prepare(&mut machine);
+        timing.cores[0].pipes[0].busy = u128::MAX;
+        assert_eq!(timing.run(&mut machine, 10, &mut NoSink), Halt::Internal { core: 0 });
     }
 }

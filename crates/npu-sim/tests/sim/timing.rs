@@ -305,3 +305,33 @@ fn every_thread_stops_once_at_a_stop_address() {
     stopped.sort_unstable();
     assert_eq!(stopped, [0, 1, 2, 3, 4, 5, 6, 7]);
 }
+
+#[test]
+fn a_word_that_becomes_an_instruction_after_its_fetch_keeps_no_register_waiting() {
+    // s20 is the word that stands at BASE + 24 in place of one that is no instruction, which is fetched before that; s21 is BASE.
+    // Two products keep the store waiting. The load behind is fetched as the next instruction, and is not the next one then.
+    let words = [
+        0x0600_0000 | 3 << 18 | 2 << 12 | 2 << 6,
+        0x0600_0000 | 3 << 18 | 3 << 12 | 2 << 6,
+        0x0500_0000 | 4 << 18 | 3 << 12 | 3 << 6,
+        // s4 is 0 by now.
+        0x0400_0000 | 22 << 18 | 21 << 12 | 4 << 6,
+        0xa200_0000 | 20 << 18 | 22 << 12 | 24 << 3,
+        0x0400_0000 | 5 << 18 | 2 << 12 | 2 << 6,
+        0xf8e2_7870,
+        0x8200_0000 | 6 << 18 | 21 << 12,
+        0x0400_0000 | 7 << 18 | 6 << 12 | 2 << 6,
+        END[0],
+        END[1],
+    ];
+    let mut machine = machine(&words, 1);
+    let s = |number| SReg::new(number).unwrap();
+    machine
+        .thread_mut(0)
+        .set_scalar(s(20), 0x0400_0000 | 8 << 18 | 2 << 12 | 2 << 6);
+    machine.thread_mut(0).set_scalar(s(21), BASE);
+    let (halt, _) = timed(&mut machine, &mut NoSink);
+    assert_eq!(halt, Halt::Ended);
+    assert_eq!(machine.thread(0).scalar(s(8)), 4);
+    assert_eq!(machine.thread(0).scalar(s(7)), words[0].wrapping_add(2));
+}
