@@ -10,10 +10,11 @@ use self::lanes::{Source, Target};
 use crate::alu::{self, Operation, operations};
 use crate::cache::Caches;
 use crate::hazard::word_bit;
+use crate::mem_op::{alignment, lane_extension};
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::operands::is_slow;
 use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
-use crate::registers::{Lanes, PC, RA, RM};
+use crate::registers::{LANES, Lanes, PC, RA, RM};
 use crate::shared::Shared;
 use crate::thread::Thread;
 use npu_mc::raw::{AluOp, MemOp};
@@ -70,12 +71,28 @@ fn follow(op: Op, thread: &mut Thread, watched: &mut Watched) -> bool {
         Kind::VectorVector
         | Kind::VectorImmediate
         | Kind::SplatImmediate
+        | Kind::MoveilVector
+        | Kind::MoveihVector
+        | Kind::ShuffleVectors
         | Kind::CompareVectors
         | Kind::CompareVectorImmediate => true,
         Kind::VectorScalar | Kind::CompareVectorScalar => driven(op.b),
         // Words are looked at when they are moved.
-        Kind::ScalarVector | Kind::Splat | Kind::LoadVector | Kind::StoreVector | Kind::Load32 | Kind::Store32 => {
-            driven(op.a)
+        Kind::ScalarVector
+        | Kind::Splat
+        | Kind::LoadVector
+        | Kind::StoreVector
+        | Kind::LoadNarrow
+        | Kind::StoreNarrow
+        | Kind::LoadVectorScratchpad
+        | Kind::StoreVectorScratchpad
+        | Kind::Load32
+        | Kind::Store32 => driven(op.a),
+        Kind::GetLaneOf if !driven(op.b) => false,
+        Kind::GetLaneOf | Kind::GetLaneImmediate | Kind::MakeMask => {
+            thread.watch.driven(op.d);
+            watched.undriven = thread.watch.undriven_scalars();
+            true
         }
         // The second operand is one of a copy of vectors, where undriven bits are not copied but used.
         Kind::Move | Kind::MoveMask if op.b == PC => {
@@ -103,14 +120,14 @@ pub(crate) trait Port {
     /// `false` when it is for the definition, and nothing was stored.
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
 
-    /// A backward branch, a call or a return to `pc` was taken. Gives whether operations from there on, none of which touch what is watched, were done in
-    /// another way: then thread and budget are as after them.
+    /// A backward branch, a call or a return to `pc` was taken. Gives whether operations from there on were done in another way: then thread and
+    /// budget are as after them.
     #[inline(always)]
     fn turned(
         &mut self,
         _code: &CodeCache,
         _thread: &mut Thread,
-        _watched: &Watched,
+        _shared: &mut Shared,
         _pc: u32,
         _budget: &mut u64,
     ) -> bool {
@@ -210,6 +227,11 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 thread.scalars[usize::from(op.b)]
             };
         }
+        macro_rules! v {
+            ($register:expr) => {
+                &thread.vectors[usize::from($register & 63)]
+            };
+        }
         macro_rules! set {
             ($value:expr) => {{
                 let value = $value;
@@ -256,6 +278,34 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                     leave!(Exit::Slow);
                 }
                 address
+            }};
+        }
+        // The address of a packed vector. The words of its line, and those behind it that the definition takes it to have.
+        macro_rules! narrow_address {
+            () => {{
+                let Some(kind) = MemOp::from_code(op.b) else {
+                    leave!(Exit::Slow);
+                };
+                let address = any_address!(alignment(kind));
+                if WATCH
+                    && watched.memory & (0xffff_u64.rotate_left(address >> 2 & 63) | words!(address & !63, 64)) != 0
+                {
+                    leave!(Exit::Slow);
+                }
+                address
+            }};
+        }
+        // Aligned words of the scratchpad that do not wrap. With no lane on the access never ends.
+        macro_rules! scratchpad_line {
+            () => {{
+                let address = a!().wrapping_add(op.imm as u32);
+                if address & 3 != 0 || thread.mask == 0 {
+                    leave!(Exit::Slow);
+                }
+                let Some(line) = shared.scratchpad_line::<64>(address) else {
+                    leave!(Exit::Slow);
+                };
+                line
             }};
         }
         // The same for accesses that look at undriven bits themselves.
@@ -375,6 +425,22 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 thread.last_branch = Some(pc!());
             };
         }
+        // What may have been done in another way.
+        macro_rules! turn {
+            () => {
+                if port.turned(code, thread, shared, pc!(), &mut left) {
+                    far!(thread.pc);
+                    // What has to be watched now makes it another loop.
+                    if !WATCH && thread.watch.active() {
+                        leave!(Exit::NotReady);
+                    }
+                    if WATCH {
+                        watched.undriven = thread.watch.undriven_scalars();
+                        watched.memory = thread.watch.memory();
+                    }
+                }
+            };
+        }
         macro_rules! near {
             ($call:expr) => {{
                 let target = index.wrapping_add_signed(op.imm as isize);
@@ -384,8 +450,8 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                 } else {
                     far!(pc!().wrapping_add((op.imm as u32) << 2));
                 }
-                if ($call || op.imm < 0) && port.turned(code, thread, &watched, pc!(), &mut left) {
-                    far!(thread.pc);
+                if $call || op.imm < 0 {
+                    turn!();
                 }
                 continue;
             }};
@@ -510,9 +576,7 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                         check_lost!();
                         left -= 1;
                         far!(target);
-                        if port.turned(code, thread, &watched, pc!(), &mut left) {
-                            far!(thread.pc);
-                        }
+                        turn!();
                         continue;
                     }
                     Kind::VectorVector => by_lane!(op.imm as u8, Source::Vector(op.a), Source::Vector(op.b)),
@@ -524,6 +588,76 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
                     Kind::CompareVectorImmediate => compare!(op.b, Source::Vector(op.a), Source::Scalar(op.imm as u32)),
                     Kind::Splat => vector_result!(Lanes::splat(a!())),
                     Kind::SplatImmediate => vector_result!(Lanes::splat(op.imm as u32)),
+                    Kind::MoveilVector => vector_result!(v!(op.d).map(|old| (old & 0xffff_0000) | op.imm as u32)),
+                    Kind::MoveihVector => vector_result!(v!(op.d).map(|old| (old & 0x0000_ffff) | (op.imm as u32) << 16)),
+                    Kind::ShuffleVectors => {
+                        let Some(lanes) = lanes::shuffle(v!(op.a), v!(op.b)) else {
+                            leave!(Exit::Slow);
+                        };
+                        if const { is_slow(AluOp::Shuffle) } {
+                            long!();
+                        }
+                        vector_result!(lanes);
+                    }
+                    Kind::GetLaneOf => {
+                        let Some(&lane) = v!(op.a).0.get(b!() as usize) else {
+                            leave!(Exit::Slow);
+                        };
+                        if const { is_slow(AluOp::Getlane) } {
+                            long!();
+                        }
+                        set!(lane);
+                    }
+                    Kind::GetLaneImmediate => {
+                        if const { is_slow(AluOp::Getlane) } {
+                            long!();
+                        }
+                        set!(v!(op.a).0[op.imm as usize % LANES]);
+                    }
+                    Kind::MakeMask => {
+                        let set = lanes::low_bits(v!(op.a));
+                        if const { is_slow(AluOp::CrtMask) } {
+                            long!();
+                        }
+                        set!(set);
+                        if op.d == RM {
+                            thread.mask = set as u16;
+                        }
+                    }
+                    Kind::LoadNarrow => {
+                        let address = narrow_address!();
+                        let Some(line) = port.load::<64>(address & !63) else {
+                            leave!(Exit::Slow);
+                        };
+                        long!();
+                        vector_result!(lanes::extend(lane_extension(op.b), &from_line(&line)));
+                    }
+                    Kind::StoreNarrow => {
+                        let address = narrow_address!();
+                        let lanes = v!(op.d);
+                        let stored = if MemOp::from_code(op.b) == Some(MemOp::StoreV16i8) {
+                            port.store(address, lanes.0.map(|lane| lane as u8))
+                        } else {
+                            let mut bytes = [0; 2 * LANES];
+                            for (place, lane) in bytes.chunks_exact_mut(2).zip(lanes.0) {
+                                place.copy_from_slice(&(lane as u16).to_le_bytes());
+                            }
+                            port.store(address, bytes)
+                        };
+                        if !stored {
+                            leave!(Exit::Slow);
+                        }
+                    }
+                    Kind::LoadVectorScratchpad => {
+                        let line = scratchpad_line!();
+                        vector_result!(from_line(line));
+                    }
+                    Kind::StoreVectorScratchpad => {
+                        let line = scratchpad_line!();
+                        let mut lanes = from_line(line);
+                        lanes::write(&mut lanes, thread.mask, v!(op.d));
+                        *line = to_line(&lanes);
+                    }
                 }
             };
         }

@@ -12,7 +12,7 @@
 use crate::alu;
 use crate::mem_op::{Extension, Load, Move, Store, access_size, is_store, is_vector_access, moves};
 use crate::operands::{Operands, arrives_late, has_long_latency, register_name};
-use crate::registers::{PC, RA, RM};
+use crate::registers::{LANES, PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
 use npu_mc::reg::{Reg, RegFile};
 use rustc_hash::FxHashMap;
@@ -42,10 +42,33 @@ struct Undriven {
     filter: u64,
 }
 
+impl Default for Undriven {
+    fn default() -> Undriven {
+        Undriven {
+            registers: [0; 64],
+            memory: FxHashMap::default(),
+            filter: 0,
+        }
+    }
+}
+
+/// The undriven bits of an integer compare of vectors.
+pub(crate) const UPPER_HALF: u32 = 0xffff_0000;
+
 /// The word of an address in a set of words modulo 64.
 #[inline(always)]
 pub(crate) fn word_bit(address: u32) -> u64 {
     1 << (address >> 2 & 63)
+}
+
+/// The numbers in a set of registers.
+#[cfg(feature = "jit")]
+fn numbers(mut registers: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let number = (registers != 0).then_some(registers.trailing_zeros() as u8)?;
+        registers &= registers - 1;
+        Some(number)
+    })
 }
 
 /// What is followed for one thread.
@@ -253,7 +276,23 @@ impl Watch {
     /// Marks the upper half of a scalar register as undriven.
     pub fn mark_upper_half(&mut self, number: u8) {
         if number != PC {
-            self.set_undriven(number, 0xffff_0000);
+            self.set_undriven(number, UPPER_HALF);
+        }
+    }
+
+    /// Whether of each of these scalar registers just the upper half is undriven.
+    #[cfg(feature = "jit")]
+    pub fn only_upper_halves(&self, registers: u64) -> bool {
+        self.undriven.as_ref().map_or(registers == 0, |undriven| {
+            numbers(registers).all(|number| undriven.registers[usize::from(number)] == UPPER_HALF)
+        })
+    }
+
+    /// Of these scalar registers the upper halves of those in `undriven` are so, and the others are driven.
+    #[cfg(feature = "jit")]
+    pub fn set_upper_halves(&mut self, registers: u64, undriven: u64) {
+        for number in numbers(registers) {
+            self.set_undriven(number, if undriven >> number & 1 != 0 { UPPER_HALF } else { 0 });
         }
     }
 
@@ -278,17 +317,49 @@ impl Watch {
             .map_or(0, |u| u.registers[usize::from(number & 63)])
     }
 
+    /// The undriven bits of an aligned word of memory.
+    pub fn word(&self, address: u32) -> u32 {
+        self.undriven
+            .as_ref()
+            .and_then(|u| u.memory.get(&address))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// An aligned word of memory got these undriven bits.
+    pub fn set_word(&mut self, address: u32, bits: u32) {
+        let undriven = if bits == 0 {
+            let Some(undriven) = &mut self.undriven else {
+                return;
+            };
+            undriven.memory.remove(&address);
+            undriven
+        } else {
+            let undriven = self.undriven.get_or_insert_default();
+            undriven.memory.insert(address, bits);
+            undriven.filter |= word_bit(address);
+            undriven
+        };
+        if undriven.memory.is_empty() {
+            undriven.filter = 0;
+            if self.undriven_scalars == 0 {
+                self.undriven = None;
+            }
+        }
+    }
+
+    /// The words of an aligned line of memory have no undriven bits.
+    pub fn line_driven(&mut self, address: u32) {
+        for lane in 0..LANES as u32 {
+            self.set_word(address.wrapping_add(4 * lane), 0);
+        }
+    }
+
     fn set_undriven(&mut self, number: u8, bits: u32) {
         if bits == 0 && self.undriven.is_none() {
             return;
         }
-        let undriven = self.undriven.get_or_insert_with(|| {
-            Box::new(Undriven {
-                registers: [0; 64],
-                memory: FxHashMap::default(),
-                filter: 0,
-            })
-        });
+        let undriven = self.undriven.get_or_insert_default();
         undriven.registers[usize::from(number & 63)] = bits;
         let bit = 1 << (number & 63);
         if bits == 0 {
@@ -435,42 +506,18 @@ impl Watch {
             _ => u32::MAX,
         };
         if is_store(op) {
-            let bits = if vector { 0 } else { self.get_undriven(reg) };
-            let Some(undriven) = &mut self.undriven else {
-                return;
-            };
-            if shared {
-                // Undriven bits are not followed through the scratchpad.
+            // Undriven bits are not followed through the scratchpad.
+            if self.undriven.is_none() || shared {
                 return;
             }
             if vector {
-                for lane in 0..16 {
-                    undriven.memory.remove(&word.wrapping_add(4 * lane));
-                }
+                self.line_driven(word);
             } else {
-                let old = undriven.memory.get(&word).copied().unwrap_or(0);
-                let now = (old & !(size << shift)) | ((bits & size) << shift);
-                if now == 0 {
-                    undriven.memory.remove(&word);
-                } else {
-                    undriven.memory.insert(word, now);
-                    undriven.filter |= word_bit(word);
-                }
-            }
-            if undriven.memory.is_empty() {
-                undriven.filter = 0;
-                if self.undriven_scalars == 0 {
-                    self.undriven = None;
-                }
+                let bits = self.get_undriven(reg);
+                self.set_word(word, (self.word(word) & !(size << shift)) | ((bits & size) << shift));
             }
         } else if !vector {
-            let found = self
-                .undriven
-                .as_ref()
-                .and_then(|u| u.memory.get(&word))
-                .copied()
-                .unwrap_or(0);
-            let mut bits = if shared { 0 } else { (found >> shift) & size };
+            let mut bits = if shared { 0 } else { (self.word(word) >> shift) & size };
             let sign = size ^ (size >> 1);
             if let Move::Load(Load::Scalar(Extension::Signed8 | Extension::Signed16)) = moves(kind)
                 && bits & sign != 0

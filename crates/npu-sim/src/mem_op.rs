@@ -109,3 +109,11 @@ pub(crate) fn is_vector_access(op: u8) -> bool {
         Move::Load(Load::Scalar(_) | Load::Gather) | Move::Store(Store::Scalar | Store::Splat) => false,
     })
 }
+
+/// How the lanes of a vector load are extended, by opcode; all of the word for others.
+pub(crate) fn lane_extension(op: u8) -> Extension {
+    match MemOp::from_code(op).map(moves) {
+        Some(Move::Load(Load::Vector(extension))) => extension,
+        Some(Move::Load(Load::Scalar(_) | Load::Gather) | Move::Store(_)) | None => Extension::Word,
+    }
+}

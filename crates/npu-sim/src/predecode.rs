@@ -7,7 +7,7 @@
 use crate::alu::{self, Operation, operations};
 use crate::mem_op::{Extension, Load, Move, Store, access_size, is_double, moves};
 use crate::memory::{CodeWrites, Memory, MemoryFull, PAGE_SIZE};
-use crate::registers::{PC, RA, RM};
+use crate::registers::{LANES, PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
 use std::collections::BTreeSet;
 
@@ -91,6 +91,25 @@ macro_rules! kinds {
             Splat,
             /// Vd = imm in every lane.
             SplatImmediate,
+            /// Low halves of the lanes of Vd = imm
+            MoveilVector,
+            /// High halves of the lanes of Vd = imm
+            MoveihVector,
+            /// Vd = the lanes of Va with the numbers in Vb
+            ShuffleVectors,
+            /// Sd = the lane of Va with the number in Sb
+            GetLaneOf,
+            /// Sd = lane imm of Va
+            GetLaneImmediate,
+            /// Sd = bit 0 of each lane of Va, as a bit set.
+            MakeMask,
+            /// Vd = low bytes of the words of the line at Sa + imm, extended; `b` is the opcode.
+            LoadNarrow,
+            /// Low bytes of the lanes of Vd to Sa + imm; `b` is the opcode.
+            StoreNarrow,
+            // Words of the scratchpad at Sa + imm
+            LoadVectorScratchpad,
+            StoreVectorScratchpad,
         }
 
         impl Kind {
@@ -162,6 +181,9 @@ impl Op {
                 let src1 = if unary { NONE } else { src1 };
                 match (dst_v, src0_v, src1_v && !unary) {
                     (false, false, false) => scalar(op, dst, src0, src1, src1_v),
+                    (true, true, true) if dst != RM && op == AluOp::Shuffle => {
+                        Some(Op::new(Kind::ShuffleVectors, dst, src0, src1, 0))
+                    }
                     (true, s0, s1) if dst != RM => {
                         if !is_by_lane(op) {
                             return None;
@@ -188,6 +210,10 @@ impl Op {
                         };
                         Some(Op::new(kind, dst, src0, src1, op as i32))
                     }
+                    (false, true, false) if dst != RM && op == AluOp::Getlane => {
+                        Some(Op::new(Kind::GetLaneOf, dst, src0, src1, 0))
+                    }
+                    (false, true, false) if op == AluOp::CrtMask => Some(Op::new(Kind::MakeMask, dst, src0, NONE, 0)),
                     (true, _, _) | (false, true, _) | (false, false, true) => None,
                 }
             }
@@ -213,6 +239,11 @@ impl Op {
                     (true, true) if dst != RM && is_by_lane(op) => {
                         Some(Op::new(Kind::VectorImmediate, dst, src0, op as u8, imm))
                     }
+                    (false, true)
+                        if dst != PC && dst != RM && op == AluOp::Getlane && (0..LANES as i32).contains(&imm) =>
+                    {
+                        Some(Op::new(Kind::GetLaneImmediate, dst, src0, NONE, imm))
+                    }
                     (false, true) if dst != PC && is_compare(op) => {
                         Some(Op::new(Kind::CompareVectorImmediate, dst, src0, op as u8, imm))
                     }
@@ -225,6 +256,8 @@ impl Op {
                 let kind = match (MviOp::from_code(op)?, dst_v) {
                     (MviOp::Movei, true) if dst != RM => Kind::SplatImmediate,
                     (MviOp::Movei, false) if dst == RM => Kind::MoveiMask,
+                    (MviOp::Moveil, true) if dst != RM => Kind::MoveilVector,
+                    (MviOp::Moveih, true) if dst != RM => Kind::MoveihVector,
                     (MviOp::Movei | MviOp::Moveil | MviOp::Moveih, true) => return None,
                     (MviOp::Moveil | MviOp::Moveih, false) if dst == RM => return None,
                     (MviOp::Movei, false) => Kind::Movei,
@@ -251,6 +284,8 @@ impl Op {
                     (Move::Load(Load::Scalar(Extension::Word)), false) => Kind::Load32,
                     (Move::Load(Load::Scalar(Extension::Word)), true) => Kind::LoadScratchpad,
                     (Move::Load(Load::Vector(Extension::Word)), false) => Kind::LoadVector,
+                    (Move::Load(Load::Vector(Extension::Word)), true) => Kind::LoadVectorScratchpad,
+                    (Move::Load(Load::Vector(_)), false) => Kind::LoadNarrow,
                     (Move::Store(Store::Scalar), shared) => match (access_size(op), shared) {
                         (1, false) => Kind::Store8,
                         (2, false) => Kind::Store16,
@@ -260,16 +295,23 @@ impl Op {
                         _ => return None,
                     },
                     (Move::Store(Store::Vector), false) if access_size(op) == 4 => Kind::StoreVector,
-                    // Rare: packed vectors, vectors and narrow loads in the scratchpad, and what the hardware does not do.
+                    (Move::Store(Store::Vector), false) => Kind::StoreNarrow,
+                    (Move::Store(Store::Vector), true) if access_size(op) == 4 => Kind::StoreVectorScratchpad,
+                    // Rare: narrow accesses of the scratchpad, and what the hardware does not do.
                     (Move::Load(Load::Scalar(_)), true)
                     | (Move::Load(Load::Vector(_) | Load::Gather), _)
                     | (Move::Store(Store::Vector | Store::Splat), _) => return None,
                 };
-                let vector = matches!(kind, Kind::LoadVector | Kind::StoreVector);
-                if base == PC || (reg == PC && !vector) || (reg == RM && kind != Kind::StoreVector) {
+                use Kind::{
+                    LoadNarrow, LoadVector, LoadVectorScratchpad, StoreNarrow, StoreVector, StoreVectorScratchpad,
+                };
+                let load = matches!(kind, LoadVector | LoadNarrow | LoadVectorScratchpad);
+                let store = matches!(kind, StoreVector | StoreNarrow | StoreVectorScratchpad);
+                if base == PC || (reg == PC && !load && !store) || (reg == RM && !store) {
                     return None;
                 }
-                Some(Op::new(kind, reg, base, NONE, offset))
+                let narrow = matches!(kind, LoadNarrow | StoreNarrow);
+                Some(Op::new(kind, reg, base, if narrow { op as u8 } else { NONE }, offset))
             }
             RawInst::Jba { op, reg, offset } => match JbaOp::from_code(op)? {
                 JbaOp::Jmp if reg != PC => Some(Op::new(Kind::JumpRegister, NONE, reg, NONE, 0)),

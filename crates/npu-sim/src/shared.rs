@@ -213,6 +213,13 @@ impl Shared {
         bytes
     }
 
+    /// `N` bytes of scratchpad from an address on, which wraps; `None` when they do.
+    #[inline(always)]
+    pub fn scratchpad_line<const N: usize>(&mut self, address: u32) -> Option<&mut [u8; N]> {
+        let at = address as usize & (SCRATCHPAD_SIZE - 1);
+        self.scratchpad.get_mut(at..)?.first_chunk_mut()
+    }
+
     /// Stores `N` bytes to scratchpad; addressing as in [`Shared::scratchpad_load`].
     pub fn scratchpad_store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) {
         let at = (address as usize & (SCRATCHPAD_SIZE - 1)) & !(N - 1);

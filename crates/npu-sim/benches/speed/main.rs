@@ -222,16 +222,109 @@ fn measure_steps(name: &str, body: &[u32]) {
     println!("{name:<44} {rate:>8.1} million steps a second");
 }
 
+/// Copies of an operation in a loop.
+const COPIES: u32 = 14;
+
+/// Operations a second of each kind on vectors, in loops of nothing else but their counting: `name` says which.
+fn measure_operations(name: &str) {
+    if !is_chosen(name) {
+        return;
+    }
+    // A copy by the register of its result, that of another one's, and its number.
+    type Copy = fn(u32, u32, u32) -> u32;
+    let kinds: [(&str, Copy); 35] = [
+        ("or", |d, a, _| rr(1, d, a, 2, 7)),
+        ("add", |d, a, _| rr(4, d, a, 2, 7)),
+        ("add of a scalar", |d, a, _| rr(4, d, a, 43, 6)),
+        ("add of a number", |d, a, k| ri(4, d, a, k as i32) | 6),
+        ("mull", |d, a, _| rr(6, d, a, 2, 7)),
+        ("mulhs", |d, a, _| rr(7, d, a, 2, 7)),
+        ("mulhu", |d, a, _| rr(8, d, a, 2, 7)),
+        ("ashr", |d, a, _| rr(9, d, a, 3, 7)),
+        ("ashr by a scalar", |d, a, _| rr(9, d, a, 43, 6)),
+        ("shl", |d, a, _| rr(11, d, a, 3, 7)),
+        ("shl by a number", |d, a, k| ri(11, d, a, k as i32) | 6),
+        ("clz", |d, a, _| rr(12, d, a, 0, 6)),
+        ("ctz", |d, a, _| rr(13, d, a, 0, 6)),
+        ("move", |d, a, _| rr(32, d, a, 0, 6)),
+        ("move of a scalar", |d, _, k| rr(32, d, 2 + k, 0, 4)),
+        ("sext8", |d, a, _| rr(43, d, a, 0, 6)),
+        ("cmpgt", |d, a, _| rr(16, d, a, 2, 3)),
+        ("cmpult of a scalar", |d, a, _| rr(22, d, a, 43, 2)),
+        ("cmpfge", |d, a, _| rr(40, d, a, 2, 3)),
+        ("shuffle", |d, a, _| rr(24, d, a, 3, 7)),
+        ("getlane", |d, a, _| rr(25, d, a, 43, 2)),
+        ("crt_mask", |d, a, _| rr(50, d, a, 0, 2)),
+        ("fadd", |d, a, _| rr(33, d, a, 2, 7)),
+        ("fsub of a scalar", |d, a, _| rr(34, d, a, 44, 6)),
+        ("fmul", |d, a, _| rr(35, d, a, 2, 7)),
+        ("fdiv", |d, a, _| rr(36, d, 2, a, 7)),
+        ("itof", |d, a, _| rr(48, d, a, 0, 6)),
+        ("ftoi", |d, a, _| rr(49, d, a, 0, 6)),
+        ("moveil", |d, _, k| 3 << 29 | d << 18 | k << 2 | 1 << 1),
+        ("load_v16i32", |d, _, k| mem(9, d, 40, 64 * (k as i32 % 4))),
+        ("load_v16u8", |d, _, k| mem(11, d, 40, 64 * (k as i32 % 4))),
+        ("store_v16i32", |d, _, k| mem(38, d, 41, 64 * (k as i32 % 4))),
+        ("store_v16i8", |d, _, k| mem(36, d, 41, 64 * (k as i32 % 4))),
+        ("load_v16i32_scratchpad", |d, _, k| {
+            mem(9, d, 40, 64 * (k as i32 % 4)) | 1 << 1
+        }),
+        ("store_v16i32_scratchpad", |d, _, k| {
+            mem(38, d, 41, 64 * (k as i32 % 4)) | 1 << 1
+        }),
+    ];
+    for (kind, copy) in kinds {
+        // All lanes on, and some of them.
+        let masks = [0xffff, 0x5a5a];
+        let mut rates = Vec::new();
+        for (mask, translates) in masks.into_iter().flat_map(|mask| [(mask, false), (mask, true)]) {
+            // No two copies do the same.
+            let register = |k: u32| 4 + k % COPIES;
+            let body: Vec<u32> = (0..COPIES).map(|k| copy(register(k), register(k + 10), k)).collect();
+            let mut best = f64::INFINITY;
+            for _ in 0..ROUNDS {
+                let run = |machine: &mut Machine| {
+                    let thread = machine.thread_mut(0);
+                    thread.set_scalar(SReg::RM, mask);
+                    for number in 0..COPIES as u8 {
+                        if let Some(register) = VReg::new(4 + number) {
+                            thread.set_vector(register, lanes(0x3f90_1234 + 0x1111 * u32::from(number)));
+                        }
+                    }
+                    assert_eq!(machine.run(0, INSTRUCTIONS / 5), Stop::StepLimit, "{kind}");
+                };
+                let Some((time, machine)) = timed(&body, &Config::default(), translates, run) else {
+                    return;
+                };
+                assert!(machine.findings().is_empty(), "{kind}: {:?}", machine.findings());
+                best = best.min(time);
+            }
+            let share = f64::from(COPIES) / f64::from(COPIES + 2);
+            rates.push(share * (INSTRUCTIONS / 5) as f64 / best / 1e6);
+        }
+        println!(
+            "{name}, {kind:<24} {:>7.1} interpreted, {:>7.1} translated; some lanes: {:>7.1}, {:>7.1}",
+            rates[0], rates[1], rates[2], rates[3]
+        );
+    }
+}
+
 /// Registers that are not 0 before a loop.
-const REGISTERS: [(SReg, u32); 4] = [
+const REGISTERS: [(SReg, u32); 6] = [
     (SReg::RM, 0xffff),
     (SReg::S40, 0x10_0000),
     (SReg::S41, 0x20_0000),
     (SReg::S42, LEAF),
+    (SReg::S43, 11),
+    (SReg::S44, 0x4010_2030),
 ];
 
 /// Vector registers that are not 0 before a loop: floats and numbers of which no two lanes are alike.
-const VECTORS: [(VReg, Lanes); 2] = [(VReg::V1, lanes(0x3f80_1234)), (VReg::V2, lanes(0x4048_f5c3))];
+const VECTORS: [(VReg, Lanes); 3] = [
+    (VReg::V1, lanes(0x3f80_1234)),
+    (VReg::V2, lanes(0x4048_f5c3)),
+    (VReg::V3, Lanes([9, 1, 15, 4, 12, 0, 7, 2, 3, 14, 5, 11, 6, 8, 13, 10])),
+];
 
 /// Lanes from `first` on.
 const fn lanes(first: u32) -> Lanes {
@@ -340,6 +433,7 @@ fn main() {
     let mut spilled = vec![rr(16, 20, 1, 2, 3), mem(34, 20, 41, 64)];
     spilled.extend(memory);
     measure("loads and stores beside a spilled compare", &spilled);
+    measure_operations("million operations a second on vectors");
     measure_threads("integer mix, 8 threads", &mixed, true);
     measure_threads("loads and stores, 8 threads", &memory, true);
     measure_threads("loads and stores, 8 threads, data cache", &memory, false);

@@ -73,7 +73,7 @@ pub(crate) fn mul(a: &Lanes, b: &Lanes) -> Lanes {
     a.zip(b, |a, b| {
         // Together they stand nine bits higher, so that the upper half of the product has all that counts.
         let (x, y) = (significand(a) << 8, significand(b) << 1);
-        let product = (u64::from(x) * u64::from(y) >> 32) as u32;
+        let product = ((u64::from(x) * u64::from(y)) >> 32) as u32;
         let product = product + (product & 1);
         // Products from 2 on have a bit more: then this half is the smaller one. The hidden bit adds the 1 that the exponent lacks.
         let product = product.min((product >> 1) + (1 << 23));
@@ -225,7 +225,9 @@ mod tests {
     /// Whole vectors, whose lanes are not alike: one that is rare must not change the others.
     fn compare(operands: &[(u32, u32); LANES]) {
         let (a, b) = (Lanes(operands.map(|(a, _)| a)), Lanes(operands.map(|(_, b)| b)));
-        let units: [(&str, fn(&Lanes, &Lanes) -> Lanes, fn(u32, u32) -> u32); 6] = [
+        type Unit = fn(&Lanes, &Lanes) -> Lanes;
+        type Definition = fn(u32, u32) -> u32;
+        let units: [(&str, Unit, Definition); 6] = [
             ("add", add, fp::add),
             ("sub", sub, fp::sub),
             ("mul", mul, fp::mul),

@@ -2,6 +2,7 @@
 
 use super::float;
 use crate::alu::{self, Operation, operations};
+use crate::mem_op::Extension;
 use crate::registers::{LANES, Lanes};
 use multiversion::multiversion;
 use npu_mc::raw::AluOp;
@@ -77,17 +78,44 @@ impl Target {
     /// Writes the lanes that are on.
     #[inline(always)]
     pub fn write(self, registers: &mut Registers, new: &Lanes) {
-        let register = &mut registers[usize::from(self.register & 63)];
-        if self.mask == u16::MAX {
-            *register = *new;
-            return;
-        }
-        let (on, old) = (on(self.mask), *register);
-        let mut result = Lanes::default();
-        for k in 0..LANES {
-            result.0[k] = old.0[k] & !on.0[k] | new.0[k] & on.0[k];
-        }
-        *register = result;
+        write(&mut registers[usize::from(self.register & 63)], self.mask, new);
+    }
+}
+
+/// Writes the lanes that are on in `mask`.
+#[inline(always)]
+pub(crate) fn write(register: &mut Lanes, mask: u16, new: &Lanes) {
+    if mask == u16::MAX {
+        *register = *new;
+        return;
+    }
+    let on = on(mask);
+    let kept = register.zip(&on, |old, on| old & !on);
+    *register = kept.zip(&new.zip(&on, |new, on| new & on), |kept, new| kept | new);
+}
+
+/// The lanes of `a` with the numbers in `numbers`; `None` if there is no lane of some number.
+#[inline(always)]
+pub(crate) fn shuffle(a: &Lanes, numbers: &Lanes) -> Option<Lanes> {
+    let inside = numbers.0.iter().all(|&number| number < LANES as u32);
+    inside.then(|| numbers.map(|number| a.0[number as usize % LANES]))
+}
+
+/// Bit 0 of each lane, as a bit set.
+#[inline(always)]
+pub(crate) fn low_bits(a: &Lanes) -> u32 {
+    a.0.iter().zip(0..).fold(0, |set, (lane, k)| set | (lane & 1) << k)
+}
+
+/// Each lane from the low bytes of a word.
+#[inline(always)]
+pub(crate) fn extend(extension: Extension, words: &Lanes) -> Lanes {
+    match extension {
+        Extension::Signed8 => words.map(|word| const { Extension::Signed8 }.apply(word)),
+        Extension::Signed16 => words.map(|word| const { Extension::Signed16 }.apply(word)),
+        Extension::Unsigned8 => words.map(|word| const { Extension::Unsigned8 }.apply(word)),
+        Extension::Unsigned16 => words.map(|word| const { Extension::Unsigned16 }.apply(word)),
+        Extension::Word => *words,
     }
 }
 

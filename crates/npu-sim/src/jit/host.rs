@@ -1,8 +1,11 @@
 //! Code of the host: made, kept and called. All that is unsafe about translations stands here.
 
 use super::region::Region;
-use super::translate::{self, NO_BRANCH, NOWHERE};
+use super::translate::{self, Entry, NO_BRANCH, NOWHERE};
+use crate::hazard::Watch;
 use crate::registers::Lanes;
+use crate::shared::SCRATCHPAD_SIZE;
+use crate::thread::Thread;
 use cranelift_codegen::Context;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
@@ -14,10 +17,18 @@ use cranelift_module::{Module, default_libcall_names};
 pub(super) struct State<'a> {
     pub scalars: &'a mut [u32; 256],
     pub vectors: &'a mut [Lanes; 64],
+    /// [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes.
+    pub scratchpad: *mut u8,
     /// The page table of main memory.
     pub table: *const u32,
     /// The pages of main memory.
     pub pages: *mut u8,
+    /// What is followed for the thread.
+    pub watch: &'a mut Watch,
+    /// Words that may have undriven bits, as [`Watch::memory`] has them.
+    pub words: u64,
+    /// Scalar registers of the region whose upper halves nothing drives.
+    pub undriven: u64,
     /// Instructions left.
     pub left: u64,
     pub pc: u32,
@@ -26,6 +37,8 @@ pub(super) struct State<'a> {
     pub branched: u32,
     /// Address of the last taken branch, or [`NO_BRANCH`].
     pub last_branch: u32,
+    /// The load that it was left before, since what is undriven of its word is not what it is taken to be, or [`NOWHERE`].
+    pub reload: u32,
     /// The lane mask.
     pub mask: u32,
     /// All bits of the lanes that are on. Only used in code for masks that are not all ones.
@@ -33,26 +46,31 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// The state of a thread with these registers and all lanes on, for `left` instructions; `memory` is that of
-    /// [`crate::Memory::places`].
+    /// The state of a thread for `left` instructions; `memory` is that of [`crate::Memory::places`].
     pub fn new(
-        scalars: &'a mut [u32; 256],
-        vectors: &'a mut [Lanes; 64],
+        thread: &'a mut Thread,
+        scratchpad: &'a mut [u8],
         (table, pages): (*const u32, *mut u8),
         left: u64,
     ) -> State<'a> {
+        debug_assert_eq!(scratchpad.len(), SCRATCHPAD_SIZE);
         State {
-            scalars,
-            vectors,
-            mask: 0xffff,
-            lanes: Lanes::splat(u32::MAX),
+            words: thread.watch.memory(),
+            mask: thread.mask.into(),
+            scalars: &mut thread.scalars,
+            vectors: &mut thread.vectors,
+            watch: &mut thread.watch,
+            scratchpad: scratchpad.as_mut_ptr(),
+            lanes: Lanes::default(),
             table,
             pages,
+            undriven: 0,
             left,
             pc: 0,
             last_long: NOWHERE,
             branched: 0,
             last_branch: NO_BRANCH,
+            reload: NOWHERE,
         }
     }
 }
@@ -101,12 +119,12 @@ impl Host {
     }
 
     /// Compiles a region, for views of memory if they are said; `None` when the code generator refuses.
-    pub fn compile(&mut self, region: &Region, views: bool) -> Option<Code> {
+    pub fn compile(&mut self, region: &Region, entry: &Entry, views: bool) -> Option<Code> {
         let module = self.module.as_mut()?;
         module.clear_context(&mut self.context);
         self.context.func.signature = module.make_signature();
         let config = module.target_config();
-        translate::build(region, &mut self.context.func, &mut self.builder, config, views);
+        translate::build(region, entry, &mut self.context.func, &mut self.builder, config, views);
         let id = module.declare_anonymous_function(&self.context.func.signature).ok()?;
         module.define_function(id, &mut self.context).ok()?;
         module.finalize_definitions().ok()?;
@@ -131,6 +149,6 @@ pub(super) fn run(code: Code, state: &mut State<'_>) {
     // SAFETY: translated code reads and writes the fields of `state`, the first 64 scalar registers, the vector registers, entries of the page table by the upper
     // 20 bits of an address, of which there are 2^20, and pages by entries of the table, whose indices are inside `pages`
     // (an invariant of `Memory`, whose borrow lasts as long as the pointers are used), at an offset that is aligned to the size of the
-    // access. It calls functions of `units` alone, with values, with `state` or with vector registers, and keeps nothing.
+    // access; words of the scratchpad at aligned offsets below its size, which is a power of two. It calls functions of `units` alone, with values, with `state` or with vector registers, and keeps nothing.
     unsafe { (code.0)(state) }
 }

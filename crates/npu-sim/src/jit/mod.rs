@@ -5,23 +5,29 @@
 //! with the state of the thread as the interpreter has it before that operation, and the interpreter goes on.
 //!
 //! Invariants:
-//! - A translation is entered only without data caches, directly after a taken branch, and when it touches nothing that is watched.
+//! - A translation is entered only without data caches, directly after a taken branch, when it touches nothing that may not hold its last result, and
+//!   when of the registers that it touches just those have undriven halves that it was made for.
 //! - It is a function of the predecoded operations it was made from. When [`CodeCache::generation`] has changed, these are
 //!   compared with those of now before it is entered again. Stores to code leave it before they are done.
 //! - It counts every instruction and begins nothing that the budget does not cover.
 
+mod access;
 mod host;
 mod region;
 mod translate;
+mod undriven;
 mod units;
 mod vectors;
 
 use self::host::{Host, State};
 use self::region::Region;
-use crate::fast::{Port, Watched};
+use self::translate::Entry;
+use crate::fast::Port;
 use crate::memory::{Memory, PAGE_SIZE};
 use crate::predecode::CodeCache;
+use crate::shared::Shared;
 use crate::thread::Thread;
+use std::collections::BTreeSet;
 
 /// Heads that are known at a time; a power of two. Others that fall on the same place wait until it is free.
 const PLACES: usize = 1024;
@@ -38,17 +44,76 @@ const TRIAL: u32 = 64;
 /// Instructions an entry, in the mean, for a translation to be worth it: reading and writing back registers takes about as long.
 const WORTH: u64 = 16;
 
+/// Times that a translation was not made for what came, after which another is made.
+const MISSES: u32 = 16;
+
+/// Translations of one head, after which the last one stays whatever comes.
+const CHANGES: u32 = 8;
+
 /// A loop of the host's code.
 struct Translation {
     head: u32,
     region: Region,
+    entry: Entry,
     code: host::Code,
+    /// Translations of that head before it.
+    changes: u32,
+    /// Times that it was not made for what came.
+    misses: u32,
+    /// Loads of words of which something else was undriven than they were made for.
+    missed: BTreeSet<u32>,
     /// That of the code it was last compared with.
     generation: u64,
     /// Entries, up to [`TRIAL`].
     entries: u32,
     /// Instructions in those.
     executed: u64,
+}
+
+impl Translation {
+    /// Whether it is made for what is followed and for the mask.
+    fn fits(&self, thread: &Thread) -> bool {
+        thread.watch.undriven_scalars() & self.region.touched() == self.entry.undriven
+            && thread.watch.only_upper_halves(self.entry.undriven)
+            && (self.entry.words || thread.watch.memory() == 0)
+            && (self.entry.partial || !self.region.masked() || thread.mask == u16::MAX)
+    }
+
+    /// Runs it, if it fits and the budget is large enough.
+    fn run(&mut self, machine: &mut Machine<'_>, budget: &mut u64) -> After {
+        let Machine {
+            memory, thread, shared, ..
+        } = machine;
+        let mut state = State::new(thread, &mut shared.scratchpad, memory.places(), *budget);
+        host::run(self.code, &mut state);
+        let State {
+            left,
+            pc,
+            last_long,
+            branched,
+            last_branch,
+            mask,
+            undriven,
+            reload,
+            ..
+        } = state;
+        *budget = left;
+        thread.pc = pc;
+        if self.region.masked() {
+            thread.mask = mask as u16;
+        }
+        thread.watch.last_long = last_long;
+        // Addresses of branches are multiples of four.
+        if last_branch != translate::NO_BRANCH {
+            thread.last_branch = Some(last_branch);
+        }
+        thread.watch.set_upper_halves(undriven ^ self.entry.undriven, undriven);
+        if reload != translate::NOWHERE {
+            self.missed.insert(reload);
+            self.misses += 1;
+        }
+        if branched != 0 { After::Branch } else { After::Operation }
+    }
 }
 
 /// What is known about a head.
@@ -75,6 +140,14 @@ enum After {
     Operation,
     /// A branch out of it, which was taken.
     Branch,
+}
+
+/// What translations of the code of a machine work on.
+struct Machine<'a> {
+    code: &'a CodeCache,
+    memory: &'a mut Memory,
+    thread: &'a mut Thread,
+    shared: &'a mut Shared,
 }
 
 /// Translations of the code of a machine.
@@ -126,9 +199,12 @@ impl Jit {
         self.executed += executed;
     }
 
-    /// Translates the loop at `head`.
+    /// Translates the loop at `head`, for the state of the thread; `last` is the translation that is not made for that.
     #[cold]
-    fn translate(&mut self, code: &CodeCache, memory: &Memory, thread: &Thread, head: u32) -> Place {
+    fn translate(&mut self, machine: &Machine<'_>, head: u32, last: Option<&Translation>) -> Place {
+        let Machine {
+            code, memory, thread, ..
+        } = machine;
         let generation = code.generation();
         let refused = Place::Refused { head, generation };
         if self.left == 0 {
@@ -137,6 +213,19 @@ impl Jit {
         let register = |number: u8| thread.scalars[usize::from(number)];
         let Some(region) = Region::find(head, |pc| code.op(pc, memory), register) else {
             return refused;
+        };
+        let undriven = thread.watch.undriven_scalars() & region.touched();
+        if !thread.watch.only_upper_halves(undriven) {
+            return Place::Counted { head, times: 0 };
+        }
+        let entry = Entry {
+            undriven,
+            words: thread.watch.memory() != 0 || last.is_some_and(|last| last.entry.words),
+            partial: region.masked() && (thread.mask != u16::MAX || last.is_some_and(|last| last.entry.partial)),
+            reloads: last.map_or_else(BTreeSet::new, |last| {
+                // Both what it took to be undriven and was not, and the other way round.
+                last.entry.reloads.symmetric_difference(&last.missed).copied().collect()
+            }),
         };
         self.left -= 1;
         if self.host.is_none() {
@@ -147,12 +236,16 @@ impl Jit {
             self.after = None;
             return refused;
         };
-        match host.compile(&region, self.views) {
+        match host.compile(&region, &entry, self.views) {
             None => refused,
             Some(code) => Place::Translated(Box::new(Translation {
                 head,
                 region,
+                entry,
                 code,
+                changes: last.map_or(0, |last| last.changes + 1),
+                misses: 0,
+                missed: BTreeSet::new(),
                 generation,
                 entries: 0,
                 executed: 0,
@@ -161,42 +254,26 @@ impl Jit {
     }
 
     /// A branch to `pc` was taken that may begin something hot. Gives whether translations ran, and have changed thread, memory and budget.
-    fn turned(
-        &mut self,
-        code: &CodeCache,
-        memory: &mut Memory,
-        thread: &mut Thread,
-        watched: &Watched,
-        pc: u32,
-        budget: &mut u64,
-    ) -> bool {
+    fn turned(&mut self, machine: &mut Machine<'_>, pc: u32, budget: &mut u64) -> bool {
         if *budget < LEAST {
             return false;
         }
         let (mut pc, mut ran) = (pc, false);
         loop {
-            match self.enter(code, memory, thread, watched, pc, budget) {
+            match self.enter(machine, pc, budget) {
                 After::Nothing => return ran,
                 After::Operation => return true,
                 // It has done at least that branch.
                 After::Branch => {
                     ran = true;
-                    pc = thread.pc;
+                    pc = machine.thread.pc;
                 }
             }
         }
     }
 
     /// Runs the translation with the head `pc` if there is one, or counts.
-    fn enter(
-        &mut self,
-        code: &CodeCache,
-        memory: &mut Memory,
-        thread: &mut Thread,
-        watched: &Watched,
-        pc: u32,
-        budget: &mut u64,
-    ) -> After {
+    fn enter(&mut self, machine: &mut Machine<'_>, pc: u32, budget: &mut u64) -> After {
         let Some(after) = self.after else {
             return After::Nothing;
         };
@@ -206,46 +283,40 @@ impl Jit {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || Place::Free);
         }
-        let generation = code.generation();
-        let place = &mut self.places[(pc >> 2) as usize % PLACES];
+        let generation = machine.code.generation();
+        let slot = (pc >> 2) as usize % PLACES;
+        let place = &mut self.places[slot];
         match place {
             Place::Translated(translation) if translation.head == pc => {
                 if translation.generation != generation {
-                    if !translation.region.is_of(|pc| code.op(pc, memory)) {
+                    if !translation.region.is_of(|pc| machine.code.op(pc, machine.memory)) {
                         *place = Place::Free;
                         return After::Nothing;
                     }
                     translation.generation = generation;
                 }
-                let region = &translation.region;
-                if *budget < u64::from(region.least())
-                    || region.touched() & (watched.unsettled | watched.undriven) != 0
-                    || watched.memory != 0
-                    || (region.masked() && thread.mask != u16::MAX)
+                if *budget < u64::from(translation.region.least())
+                    || translation.region.touched() & machine.thread.watch.unsettled() != 0
                 {
                     return After::Nothing;
                 }
-                let mask = thread.mask;
-                let mut state = State::new(&mut thread.scalars, &mut thread.vectors, memory.places(), *budget);
-                host::run(translation.code, &mut state);
-                let State {
-                    left,
-                    pc: next,
-                    last_long,
-                    branched,
-                    last_branch,
-                    mask: new_mask,
-                    ..
-                } = state;
-                thread.pc = next;
-                thread.mask = if region.masked() { new_mask as u16 } else { mask };
-                thread.watch.last_long = last_long;
-                // Addresses of branches are multiples of four.
-                if last_branch != translate::NO_BRANCH {
-                    thread.last_branch = Some(last_branch);
+                let fits = translation.fits(machine.thread);
+                if !fits {
+                    translation.misses += 1;
                 }
-                let executed = *budget - left;
-                *budget = left;
+                if translation.misses >= MISSES && translation.changes < CHANGES && self.left != 0 {
+                    let last = std::mem::replace(place, Place::Free);
+                    if let Place::Translated(last) = last {
+                        self.places[slot] = self.translate(machine, pc, Some(&last));
+                    }
+                    return After::Nothing;
+                }
+                if !fits {
+                    return After::Nothing;
+                }
+                let before = *budget;
+                let after = translation.run(machine, budget);
+                let executed = before - *budget;
                 self.entered += 1;
                 self.executed += executed;
                 if translation.entries < TRIAL {
@@ -255,13 +326,12 @@ impl Jit {
                         *place = Place::Refused { head: pc, generation };
                     }
                 }
-                if branched != 0 { After::Branch } else { After::Operation }
+                after
             }
             Place::Counted { head, times } if *head == pc => {
                 *times += 1;
                 if *times >= after {
-                    let translated = self.translate(code, memory, thread, pc);
-                    self.places[(pc >> 2) as usize % PLACES] = translated;
+                    self.places[slot] = self.translate(machine, pc, None);
                 }
                 After::Nothing
             }
@@ -305,8 +375,21 @@ impl Port for Translating<'_> {
     }
 
     #[inline(always)]
-    fn turned(&mut self, code: &CodeCache, thread: &mut Thread, watched: &Watched, pc: u32, budget: &mut u64) -> bool {
-        self.jit.turned(code, self.memory, thread, watched, pc, budget)
+    fn turned(
+        &mut self,
+        code: &CodeCache,
+        thread: &mut Thread,
+        shared: &mut Shared,
+        pc: u32,
+        budget: &mut u64,
+    ) -> bool {
+        let mut machine = Machine {
+            code,
+            memory: self.memory,
+            thread,
+            shared,
+        };
+        self.jit.turned(&mut machine, pc, budget)
     }
 }
 

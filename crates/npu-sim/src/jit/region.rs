@@ -1,10 +1,11 @@
 //! Which operations are translated together, and what each of them becomes.
 
 use crate::alu::operations;
+use crate::mem_op::{Extension, access_size, alignment, lane_extension};
 use crate::predecode::{Kind, Op};
 use crate::registers::{RA, RM};
 use cranelift_codegen::ir::condcodes::IntCC;
-use npu_mc::raw::AluOp;
+use npu_mc::raw::{AluOp, MemOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations that are looked at for a region.
@@ -67,14 +68,50 @@ pub(super) enum Form {
     },
     /// Vd = this in every lane
     Splat(Source),
-    /// Sd = the lanes in which a op b holds, of floats.
+    /// Sd = the lanes in which a op b holds.
     Compare {
+        op: AluOp,
+        a: Source,
+        b: Source,
+    },
+    /// `rm` and the mask = those lanes
+    CompareMask {
         op: AluOp,
         a: Source,
         b: Source,
     },
     LoadVector,
     StoreVector,
+    /// Of a word of the scratchpad.
+    LoadScratchpad,
+    StoreScratchpad,
+    /// Lanes of Vd = (the lane & kept) | new
+    HalfLanes {
+        kept: u32,
+        new: u32,
+    },
+    /// Vd = the lanes of Va with the numbers in Vb
+    Shuffle,
+    /// Sd = the lane of Va with this number, or that in Sb.
+    GetLane {
+        number: Option<u8>,
+    },
+    /// Sd = bit 0 of each lane of Va
+    MakeMask,
+    /// Vd = the low bytes of the words of a line, extended.
+    LoadNarrow {
+        bytes: u32,
+        signed: bool,
+        alignment: u32,
+    },
+    /// The low bytes of the lanes of Vd to packed places.
+    StoreNarrow {
+        bytes: u32,
+        alignment: u32,
+    },
+    /// Of words of the scratchpad.
+    LoadVectorScratchpad,
+    StoreVectorScratchpad,
 }
 
 /// A source of an operation on lanes.
@@ -123,10 +160,13 @@ impl Form {
                 b,
             })
         };
-        // What an integer compare leaves undriven is followed by the interpreter.
         let compare = |code: u8, a, b| {
-            let alu = AluOp::from_code(code).filter(|&alu| condition(alu).is_none())?;
-            (op.d != RM).then_some(Form::Compare { op: alu, a, b })
+            let alu = AluOp::from_code(code)?;
+            Some(if op.d == RM {
+                Form::CompareMask { op: alu, a, b }
+            } else {
+                Form::Compare { op: alu, a, b }
+            })
         };
         Some(match op.kind {
             Kind::MoveMask => Form::MoveMask,
@@ -161,6 +201,40 @@ impl Form {
             Kind::Store8 => Form::Store { bytes: 1 },
             Kind::Store16 => Form::Store { bytes: 2 },
             Kind::Store32 => Form::Store { bytes: 4 },
+            Kind::MoveilVector => Form::HalfLanes {
+                kept: 0xffff_0000,
+                new: imm,
+            },
+            Kind::MoveihVector => Form::HalfLanes {
+                kept: 0x0000_ffff,
+                new: imm << 16,
+            },
+            Kind::ShuffleVectors => Form::Shuffle,
+            Kind::GetLaneOf => Form::GetLane { number: None },
+            Kind::GetLaneImmediate => Form::GetLane {
+                number: Some(imm as u8),
+            },
+            Kind::MakeMask if op.d != RM => Form::MakeMask,
+            Kind::LoadNarrow => {
+                let kind = MemOp::from_code(op.b)?;
+                let extension = lane_extension(op.b);
+                Form::LoadNarrow {
+                    bytes: access_size(kind),
+                    signed: matches!(extension, Extension::Signed8 | Extension::Signed16),
+                    alignment: alignment(kind),
+                }
+            }
+            Kind::StoreNarrow => {
+                let kind = MemOp::from_code(op.b)?;
+                Form::StoreNarrow {
+                    bytes: access_size(kind),
+                    alignment: alignment(kind),
+                }
+            }
+            Kind::LoadVectorScratchpad => Form::LoadVectorScratchpad,
+            Kind::StoreVectorScratchpad => Form::StoreVectorScratchpad,
+            Kind::LoadScratchpad => Form::LoadScratchpad,
+            Kind::StoreScratchpad => Form::StoreScratchpad,
             Kind::Jump => Form::Jump { link: false },
             Kind::Call => Form::Jump { link: true },
             Kind::Beqz => Form::Branch { zero: true },
@@ -172,17 +246,23 @@ impl Form {
 
     /// Whether it is the last operation of its block.
     fn ends_block(self) -> bool {
-        use Form::{Branch, Jump, JumpRegister, MaskConstant, MoveMask};
+        use Form::{Branch, CompareMask, Jump, JumpRegister, MaskConstant, MoveMask};
         matches!(
             self,
-            Jump { .. } | Branch { .. } | JumpRegister | MoveMask | MaskConstant(_)
+            Jump { .. } | Branch { .. } | JumpRegister | MoveMask | MaskConstant(_) | CompareMask { .. }
         )
     }
 
-    /// Whether it depends on the lane mask.
+    /// Whether it depends on the lane mask, or sets it.
     fn is_masked(self) -> bool {
-        use Form::{Lanes, LoadVector, MaskConstant, MoveMask, Splat};
-        matches!(self, Lanes { .. } | Splat(_) | LoadVector | MoveMask | MaskConstant(_))
+        use Form::{
+            CompareMask, HalfLanes, Lanes, LoadNarrow, LoadVector, LoadVectorScratchpad, MaskConstant, MoveMask,
+            Shuffle, Splat, StoreVectorScratchpad,
+        };
+        let on_lanes = matches!(self, Lanes { .. } | HalfLanes { .. } | Splat(_) | Shuffle);
+        let loads = matches!(self, LoadVector | LoadNarrow { .. } | LoadVectorScratchpad);
+        let sets = matches!(self, MoveMask | MaskConstant(_) | CompareMask { .. });
+        on_lanes || loads || sets || matches!(self, StoreVectorScratchpad)
     }
 }
 
@@ -338,8 +418,19 @@ impl Region {
                     | Form::Lanes { .. }
                     | Form::Splat(_)
                     | Form::Compare { .. }
+                    | Form::CompareMask { .. }
                     | Form::LoadVector
-                    | Form::StoreVector => {}
+                    | Form::StoreVector
+                    | Form::LoadScratchpad
+                    | Form::StoreScratchpad
+                    | Form::HalfLanes { .. }
+                    | Form::Shuffle
+                    | Form::GetLane { .. }
+                    | Form::MakeMask
+                    | Form::LoadNarrow { .. }
+                    | Form::StoreNarrow { .. }
+                    | Form::LoadVectorScratchpad
+                    | Form::StoreVectorScratchpad => {}
                 }
                 if matches!(form, Form::Jump { .. } | Form::JumpRegister) {
                     break;
@@ -424,7 +515,7 @@ impl Region {
         self.touched
     }
 
-    /// Whether it may be entered only with all lanes on.
+    /// Whether it matters which lanes are on.
     pub fn masked(&self) -> bool {
         self.masked
     }
@@ -447,6 +538,11 @@ impl Region {
     /// Where jumps to a register are expected to go, all inside.
     pub fn targets(&self) -> impl Iterator<Item = u32> {
         self.targets.iter().copied().filter(|&to| self.has(to))
+    }
+
+    /// Number of places where blocks begin.
+    pub fn leaders(&self) -> usize {
+        self.leaders.len()
     }
 
     pub fn items(&self) -> impl Iterator<Item = &Item> {
@@ -485,8 +581,19 @@ impl Region {
             | Form::Lanes { .. }
             | Form::Splat(_)
             | Form::Compare { .. }
+            | Form::CompareMask { .. }
             | Form::LoadVector
-            | Form::StoreVector => vec![next],
+            | Form::StoreVector
+            | Form::LoadScratchpad
+            | Form::StoreScratchpad
+            | Form::HalfLanes { .. }
+            | Form::Shuffle
+            | Form::GetLane { .. }
+            | Form::MakeMask
+            | Form::LoadNarrow { .. }
+            | Form::StoreNarrow { .. }
+            | Form::LoadVectorScratchpad
+            | Form::StoreVectorScratchpad => vec![next],
         };
         all.into_iter().filter(|&to| self.has(to)).collect()
     }

@@ -3,10 +3,10 @@
 //! The registers of a region are variables: read at its entry, written back where it is left. What is not translated leaves it in front
 //! of that operation, by the one exit.
 
+use super::access::{WORD, unaligned};
 use super::host::State;
 use super::region::{Form, Item, Region, Source, condition, target};
 use super::units::{Unit, unit};
-use crate::memory::{MEMORY_INDEX, PAGE_SIZE, PLAIN_LAST};
 use crate::operands::is_slow;
 use crate::predecode::Op;
 use crate::registers::{RA, RM};
@@ -32,7 +32,30 @@ pub(super) struct Known {
     pub long: bool,
     /// All lanes are on. Otherwise the state has the lanes that are.
     pub full: bool,
+    /// Scalar registers whose upper halves nothing drives. All others of the region are driven.
+    pub undriven: u64,
+    /// Words of memory may have undriven bits.
+    pub words: bool,
 }
+
+/// What a translation is made for: it is entered only so.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Scalar registers of the region whose upper halves nothing drives. All others are driven.
+    pub undriven: u64,
+    /// Words of memory may have undriven bits.
+    pub words: bool,
+    /// Some lanes may be off.
+    pub partial: bool,
+    /// Loads of words that have undriven halves, as those of spilled compares; all others are taken to have none.
+    pub reloads: BTreeSet<u32>,
+}
+
+/// Translations of a block, in the mean: what is known where ways meet may differ in many ways.
+const VERSIONS: usize = 3;
+
+/// Translations of blocks beside those.
+const FEW: usize = 32;
 
 /// A block of the region, translated for what is known there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +74,7 @@ enum Second {
 /// Fills `function` with the translation of a region: `fn(&mut State)`. `views`: memory is a view, which lacks what nobody looked at.
 pub(super) fn build(
     region: &Region,
+    for_entry: &Entry,
     function: &mut Function,
     context: &mut FunctionBuilderContext,
     config: TargetFrontendConfig,
@@ -105,15 +129,24 @@ pub(super) fn build(
         last_branch,
         left,
         exit,
+        known: Known {
+            long: false,
+            full: true,
+            undriven: for_entry.undriven,
+            words: for_entry.words,
+        },
+        reloads: &for_entry.reloads,
         blocks: BTreeMap::new(),
         work: Vec::new(),
         units: BTreeMap::new(),
     };
-    let known = Known {
-        long: false,
-        full: true,
-    };
-    builder.go(region.head, known);
+    if for_entry.partial {
+        let offset = offset_of!(State<'_>, mask) as i32;
+        let mask = builder.b.ins().load(I32, MemFlagsData::trusted(), state, offset);
+        builder.go_masked(mask, region.head);
+    } else {
+        builder.go(region.head);
+    }
     while let Some(spot) = builder.work.pop() {
         builder.block(spot);
     }
@@ -129,18 +162,24 @@ fn scalars_of(item: &Item) -> (Vec<u8>, Option<u8>) {
     };
     let (reads, write) = match item.form {
         Form::Alu { immediate: false, .. } => (vec![a, b], Some(d)),
-        Form::Alu { immediate: true, .. } | Form::Load { .. } => (vec![a], Some(d)),
+        Form::Alu { immediate: true, .. } | Form::Load { .. } | Form::LoadScratchpad => (vec![a], Some(d)),
         Form::Constant(_) => (vec![], Some(d)),
         Form::Half { .. } => (vec![d], Some(d)),
-        Form::Store { .. } => (vec![a, d], None),
+        Form::Store { .. } | Form::StoreScratchpad => (vec![a, d], None),
         Form::Jump { link } => (vec![], link.then_some(RA)),
         Form::Branch { .. } | Form::JumpRegister | Form::LoadVector | Form::StoreVector => (vec![a], None),
         Form::MoveMask => (vec![a], Some(RM)),
         Form::MaskConstant(_) => (vec![], Some(RM)),
         Form::Lanes { a, b, .. } => ([a, b].into_iter().filter_map(scalar).collect(), None),
         Form::Splat(a) => (scalar(a).into_iter().collect(), None),
-        Form::Compare { a, b, .. } => ([a, b].into_iter().filter_map(scalar).collect(), Some(d)),
-        Form::Nop => (vec![], None),
+        Form::Compare { a, b, .. } | Form::CompareMask { a, b, .. } => {
+            ([a, b].into_iter().filter_map(scalar).collect(), Some(d))
+        }
+        Form::GetLane { number: None } => (vec![b], Some(d)),
+        Form::GetLane { number: Some(_) } | Form::MakeMask => (vec![], Some(d)),
+        Form::LoadNarrow { .. } | Form::StoreNarrow { .. } => (vec![a], None),
+        Form::LoadVectorScratchpad | Form::StoreVectorScratchpad => (vec![a], None),
+        Form::HalfLanes { .. } | Form::Shuffle | Form::Nop => (vec![], None),
     };
     (
         reads.into_iter().map(|number| number & 63).collect(),
@@ -157,15 +196,19 @@ pub(super) struct Builder<'a> {
     /// The vector registers.
     pub vectors: Value,
     registers: BTreeMap<u8, Variable>,
-    table: Value,
-    pages: Value,
+    pub table: Value,
+    pub pages: Value,
     /// Memory is a view.
-    views: bool,
+    pub views: bool,
     last_branch: Variable,
     left: Variable,
-    /// Takes the PC, what is left of the budget, the address of the last operation if its result can be lost, and whether a branch
-    /// went to the PC.
+    /// Takes the PC, what is left of the budget, the address of the last operation if its result can be lost, whether a branch
+    /// went to the PC, and the registers with undriven halves.
     exit: Block,
+    /// In front of the operation that is translated.
+    pub known: Known,
+    /// Those of the [`Entry`].
+    pub reloads: &'a BTreeSet<u32>,
     blocks: BTreeMap<Spot, Block>,
     /// Blocks to be translated.
     work: Vec<Spot>,
@@ -203,7 +246,7 @@ impl Builder<'_> {
     }
 
     /// Takes instructions that are done off the budget.
-    fn count(&mut self, done: usize) {
+    pub fn count(&mut self, done: usize) {
         let left = self.left_after(done);
         self.b.def_var(self.left, left);
     }
@@ -212,16 +255,17 @@ impl Builder<'_> {
     fn exit(&mut self, pc: Value, left: Value, last_long: u32, branched: bool) {
         let last_long = self.constant(last_long);
         let branched = self.constant(branched.into());
-        self.b
-            .ins()
-            .jump(self.exit, &[pc.into(), left.into(), last_long.into(), branched.into()]);
+        let undriven = self.b.ins().iconst(I64, self.known.undriven as i64);
+        let arguments = [pc, left, last_long, branched, undriven].map(Into::into);
+        self.b.ins().jump(self.exit, &arguments);
     }
 
     /// Leaves the region in front of operation `done` of a block.
-    fn exit_before(&mut self, pc: u32, done: usize, long: bool) {
+    pub fn exit_before(&mut self, pc: u32, done: usize) {
         let left = self.left_after(done);
         let here = self.constant(pc);
-        self.exit(here, left, if long { pc.wrapping_sub(4) } else { NOWHERE }, false);
+        let last_long = if self.known.long { pc.wrapping_sub(4) } else { NOWHERE };
+        self.exit(here, left, last_long, false);
     }
 
     /// A block of its own for what is done if `condition` is not 0; both blocks have no other way in.
@@ -234,32 +278,23 @@ impl Builder<'_> {
     }
 
     /// Goes on only if `condition` is 0; leaves in front of operation `done` of the block otherwise.
-    pub fn leave_if(&mut self, condition: Value, pc: u32, done: usize, long: bool) {
+    pub fn leave_if(&mut self, condition: Value, pc: u32, done: usize) {
         let (leave, on) = self.split(condition);
         self.b.set_cold_block(leave);
         self.b.switch_to_block(leave);
-        self.exit_before(pc, done, long);
+        self.exit_before(pc, done);
         self.b.switch_to_block(on);
     }
 
-    /// Leaves in front of a load from a page that the view does not have yet.
-    fn leave_if_absent(&mut self, entry: Value, pc: u32, done: usize, long: bool) {
-        if self.views {
-            let zero = self.constant(0);
-            let absent = self.b.ins().icmp(IntCC::Equal, entry, zero);
-            self.leave_if(absent, pc, done, long);
-        }
-    }
-
     /// Ends a block: the next operation is that at `pc`.
-    pub fn go(&mut self, pc: u32, known: Known) {
-        if !self.region.has(pc) {
-            self.exit_before(pc, 0, known.long);
-            return;
-        }
-        let spot = Spot { pc, known };
+    pub fn go(&mut self, pc: u32) {
+        let spot = Spot { pc, known: self.known };
         let block = match self.blocks.get(&spot) {
             Some(&block) => block,
+            None if !self.region.has(pc) || self.blocks.len() >= FEW + VERSIONS * self.region.leaders() => {
+                self.exit_before(pc, 0);
+                return;
+            }
             None => {
                 let block = self.b.create_block();
                 self.blocks.insert(spot, block);
@@ -276,167 +311,211 @@ impl Builder<'_> {
             return;
         };
         self.b.switch_to_block(block);
-        let mut known = spot.known;
+        self.known = spot.known;
         if let Some(needed) = self.region.needed(spot.pc) {
             let left = self.b.use_var(self.left);
             let needed = self.b.ins().iconst(I64, i64::from(needed));
             let short = self.b.ins().icmp(IntCC::UnsignedLessThan, left, needed);
-            self.leave_if(short, spot.pc, 0, known.long);
+            self.leave_if(short, spot.pc, 0);
         }
         let items = self.region.block(spot.pc);
-        for (done, &Item { pc, op, form }) in items.iter().enumerate() {
-            match form {
-                Form::Alu { op: alu, immediate } => {
-                    let a = self.register(op.a);
-                    let b = if immediate {
-                        Second::Immediate(op.imm as u32)
-                    } else {
-                        Second::Register(self.register(op.b))
-                    };
-                    let value = self.alu(alu, a, b);
-                    self.set(op.d, value);
-                    known.long = is_slow(alu);
-                }
-                Form::MoveMask => {
-                    let value = self.register(op.a);
-                    self.set(RM, value);
-                    self.count(done + 1);
-                    self.set_mask(value, pc.wrapping_add(4));
-                    return;
-                }
-                Form::MaskConstant(value) => {
-                    let mask = self.constant(value);
-                    self.set(RM, mask);
-                    self.count(done + 1);
-                    self.set_constant_mask(value, pc.wrapping_add(4));
-                    return;
-                }
-                Form::Lanes { op: alu, a, b } => {
-                    self.lanes(alu, op.d, [a, b], known.full);
-                    known.long = is_slow(alu);
-                }
-                Form::Splat(source) => {
-                    self.lanes(AluOp::Move, op.d, [source; 2], known.full);
-                    known.long = false;
-                }
-                Form::Compare { op: alu, a, b } => {
-                    let value = self.compare(alu, [a, b]);
-                    self.set(op.d, value);
-                    known.long = is_slow(alu);
-                }
-                Form::LoadVector => {
-                    let (address, special) = self.address(op, 64);
-                    self.leave_if(special, pc, done, known.long);
-                    let entry = self.entry(address);
-                    self.leave_if_absent(entry, pc, done, known.long);
-                    let place = self.place(entry, address);
-                    self.load_vector(op.d, place, known.full);
-                    known.long = true;
-                }
-                Form::StoreVector => {
-                    let (address, special) = self.address(op, 64);
-                    let entry = self.entry(address);
-                    let unwritable = self.unwritable(entry);
-                    let special = self.b.ins().bor(special, unwritable);
-                    self.leave_if(special, pc, done, known.long);
-                    let place = self.place(entry, address);
-                    self.store_vector(op.d, place);
-                    known.long = false;
-                }
-                // After an operation that can be lost it is as that one.
-                Form::Nop => {}
-                Form::Constant(value) => {
-                    let value = self.constant(value);
-                    self.set(op.d, value);
-                    known.long = false;
-                }
-                Form::Half { kept, new } => {
-                    let old = self.register(op.d);
-                    let kept = self.constant(kept);
-                    let old = self.b.ins().band(old, kept);
-                    let new = self.constant(new);
-                    let value = self.b.ins().bor(old, new);
-                    self.set(op.d, value);
-                    known.long = false;
-                }
-                Form::Load { bytes, signed } => {
-                    let (address, special) = self.address(op, bytes);
-                    self.leave_if(special, pc, done, known.long);
-                    let entry = self.entry(address);
-                    self.leave_if_absent(entry, pc, done, known.long);
-                    let place = self.place(entry, address);
-                    let flags = MemFlagsData::trusted();
-                    let ins = self.b.ins();
-                    let value = match (bytes, signed) {
-                        (1, true) => ins.sload8(I32, flags, place, 0),
-                        (1, false) => ins.uload8(I32, flags, place, 0),
-                        (2, true) => ins.sload16(I32, flags, place, 0),
-                        (2, false) => ins.uload16(I32, flags, place, 0),
-                        _ => ins.load(I32, flags, place, 0),
-                    };
-                    self.set(op.d, value);
-                    known.long = true;
-                }
-                Form::Store { bytes } => {
-                    let (address, special) = self.address(op, bytes);
-                    let entry = self.entry(address);
-                    let unwritable = self.unwritable(entry);
-                    let special = self.b.ins().bor(special, unwritable);
-                    self.leave_if(special, pc, done, known.long);
-                    let place = self.place(entry, address);
-                    let value = self.register(op.d);
-                    let flags = MemFlagsData::trusted();
-                    match bytes {
-                        1 => self.b.ins().istore8(flags, value, place, 0),
-                        2 => self.b.ins().istore16(flags, value, place, 0),
-                        _ => self.b.ins().store(flags, value, place, 0),
-                    };
-                    known.long = false;
-                }
-                Form::Jump { link } => {
-                    if self.taken(pc, done, known.long) {
-                        if link {
-                            let next = self.constant(pc.wrapping_add(4));
-                            self.set(RA, next);
-                        }
-                        self.go_taken(target(pc, op), known);
-                    }
-                    return;
-                }
-                Form::Branch { zero } => {
-                    let value = self.register(op.a);
-                    let (nonzero, is_zero) = self.split(value);
-                    let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
-                    self.b.switch_to_block(branch);
-                    if self.taken(pc, done, known.long) {
-                        self.go_taken(target(pc, op), known);
-                    }
-                    self.b.switch_to_block(on);
-                    known.long = false;
-                }
-                Form::JumpRegister => {
-                    let to = self.register(op.a);
-                    let here = self.constant(pc);
-                    // Where a thread may end.
-                    let itself = self.b.ins().icmp(IntCC::Equal, to, here);
-                    self.leave_if(itself, pc, done, known.long);
-                    if self.taken(pc, done, known.long) {
-                        self.go_to_register(to, known);
-                    }
-                    return;
-                }
+        for (done, item) in items.iter().enumerate() {
+            if !self.operation(item, done) {
+                return;
             }
         }
         self.count(items.len());
         if let Some(last) = items.last() {
-            self.go(last.pc.wrapping_add(4), known);
+            self.go(last.pc.wrapping_add(4));
         }
     }
 
+    /// Translates operation `done` of a block; gives whether the block goes on behind it.
+    fn operation(&mut self, item: &Item, done: usize) -> bool {
+        let &Item { pc, op, form } = item;
+        let next = pc.wrapping_add(4);
+        // What nothing drives is used: that is for the definition.
+        let Some(halves) = self.follow(item, done) else {
+            self.exit_before(pc, done);
+            return false;
+        };
+        let long = match form {
+            Form::Alu { op: alu, immediate } => {
+                let a = self.register(op.a);
+                let b = if immediate {
+                    Second::Immediate(op.imm as u32)
+                } else {
+                    Second::Register(self.register(op.b))
+                };
+                let value = self.alu(alu, a, b);
+                self.set(op.d, value);
+                is_slow(alu)
+            }
+            Form::MoveMask => {
+                let value = self.register(op.a);
+                self.before_mask(value, done, halves, false);
+                self.set_mask(value, next);
+                return false;
+            }
+            Form::CompareMask { op: alu, a, b } => {
+                let value = self.compare(alu, [a, b]);
+                self.before_mask(value, done, halves, is_slow(alu));
+                self.set_mask(value, next);
+                return false;
+            }
+            Form::MaskConstant(value) => {
+                let mask = self.constant(value);
+                self.before_mask(mask, done, halves, false);
+                self.set_constant_mask(value, next);
+                return false;
+            }
+            Form::Lanes { op: alu, a, b } => {
+                self.lanes(alu, op.d, [a, b]);
+                is_slow(alu)
+            }
+            Form::Splat(source) => {
+                self.lanes(AluOp::Move, op.d, [source; 2]);
+                false
+            }
+            Form::Compare { op: alu, a, b } => {
+                let value = self.compare(alu, [a, b]);
+                self.set(op.d, value);
+                is_slow(alu)
+            }
+            // After an operation that can be lost it is as that one.
+            Form::Nop => self.known.long,
+            Form::Constant(value) => {
+                let value = self.constant(value);
+                self.set(op.d, value);
+                false
+            }
+            Form::Half { kept, new } => {
+                let old = self.register(op.d);
+                let kept = self.constant(kept);
+                let old = self.b.ins().band(old, kept);
+                let new = self.constant(new);
+                let value = self.b.ins().bor(old, new);
+                self.set(op.d, value);
+                false
+            }
+            Form::Load { bytes, signed } => {
+                self.load(item, done, bytes, signed);
+                true
+            }
+            Form::Store { bytes } => {
+                self.store(item, done, bytes);
+                false
+            }
+            Form::LoadVector => {
+                self.load_line(item, done);
+                true
+            }
+            Form::StoreVector => {
+                self.store_line(item, done);
+                false
+            }
+            Form::HalfLanes { kept, new } => {
+                self.half_lanes(op.d, kept, new);
+                false
+            }
+            Form::Shuffle => {
+                self.shuffle(item, done);
+                is_slow(AluOp::Shuffle)
+            }
+            Form::GetLane { number } => {
+                self.get_lane(item, done, number);
+                is_slow(AluOp::Getlane)
+            }
+            Form::MakeMask => {
+                let value = self.low_bits(op.a);
+                self.set(op.d, value);
+                is_slow(AluOp::CrtMask)
+            }
+            Form::LoadNarrow {
+                bytes,
+                signed,
+                alignment,
+            } => {
+                self.load_narrow(item, done, bytes, signed, alignment);
+                true
+            }
+            Form::StoreNarrow { bytes, alignment } => {
+                self.store_narrow(item, done, bytes, alignment);
+                false
+            }
+            Form::LoadVectorScratchpad => {
+                let place = self.scratchpad_line(item, done);
+                self.load_vector(op.d, place, unaligned());
+                false
+            }
+            Form::StoreVectorScratchpad => {
+                let place = self.scratchpad_line(item, done);
+                self.store_lanes(op.d, place);
+                false
+            }
+            Form::LoadScratchpad => {
+                let place = self.scratchpad(item, done, WORD);
+                let value = self.b.ins().load(I32, MemFlagsData::trusted(), place, 0);
+                self.set(op.d, value);
+                false
+            }
+            Form::StoreScratchpad => {
+                let place = self.scratchpad(item, done, WORD);
+                let value = self.register(op.d);
+                self.b.ins().store(MemFlagsData::trusted(), value, place, 0);
+                false
+            }
+            Form::Jump { link } => {
+                if self.taken(pc, done) {
+                    if link {
+                        let next = self.constant(next);
+                        self.set(RA, next);
+                    }
+                    self.known.undriven = halves;
+                    self.go_taken(target(pc, op));
+                }
+                return false;
+            }
+            Form::Branch { zero } => {
+                let value = self.register(op.a);
+                let (nonzero, is_zero) = self.split(value);
+                let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
+                self.b.switch_to_block(branch);
+                if self.taken(pc, done) {
+                    self.go_taken(target(pc, op));
+                }
+                self.b.switch_to_block(on);
+                false
+            }
+            Form::JumpRegister => {
+                let to = self.register(op.a);
+                let here = self.constant(pc);
+                // Where a thread may end.
+                let itself = self.b.ins().icmp(IntCC::Equal, to, here);
+                self.leave_if(itself, pc, done);
+                if self.taken(pc, done) {
+                    self.go_to_register(to);
+                }
+                return false;
+            }
+        };
+        self.known.long = long;
+        self.known.undriven = halves;
+        true
+    }
+
+    /// What is left to do of operation `done` of a block, which sets `rm` to `value`, before the mask is set.
+    fn before_mask(&mut self, value: Value, done: usize, halves: u64, long: bool) {
+        self.set(RM, value);
+        self.count(done + 1);
+        self.known.undriven = halves;
+        self.known.long = long;
+    }
+
     /// Goes where a taken branch goes.
-    fn go_taken(&mut self, to: u32, known: Known) {
+    fn go_taken(&mut self, to: u32) {
         if self.region.has(to) {
-            self.go(to, Known { long: false, ..known });
+            self.go(to);
         } else {
             let left = self.b.use_var(self.left);
             let to = self.constant(to);
@@ -445,9 +524,9 @@ impl Builder<'_> {
     }
 
     /// A taken branch as operation `done` of its block; `false` when that is for the definition, and the block has ended.
-    fn taken(&mut self, pc: u32, done: usize, long: bool) -> bool {
-        if long {
-            self.exit_before(pc, done, long);
+    fn taken(&mut self, pc: u32, done: usize) -> bool {
+        if self.known.long {
+            self.exit_before(pc, done);
             return false;
         }
         let here = self.constant(pc);
@@ -457,76 +536,18 @@ impl Builder<'_> {
     }
 
     /// Goes to an address that is in a register.
-    fn go_to_register(&mut self, to: Value, known: Known) {
+    fn go_to_register(&mut self, to: Value) {
         let targets: Vec<u32> = self.region.targets().collect();
         for target in targets {
             let expected = self.constant(target);
             let is_it = self.b.ins().icmp(IntCC::Equal, to, expected);
             let (yes, no) = self.split(is_it);
             self.b.switch_to_block(yes);
-            self.go_taken(target, known);
+            self.go_taken(target);
             self.b.switch_to_block(no);
         }
         let left = self.b.use_var(self.left);
         self.exit(to, left, NOWHERE, true);
-    }
-
-    /// The address of an access, and whether it is misaligned or in I/O space.
-    pub fn address(&mut self, op: Op, bytes: u32) -> (Value, Value) {
-        let base = self.register(op.a);
-        let address = if op.imm == 0 {
-            base
-        } else {
-            let offset = self.constant(op.imm as u32);
-            self.b.ins().iadd(base, offset)
-        };
-        // The low bits of an address go to its top, and make it larger than all aligned addresses.
-        let bits = bytes.trailing_zeros();
-        let turned = if bits == 0 {
-            address
-        } else {
-            let bits = self.constant(bits);
-            self.b.ins().rotr(address, bits)
-        };
-        let io = self.constant(npu_mc::machine::IO_BASE >> bits);
-        let special = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, turned, io);
-        (address, special)
-    }
-
-    /// The entry of the page table.
-    pub fn entry(&mut self, address: Value) -> Value {
-        let shift = self.constant(PAGE_SIZE.trailing_zeros());
-        let slot = self.b.ins().ushr(address, shift);
-        let slot = self.b.ins().uextend(I64, slot);
-        let two = self.b.ins().iconst(I64, 2);
-        let slot = self.b.ins().ishl(slot, two);
-        let slot = self.b.ins().iadd(self.table, slot);
-        // Nothing that is done here changes the table.
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        self.b.ins().load(I32, flags, slot, 0)
-    }
-
-    /// Whether a store to the page has to do more than to store: pages never written have entry 0, those with something special
-    /// about them a bit above the index.
-    pub fn unwritable(&mut self, entry: Value) -> Value {
-        let one = self.constant(1);
-        let number = self.b.ins().isub(entry, one);
-        let last = self.constant(PLAIN_LAST - 1);
-        self.b.ins().icmp(IntCC::UnsignedGreaterThan, number, last)
-    }
-
-    /// The place of an address on the host.
-    pub fn place(&mut self, entry: Value, address: Value) -> Value {
-        let index = self.constant(MEMORY_INDEX);
-        let index = self.b.ins().band(entry, index);
-        let index = self.b.ins().uextend(I64, index);
-        let shift = self.b.ins().iconst(I64, i64::from(PAGE_SIZE.trailing_zeros()));
-        let page = self.b.ins().ishl(index, shift);
-        let page = self.b.ins().iadd(self.pages, page);
-        let low = self.constant(PAGE_SIZE - 1);
-        let offset = self.b.ins().band(address, low);
-        let offset = self.b.ins().uextend(I64, offset);
-        self.b.ins().iadd(page, offset)
     }
 
     fn second(&mut self, b: Second) -> Value {
@@ -578,7 +599,7 @@ impl Builder<'_> {
             return self.b.ins().uextend(I32, holds);
         }
         if let Some(unit) = unit(op) {
-            return self.call(&unit, &[a, b]);
+            return self.call_scalar(&unit, &[a, b]);
         }
         macro_rules! high {
             ($extend:ident) => {{
@@ -610,29 +631,36 @@ impl Builder<'_> {
                 let low = self.b.ins().ireduce(I16, a);
                 self.b.ins().sextend(I32, low)
             }
-            AluOp::Cmpfeq => self.float_compare(IntCC::Equal, a, b),
-            AluOp::Cmpfne => self.float_compare(IntCC::NotEqual, a, b),
-            AluOp::Cmpfgt => self.float_compare(IntCC::UnsignedGreaterThan, a, b),
-            AluOp::Cmpfge => self.float_compare(IntCC::UnsignedGreaterThanOrEqual, a, b),
-            AluOp::Cmpflt => self.float_compare(IntCC::UnsignedLessThan, a, b),
-            AluOp::Cmpfle => self.float_compare(IntCC::UnsignedLessThanOrEqual, a, b),
+            AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => {
+                let holds = self.float_condition(op, a, b);
+                let [yes, no] = [0xffff, 0].map(|value| self.constant(value));
+                self.b.ins().select(holds, yes, no)
+            }
             _ => a,
         }
     }
 
-    /// A compare of floats as the hardware does it ([`crate::fp::gt`]): those of one sign by their bits, of two the other way round.
-    fn float_compare(&mut self, condition: IntCC, a: Value, b: Value) -> Value {
+    /// Whether a compare of floats holds, lane by lane if they are several, as the hardware does it ([`crate::fp::gt`]): those of one sign
+    /// by their bits, of two the other way round.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are no compares of floats")]
+    pub fn float_condition(&mut self, op: AluOp, a: Value, b: Value) -> Value {
+        let condition = match op {
+            AluOp::Cmpfeq => IntCC::Equal,
+            AluOp::Cmpfne => IntCC::NotEqual,
+            AluOp::Cmpfgt => IntCC::UnsignedGreaterThan,
+            AluOp::Cmpfge => IntCC::UnsignedGreaterThanOrEqual,
+            AluOp::Cmpflt => IntCC::UnsignedLessThan,
+            _ => IntCC::UnsignedLessThanOrEqual,
+        };
         let differing = self.b.ins().bxor(a, b);
         let sign = self.constant(31);
         let turn = self.b.ins().sshr(differing, sign);
         let a = self.b.ins().bxor(a, turn);
         let b = self.b.ins().bxor(b, turn);
-        let holds = self.b.ins().icmp(condition, a, b);
-        let [yes, no] = [0xffff, 0].map(|value| self.constant(value));
-        self.b.ins().select(holds, yes, no)
+        self.b.ins().icmp(condition, a, b)
     }
 
-    fn call(&mut self, unit: &Unit, operands: &[Value]) -> Value {
+    fn call_scalar(&mut self, unit: &Unit, operands: &[Value]) -> Value {
         let count = unit.operands();
         let signature = match self.units.get(&count) {
             Some(&signature) => signature,
@@ -657,6 +685,7 @@ impl Builder<'_> {
         let left = self.b.append_block_param(exit, I64);
         let last_long = self.b.append_block_param(exit, I32);
         let branched = self.b.append_block_param(exit, I32);
+        let undriven = self.b.append_block_param(exit, I64);
         self.b.switch_to_block(exit);
         let flags = MemFlagsData::trusted();
         for &number in written {
@@ -670,6 +699,7 @@ impl Builder<'_> {
             (last_long, offset_of!(State<'_>, last_long)),
             (branched, offset_of!(State<'_>, branched)),
             (last_branch, offset_of!(State<'_>, last_branch)),
+            (undriven, offset_of!(State<'_>, undriven)),
         ];
         for (value, offset) in fields {
             self.b.ins().store(flags, value, self.state, offset as i32);

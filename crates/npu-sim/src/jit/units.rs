@@ -6,7 +6,7 @@ use crate::alu::{self, Operation};
 use crate::fast::float;
 use crate::fast::lanes::{self, Target};
 use crate::fp;
-use crate::registers::Lanes;
+use crate::registers::{LANES, Lanes};
 use multiversion::multiversion;
 use npu_mc::raw::AluOp;
 use std::cell::Cell;
@@ -81,6 +81,17 @@ type Register = Cell<Lanes>;
 pub(super) struct LaneUnit {
     pub with_vector: extern "C" fn(&Register, &Register, &Register),
     pub with_scalar: extern "C" fn(&Register, &Register, u32),
+    /// The same in lanes that are on, of which the last one has all bits.
+    pub with_vector_on: extern "C" fn(&Register, &Register, &Register, &Register),
+    pub with_scalar_on: extern "C" fn(&Register, &Register, u32, &Register),
+}
+
+/// Writes the lanes that are on.
+#[inline(always)]
+fn write(d: &Register, new: &Lanes, on: &Register) {
+    let on = on.get();
+    let kept = d.get().zip(&on, |old, on| old & !on);
+    d.set(kept.zip(&new.zip(&on, |new, on| new & on), |kept, new| kept | new));
 }
 
 /// What the definition of an operation by lanes makes.
@@ -100,28 +111,41 @@ fn defined(operation: Operation, a: &Lanes, b: &Lanes) -> Lanes {
     }
 }
 
+/// Functions that translations call, compiled for the widest vectors that the host has.
+macro_rules! wide {
+    ($($(#[$attribute:meta])* $visible:vis fn $name:ident($($parameter:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
+        $(
+            $(#[$attribute])*
+            #[multiversion(targets(
+                "x86_64+avx2+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt",
+                "x86_64+avx2+bmi1+bmi2+lzcnt",
+            ))]
+            $visible extern "C" fn $name($($parameter: $type),*) $(-> $result)? $body
+        )*
+    };
+}
+
 macro_rules! lane_units {
     ($($op:ident = $function:expr;)*) => {
         /// The functions of an operation on lanes, if it has some.
-        #[expect(clippy::wildcard_enum_match_arm, reason = "all others stand in line or are called with a mask")]
         pub(super) fn lane_unit(op: AluOp) -> Option<LaneUnit> {
             match op {
                 $(AluOp::$op => {
-                    #[multiversion(targets(
-                        "x86_64+avx2+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt",
-                        "x86_64+avx2+bmi1+bmi2+lzcnt",
-                    ))]
-                    extern "C" fn with_vector(d: &Register, a: &Register, b: &Register) {
-                        d.set($function(&a.get(), &b.get()));
+                    wide! {
+                        fn with_vector(d: &Register, a: &Register, b: &Register) {
+                            d.set($function(&a.get(), &b.get()));
+                        }
+                        fn with_scalar(d: &Register, a: &Register, b: u32) {
+                            d.set($function(&a.get(), &Lanes::splat(b)));
+                        }
+                        fn with_vector_on(d: &Register, a: &Register, b: &Register, on: &Register) {
+                            write(d, &$function(&a.get(), &b.get()), on);
+                        }
+                        fn with_scalar_on(d: &Register, a: &Register, b: u32, on: &Register) {
+                            write(d, &$function(&a.get(), &Lanes::splat(b)), on);
+                        }
                     }
-                    #[multiversion(targets(
-                        "x86_64+avx2+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt",
-                        "x86_64+avx2+bmi1+bmi2+lzcnt",
-                    ))]
-                    extern "C" fn with_scalar(d: &Register, a: &Register, b: u32) {
-                        d.set($function(&a.get(), &Lanes::splat(b)));
-                    }
-                    Some(LaneUnit { with_vector, with_scalar })
+                    Some(LaneUnit { with_vector, with_scalar, with_vector_on, with_scalar_on })
                 })*
                 _ => None,
             }
@@ -149,6 +173,11 @@ lane_units! {
     Shl = by_definition!(Shl);
     Clz = by_definition!(Clz);
     Ctz = by_definition!(Ctz);
+}
+
+/// A lane of a register.
+pub(super) extern "C" fn lane(a: &Register, number: u32) -> u32 {
+    a.get().0[number as usize % LANES]
 }
 
 /// An operation on lanes as a number for [`vector`].
@@ -183,9 +212,24 @@ pub(super) extern "C" fn vector(state: &mut State<'_>, packed: u64, scalar: u32)
     let _done = lanes::operate(packed as u8, state.vectors, target, a, b);
 }
 
-/// The lanes in which a compare that [`packed`] has packed holds.
-pub(super) extern "C" fn compare(state: &mut State<'_>, packed: u64, scalar: u32) -> u32 {
-    let (a, b) = (source(packed >> 16, scalar), source(packed >> 24, scalar));
-    // Only compares get here.
-    lanes::compare(packed as u8, state.vectors, a, b).unwrap_or(0)
+/// The undriven bits of a word of memory.
+pub(super) extern "C" fn word(state: &mut State<'_>, address: u32) -> u32 {
+    state.watch.word(address)
+}
+
+/// A word of memory got these undriven bits.
+pub(super) extern "C" fn set_word(state: &mut State<'_>, address: u32, bits: u32) -> u32 {
+    // Most are spilled to one place again and again.
+    if bits != state.watch.word(address) {
+        state.watch.set_word(address, bits);
+        state.words = state.watch.memory();
+    }
+    0
+}
+
+/// A vector register was stored.
+pub(super) extern "C" fn line_driven(state: &mut State<'_>, address: u32) -> u32 {
+    state.watch.line_driven(address);
+    state.words = state.watch.memory();
+    0
 }

@@ -1,18 +1,23 @@
 //! Vector registers in translations: they stay in memory, each in four parts that the host has registers for, and what is stored in one
 //! is known until the next call.
 
+use super::access::unaligned;
 use super::host::State;
-use super::region::Source;
-use super::translate::{Builder, Known};
+use super::region::{Item, Source, condition};
+use super::translate::Builder;
 use super::units;
+use crate::registers::LANES;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I32X4, I64};
-use cranelift_codegen::ir::{AbiParam, AliasRegionData, InstBuilder, MemFlagsData, Signature, Value};
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64};
+use cranelift_codegen::ir::{AbiParam, AliasRegionData, Endianness, InstBuilder, MemFlagsData, Signature, Value};
 use npu_mc::raw::AluOp;
 use std::mem::offset_of;
 
 /// Parts of a vector register, of four lanes each.
 const PARTS: i32 = 4;
+
+/// Their numbers.
+const PART_NUMBERS: [i32; PARTS as usize] = [0, 1, 2, 3];
 
 /// Bytes of a part.
 const PART: i32 = 16;
@@ -104,18 +109,23 @@ impl Builder<'_> {
     }
 
     /// Writes a part of a register, as far as its lanes are on.
-    fn write(&mut self, register: u8, part: i32, new: Value, full: bool) {
-        let value = if full {
+    fn write(&mut self, register: u8, part: i32, new: Value) {
+        let value = if self.known.full {
             new
         } else {
             let old = self.read(register, part);
-            let offset = offset_of!(State<'_>, lanes) as i32 + part * PART;
-            let on = self.b.ins().load(I32X4, MemFlagsData::trusted(), self.state, offset);
+            let on = self.on(part);
             self.b.ins().bitselect(on, new, old)
         };
         let flags = self.of_part(register, part);
         let offset = i32::from(register & 63) * PARTS * PART + part * PART;
         self.b.ins().store(flags, value, self.vectors, offset);
+    }
+
+    /// All bits of the lanes of a part that are on.
+    fn on(&mut self, part: i32) -> Value {
+        let offset = offset_of!(State<'_>, lanes) as i32 + part * PART;
+        self.b.ins().load(I32X4, MemFlagsData::trusted(), self.state, offset)
     }
 
     fn splat(&mut self, value: u32) -> Value {
@@ -142,10 +152,25 @@ impl Builder<'_> {
     }
 
     /// A copy of 64 bytes of memory in a register.
-    pub fn load_vector(&mut self, register: u8, place: Value, full: bool) {
+    pub fn load_vector(&mut self, register: u8, place: Value, flags: MemFlagsData) {
         for part in 0..PARTS {
-            let value = self.b.ins().load(I32X4, MemFlagsData::trusted(), place, part * PART);
-            self.write(register, part, value, full);
+            let value = self.b.ins().load(I32X4, flags, place, part * PART);
+            self.write(register, part, value);
+        }
+    }
+
+    /// A register from the words of a line without their upper bits, of which there are so many.
+    pub fn load_extended(&mut self, register: u8, place: Value, upper: u32, signed: bool) {
+        for part in 0..PARTS {
+            let word = self.b.ins().load(I32X4, MemFlagsData::trusted(), place, part * PART);
+            let upper = self.constant(upper);
+            let word = self.b.ins().ishl(word, upper);
+            let value = if signed {
+                self.b.ins().sshr(word, upper)
+            } else {
+                self.b.ins().ushr(word, upper)
+            };
+            self.write(register, part, value);
         }
     }
 
@@ -157,10 +182,161 @@ impl Builder<'_> {
         }
     }
 
+    /// The lanes of a register that are on in words of the scratchpad.
+    pub fn store_lanes(&mut self, register: u8, place: Value) {
+        for part in 0..PARTS {
+            let new = self.read(register, part);
+            let value = if self.known.full {
+                new
+            } else {
+                let old = self.b.ins().load(I32X4, unaligned(), place, part * PART);
+                let on = self.on(part);
+                self.b.ins().bitselect(on, new, old)
+            };
+            self.b.ins().store(unaligned(), value, place, part * PART);
+        }
+    }
+
+    /// A lane of a register.
+    pub fn lane(&mut self, register: u8, lane: i32) -> Value {
+        let part = self.read(register, lane / PARTS);
+        self.b.ins().extractlane(part, (lane % PARTS) as u8)
+    }
+
+    /// Lanes = (the lane & kept) | new
+    pub fn half_lanes(&mut self, register: u8, kept: u32, new: u32) {
+        let (kept, new) = (self.splat(kept), self.splat(new));
+        for part in 0..PARTS {
+            let old = self.read(register, part);
+            let old = self.b.ins().band(old, kept);
+            let value = self.b.ins().bor(old, new);
+            self.write(register, part, value);
+        }
+    }
+
+    /// Sd = the lane of Va with this number, or that in Sb.
+    pub fn get_lane(&mut self, item: &Item, done: usize, number: Option<u8>) {
+        let op = item.op;
+        let value = match number {
+            Some(number) => self.lane(op.a, i32::from(number) % (PARTS * PARTS)),
+            None => {
+                let number = self.register(op.b);
+                let lanes = self.constant(LANES as u32);
+                let above = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, number, lanes);
+                self.leave_if(above, item.pc, done);
+                let place = self.place_of(op.a);
+                self.call(units::lane as *const () as usize, &[place, number])
+            }
+        };
+        self.set(op.d, value);
+    }
+
+    /// Vd = the lanes of Va with the numbers in Vb, unless there is none of some number.
+    pub fn shuffle(&mut self, item: &Item, done: usize) {
+        let op = item.op;
+        let numbers = PART_NUMBERS.map(|part| self.read(op.b, part));
+        let sources = PART_NUMBERS.map(|part| self.read(op.a, part));
+        let mut all = numbers[0];
+        for &part in &numbers[1..] {
+            all = self.b.ins().bor(all, part);
+        }
+        let none = self.splat(!(LANES as u32 - 1));
+        let above = self.b.ins().band(all, none);
+        let above = self.b.ins().vany_true(above);
+        self.leave_if(above, item.pc, done);
+        // Bytes of a register by number: the lowest of each lane in all bytes of the lane, and 0 to 3 added.
+        let lowest = self.bytes(|byte| byte & !3);
+        let each = self.bytes(|byte| byte & 3);
+        let sources = sources.map(|part| self.as_bytes(part));
+        let results = numbers.map(|part| {
+            let two = self.constant(2);
+            let first = self.b.ins().ishl(part, two);
+            let first = self.as_bytes(first);
+            let first = self.b.ins().swizzle(first, lowest);
+            let number = self.b.ins().iadd(first, each);
+            let mut result = None;
+            for (source, from) in sources.into_iter().zip((0..).step_by(PART as usize)) {
+                let inside = if from == 0 {
+                    number
+                } else {
+                    let from = self.bytes(|_| from);
+                    self.b.ins().isub(number, from)
+                };
+                // 0 for those of other parts.
+                let found = self.b.ins().swizzle(source, inside);
+                result = Some(match result {
+                    None => found,
+                    Some(result) => self.b.ins().bor(result, found),
+                });
+            }
+            result.unwrap_or(number)
+        });
+        for (part, result) in PART_NUMBERS.into_iter().zip(results) {
+            let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+            let lanes = self.b.ins().bitcast(I32X4, flags, result);
+            self.write(op.d, part, lanes);
+        }
+    }
+
+    fn as_bytes(&mut self, part: Value) -> Value {
+        let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+        self.b.ins().bitcast(I8X16, flags, part)
+    }
+
+    /// A part of these bytes.
+    fn bytes(&mut self, value: impl Fn(u8) -> u8) -> Value {
+        let bytes: Vec<u8> = (0..PART as u8).map(value).collect();
+        let constant = self.b.func.dfg.constants.insert(bytes.into());
+        self.b.ins().vconst(I8X16, constant)
+    }
+
+    /// Calls a function that gives a number.
+    pub fn call(&mut self, function: usize, arguments: &[Value]) -> Value {
+        let mut signature = Signature::new(self.config.default_call_conv);
+        let kinds = arguments.iter().map(|&argument| self.b.func.dfg.value_type(argument));
+        signature.params.extend(kinds.map(AbiParam::new));
+        signature.returns.push(AbiParam::new(I32));
+        let signature = self.b.import_signature(signature);
+        let function = self.b.ins().iconst(I64, function as i64);
+        let call = self.b.ins().call_indirect(signature, function, arguments);
+        self.b.inst_results(call)[0]
+    }
+
+    /// Bit 0 of each lane, as a bit set.
+    pub fn low_bits(&mut self, register: u8) -> Value {
+        self.gather_bits(|this, part| {
+            let part = this.read(register, part);
+            let up = this.constant(31);
+            this.b.ins().ishl(part, up)
+        })
+    }
+
+    /// The sign bits of four parts, as a bit set.
+    fn gather_bits(&mut self, mut part_of: impl FnMut(&mut Self, i32) -> Value) -> Value {
+        let mut set = None;
+        for part in 0..PARTS {
+            let value = part_of(self, part);
+            let bits = self.b.ins().vhigh_bits(I32, value);
+            set = Some(match set {
+                None => bits,
+                Some(set) => {
+                    let lanes = self.constant((part * PARTS) as u32);
+                    let bits = self.b.ins().ishl(bits, lanes);
+                    self.b.ins().bor(set, bits)
+                }
+            });
+        }
+        match set {
+            Some(set) => set,
+            // There are parts.
+            None => self.constant(0),
+        }
+    }
+
     /// Vd = a op b, in the lanes that are on.
-    pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2], full: bool) {
+    pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) {
         let Some(in_line) = in_line(op, b) else {
-            self.call_lanes(op, d, [a, b], full);
+            self.call_lanes(op, d, [a, b]);
             return;
         };
         let (first, second) = (self.operand(a), self.operand(b));
@@ -188,7 +364,7 @@ impl Builder<'_> {
                     }
                 }
             };
-            self.write(d, part, value, full);
+            self.write(d, part, value);
         }
     }
 
@@ -227,32 +403,47 @@ impl Builder<'_> {
         }
     }
 
-    /// The lanes in which a compare of floats holds.
-    pub fn compare(&mut self, op: AluOp, operands: [Source; 2]) -> Value {
-        match self.call_unit(op, 0, operands, true) {
-            Some(value) => value,
-            None => self.constant(0),
-        }
+    /// The lanes in which a compare holds.
+    pub fn compare(&mut self, op: AluOp, [a, b]: [Source; 2]) -> Value {
+        let (first, second) = (self.operand(a), self.operand(b));
+        self.gather_bits(|this, part| {
+            let (x, y) = (this.part(first, part), this.part(second, part));
+            match condition(op) {
+                Some(condition) => this.b.ins().icmp(condition, x, y),
+                None => this.float_condition(op, x, y),
+            }
+        })
     }
 
-    /// An operation that is called: that on whole registers, if all lanes are on and it has one.
-    fn call_lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2], full: bool) {
-        let unit = units::lane_unit(op).filter(|_| full);
-        let (Some(unit), Source::Vector(first)) = (unit, a) else {
-            self.call_unit(op, d, [a, b], false);
+    /// An operation that is called: by a function of its own if its first operand is a vector.
+    fn call_lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) {
+        let (Some(unit), Source::Vector(first)) = (units::lane_unit(op), a) else {
+            self.call_unit(op, d, [a, b]);
             return;
         };
-        let (address, last, second) = match b {
-            Source::Vector(number) => (unit.with_vector as usize, I64, self.place_of(number)),
-            Source::Scalar(number) => (unit.with_scalar as usize, I32, self.register(number)),
-            Source::Immediate(value) => (unit.with_scalar as usize, I32, self.constant(value)),
-        };
         let [d, first] = [d, first].map(|number| self.place_of(number));
+        let (kind, second) = match b {
+            Source::Vector(number) => (I64, self.place_of(number)),
+            Source::Scalar(number) => (I32, self.register(number)),
+            Source::Immediate(value) => (I32, self.constant(value)),
+        };
+        let (mut kinds, mut arguments) = (vec![I64, I64, kind], vec![d, first, second]);
+        let address = match (self.known.full, kind == I64) {
+            (true, true) => unit.with_vector as usize,
+            (true, false) => unit.with_scalar as usize,
+            (false, true) => unit.with_vector_on as usize,
+            (false, false) => unit.with_scalar_on as usize,
+        };
+        if !self.known.full {
+            let offset = self.b.ins().iconst(I64, offset_of!(State<'_>, lanes) as i64);
+            kinds.push(I64);
+            arguments.push(self.b.ins().iadd(self.state, offset));
+        }
         let mut signature = Signature::new(self.config.default_call_conv);
-        signature.params.extend([I64, I64, last].map(AbiParam::new));
+        signature.params.extend(kinds.into_iter().map(AbiParam::new));
         let signature = self.b.import_signature(signature);
         let address = self.b.ins().iconst(I64, address as i64);
-        self.b.ins().call_indirect(signature, address, &[d, first, second]);
+        self.b.ins().call_indirect(signature, address, &arguments);
     }
 
     /// Where a register is.
@@ -262,8 +453,8 @@ impl Builder<'_> {
         self.b.ins().iadd(self.vectors, offset)
     }
 
-    /// Calls [`units::vector`] or [`units::compare`].
-    fn call_unit(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2], compares: bool) -> Option<Value> {
+    /// Calls [`units::vector`].
+    fn call_unit(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) {
         let packed = self.b.ins().iconst(I64, units::packed(op, d, a, b) as i64);
         let scalar = match (a, b) {
             (Source::Scalar(number), _) | (_, Source::Scalar(number)) => self.register(number),
@@ -272,19 +463,11 @@ impl Builder<'_> {
         };
         let mut signature = Signature::new(self.config.default_call_conv);
         signature.params.extend([I64, I64, I32].map(AbiParam::new));
-        let address = if compares {
-            signature.returns.push(AbiParam::new(I32));
-            units::compare as *const () as usize
-        } else {
-            units::vector as *const () as usize
-        };
         let signature = self.b.import_signature(signature);
-        let address = self.b.ins().iconst(I64, address as i64);
-        let call = self
-            .b
+        let address = self.b.ins().iconst(I64, units::vector as *const () as i64);
+        self.b
             .ins()
             .call_indirect(signature, address, &[self.state, packed, scalar]);
-        self.b.inst_results(call).first().copied()
     }
 
     /// `rm` was set to `value`: goes on at `pc`, in one of two ways.
@@ -293,25 +476,21 @@ impl Builder<'_> {
         let mask = self.b.ins().band(value, low);
         let offset = offset_of!(State<'_>, mask) as i32;
         self.b.ins().store(MemFlagsData::trusted(), mask, self.state, offset);
+        self.go_masked(mask, pc);
+    }
+
+    /// Goes on at `pc` with all lanes on or with some of them.
+    pub fn go_masked(&mut self, mask: Value, pc: u32) {
+        let low = self.constant(0xffff);
         let partial = self.b.ins().icmp(IntCC::NotEqual, mask, low);
         let (partial, full) = self.split(partial);
         self.b.switch_to_block(full);
-        self.go(
-            pc,
-            Known {
-                long: false,
-                full: true,
-            },
-        );
+        self.known.full = true;
+        self.go(pc);
         self.b.switch_to_block(partial);
         self.set_on(mask);
-        self.go(
-            pc,
-            Known {
-                long: false,
-                full: false,
-            },
-        );
+        self.known.full = false;
+        self.go(pc);
     }
 
     /// `rm` was set to a number: goes on at `pc`.
@@ -319,11 +498,11 @@ impl Builder<'_> {
         let mask = self.constant(value & 0xffff);
         let offset = offset_of!(State<'_>, mask) as i32;
         self.b.ins().store(MemFlagsData::trusted(), mask, self.state, offset);
-        let full = value & 0xffff == 0xffff;
-        if !full {
+        self.known.full = value & 0xffff == 0xffff;
+        if !self.known.full {
             self.set_on(mask);
         }
-        self.go(pc, Known { long: false, full });
+        self.go(pc);
     }
 
     /// The bits of the lanes of a part in a mask, each in its lane.

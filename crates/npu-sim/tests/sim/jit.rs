@@ -1,16 +1,37 @@
 //! Translated loops against interpreted ones: everything is the same, whatever the loop, the limit and the schedule.
 
 use super::common::{Random, sreg};
-use super::loops::{ADD, BASE, DATA, SUB, branch, jump, load, mem, prepared, ri, rr};
+use super::loops::{ADD, BASE, DATA, SUB, Words, branch, jump, load, mem, prepared, ri, rr};
 use super::random::compare;
 use npu_sim::{Machine, Schedule, Stop, THREADS};
 
+/// Where [`probe`] puts its words.
+const PROBE: u32 = 0x8000;
+
+/// Uses all bits of every scalar register and of the words around the data, so that a finding says which of them nothing drives.
+fn probe(machine: &mut Machine, number: usize) {
+    let count = |register| rr(12, 60, register, 0);
+    let mut words: Vec<u32> = (0..60).map(count).collect();
+    for base in [0, 0x100] {
+        // movei s12, base + the low half; moveih s12, the high half.
+        let address = DATA + base;
+        words.push(0x6200_0000 | 12 << 18 | (address & 0xffff) << 2);
+        words.push(0x6100_0000 | 12 << 18 | (address >> 16) << 2);
+        words.extend((0..64).flat_map(|k| [mem(2, 61, 12, 4 * k), count(61)]));
+    }
+    for (word, address) in words.iter().zip((PROBE..).step_by(4)) {
+        machine.memory_mut().write_u32(address, *word).unwrap();
+    }
+    machine.thread_mut(number).set_pc(PROBE);
+    machine.run(number, words.len() as u64);
+}
+
 /// Runs programs both ways and gives entries, instructions, and those that were translated.
-fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64, u64) {
+fn run_both(seeds: std::ops::Range<u64>, of: Words) -> (u64, u64, u64) {
     let (mut entered, mut executed, mut inside) = (0, 0, 0);
     for seed in seeds {
-        let mut translated = prepared(seed, vectors, Some(2));
-        let mut interpreted = prepared(seed, vectors, None);
+        let mut translated = prepared(seed, of, Some(2));
+        let mut interpreted = prepared(seed, of, None);
         // Ends of the budget wherever they fall.
         let mut random = Random(seed);
         for _ in 0..12 {
@@ -28,6 +49,10 @@ fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64, u64) {
         entered += translated.translations_entered();
         executed += translated.thread(0).instructions();
         inside += translated.translated_instructions();
+        // What is followed is the same, too.
+        probe(&mut translated, 0);
+        probe(&mut interpreted, 0);
+        compare(seed, &translated, &interpreted);
         assert_eq!(interpreted.translations_entered(), 0);
     }
     println!("{entered} entries, {inside} of {executed} instructions");
@@ -36,7 +61,7 @@ fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64, u64) {
 
 #[test]
 fn translated_loops_do_what_interpreted_ones_do() {
-    let (entered, executed, inside) = run_both(0..300, false);
+    let (entered, executed, inside) = run_both(0..300, Words::Scalars);
     assert!(
         entered > 1000 && inside > executed / 4,
         "the programs are not translated"
@@ -45,7 +70,16 @@ fn translated_loops_do_what_interpreted_ones_do() {
 
 #[test]
 fn translated_vectors_do_what_interpreted_ones_do() {
-    let (entered, executed, inside) = run_both(5000..5250, true);
+    let (entered, executed, inside) = run_both(5000..5250, Words::Vectors);
+    assert!(
+        entered > 500 && inside > executed / 4,
+        "the programs are not translated"
+    );
+}
+
+#[test]
+fn undriven_halves_are_followed_in_translated_loops() {
+    let (entered, executed, inside) = run_both(9000..9400, Words::Compares);
     assert!(
         entered > 500 && inside > executed / 4,
         "the programs are not translated"
@@ -55,9 +89,10 @@ fn translated_vectors_do_what_interpreted_ones_do() {
 #[test]
 fn threads_take_turns_at_the_same_points() {
     let mut entered = 0;
-    for seed in 0..40 {
-        let mut translated = prepared(seed, seed % 2 == 0, Some(2));
-        let mut interpreted = prepared(seed, seed % 2 == 0, None);
+    for seed in 0..60 {
+        let of = [Words::Vectors, Words::Scalars, Words::Compares][seed as usize % 3];
+        let mut translated = prepared(seed, of, Some(2));
+        let mut interpreted = prepared(seed, of, None);
         for machine in [&mut translated, &mut interpreted] {
             machine.enable(0, (1 << THREADS) - 1);
         }
@@ -164,6 +199,68 @@ fn lost_results_are_found_in_translated_loops() {
     let [translated, interpreted] = both(&body, 2500);
     assert!(translated.translations_entered() > 0);
     assert!(!interpreted.findings().is_empty());
+}
+
+/// s20 = the lanes in which v1 > v2.
+const COMPARE: u32 = 16 << 24 | 20 << 18 | 1 << 12 | 2 << 6 | 3 << 1;
+
+#[test]
+fn a_loop_on_masks_from_compares_is_one_entry() {
+    // rm = s20; v4 += v1
+    let body = [COMPARE, rr(32, 59, 20, 0), rr(ADD, 4, 4, 1) | 7 << 1];
+    let [translated, _] = both(&body, 2000);
+    assert_eq!(translated.translations_entered(), 1);
+    assert!(translated.findings().is_empty());
+}
+
+#[test]
+fn a_vector_stored_over_spilled_compares_drives_their_words() {
+    let body = [
+        COMPARE,
+        mem(34, 20, 12, 4),
+        mem(38, 1, 12, 0),
+        mem(2, 3, 12, 4),
+        rr(12, 4, 3, 0),
+    ];
+    let [translated, _] = both(&body, 3000);
+    assert_eq!(translated.translations_entered(), 1);
+    assert!(translated.findings().is_empty());
+}
+
+#[test]
+fn a_spilled_compare_that_is_used_is_found() {
+    let body = [COMPARE, mem(34, 20, 12, 4), mem(2, 3, 12, 4), rr(12, 4, 3, 0)];
+    let [translated, interpreted] = both(&body, 3000);
+    assert!(translated.translations_entered() > 0);
+    assert_eq!(interpreted.findings().len(), 1);
+}
+
+#[test]
+fn a_compare_that_comes_back_from_memory_stays_in_the_translation() {
+    // Which loads bring undriven halves is learnt by leaving it some times.
+    let body = [
+        COMPARE,
+        mem(34, 20, 12, 4),
+        mem(2, 3, 12, 4),
+        rr(32, 59, 3, 0),
+        rr(ADD, 4, 4, 1) | 7 << 1,
+    ];
+    let [translated, _] = both(&body, 3400);
+    assert!(translated.translations_entered() < 30);
+    assert!(translated.translated_instructions() > 3000);
+    assert!(translated.findings().is_empty());
+}
+
+#[test]
+fn loops_on_the_scratchpad_are_translated() {
+    let shared = 1 << 1;
+    let body = [mem(34, 1, 12, 8) | shared, mem(2, 3, 12, 8) | shared, rr(ADD, 4, 4, 3)];
+    let [translated, _] = both(&body, 2000);
+    assert_eq!(translated.translations_entered(), 1);
+    assert_eq!(
+        translated.core_scratchpad(0)[8],
+        translated.thread(0).scalar(sreg(3)) as u8
+    );
 }
 
 #[test]

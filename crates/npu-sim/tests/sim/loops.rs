@@ -33,7 +33,8 @@ pub fn word(random: &mut Random, left: u32) -> u32 {
     match random.below(32) {
         0..=8 => rr(1 + random.below(25), d, a, b),
         9..=13 => ri(1 + random.below(25), d, a, any),
-        14..=16 => 0x6000_0000 | random.below(3) << 24 | d << 18 | any & 0x3_fffc,
+        14 => mem([2, 34][any as usize & 1], d, 12 + random.below(2), any & 0x7c) | 1 << 1,
+        15 | 16 => 0x6000_0000 | random.below(3) << 24 | d << 18 | any & 0x3_fffc,
         17..=20 => {
             let op = [0, 1, 2, 4, 5][random.below(5) as usize];
             mem(op, d, 12 + random.below(2), any & 0x7c)
@@ -48,6 +49,24 @@ pub fn word(random: &mut Random, left: u32) -> u32 {
         30 => ri(ADD, 12, 12, 4 * random.below(3)),
         _ if random.below(8) == 0 => mem([2, 34, 4, 32][random.below(4) as usize], d, a, any),
         _ => rr(ADD, d, a, b) | random.below(2) << 1,
+    }
+}
+
+/// A word on vectors as compiled code has few: packed ones, the scratchpad, lanes by number, halves.
+fn rare_vector_word(random: &mut Random, [d, a, b]: [u32; 3]) -> u32 {
+    let any = random.word();
+    let shared = 1 << 1;
+    match random.below(12) {
+        0 => mem(36 + random.below(2), d, 12 + random.below(2), 16 * random.below(12)),
+        1 | 2 => mem(9, d, 12 + random.below(2), any & 0x7c) | shared,
+        3 | 4 => mem(38, d, 12 + random.below(2), any & 0x7c) | shared,
+        // Small numbers, that there are lanes of.
+        5 | 6 => ri(2, d, a, 15) | 6,
+        7 => rr(24, d, a, b) | 7 << 1,
+        8 => rr(25, d, a, b) | 2 << 1,
+        9 => ri(25, d, a, random.below(18)) | 2 << 1,
+        10 => rr(50, d, a, b) | 2 << 1,
+        _ => 0x6000_0002 | random.below(2) << 24 | d << 18 | any & 0x3_fffc,
     }
 }
 
@@ -77,10 +96,68 @@ pub fn vector_word(random: &mut Random, left: u32) -> u32 {
         16 => ri(14, d, a, b),
         17 => rr(32, 59, a, 0),
         18 => 0x6200_0000 | 59 << 18 | (random.word() & 0xffff | (random.below(2) * 0xffff)) << 2,
-        19 | 20 => mem(9, d, 12 + random.below(2), 64 * random.below(3)),
-        21 | 22 => mem(38, d, 12 + random.below(2), 64 * random.below(3)),
+        19 => mem(9, d, 12 + random.below(2), 64 * random.below(3)),
+        20 => mem(
+            [7, 8, 11, 12, 9][random.below(5) as usize],
+            d,
+            12 + random.below(2),
+            16 * random.below(12),
+        ),
+        21 => mem(38, d, 12 + random.below(2), 64 * random.below(3)),
+        22 => rare_vector_word(random, [d, a, b]),
         _ => word(random, left),
     }
+}
+
+/// A word of a loop on what compares of vectors leave: scalars whose upper halves nothing drives, masks, spilled ones.
+pub fn compare_word(random: &mut Random, left: u32) -> u32 {
+    let [d, a, b] = [(); 3].map(|()| random.below(8));
+    let any = random.word();
+    match random.below(24) {
+        // Of integers and of floats, to a scalar or the mask.
+        0..=4 => {
+            let operation = [14, 16, 20, 23, 37, 39][random.below(6) as usize];
+            let to = if random.below(6) == 0 { 59 } else { d };
+            rr(operation, to, a, b) | (2 + random.below(2)) << 1
+        }
+        5 => ri(14 + random.below(10), d, a, any) | 2 << 1,
+        6 => rr(32, 59, a, 0),
+        // What keeps halves apart, or does not.
+        7..=10 => rr(
+            [0, 1, 2, 3, 4, 5, 6, 13, 32, 43, 44, 45][random.below(12) as usize],
+            d,
+            a,
+            b,
+        ),
+        11 | 12 => ri(1 + random.below(6), d, a, any),
+        13 => ri(
+            9 + random.below(3),
+            d,
+            a,
+            [0, 15, 16, 17, 32, 64][random.below(6) as usize],
+        ),
+        14 => 0x6000_0000 | random.below(3) << 24 | d << 18 | any & 0x3_fffc,
+        // Spilled and brought back, to and from few places.
+        15 | 16 => mem(34, d, 12, any & 0xc),
+        17 | 18 => mem(2, d, 12, any & 0xc),
+        19 => mem([9, 38][any as usize & 1], d, 12 + random.below(2), 64 * random.below(3)),
+        20 => branch(any & 1 != 0, d, 1 + random.below(left.clamp(1, 6)) as i32),
+        21 => rr(random.below(14), d, a, b) | 7 << 1,
+        22 if any & 1 == 0 => vector_word(random, left),
+        22 => rare_vector_word(random, [d, a, b]),
+        _ => word(random, left),
+    }
+}
+
+/// What loops are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// [`word`]
+    Scalars,
+    /// [`vector_word`]
+    Vectors,
+    /// [`compare_word`]
+    Compares,
 }
 
 pub const BASE: u32 = 0x1000;
@@ -90,9 +167,13 @@ pub const LINK: u32 = 62;
 pub const RETURN: u32 = 0x73 << 24;
 
 /// A loop of random words in another one, and a leaf behind them that is called directly and through s22.
-fn program(random: &mut Random, vectors: bool) -> (Vec<u32>, u32) {
+fn program(random: &mut Random, of: Words) -> (Vec<u32>, u32) {
     let length = 3 + random.below(24);
-    let word = if vectors { vector_word } else { word };
+    let word = match of {
+        Words::Scalars => word,
+        Words::Vectors => vector_word,
+        Words::Compares => compare_word,
+    };
     let mut words = vec![0x6200_0000 | 21 << 18 | (4 * (5 + random.below(60)))];
     let mut calls = Vec::new();
     for k in 0..length {
@@ -106,7 +187,7 @@ fn program(random: &mut Random, vectors: bool) -> (Vec<u32>, u32) {
             _ => words.push(word(random, length - k)),
         }
     }
-    if vectors && random.below(4) != 0 {
+    if of != Words::Scalars && random.below(4) != 0 {
         words.push(0x6200_0000 | 59 << 18 | 0xffff << 2);
     }
     words.push(ri(SUB, 21, 21, 1));
@@ -139,9 +220,9 @@ pub fn load(words: &[u32], after: Option<u32>) -> Machine {
 }
 
 /// A machine whose threads are all at the beginning of a random program.
-pub fn prepared(seed: u64, vectors: bool, after: Option<u32>) -> Machine {
+pub fn prepared(seed: u64, of: Words, after: Option<u32>) -> Machine {
     let mut random = Random(seed);
-    let (words, leaf) = program(&mut random, vectors);
+    let (words, leaf) = program(&mut random, of);
     let mut machine = load(&words, after);
     for k in 0..64 {
         let word = random.word();

@@ -1,12 +1,12 @@
 //! Timed runs that take stretches from recordings, beside runs in which every cycle is simulated: everything is the same.
 
 use super::common::Random;
-use super::loops::{ADD, BASE, prepared, ri};
+use super::loops::{ADD, BASE, Words, prepared, ri};
 use super::random::compare_state;
 use npu_sim::{Halt, NoSink, Timing, TimingConfig};
 
 /// Runs programs both ways, in parts that end wherever they fall; gives the instructions, and those that were from recordings.
-fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64) {
+fn run_both(seeds: std::ops::Range<u64>, of: Words) -> (u64, u64) {
     let (mut executed, mut replayed) = (0, 0);
     for seed in seeds {
         let mut random = Random(seed);
@@ -16,7 +16,7 @@ fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64) {
             ..TimingConfig::default()
         };
         let [(mut recorded, mut fast), (mut plain, mut slow)] = [false, true].map(|every_cycle| {
-            let mut machine = prepared(seed, vectors, None);
+            let mut machine = prepared(seed, of, None);
             // Now and then a loop walks through memory, and misses.
             if seed % 3 == 0 {
                 let walk = ri(ADD, 12, 12, if seed % 2 == 0 { 60 } else { 4 });
@@ -51,12 +51,18 @@ fn run_both(seeds: std::ops::Range<u64>, vectors: bool) -> (u64, u64) {
 
 #[test]
 fn recorded_stretches_change_no_cycle_and_no_count() {
-    let (executed, replayed) = run_both(0..400, false);
+    let (executed, replayed) = run_both(0..400, Words::Scalars);
     assert!(replayed > executed / 4, "{replayed} of {executed} are from recordings");
 }
 
 #[test]
 fn recorded_stretches_with_vectors_change_no_cycle_and_no_count() {
-    let (executed, replayed) = run_both(1000..1300, true);
+    let (executed, replayed) = run_both(1000..1300, Words::Vectors);
     assert!(replayed > executed / 4, "{replayed} of {executed} are from recordings");
+}
+
+#[test]
+fn recorded_stretches_with_masks_change_no_cycle_and_no_count() {
+    let (executed, replayed) = run_both(2000..2200, Words::Compares);
+    assert!(replayed > executed / 8, "{replayed} of {executed} are from recordings");
 }
