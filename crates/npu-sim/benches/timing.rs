@@ -7,31 +7,19 @@
 //! `cargo bench -p npu-sim --bench timing -- NAME THREADS INSTRUCTIONS` runs one loop once in the model of cycles, for a count of host
 //! instructions: the difference of two runs of different lengths is that of the loop alone.
 
+#[path = "speed/words.rs"]
+mod words;
+
 use npu_mc::SReg;
 use npu_sim::{Config, Halt, Issue, Machine, NoSink, Schedule, THREADS, Timing, TimingConfig};
 use std::time::Instant;
+use words::{looped, mem, mixed, ri, rr};
 
 const BASE: u32 = 0x1000;
 const INSTRUCTIONS: u64 = 20_000_000;
 const ROUNDS: u32 = 3;
 /// Times as many instructions in the functional model, whose time would be too short to measure.
 const FUNCTIONAL: u64 = 2;
-
-fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
-    op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
-}
-
-fn ri(op: u32, dst: u32, src0: u32, imm: i32) -> u32 {
-    2 << 29 | op << 24 | dst << 18 | src0 << 12 | (imm as u32 & 0x1ff) << 3
-}
-
-fn mem(op: u32, reg: u32, base: u32, offset: i32) -> u32 {
-    2 << 30 | op << 24 | reg << 18 | base << 12 | (offset as u32 & 0x1ff) << 3
-}
-
-fn bnez(reg: u32, offset: i32) -> u32 {
-    0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
-}
 
 /// The processor time of this process, where the system reports it: other work on the machine does not count then.
 fn processor_seconds() -> Option<f64> {
@@ -44,11 +32,7 @@ fn processor_seconds() -> Option<f64> {
 /// A machine at a loop of `body` in each of `threads`.
 fn prepared(threads: u32, body: &[u32]) -> Option<Machine> {
     let mut machine = Machine::new(Config::default());
-    let mut words = body.to_vec();
-    // s1 counts; the loop never ends within the limit.
-    words.push(ri(5, 1, 1, 1));
-    words.push(bnez(1, -4 * words.len() as i32));
-    for (word, address) in words.iter().zip((BASE..).step_by(4)) {
+    for (word, address) in looped(body).iter().zip((BASE..).step_by(4)) {
         machine.memory_mut().write_u32(address, *word).ok()?;
     }
     for number in 0..THREADS {
@@ -114,20 +98,7 @@ fn main() {
         rr(6, 5, 4, 3, 7),
         mem(38, 5, 40, 64),
     ];
-    // What is computed goes on being computed with, and the branch goes one way or the other with it.
-    let mixed = [
-        rr(4, 2, 2, 1, 0),
-        rr(3, 3, 2, 4, 0),
-        ri(11, 4, 3, 5),
-        ri(10, 5, 3, 27),
-        rr(1, 3, 4, 5, 0),
-        rr(6, 6, 3, 2, 0),
-        rr(18, 7, 6, 3, 0),
-        ri(2, 8, 7, 1),
-        bnez(8, 8),
-        ri(4, 9, 9, 1),
-        rr(5, 10, 9, 8, 0),
-    ];
+    let mixed = mixed();
     let loops: [(&str, &[u32]); 6] = [
         ("dependent additions", &chain),
         ("independent additions", &apart),

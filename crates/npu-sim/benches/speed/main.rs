@@ -6,33 +6,19 @@
 //! 1, 2 and 4 threads of the host. Arguments choose the loops whose names contain one of them.
 
 mod plain;
+mod words;
 
 use npu_mc::{SReg, VReg};
 use npu_sim::{Config, Halt, LANES, Lanes, Machine, Schedule, Stop, THREADS};
 use plain::Plain;
 use std::time::Instant;
+use words::{looped, mem, mixed, ri, rr};
 
 const BASE: u32 = 0x1000;
 /// Where the leaf of the call loop is.
 const LEAF: u32 = BASE + 24;
 const INSTRUCTIONS: u64 = 50_000_000;
 const ROUNDS: u32 = 5;
-
-fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
-    op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
-}
-
-fn ri(op: u32, dst: u32, src0: u32, imm: i32) -> u32 {
-    2 << 29 | op << 24 | dst << 18 | src0 << 12 | (imm as u32 & 0x1ff) << 3
-}
-
-fn mem(op: u32, reg: u32, base: u32, offset: i32) -> u32 {
-    2 << 30 | op << 24 | reg << 18 | base << 12 | (offset as u32 & 0x1ff) << 3
-}
-
-fn bnez(reg: u32, offset: i32) -> u32 {
-    0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
-}
 
 /// Times a machine, whose translations are those of the feature `jit` if it is to have some.
 fn timed(body: &[u32], config: &Config, translates: bool, run: impl Fn(&mut Machine)) -> Option<(f64, Machine)> {
@@ -74,7 +60,7 @@ fn measure(name: &str, body: &[u32]) {
     let [mut best, mut best_translated, mut best_plain] = [f64::INFINITY; 3];
     let mut last = None;
     for _ in 0..ROUNDS {
-        let Some(mut plain) = Plain::new(BASE, &words(body), &REGISTERS, &VECTORS) else {
+        let Some(mut plain) = Plain::new(BASE, &looped(body), &REGISTERS, &VECTORS) else {
             return;
         };
         let start = Instant::now();
@@ -337,19 +323,10 @@ const fn lanes(first: u32) -> Lanes {
     Lanes(lanes)
 }
 
-/// A loop of `body`.
-fn words(body: &[u32]) -> Vec<u32> {
-    let mut words = body.to_vec();
-    // s1 counts; the loop never ends within the limit.
-    words.push(ri(5, 1, 1, 1));
-    words.push(bnez(1, -4 * words.len() as i32));
-    words
-}
-
 /// A machine at a loop of `body` in every thread.
 fn prepared(body: &[u32], config: Config) -> Option<Machine> {
     let mut machine = Machine::new(config);
-    for (word, address) in words(body).iter().zip((BASE..).step_by(4)) {
+    for (word, address) in looped(body).iter().zip((BASE..).step_by(4)) {
         machine.memory_mut().write_u32(address, *word).ok()?;
     }
     for number in 0..machine.threads() {
@@ -369,20 +346,7 @@ fn main() {
     measure("empty loop (subi, bnez)", &[]);
     let chain: Vec<u32> = (0..14).map(|_| rr(4, 2, 2, 1, 0)).collect();
     measure("dependent adds", &chain);
-    let mixed = [
-        rr(4, 2, 2, 1, 0),
-        rr(3, 3, 2, 4, 0),
-        ri(11, 4, 3, 5),
-        ri(10, 5, 3, 27),
-        rr(1, 3, 4, 5, 0),
-        rr(6, 6, 3, 2, 0),
-        rr(18, 7, 6, 3, 0),
-        ri(2, 8, 7, 1),
-        bnez(8, 8),
-        ri(4, 9, 9, 1),
-        rr(5, 10, 9, 8, 0),
-        rr(32, 11, 10, 0, 0),
-    ];
+    let mixed = mixed();
     measure("integer mix with a data-dependent branch", &mixed);
     // A leaf after the loop is called directly, then through a register.
     let leaf = LEAF - BASE;

@@ -135,14 +135,8 @@ impl Builder<'_> {
     pub fn store_narrow(&mut self, item: &Item, done: usize, bytes: u32, alignment: u32) {
         let (address, place) = self.writable(item, done, alignment);
         if self.known.words {
-            // Words up to a line behind it: for the definition all stores of vectors are of that many.
-            let offset = offset_of!(State<'_>, words) as i32;
-            let set = self.b.ins().load(I64, MemFlagsData::trusted(), self.state, offset);
-            let bits = self.constant(WORD.trailing_zeros());
-            let number = self.b.ins().ushr(address, bits);
-            let set = self.b.ins().rotr(set, number);
-            let line = self.b.ins().iconst(I64, i64::from(u32::MAX >> (32 - LANES)));
-            let watched = self.b.ins().band(set, line);
+            // For the definition all stores of vectors are of a line of words.
+            let watched = self.watched(address, u32::MAX >> (32 - LANES));
             self.leave_if(watched, item.pc, done);
         }
         for lane in 0..LANES as i32 {
@@ -212,14 +206,14 @@ impl Builder<'_> {
         on
     }
 
-    /// Not 0 if one of the words at an aligned address may have undriven bits: the lowest of `words` is the one at the address.
+    /// Not 0 if one of the words from an address on may have undriven bits: the lowest of `words` is the one at the address.
     fn watched(&mut self, address: Value, words: u32) -> Value {
         let offset = offset_of!(State<'_>, words) as i32;
         let set = self.b.ins().load(I64, MemFlagsData::trusted(), self.state, offset);
         let bits = self.constant(WORD.trailing_zeros());
         // The lowest 6 bits count.
         let number = self.b.ins().ushr(address, bits);
-        let set = self.b.ins().ushr(set, number);
+        let set = self.b.ins().rotr(set, number);
         let words = self.b.ins().iconst(I64, i64::from(words));
         self.b.ins().band(set, words)
     }
