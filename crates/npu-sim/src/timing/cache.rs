@@ -302,11 +302,27 @@ impl DataCache {
         self.found = way;
     }
 
-    /// What the controller does for `dcache_inv` of a line: it empties the way of the line's set that the transaction before it has left
-    /// behind, whatever is there. That was measured: `invalidate_way` in `tests/sim/facts/` has a program.
-    pub fn invalidate(&mut self, line: u32) {
-        self.tags[line as usize % DATA_SETS][usize::from(self.found)] = EMPTY;
-        self.find(line);
+    /// The way that the controller empties for `dcache_inv` of a line that is there or `comes`: that of the transaction before it, whatever is there. That was
+    /// measured: `invalidate_way` in `tests/sim/facts/` has a program. By the time that it has `waited` for memory it knows the right one.
+    pub fn way_to_empty(&mut self, line: u32, comes: bool, waited: bool) -> u8 {
+        let before = self.found;
+        if comes {
+            self.expect(line);
+        } else {
+            self.find(line);
+        }
+        if waited { self.found } else { before }
+    }
+
+    /// Empties a way of the set of a line.
+    pub fn empty(&mut self, line: u32, way: u8) {
+        self.tags[line as usize % DATA_SETS][usize::from(way)] = EMPTY;
+    }
+
+    /// Whether a line is in a way of the set of another one.
+    pub fn is_in(&self, line: u32, other: u32, way: u8) -> bool {
+        let set = line as usize % DATA_SETS;
+        set == other as usize % DATA_SETS && self.tags[set][usize::from(way)] == line
     }
 }
 
@@ -331,9 +347,11 @@ mod tests {
         let mut cache = DataCache::new();
         let line = |k: u32| k * machine::DCACHE_SETS;
         (0..3).for_each(|k| assert_eq!(cache.fill(line(k), true), None));
-        cache.invalidate(line(2));
+        let way = cache.way_to_empty(line(2), false, false);
+        cache.empty(line(2), way);
         assert!(!cache.holds(line(0)) && cache.holds(line(1)) && cache.holds(line(2)));
-        cache.invalidate(line(1));
+        let way = cache.way_to_empty(line(1), false, false);
+        cache.empty(line(1), way);
         assert!(cache.holds(line(1)) && !cache.holds(line(2)));
     }
 

@@ -150,7 +150,7 @@ impl Core {
             }
             Transaction::Invalidate => {
                 if !request.short {
-                    self.data.invalidate(request.line);
+                    self.data.empty(request.line, request.way);
                     self.updating = now;
                 }
                 self.go_on(request.threads, now);

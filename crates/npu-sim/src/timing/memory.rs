@@ -191,12 +191,22 @@ impl Controller {
             now,
             start,
         };
+        // What an invalidation that is under way empties is not there any more for others, and what a read brings is there.
+        let line = request.line;
+        let going = self
+            .ending
+            .join(|(r, _)| r.kind == Transaction::Invalidate && !r.short && data.is_in(line, r.line, r.way));
+        // A store needs leave to store, which the line of a load may not have when there are several cores.
+        let own = request.kind == Transaction::StoreMiss;
+        let comes = self
+            .ending
+            .join(|(r, _)| r.line == line && r.fills() && !r.short && (r.owned || !own));
         match request.kind {
-            Transaction::Flush if !data.find(request.line) => self.free_at = now + TRANSACTION_BUSY,
-            Transaction::Invalidate if !data.holds(request.line) => {
+            Transaction::Flush if !comes && (going || !data.find(line)) => self.free_at = now + TRANSACTION_BUSY,
+            Transaction::Invalidate if !comes && (going || !data.holds(line)) => {
                 request.short = true;
                 self.free_at = now + TRANSACTION_BUSY;
-                self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
+                self.ending.push((request, now + INVALIDATE_TO_END));
             }
             Transaction::Replacement | Transaction::Flush | Transaction::Invalidate => {
                 self.writes += 1;
@@ -213,6 +223,7 @@ impl Controller {
                     data.leaves(request.way);
                 }
                 if request.kind == Transaction::Invalidate {
+                    request.way = data.way_to_empty(line, comes, start > now);
                     // The thread does not wait for memory.
                     self.ending.push((request, start + INVALIDATE_TO_END));
                 }
@@ -238,16 +249,10 @@ impl Controller {
                 self.ending.push((request, fill));
             }
             Transaction::StoreMiss | Transaction::LoadMiss => {
-                let line = request.line;
-                // A store needs leave to store, which the line of a load may not have when there are several cores.
-                let own = request.kind == Transaction::StoreMiss;
-                let comes = self
-                    .ending
-                    .join(|(r, _)| r.line == line && r.fills() && (r.owned || !own));
                 if comes {
                     data.expect(line);
                 }
-                if comes || data.find(line) && !(own && data.only_reads(line)) {
+                if comes || !going && data.find(line) && !(own && data.only_reads(line)) {
                     request.short = true;
                     self.free_at = now + TRANSACTION_BUSY;
                     self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
