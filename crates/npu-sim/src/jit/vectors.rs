@@ -245,15 +245,12 @@ impl Builder<'_> {
         let above = self.b.ins().vany_true(above);
         self.leave_if(above, item.pc, done);
         // Bytes of a register by number: the lowest of each lane in all bytes of the lane, and 0 to 3 added.
-        let lowest = self.bytes(|byte| byte & !3);
-        let each = self.bytes(|byte| byte & 3);
+        let [lowest, each] = [0x0404_0404, 0x0302_0100].map(|value| self.splat(value));
         let sources = sources.map(|part| self.as_bytes(part));
         let results = numbers.map(|part| {
-            let two = self.constant(2);
-            let first = self.b.ins().ishl(part, two);
-            let first = self.as_bytes(first);
-            let first = self.b.ins().swizzle(first, lowest);
+            let first = self.b.ins().imul(part, lowest);
             let number = self.b.ins().iadd(first, each);
+            let number = self.as_bytes(number);
             let mut result = None;
             for (source, from) in sources.into_iter().zip((0..).step_by(PART as usize)) {
                 let inside = if from == 0 {
