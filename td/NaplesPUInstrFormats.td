@@ -24,6 +24,11 @@ class NaplesPUInst<InstFormat fmt, dag outs, dag ins, string asm> : Instruction 
   bit isMasked = false;
   let NoPattern = !if(isMasked, "nothing asks for it under a mask", "");
   bit isScratchpad = false;
+  // What it does: statements of the operation, the values that these name, and the register of the result.
+  list<dag> Does = ?;
+  list<dag> DoesAt63 = [];
+  dag Inputs = (inputs);
+  dag Output = ?;
 }
 
 class NaplesPUOp<InstFormat fmt, HwOp op, dag outs, dag ins, string asm>
@@ -31,6 +36,7 @@ class NaplesPUOp<InstFormat fmt, HwOp op, dag outs, dag ins, string asm>
   let Op = op;
   let Unit = op.Unit;
   let Latency = op.Latency;
+  let Does = op.Does;
 }
 
 // R: 00 | opcode 6 | rd 6 | rs0 6 | rs1 6 | 0 | L | FD | F0 | F1 | m.
@@ -46,6 +52,8 @@ class InstRR<HwOp op, bit fd, bit f0, bit f1, bit m, dag outs, dag ins, string a
   let Inst{1} = f1;
   let Inst{0} = m;
   let isMasked = m;
+  let DoesAt63 = op.DoesAt63;
+  let Output = (bv_reg $dst);
 }
 
 class InstRR2<HwOp op, bit fd, bit f0, bit f1, bit m, dag outs, dag ins, string asm>
@@ -56,6 +64,7 @@ class InstRR2<HwOp op, bit fd, bit f0, bit f1, bit m, dag outs, dag ins, string 
   let Inst{23-18} = dst;
   let Inst{17-12} = src0;
   let Inst{11-6} = src1;
+  let Inputs = (inputs (bv_reg $src0):$a, (bv_reg $src1):$b);
 }
 
 class InstRR1<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
@@ -65,6 +74,7 @@ class InstRR1<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
   let Inst{23-18} = dst;
   let Inst{17-12} = src0;
   let Inst{11-6} = 0;
+  let Inputs = (inputs (bv_reg $src0):$a);
 }
 
 // I: 010 | opcode 5 | rd 6 | rs 6 | imm 9 | FD | F0 | m. The opcode is the low part of
@@ -78,6 +88,7 @@ class InstRIBase<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
   let Inst{1} = f0;
   let Inst{0} = m;
   let isMasked = m;
+  let Output = (bv_reg $dst);
 }
 
 class InstRI<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
@@ -88,6 +99,7 @@ class InstRI<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
   let Inst{23-18} = dst;
   let Inst{17-12} = src;
   let Inst{11-3} = imm;
+  let Inputs = (inputs (bv_reg $src):$a, (bv_imm $imm):$b);
 }
 
 // MOVEI: 01100 | opcode 3 | rd 6 | imm 16 | FD | m.
@@ -101,6 +113,7 @@ class InstMVI<HwOp op, bit fd, bit m, dag outs, dag ins, string asm>
   let Inst{1} = fd;
   let Inst{0} = m;
   let isMasked = m;
+  let Output = (bv_reg $dst);
 }
 
 // M: 10 | opcode 6 | r 6 | base 6 | off 9 | L | S | m. No bit tells scalar from vector:
@@ -122,6 +135,9 @@ class InstMEM<HwOp op, bit scratchpad, bit m, dag outs, dag ins, string asm>
   let isScratchpad = scratchpad;
   let Unit = !if(scratchpad, UnitSPM, op.Unit);
   let Latency = !if(scratchpad, op.ScratchpadLatency, op.Latency);
+  let Does = !if(scratchpad, op.DoesInScratchpad, op.Does);
+  let Inputs = (inputs (bv_add (bv_reg $base), (bv_imm $off)):$address, (bv_reg $dstsrc):$value);
+  let Output = (bv_reg $dstsrc);
 }
 
 // J: 01111 | opcode 3 | off 24. The hardware looks at bits 17:0 alone.
@@ -131,12 +147,16 @@ class InstJRA<HwOp op, dag outs, dag ins, string asm> : NaplesPUOp<FrmJRA, op, o
   let Inst{26-24} = op.Code{2-0};
   let Inst{23-0} = addr;
   let DecodeIgnored{23-18} = 0b111111;
+  let Inputs = (inputs (bv_add (bv_pc), (bv_imm $addr)):$target);
+  let Output = (bv_register RA_REG);
 }
 
 // JR: 01110 | opcode 3 | r 6 | off 18.
 class InstJBA<HwOp op, dag outs, dag ins, string asm> : NaplesPUOp<FrmJBA, op, outs, ins, asm> {
   let Inst{31-27} = 0b01110;
   let Inst{26-24} = op.Code{2-0};
+  let Inputs = (inputs (bv_reg $cond):$a, (bv_add (bv_pc), (bv_imm $addr)):$target);
+  let Output = (bv_register RA_REG);
 }
 
 // C: 01101 | opcode 3 | ra 6 | rb 6 | 0.
@@ -147,6 +167,8 @@ class InstCTR<HwOp op, dag outs, dag ins, string asm> : NaplesPUOp<FrmCTR, op, o
   let Inst{23-18} = src0;
   let Inst{11-0} = 0;
   let hasSideEffects = true;
+  let Inputs = (inputs (bv_reg $src0):$a, (bv_reg $src1):$b);
+  let Output = (bv_reg $src0);
 }
 
 class InstCTR2<HwOp op, dag outs, dag ins, string asm> : InstCTR<op, outs, ins, asm> {

@@ -173,6 +173,7 @@ let isAsmParserOnly = true, hasSideEffects = true,
     let Inst{23-18} = dst;
     let Inst{17-12} = MR_REG.HWEncoding;
     let Inst{11-6} = 0;
+    let Inputs = (inputs (bv_register MR_REG):$a);
   }
   let Defs = [MR_REG] in
   def WRITEMR : InstRR<RR_MOVE, 0, 0, 0, 0, (outs), (ins GPR32:$src), "write_mr $src"> {
@@ -180,6 +181,8 @@ let isAsmParserOnly = true, hasSideEffects = true,
     let Inst{23-18} = MR_REG.HWEncoding;
     let Inst{17-12} = src;
     let Inst{11-6} = 0;
+    let Inputs = (inputs (bv_reg $src):$a);
+    let Output = (bv_register MR_REG);
   }
 }
 
@@ -282,6 +285,7 @@ def LOAD_EFFECTIVE_ADDR : InstRIBase<RR_ADD, 0, 0, 0, (outs GPR32:$dst),
   let Inst{23-18} = dst;
   let Inst{17-12} = base;
   let Inst{11-3} = off;
+  let Inputs = (inputs (bv_reg $base):$a, (bv_imm $off):$b);
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,12 +296,14 @@ class MoveImm<HwOp op, bit fd, bit m, dag outs, dag ins, string asm>
     : InstMVI<op, fd, m, outs, ins, asm> {
   bits<16> imm;
   let Inst{17-2} = imm;
+  let Inputs = (inputs (bv_extract (bv_imm $imm), 15, 0):$imm, (bv_reg $dst):$old);
 }
 
 class MoveSym<HwOp op, dag outs, dag ins, string asm> : InstMVI<op, 0, 0, outs, ins, asm> {
   bits<16> addr;
   let Inst{17-2} = addr;
   let isAsmParserOnly = true;
+  let Inputs = (inputs (bv_extract (bv_imm $addr), 15, 0):$imm, (bv_reg $dst):$old);
 }
 
 // All 32 bits, zero-extended.
@@ -425,7 +431,9 @@ defm SV32S : VectorStores<MEM_STORE_V16I16, "store_v16i16">;
 defm SV32W : VectorStores<MEM_STORE_V16I32, "store_v16i32">;
 
 // Gather and scatter: the assembler has them, the hardware does not (erratum
-// gather_scatter_missing).
+// gather_scatter_missing). It takes the numbers of the vector registers for those of scalar ones.
+let Inputs = (inputs (bv_add (bv_scalar $base), (bv_imm $off)):$address, (bv_scalar $dstsrc):$value),
+    Output = (bv_scalar $dstsrc) in {
 let mayLoad = true, NoPattern = "does nothing (erratum gather_scatter_missing)" in {
   def GLV32WScratchpad_U : InstMEM<MEM_LOADG_I32, 1, 0, (outs VR512W:$dstsrc),
                                    (ins (V16MEMri $base, $off):$addr),
@@ -447,6 +455,7 @@ let mayStore = true, NoPattern = "does nothing (erratum gather_scatter_missing)"
                                    (ins VR512W:$dstsrc, (V16MEMri $base, $off):$addr),
                                    "stores32_scratchpad.m $dstsrc, $addr">,
                            MaskRel<"stores_32", "masked">;
+}
 }
 
 //===----------------------------------------------------------------------===//
@@ -496,6 +505,7 @@ let isBranch = true, isCall = true, Defs = [RA_REG], NoPattern = "calls are the 
     bits<6> dst;
     let Inst{23-18} = dst;
     let Inst{17-0} = 0;
+    let Inputs = (inputs (bv_reg $dst):$a);
     let DecodeIgnored{17-0} = 0b111111111111111111;
   }
 }
@@ -531,4 +541,5 @@ def WRITECR : InstCTR2<CTR_WRITE_CR, (outs), (ins GPR32:$src0, GPR32:$src1),
 let NoPattern = "emission fills with it" in
 def NOP : NaplesPUInst<FrmNOP, (outs), (ins), "nop"> {
   let Inst = 0xFFFFFFFF;
+  let Does = [(do_nothing)];
 }

@@ -23,6 +23,7 @@ fn generate() -> Result<(), String> {
     let legalize = out.join("legalize.rs");
     for (path, text) in [
         (&out.join("mc.rs"), generated.machine_code),
+        (&out.join("semantics.rs"), generated.semantics),
         (&out.join("tables.rs"), generated.tables),
         (&isle, generated.isle),
         (&settings, generated.settings),

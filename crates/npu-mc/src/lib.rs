@@ -12,6 +12,7 @@
 //! | [`encode`](mod@encode) | [`Inst`] to word, every operand checked for kind and range |
 //! | [`decode`](mod@decode) | word to [`Inst`], strict as the assembler's own tables |
 //! | [`print`](mod@print) | the assembler's text of an [`Inst`] |
+//! | [`semantics`] | what an [`Inst`] does, over any algebra of bit vectors |
 //! | [`raw`] | the hardware's laxer view of a word, for simulators |
 //! | [`asm`] | the assembler: text to instructions, sections, symbols and relocations |
 //! | [`disasm`](mod@disasm) | bytes to text that assembles to the same bytes, with labels |
@@ -25,7 +26,7 @@
 //!
 //! # Contract
 //!
-//! * Nothing here panics or depends on the host; only [`asm`] and texts allocate.
+//! * Nothing here panics or depends on the host; only [`asm`], [`semantics`] and texts allocate.
 //! * `decode` is strict: a word is an instruction only if every bit that the assembler fixes has its value.
 //!   Bits that the hardware and the assembler both ignore ([`InstDesc::ignored`]) may have any value; `encode`
 //!   writes them canonically. For every word that decodes, `encode(&decode(word)?)` gives the word back up to
@@ -56,6 +57,7 @@ pub mod raw;
 pub mod reg;
 pub mod relation;
 pub mod reloc;
+pub mod semantics;
 
 /// The enums and tables of td's `GenericEnum` and `GenericTable` records.
 ///

@@ -11,6 +11,8 @@ const ROOT: &str = "NaplesPU.td";
 pub struct Generated {
     /// The generated module of `npu-mc`, see [`emit_mc`](crate::emit_mc()).
     pub machine_code: String,
+    /// What instructions do, see [`emit_semantics`](crate::semantics::emit_semantics()).
+    pub semantics: String,
     /// The compiler's settings, see [`emit_settings`](crate::emit_settings()).
     pub settings: String,
     /// The enums and tables that the description declares, see [`searchable_tables`](crate::searchable_tables()).
@@ -48,11 +50,18 @@ pub fn all(td: &Path) -> Result<Generated, String> {
 
 /// The faults of one back end do not hide those of another.
 fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
-    let loaded = crate::load(parsed).map(|target| (crate::emit_mc(&target), crate::emit_settings(&target)));
+    let loaded = crate::load(parsed).map(|target| {
+        (
+            crate::emit_mc(&target),
+            crate::semantics::emit_semantics(&target),
+            crate::emit_settings(&target),
+        )
+    });
     let tables = crate::searchable_tables(parsed);
     match (loaded, tables, crate::emit_isle(parsed), crate::emit_legalize(parsed)) {
-        (Ok((machine_code, settings)), Ok(tables), Ok(isle), Ok(legalize)) => Ok(Generated {
+        (Ok((machine_code, semantics, settings)), Ok(tables), Ok(isle), Ok(legalize)) => Ok(Generated {
             machine_code,
+            semantics,
             settings,
             tables,
             isle,

@@ -11,6 +11,7 @@ use tablegen::{Diagnostic, Parsed, Record, ValueKind};
 
 use crate::load::load;
 use crate::model::{AsmPiece, HwFormat, Instruction, OperandRange, RegFile, Target};
+use crate::semantics::operation_text;
 
 /// Patterns shown of an instruction; the rest is counted.
 const PATTERNS_SHOWN: usize = 2;
@@ -54,8 +55,9 @@ fn manual(parsed: &Parsed, target: &Target) -> Fallible<String> {
     line!(out, "## Instructions\n");
     line!(
         out,
-        "{} instructions, under the names of their records. `$name` in the assembly is an operand. The meaning is a pattern of the compiler that \
-         the instruction alone does: `(operation type:$operand, ...)`, as td writes it. The latency is in cycles from issue to the issue of an \
+        "{} instructions, under the names of their records. `$name` in the assembly is an operand. The operation is what the hardware does, errata \
+         included: `dst[i]` is a lane, `x[7:0]` are bits, `++` joins bits, compares and shifts without a sign have a `u`, with one an `s`. \
+         \"Selected for\" shows patterns of the compiler that the instruction alone does: `(operation type:$operand, ...)`, as td writes them. The latency is in cycles from issue to the issue of an \
          instruction that needs the result, 0 without one.\n",
         target.instructions.len()
     );
@@ -378,7 +380,12 @@ fn instruction_entry(
         line!(out, "* operands: {}", operands(target, instruction));
     }
     let record = parsed.records.def(&instruction.record);
-    line!(out, "* meaning: {}", meaning(instruction, record, patterns)?);
+    line!(
+        out,
+        "* operation: `{}`",
+        operation_text(target, instruction).replace('|', "\\|")
+    );
+    line!(out, "* selected for: {}", selected_for(instruction, record, patterns)?);
     line!(
         out,
         "* unit: {}; latency: {}",
@@ -474,7 +481,7 @@ fn operands(target: &Target, instruction: &Instruction) -> String {
     texts.join("; ")
 }
 
-fn meaning(instruction: &Instruction, record: Option<Record<'_>>, patterns: &Patterns) -> Fallible<String> {
+fn selected_for(instruction: &Instruction, record: Option<Record<'_>>, patterns: &Patterns) -> Fallible<String> {
     if let Some(found) = patterns.by_instruction.get(&instruction.record) {
         let shown: Vec<String> = found
             .iter()

@@ -6,6 +6,7 @@
 //!
 //! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
 //!   relations, hardware view, relocations, errata);
+//! * [`emit_semantics`](semantics::emit_semantics()): the tables of `npu-mc` of what instructions do;
 //! * [`emit_settings`](emit_settings()): the settings of the compiler, with those of the errata;
 //! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns;
 //! * [`emit_legalize`](emit_legalize()): what becomes of each CLIF instruction on each type.
@@ -42,6 +43,7 @@ pub mod model;
 mod relation;
 mod rust_names;
 mod searchable_tables;
+pub mod semantics;
 mod tree;
 
 pub use emit::{emit_mc, emit_settings};

@@ -2,6 +2,7 @@
 //!
 //! Every table keeps the span of its record, so that a later check can still point into td.
 
+use crate::semantics::{Operations, Semantics};
 use tablegen::Span;
 
 /// The whole target, checked.
@@ -21,6 +22,8 @@ pub struct Target {
     pub operand_kinds: Vec<OperandKind>,
     /// Encodable instructions in definition order.
     pub instructions: Vec<Instruction>,
+    /// The operations that semantics are made of.
+    pub operations: Operations,
     /// Instruction relations in definition order.
     pub mappings: Vec<Mapping>,
     /// The hardware's opcode tables, one a format.
@@ -253,6 +256,8 @@ pub struct Instruction {
     pub span: Span,
     /// The value of `Inst`.
     pub inst_span: Span,
+    /// What it does.
+    pub semantics: Semantics,
 }
 
 /// An instruction relation (`InstrMapping`).

@@ -13,6 +13,7 @@ mod parallel;
 mod quirks;
 mod random;
 mod replay;
+mod semantics;
 mod threads;
 mod timing;
 mod waits;

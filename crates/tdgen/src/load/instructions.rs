@@ -7,6 +7,7 @@ use super::operands::{Compound, Listed, Part};
 use super::{Loader, also, fault, field_span, identifier, in_record, int_in};
 use crate::isle::place;
 use crate::model::{Flags, Instruction, Operand};
+use crate::semantics::Semantics;
 use crate::tree::Candidate;
 use std::collections::HashSet;
 use tablegen::{Diagnostic, Record};
@@ -126,6 +127,7 @@ impl<'a> Loader<'a> {
             decodable: !record.bit("isCodeGenOnly")? && !record.bit("isAsmParserOnly")?,
             span: record.span(),
             inst_span: field_span(record, "Inst"),
+            semantics: Semantics::default(),
         })
     }
 

@@ -13,6 +13,7 @@ mod mapping;
 mod operands;
 mod plain;
 mod registers;
+mod semantics;
 mod settings;
 
 use crate::model::Target;
@@ -45,6 +46,7 @@ pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     loader.calling();
     loader.plain();
     loader.settings();
+    loader.semantics();
     // What is wrong with a class shows in each of its uses.
     let mut seen = HashSet::new();
     loader

@@ -1,5 +1,4 @@
 include "machine.inc"
-include "NaplesPUSystem.td"
 
 def "odd.name" : InstRR1<RR_CLZ, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0), "odd $dst, $src0">;
 def TRAP_DASH : TrapReason<7, "9 lives">;

@@ -1,7 +1,5 @@
 include "machine.inc"
 include "NaplesPURelocs.td"
-include "NaplesPUSystem.td"
-include "NaplesPUErrata.td"
 
 def R_TWICE : Reloc<1, "R_NPU_TWICE", RelAbs, 0, 32, CheckNone>;
 def R_WIDE : Reloc<20, "R_NPU_WIDE", RelAbs, 16, 18, CheckNone>;
