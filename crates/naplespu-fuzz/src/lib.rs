@@ -15,6 +15,8 @@ mod anything;
 pub mod arrays;
 mod body;
 pub mod compiles;
+pub mod counted;
+mod flat;
 pub mod generate;
 mod instruction;
 pub mod lanes;

@@ -1,0 +1,249 @@
+//! Parameters of a generated function, and the arguments that make its loops interesting.
+
+use super::dice::Dice;
+use crate::generate::Ty;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::Ieee32;
+
+/// Bytes of the memory that a function works on.
+pub const BYTES: u32 = 16 << 10;
+
+/// Where that memory may begin: below, across and above 2^31.
+pub const BASES: [u32; 4] = [0x5000_0000, 0x7fff_e000, 0x7fff_e000, 0xb000_0000];
+
+/// Trip counts that matter, because vectors have sixteen lanes and loops are unrolled up to four times.
+const TRIPS: [i64; 20] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 31, 32, 33, 47, 48, 64, 100];
+
+/// What a loop counts from.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {
+    /// This number.
+    Constant(i64),
+    /// The parameter with this number.
+    Param(usize),
+}
+
+/// How a loop counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Count {
+    /// Type of the counter.
+    pub ty: Ty,
+    /// Its first value.
+    pub start: Start,
+    /// What is added in each iteration.
+    pub step: i64,
+    /// The loop goes on while counter and bound compare so.
+    pub stays: &'static str,
+    /// What is added to the trip count to get the number of steps before the test that fails.
+    pub more: i64,
+    /// The largest trip count to choose.
+    pub most: i64,
+}
+
+/// A parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Param {
+    /// An address: a multiple of `align` in the memory, less `bias`.
+    Base {
+        /// What accesses add to it, besides small offsets.
+        bias: u32,
+        /// The alignment that is promised.
+        align: u32,
+    },
+    /// A number of this type.
+    Number(Ty),
+    /// A small number to count from.
+    Start(Ty),
+    /// The bound of a loop.
+    Bound(Count),
+    /// About `scale` times the last value of a counter, plus `offset`.
+    Limit {
+        /// The loop.
+        count: Count,
+        /// The parameter that bounds it, if there is one.
+        bound: Option<usize>,
+        /// Factor.
+        scale: i64,
+        /// Summand.
+        offset: i64,
+    },
+}
+
+impl Param {
+    /// Its type.
+    pub fn ty(&self) -> Ty {
+        match self {
+            Self::Base { .. } | Self::Limit { .. } => Ty::I32,
+            Self::Number(ty) | Self::Start(ty) => *ty,
+            Self::Bound(count) => count.ty,
+        }
+    }
+}
+
+/// A number of that many bits, sign-extended.
+pub fn wrapped(number: i64, ty: Ty) -> i64 {
+    let unused = 64 - ty.bits().min(64);
+    (number << unused) >> unused
+}
+
+/// The number as a value of the type.
+pub fn value(number: i64, ty: Ty) -> DataValue {
+    match ty {
+        Ty::I8 => DataValue::I8(number as i8),
+        Ty::I16 => DataValue::I16(number as i16),
+        Ty::I64 => DataValue::I64(number),
+        Ty::F32 => DataValue::F32(Ieee32::with_bits(number as u32)),
+        _ => DataValue::I32(number as i32),
+    }
+}
+
+/// A trip count.
+pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
+    match dice.below(3) {
+        0 => dice.range(0, most.min(40)),
+        _ => dice.one_of(&TRIPS).min(most),
+    }
+}
+
+/// The bound with which a loop has so many iterations, if it is entered.
+pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> i64 {
+    let size = count.step.abs();
+    let met = start.wrapping_add(count.step.wrapping_mul(trips + count.more));
+    let slack = dice.range(0, size - 1);
+    let up = count.step > 0;
+    let number = match count.stays {
+        "slt" | "ult" if up => met.wrapping_sub(slack),
+        "sle" | "ule" if up => met.wrapping_sub(slack + 1),
+        "sgt" | "ugt" if !up => met.wrapping_add(slack),
+        "sge" | "uge" if !up => met.wrapping_add(slack + 1),
+        "ne" => met,
+        "eq" => start.wrapping_add(count.step.wrapping_mul(count.more.max(0))),
+        // Counters that have to wrap around to get there.
+        _ => match dice.below(3) {
+            0 => 0,
+            1 => dice.range(-3, 3),
+            _ => start.wrapping_sub(count.step.wrapping_mul(dice.range(1, 8))),
+        },
+    };
+    let number = match dice.below(24) {
+        0 => dice.one_of(&[
+            0,
+            -1,
+            1,
+            i64::MAX,
+            i64::MIN,
+            0x7fff_ffff,
+            -0x8000_0000,
+            0x7fff,
+            -0x8000,
+            127,
+            -128,
+        ]),
+        1 => number.wrapping_add(dice.range(-2, 2)),
+        _ => number,
+    };
+    wrapped(number, count.ty)
+}
+
+/// Interesting bits of a number.
+pub fn number(dice: &mut Dice<'_, '_>) -> i64 {
+    match dice.below(8) {
+        0 => 0,
+        1 => dice.range(-3, 3),
+        2 => dice.range(0, 100),
+        3 => (1i64 << dice.range(0, 63)).wrapping_sub(dice.range(0, 2)),
+        4 => -(1i64 << dice.range(0, 31)),
+        _ => dice.bits().cast_signed(),
+    }
+}
+
+/// Arguments for one call.
+pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<DataValue> {
+    let places = places(dice, params);
+    let mut numbers: Vec<i64> = vec![0; params.len()];
+    let mut counted: Vec<i64> = vec![0; params.len()];
+    let start = |numbers: &[i64], count: &Count| match count.start {
+        Start::Constant(number) => number,
+        Start::Param(index) => numbers.get(index).copied().unwrap_or(0),
+    };
+    for (at, param) in params.iter().enumerate() {
+        numbers[at] = match param {
+            Param::Base { bias, .. } => i64::from(memory.wrapping_add(places[at]).wrapping_sub(*bias).cast_signed()),
+            Param::Number(Ty::F32) => i64::from((dice.range(-300, 300) as f32 / 4.0).to_bits()),
+            Param::Number(ty) => wrapped(number(dice), *ty),
+            Param::Start(ty) => match dice.below(12) {
+                0 => wrapped(number(dice), *ty),
+                _ => dice.range(-4, 40),
+            },
+            Param::Bound(_) | Param::Limit { .. } => 0,
+        };
+    }
+    for (at, param) in params.iter().enumerate() {
+        if let Param::Bound(count) = param {
+            counted[at] = trips(dice, count.most);
+            numbers[at] = bound(dice, count, start(&numbers, count), counted[at]);
+        }
+    }
+    for (at, param) in params.iter().enumerate() {
+        if let Param::Limit {
+            count,
+            bound,
+            scale,
+            offset,
+        } = param
+        {
+            let trips = bound.map_or(count.most, |bound| counted[bound]);
+            let last = start(&numbers, count).wrapping_add(count.step * trips.max(1));
+            let away = dice.one_of(&[0, 0, 0, 1, -1, 2, 4, -4, 1000, 1000]);
+            numbers[at] = wrapped(last.wrapping_mul(*scale).wrapping_add(offset + away), Ty::I32);
+        }
+    }
+    params
+        .iter()
+        .zip(numbers)
+        .map(|(param, number)| value(number, param.ty()))
+        .collect()
+}
+
+/// Places in the memory of the parameters that are bases: far apart, or at some distance from another one.
+fn places(dice: &mut Dice<'_, '_>, params: &[Param]) -> Vec<u32> {
+    let mut places = vec![0; params.len()];
+    let mut known: Vec<u32> = Vec::new();
+    let overlap = dice.below(3);
+    let mut slot = 0;
+    for (at, param) in params.iter().enumerate() {
+        let &Param::Base { align, .. } = param else { continue };
+        let step = i64::from(align);
+        let place = match known.last() {
+            Some(_) if overlap > 0 && dice.chance(2, 3) => {
+                let other = i64::from(dice.one_of(&known));
+                let distance = match dice.below(8) {
+                    0 => 0,
+                    1 | 2 => dice.range(-70, 70),
+                    3 => dice.range(-280, 280),
+                    4 => dice.range(-16, 16),
+                    5 => dice.one_of(&[64, -64, 32, -32, 128, -128, 16, -16, 60, 4, -4, 68]),
+                    6 => dice.range(-16, 16) * dice.one_of(&[16, 16, 32, 64]),
+                    _ => dice.range(-1200, 1200),
+                };
+                (other + distance).div_euclid(step) * step
+            }
+            _ => {
+                let apart = i64::from(BYTES) / 2 + (slot % 4 - 2) * 1600;
+                slot += 1;
+                let place = match dice.below(10) {
+                    0..3 => 0,
+                    3..6 => dice.range(0, 3) * 16,
+                    6 => 32,
+                    7 => dice.range(0, 7) * 8,
+                    8 => dice.range(0, 15) * 4,
+                    _ => dice.range(0, 127),
+                };
+                (apart + place) / step * step
+            }
+        };
+        places[at] = place.clamp(0, i64::from(BYTES) - 64) as u32 / align * align;
+        known.push(places[at]);
+    }
+    places
+}

@@ -1,0 +1,81 @@
+//! Random loops over memory, at both optimization levels, against `cranelift-interpreter`: results, traps and memory.
+//!
+//! A failure prints its seed and the shrunk function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone; `NAPLESPU_FUZZ_CASES=n`
+//! runs more or fewer than 150 cases, counted from seed 0. `cargo run --release -p naplespu-fuzz --example loops` runs new
+//! seeds for some minutes.
+
+use cranelift_naplespu::remarks::LoopOutcome;
+use naplespu_fuzz::counted;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn differential_loops() {
+    let compilers = counted::compilers().unwrap();
+    let seeds = match number("NAPLESPU_FUZZ_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("NAPLESPU_FUZZ_CASES").unwrap_or(150),
+    };
+    let mut failures = Vec::new();
+    let mut seen = counted::Seen::default();
+    for seed in seeds.clone() {
+        match counted::run(&counted::bytes(seed), &compilers, seed) {
+            Ok(more) => seen.add(more),
+            Err(report) => failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}")),
+        }
+        // A few reports say enough.
+        if failures.len() == 3 {
+            break;
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    println!("{seen:?}");
+    // Calls without a meaning show nothing.
+    let compared = seen.returned + seen.trapped;
+    assert!(
+        seeds.end - seeds.start < 50 || compared * 10 > seen.calls * 7 && seen.trapped * 100 > seen.calls,
+        "{seen:?}"
+    );
+}
+
+/// The loops reach the passes that they are for.
+#[test]
+fn generator() {
+    let compilers = counted::compilers().unwrap();
+    let speed = compilers
+        .iter()
+        .find(|one| one.name.contains("opt_level=speed"))
+        .unwrap();
+    let (mut vectorised, mut checked, mut unaligned, mut reductions) = (0, 0, 0, 0);
+    let (mut versioned, mut unrolled) = (0, 0);
+    let files = 200;
+    for seed in 0..files {
+        let case = counted::case(&counted::bytes(seed));
+        let reached = counted::reached(&case, &speed.isa).unwrap();
+        versioned += usize::from(reached.versioned);
+        unrolled += usize::from(reached.unrolled);
+        let loops: Vec<_> = reached
+            .loops
+            .iter()
+            .filter_map(|remark| match remark.outcome {
+                LoopOutcome::Vectorised(how) => Some(how),
+                _ => None,
+            })
+            .collect();
+        vectorised += usize::from(!loops.is_empty());
+        checked += usize::from(loops.iter().any(|how| how.alignment_check && how.overlap_checks > 0));
+        unaligned += usize::from(loops.iter().any(|how| how.unaligned_loads > 0));
+        reductions += usize::from(loops.iter().any(|how| how.reductions > 0));
+    }
+    let shares = format!(
+        "of {files} files: {vectorised} vectorised, {checked} with checks of alignment and overlap, {unaligned} with unaligned \
+         loads, {reductions} with reductions, {versioned} versioned, {unrolled} unrolled"
+    );
+    println!("{shares}");
+    assert!(
+        vectorised >= 30 && checked >= 10 && unaligned >= 8 && reductions >= 8 && versioned >= 12 && unrolled >= 120,
+        "{shares}"
+    );
+}
