@@ -59,3 +59,6 @@ def SettingAtomics : EnumSetting<"atomics", [AtomicsCore, AtomicsMachine, Atomic
 // with the other allocator, and from there on it takes four times as long for twice the size.
 def SettingSinglePassAbove : NumberSetting<"single_pass_above", 0, 0x7fffffff, 100000,
     "size of a function from which on `single_pass` allocates its registers, whatever `regalloc_algorithm` says; 0: never">;
+
+def SettingLoopChecker : BoolSetting<"loop_checker", false,
+    "check what the passes over loops claim, independently of them; always on in debug builds of the compiler">;

@@ -6,6 +6,7 @@
 
 mod addresses;
 pub mod bits;
+mod check;
 mod compares;
 mod edit;
 mod egraph;

@@ -31,13 +31,29 @@ pub enum Extension {
 pub enum Form {
     /// One access of an aligned vector.
     Aligned,
-    /// The same; it is checked at run time whether the address is aligned.
-    Checked,
     /// Put together from the two aligned vectors that it is in, its lines. The place of its last element in its line is the number, if
     /// that is known.
     TwoLines(Option<u32>),
     /// One element, the same in every round.
     OnePlace,
+}
+
+/// A test of alignment in front of the vector loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlignmentCheck {
+    /// Index of the access whose address in the first iteration is tested.
+    pub access: usize,
+    /// The power of two, in bytes, that divides the address.
+    pub modulus: u32,
+}
+
+/// What the forms of the accesses of a loop rely on.
+#[derive(Debug, Default)]
+pub struct Alignment {
+    /// The tests in front of the vector loop: one for each base whose alignment is unknown.
+    pub checks: Vec<AlignmentCheck>,
+    /// The stack slots that have to be aligned to cache lines.
+    pub slots: Vec<StackSlot>,
 }
 
 /// One load or store.
@@ -247,18 +263,18 @@ impl Addresses<'_> {
         found.map_or(value, |(_, arg)| func.dfg.resolve_aliases(arg))
     }
 
-    /// The power of two, up to a line, that the terms of a sum are known to be a multiple of. Slots count as aligned to lines: those
-    /// that matter will be.
-    pub fn alignment(&self, sum: &Sum) -> u32 {
-        let of = |&(value, factor): &(Value, u32)| {
-            let factor = low_bit(factor);
-            u64::from(self.value_alignment(value, DEPTH)) * u64::from(factor)
-        };
-        let least = sum.terms.iter().map(of).min();
-        least.unwrap_or(u64::MAX).min(CACHE_LINE.into()) as u32
+    /// The largest power of two, at most a cache line, that divides the terms of a sum (without its constant). Stack slots count
+    /// as aligned to cache lines; those that the answer relies on are appended to `slots`.
+    pub fn alignment(&self, sum: &Sum, slots: &mut Vec<StackSlot>) -> u32 {
+        let mut least = u64::from(CACHE_LINE);
+        for &(value, factor) in &sum.terms {
+            let own = u64::from(self.value_alignment(value, slots, DEPTH));
+            least = least.min(own * u64::from(low_bit(factor)));
+        }
+        least as u32
     }
 
-    fn value_alignment(&self, value: Value, depth: u32) -> u32 {
+    fn value_alignment(&self, value: Value, slots: &mut Vec<StackSlot>, depth: u32) -> u32 {
         let func = &self.ctx.func;
         let value = func.dfg.resolve_aliases(value);
         if let Some(number) = loops::constant(func, value) {
@@ -267,7 +283,7 @@ impl Addresses<'_> {
         if depth == 0 || func.dfg.value_type(value) != types::I32 {
             return 1;
         }
-        let of = |value| self.value_alignment(value, depth - 1);
+        let mut of = |value| self.value_alignment(value, slots, depth - 1);
         let inst = match func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) => inst,
             ValueDef::Param(block, number) => {
@@ -284,15 +300,19 @@ impl Addresses<'_> {
                 }
                 let step = low_bit((step & u64::from(u32::MAX)) as u32);
                 let starts = outer.entries.iter().map(|&entry| {
-                    let args = edit::args(func, entry).unwrap_or_default();
-                    args.get(number).map_or(1, |&start| of(start))
+                    let args = edit::args(func, entry);
+                    args.and_then(|args| args.get(number).map(|&start| of(start)))
                 });
-                return starts.min().unwrap_or(1).min(step);
+                let least = starts.min().flatten();
+                return least.map_or(1, |least| least.min(step));
             }
             _ => return 1,
         };
         match func.dfg.insts[inst] {
-            InstructionData::StackAddr { offset, .. } => low_bit(i32::from(offset).cast_unsigned()).min(CACHE_LINE),
+            InstructionData::StackAddr { offset, stack_slot, .. } => {
+                slots.push(stack_slot);
+                low_bit(i32::from(offset).cast_unsigned()).min(CACHE_LINE)
+            }
             InstructionData::Binary { opcode, args: [a, b] } => match opcode {
                 Opcode::Iadd | Opcode::Isub | Opcode::Bor => of(a).min(of(b)),
                 Opcode::Band => of(a).max(of(b)),
@@ -320,19 +340,21 @@ impl Addresses<'_> {
                 .loop_analysis
                 .innermost_loop(loops::definition(func, term.0))
                 .is_some();
-            inside && self.alignment(&one) < bytes
+            inside && self.alignment(&one, &mut Vec::new()) < bytes
         })
     }
 
-    /// Decides how accesses are done.
+    /// Chooses the form of each access, and what is tested in front of the vector loop so that the forms are right.
+    ///
+    /// Accesses with equal terms differ by constants, so one test of a base decides the alignment of all of them. The test fixes the
+    /// base modulo the widest vector on it: what is known modulo a narrower vector says nothing about a wider one.
     ///
     /// # Errors
     ///
-    /// [`Reason::Alignment`] if one cannot be done.
-    pub fn choose_forms(&self, accesses: &mut [Access]) -> Result<(), Reason> {
-        // Of accesses that differ by constants, those that are aligned if one of them is.
-        let mut aligned: Vec<(Sum, u32)> = Vec::new();
-        // Stores first: they have to be.
+    /// [`Reason::Alignment`] if an access has no form.
+    pub fn choose_forms(&self, accesses: &mut [Access]) -> Result<Alignment, Reason> {
+        let mut found = Alignment::default();
+        // Stores have no unaligned form, so they choose first what is tested.
         let mut order: Vec<usize> = (0..accesses.len()).collect();
         order.sort_by_key(|&number| !accesses[number].store);
         for number in order {
@@ -341,48 +363,66 @@ impl Addresses<'_> {
                 continue;
             }
             let bytes = access.bytes();
-            let opcode = self.ctx.func.dfg.insts[access.inst].opcode();
-            let misaligned = Err(Reason::Alignment(opcode));
             let terms = Sum {
                 constant: 0,
                 ..access.first.clone()
             };
-            let known = self.alignment(&terms);
-            let place = access.first.constant & (bytes - 1);
-            let mut form = if known >= bytes {
-                if place == 0 {
-                    Form::Aligned
-                } else {
-                    Form::TwoLines(Some(place))
-                }
+            let known = self.alignment(&terms, &mut found.slots);
+            // Where the access begins, in bytes behind a multiple of its vector; `None` if that is first known at run time.
+            let place = if known >= bytes {
+                Some(access.first.constant & (bytes - 1))
             } else if self.varies(&terms, bytes) {
-                Form::TwoLines(None)
+                None
             } else {
-                match aligned.iter().find(|known| known.0 == terms) {
-                    Some(&(_, at)) if at == place => Form::Checked,
-                    Some(&(_, at)) => Form::TwoLines(Some(place.wrapping_sub(at) & (bytes - 1))),
-                    None => {
-                        aligned.push((terms.clone(), place));
-                        Form::Checked
-                    }
-                }
+                Some(place_by_check(accesses, number, &mut found.checks))
             };
-            if let Form::TwoLines(place) = &mut form {
-                let size = access.size();
-                let in_elements = match place {
-                    Some(place) => place.is_multiple_of(size),
-                    None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= size,
-                };
-                if access.store || !in_elements {
-                    return misaligned;
+            let size = access.size();
+            let in_elements = match place {
+                Some(place) => place.is_multiple_of(size),
+                None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= size,
+            };
+            let form = match place {
+                Some(0) => Form::Aligned,
+                _ if access.store || !in_elements => {
+                    return Err(Reason::Alignment(self.ctx.func.dfg.insts[access.inst].opcode()));
                 }
-                // Where its last element is in the line.
-                *place = place.map(|place| (place / size + LANES - 1) % LANES);
-            }
+                // The index of its last element in that element's line.
+                _ => Form::TwoLines(place.map(|place| (place / size + LANES - 1) % LANES)),
+            };
             accesses[number].form = form;
         }
-        Ok(())
+        found.slots.sort_unstable();
+        found.slots.dedup();
+        Ok(found)
     }
+}
+
+/// Where an access whose alignment is unknown begins, in bytes behind a multiple of its vector, if the tests succeed. Adds a test, or
+/// makes the one of its base stronger.
+fn place_by_check(accesses: &[Access], number: usize, checks: &mut Vec<AlignmentCheck>) -> u32 {
+    let access = &accesses[number];
+    let bytes = access.bytes();
+    let same_base = |check: &&mut AlignmentCheck| accesses[check.access].first.terms == access.first.terms;
+    let Some(check) = checks.iter_mut().find(same_base) else {
+        checks.push(AlignmentCheck {
+            access: number,
+            modulus: bytes,
+        });
+        return 0;
+    };
+    let distance = access
+        .first
+        .constant
+        .wrapping_sub(accesses[check.access].first.constant);
+    if check.modulus < bytes {
+        if distance.is_multiple_of(check.modulus) {
+            // The tested access stays aligned if this one is.
+            check.access = number;
+        }
+        check.modulus = bytes;
+    }
+    let tested = accesses[check.access].first.constant;
+    access.first.constant.wrapping_sub(tested) & (bytes - 1)
 }
 
 /// The largest power of two, up to 2^16, that divides the number.

@@ -1,7 +1,7 @@
 //! Whether vectors are worth it, counted in machine instructions: with eight threads those are what a loop takes, and with one
 //! thread fewer of them take less time, since what a vector instruction waits for is no more than what a scalar one waits for.
 
-use super::access::{Access, Extension, Form};
+use super::access::{Access, AlignmentCheck, Extension, Form};
 use super::depend::Check;
 use super::values::{ROUNDS, Values, is_pure};
 use crate::legalize::LegalizeAction;
@@ -20,7 +20,13 @@ pub struct Costs {
 }
 
 /// Counts both.
-pub fn of(values: &Values<'_>, accesses: &[Access], checks: &[Check], may_carry: &[bool]) -> Costs {
+pub fn of(
+    values: &Values<'_>,
+    accesses: &[Access],
+    alignment: &[AlignmentCheck],
+    checks: &[Check],
+    may_carry: &[bool],
+) -> Costs {
     let func = values.func;
     let mut costs = Costs {
         // Unrolling leaves about one instruction a round to count, and one for addresses.
@@ -59,7 +65,7 @@ pub fn of(values: &Values<'_>, accesses: &[Access], checks: &[Check], may_carry:
     // Four shuffles with a constant each, and the sum.
     costs.around += 20 * values.reductions.len() as u32;
     costs.around += checks.len() as u32 * 5;
-    if accesses.iter().any(|access| access.form == Form::Checked) {
+    if !alignment.is_empty() {
         costs.around += 4;
     }
     costs
@@ -84,13 +90,13 @@ impl Costs {
                     self.around += 12;
                 }
             }
-            Form::Aligned | Form::Checked if access.store => self.vector += 1,
+            Form::Aligned if access.store => self.vector += 1,
             // Unpacking.
-            Form::Aligned | Form::Checked if narrow => {
+            Form::Aligned if narrow => {
                 self.vector += 8;
                 self.around += 4;
             }
-            Form::Aligned | Form::Checked => self.vector += 1,
+            Form::Aligned => self.vector += 1,
         }
         self.vector += match access.extension {
             Extension::None => 0,

@@ -20,18 +20,58 @@ const FAR: u32 = 256;
 /// A check at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The second address less the first one is none of the numbers from `least` to `most`; these wrap around.
+    /// The distance of two addresses is not one of some numbers, modulo 2^32.
     Apart {
-        /// The accesses whose addresses, without their constants, are meant.
+        /// The accesses whose addresses, without their constants, are meant: the second minus the first is the distance.
         pair: (usize, usize),
-        /// The smallest number.
-        least: i32,
-        /// The largest one.
-        most: i32,
+        /// The forbidden distances.
+        forbidden: Distances,
     },
     /// What the first access has in all rounds does not overlap with what the second one has there, or with so many bytes from
     /// there on if that is the same in all rounds.
     Disjoint(usize, usize, u32),
+}
+
+/// The numbers from `first` to `first + more`, modulo 2^32: an arc of the circle of 32-bit numbers, which has no smallest element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Distances {
+    /// The first number.
+    pub first: u32,
+    /// How many numbers follow it.
+    pub more: u32,
+}
+
+impl Distances {
+    /// The numbers from `least` to `most`, each minus `offset`.
+    fn new(least: i32, most: i32, offset: u32) -> Self {
+        Self {
+            first: least.cast_unsigned().wrapping_sub(offset),
+            more: most.wrapping_sub(least).cast_unsigned(),
+        }
+    }
+
+    /// The negated numbers.
+    fn negated(self) -> Self {
+        Self {
+            first: self.first.wrapping_add(self.more).wrapping_neg(),
+            more: self.more,
+        }
+    }
+
+    /// The arc of both and the gap between them; `None` if it would be half the circle or more.
+    fn join(self, other: Self) -> Option<Self> {
+        let from = |one: Self, two: Self| {
+            let gap = u64::from(two.first.wrapping_sub(one.first));
+            let more = u64::from(one.more).max(gap + u64::from(two.more));
+            let more = u32::try_from(more)
+                .ok()
+                .filter(|&more| more <= i32::MAX.cast_unsigned())?;
+            Some(Self { first: one.first, more })
+        };
+        // The arc begins where one of them begins.
+        let arcs = [from(self, other), from(other, self)];
+        arcs.into_iter().flatten().min_by_key(|arc| arc.more)
+    }
 }
 
 /// What is known of the accesses of a loop.
@@ -72,8 +112,8 @@ pub fn find(func: &Function, accesses: &[Access], rounds: Option<u64>, ranges: &
                 found.add(Check::Disjoint(first, second, b.size()));
                 continue;
             }
-            // In bytes, from the earlier access on, where the later one must not be. A load that takes over from the round before
-            // reads up to a round early.
+            // In bytes, from the earlier access on, where the later one must not be. A load that uses the previous iteration's line
+            // reads up to an iteration of the vector loop early.
             let round = a.bytes().cast_signed();
             let carries = matches!(a.form, Form::TwoLines(_)) || matches!(b.form, Form::TwoLines(_));
             let (mut least, mut most) = (1, round - 1);
@@ -92,11 +132,10 @@ pub fn find(func: &Function, accesses: &[Access], rounds: Option<u64>, ranges: &
             if carries {
                 (least, most) = (1 - 2 * round, 2 * round - 1);
             }
-            let constant = b.near.constant.wrapping_sub(a.near.constant).cast_signed();
+            let constant = b.near.constant.wrapping_sub(a.near.constant);
             found.add(Check::Apart {
                 pair: (first, second),
-                least: least.wrapping_sub(constant),
-                most: most.wrapping_sub(constant),
+                forbidden: Distances::new(least, most, constant),
             });
         }
     }
@@ -126,30 +165,29 @@ impl Dependences {
         self.checks.push(check);
     }
 
-    /// Checks of the same two arrays become one, which forbids what any of them does and what is between.
+    /// Checks of the same two arrays become one that forbids all that either forbids, and what lies between.
     fn join(&mut self, accesses: &[Access]) {
         let mut joined: Vec<Check> = Vec::new();
         'next: for check in self.checks.drain(..) {
             for known in &mut joined {
                 match (&mut *known, &check) {
                     (
-                        Check::Apart { pair, least, most },
+                        Check::Apart { pair, forbidden },
                         &Check::Apart {
                             pair: (first, second),
-                            least: low,
-                            most: high,
+                            forbidden: more,
                         },
                     ) => {
                         let base = |number: usize| terms(&accesses[number].near);
-                        let (mut low, mut high) = (low, high);
-                        if base(pair.0) == base(second) && base(pair.1) == base(first) {
-                            // The other way round.
-                            (low, high) = (high.wrapping_neg(), low.wrapping_neg());
-                        } else if base(pair.0) != base(first) || base(pair.1) != base(second) {
+                        let more = if base(pair.0) == base(first) && base(pair.1) == base(second) {
+                            more
+                        } else if base(pair.0) == base(second) && base(pair.1) == base(first) {
+                            more.negated()
+                        } else {
                             continue;
-                        }
-                        *least = (*least).min(low);
-                        *most = (*most).max(high);
+                        };
+                        let Some(arc) = forbidden.join(more) else { continue };
+                        *forbidden = arc;
                         continue 'next;
                     }
                     (Check::Disjoint(store, place, bytes), &Check::Disjoint(other, next, more)) => {
@@ -181,5 +219,61 @@ impl Dependences {
             joined.push(check);
         }
         self.checks = joined;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Distances;
+
+    fn contains(arc: Distances, number: u32) -> bool {
+        number.wrapping_sub(arc.first) <= arc.more
+    }
+
+    #[test]
+    fn joined_arcs_contain_both_wherever_they_lie_on_the_circle() {
+        let firsts = [
+            0,
+            1,
+            100,
+            i32::MAX as u32 - 3,
+            i32::MAX as u32 + 1,
+            u32::MAX - 20,
+            u32::MAX,
+        ];
+        let mut joined = 0;
+        for first in firsts {
+            for other in firsts {
+                for (more, others) in [(14, 14), (0, 126), (254, 1)] {
+                    let (a, b) = (
+                        Distances { first, more },
+                        Distances {
+                            first: other,
+                            more: others,
+                        },
+                    );
+                    for b in [b, b.negated()] {
+                        let Some(arc) = a.join(b) else { continue };
+                        joined += 1;
+                        for part in [a, b] {
+                            for step in 0..=part.more {
+                                assert!(contains(arc, part.first.wrapping_add(step)), "{a:?} {b:?} {arc:?}");
+                            }
+                        }
+                        assert!(arc.more <= i32::MAX as u32);
+                    }
+                }
+            }
+        }
+        assert!(joined > 250);
+    }
+
+    #[test]
+    fn negated_distances_are_those_in_the_other_direction() {
+        let arc = Distances::new(1, 15, 2_147_483_644);
+        for step in 0..=arc.more {
+            assert!(contains(arc.negated(), arc.first.wrapping_add(step).wrapping_neg()));
+        }
+        assert_eq!(arc.negated().negated(), arc);
     }
 }

@@ -10,12 +10,13 @@
 use super::access::{Access, Form};
 use super::depend::Check;
 use super::lanes;
-use super::plan::{Plan, Tail};
+use super::plan::{Plan, Tail, broken};
 use super::reduction::Reduction;
 use super::shape::{Pace, Passed};
 use super::values::ROUNDS;
 use crate::error::CompileError;
 use crate::intrinsics::PseudoCalls;
+use crate::opt::check::vectorize::{AccessClaim, Total, VectorLoop};
 use crate::opt::edit::{self, Edge};
 use crate::opt::linear::{self, Sum};
 use crate::opt::loops::{self, Bound, Induction};
@@ -53,6 +54,8 @@ pub struct Emitter<'a> {
     pub starts: FxHashMap<Value, Value>,
     /// The parameters of the vector loop, with what they start as and what they become.
     pub carried: Vec<Carried>,
+    /// What is claimed about the loop, for its check.
+    pub claims: VectorLoop,
 }
 
 /// A parameter of the vector loop.
@@ -66,16 +69,16 @@ pub struct Carried {
     pub next: Value,
 }
 
-/// Makes the vector loop. Gives the block that its rounds begin with.
+/// Makes the vector loop. Returns it with the claims that its check needs.
 ///
 /// # Errors
 ///
-/// As [`lanes::run`].
-pub fn run(func: &mut Function, plan: &Plan) -> Result<Block, CompileError> {
+/// [`CompileError::Internal`] if the function is not as the plan says.
+pub fn run(func: &mut Function, plan: &Plan) -> Result<VectorLoop, CompileError> {
     for &slot in &plan.aligned_slots {
         align(func, slot);
     }
-    let leave = leave(func, plan);
+    let leave = leave(func, plan)?;
     let header = plan.lp.header;
     let mut block = || {
         let block = func.dfg.make_block();
@@ -89,7 +92,7 @@ pub fn run(func: &mut Function, plan: &Plan) -> Result<Block, CompileError> {
         .map(|&ty| func.dfg.append_block_param(decide, ty))
         .collect();
     for &entry in &plan.lp.entries {
-        let args = edit::args(func, entry).unwrap_or_default();
+        let args = edit::args(func, entry).ok_or_else(|| broken(entry.inst, "values on the edges to a loop"))?;
         edit::redirect(func, entry, decide, &args);
     }
     let starts = func
@@ -107,11 +110,49 @@ pub fn run(func: &mut Function, plan: &Plan) -> Result<Block, CompileError> {
         body,
         starts,
         carried: Vec::new(),
+        claims: claims(plan),
     };
     let rounds = emitter.decide(decide, &params);
     let last = lanes::run(&mut emitter, rounds, after)?;
-    emitter.finish(after, rounds, leave, &last);
-    Ok(body)
+    emitter.finish(after, rounds, leave, &last)?;
+    Ok(VectorLoop {
+        decide: Some(decide),
+        params,
+        setup: Some(setup),
+        body: Some(body),
+        after: Some(after),
+        ..emitter.claims
+    })
+}
+
+/// What the plan claims.
+fn claims(plan: &Plan) -> VectorLoop {
+    let access = |(number, access): (usize, &Access)| AccessClaim {
+        inst: access.inst,
+        store: access.store,
+        size: access.size(),
+        stride: access.stride,
+        readonly: access.is_readonly(),
+        region: access.flags.alias_region(),
+        hoisted: access.form == Form::OnePlace,
+        carried: matches!(access.form, Form::TwoLines(_)) && plan.may_carry[number],
+        last: match access.form {
+            Form::TwoLines(last) => last,
+            _ => None,
+        },
+    };
+    VectorLoop {
+        accesses: plan.accesses.iter().enumerate().map(access).collect(),
+        tested: plan.alignment.iter().map(|check| check.access).collect(),
+        reductions: plan
+            .reductions
+            .iter()
+            .map(|reduction| (reduction.param, reduction.result))
+            .collect(),
+        escapes: plan.tail.escapes().unwrap_or_default().to_vec(),
+        exit: Some(plan.shape.exit.edge),
+        ..VectorLoop::default()
+    }
 }
 
 /// Gives a slot the alignment of a line.
@@ -121,13 +162,14 @@ fn align(func: &mut Function, slot: StackSlot) {
 }
 
 /// If the loop can end with the vector loop: a block for what later code takes from either, with a parameter for each value.
-fn leave(func: &mut Function, plan: &Plan) -> Option<Block> {
+fn leave(func: &mut Function, plan: &Plan) -> Result<Option<Block>, CompileError> {
     let Tail::Leave(escapes) = &plan.tail else {
-        return None;
+        return Ok(None);
     };
     let exit = plan.shape.exit.edge;
-    let target = edit::target(func, exit)?;
-    let args = edit::args(func, exit)?;
+    let (Some(target), Some(args)) = (edit::target(func, exit), edit::args(func, exit)) else {
+        return Err(broken(exit.inst, "values on the exit of a loop"));
+    };
     let mut outside: FxHashMap<Value, Value> = FxHashMap::default();
     let later: Vec<Block> = func.layout.blocks().filter(|&block| !plan.lp.contains(block)).collect();
     let leave = func.dfg.make_block();
@@ -136,6 +178,7 @@ fn leave(func: &mut Function, plan: &Plan) -> Option<Block> {
         let ty = func.dfg.value_type(value);
         outside.insert(value, func.dfg.append_block_param(leave, ty));
     }
+    // Values that do not escape from the loop stay as they are.
     let new = |func: &Function, value: Value| {
         let value = func.dfg.resolve_aliases(value);
         outside.get(&value).copied().unwrap_or(value)
@@ -158,7 +201,7 @@ fn leave(func: &mut Function, plan: &Plan) -> Option<Block> {
     let mut cursor = FuncCursor::new(func).at_bottom(leave);
     let jump = cursor.ins().jump(target, &[]);
     edit::redirect(func, Edge { inst: jump, number: 0 }, target, &args);
-    Some(leave)
+    Ok(Some(leave))
 }
 
 /// A number of a type of up to 64 bits, cut off.
@@ -180,6 +223,7 @@ impl Emitter<'_> {
 
     /// The terms of a sum where the loop starts.
     fn start_terms(&self, sum: &Sum) -> Vec<(Value, u32)> {
+        // A term is a parameter of the header or does not change in the loop.
         let start = |value: Value| self.starts.get(&value).copied().unwrap_or(value);
         sum.terms
             .iter()
@@ -226,10 +270,21 @@ impl Emitter<'_> {
             }
             None => self.count(decide, params, &mut conditions),
         };
+        let counted = conditions.len();
         self.check_alignment(decide, &mut conditions);
+        let aligned = conditions.len();
         for check in &self.plan.checks {
             self.check_apart(decide, check, rounds.whole, &mut conditions);
         }
+        self.claims.counted = conditions[..counted].to_vec();
+        self.claims.aligned = conditions[counted..aligned].to_vec();
+        self.claims.apart = conditions[aligned..].to_vec();
+        self.claims.whole = Some(rounds.whole);
+        self.claims.total = match (&self.plan.tail, rounds.all, self.plan.rounds) {
+            (Tail::Leave(_), Some(all), _) => Total::Counted(all),
+            (Tail::Leave(_), None, Some(all)) => Total::Constant(all),
+            _ => Total::Unknown,
+        };
         let (setup, header) = (self.setup, self.plan.lp.header);
         let mut cursor = self.at(decide);
         let all = conditions.into_iter().reduce(|all, one| cursor.ins().band(all, one));
@@ -305,22 +360,11 @@ impl Emitter<'_> {
 
     fn check_alignment(&mut self, decide: Block, conditions: &mut Vec<Value>) {
         let plan = self.plan;
-        let mut seen: Vec<(&Sum, u32)> = Vec::new();
         let mut bits: Vec<Value> = Vec::new();
-        for access in plan.accesses.iter().filter(|access| access.form == Form::Checked) {
-            let mask = access.bytes() - 1;
-            let same = |known: &&(&Sum, u32)| {
-                known.0.terms == access.near.terms
-                    && known.1 == mask
-                    && known.0.constant.wrapping_sub(access.near.constant) & mask == 0
-            };
-            if seen.iter().any(|known| same(&known)) {
-                continue;
-            }
-            seen.push((&access.near, mask));
-            let address = self.first_address(decide, access);
+        for check in &plan.alignment {
+            let address = self.first_address(decide, &plan.accesses[check.access]);
             let mut cursor = self.at(decide);
-            let mask = number(&mut cursor, types::I32, mask.into());
+            let mask = number(&mut cursor, types::I32, (check.modulus - 1).into());
             bits.push(cursor.ins().band(address, mask));
         }
         let mut cursor = self.at(decide);
@@ -335,18 +379,16 @@ impl Emitter<'_> {
         match *check {
             Check::Apart {
                 pair: (a, b),
-                least,
-                most,
+                forbidden,
             } => {
                 let a = self.base(decide, &plan.accesses[a].near);
                 let b = self.base(decide, &plan.accesses[b].near);
                 let mut cursor = self.at(decide);
                 let distance = cursor.ins().isub(b, a);
-                let least_number = number(&mut cursor, types::I32, i64::from(least).cast_unsigned());
-                let above = cursor.ins().isub(distance, least_number);
-                let width = most.wrapping_sub(least).cast_unsigned();
-                let width = number(&mut cursor, types::I32, width.into());
-                conditions.push(cursor.ins().icmp(IntCC::UnsignedGreaterThan, above, width));
+                let first = number(&mut cursor, types::I32, forbidden.first.into());
+                let above = cursor.ins().isub(distance, first);
+                let more = number(&mut cursor, types::I32, forbidden.more.into());
+                conditions.push(cursor.ins().icmp(IntCC::UnsignedGreaterThan, above, more));
             }
             Check::Disjoint(a, b, bytes) => {
                 let starts = [a, b].map(|access| self.first_address(decide, &plan.accesses[access]));
@@ -374,7 +416,13 @@ impl Emitter<'_> {
     }
 
     /// Ends the block after the vector loop.
-    fn finish(&mut self, after: Block, rounds: Rounds, leave: Option<Block>, vectors: &FxHashMap<Value, Value>) {
+    fn finish(
+        &mut self,
+        after: Block,
+        rounds: Rounds,
+        leave: Option<Block>,
+        vectors: &FxHashMap<Value, Value>,
+    ) -> Result<(), CompileError> {
         let plan = self.plan;
         let header = plan.lp.header;
         // What the header's parameters are after the rounds that were done, and what they were in the last one.
@@ -387,7 +435,10 @@ impl Emitter<'_> {
             last.insert(variable.param, before);
         }
         for reduction in &plan.reductions {
-            let total = self.reduce(after, reduction, vectors[&reduction.result]);
+            let Some(&lanes) = vectors.get(&reduction.result) else {
+                return Err(broken(reduction.result, "the lanes of a reduction"));
+            };
+            let total = self.reduce(after, reduction, lanes);
             next.insert(reduction.param, total);
             last.insert(reduction.result, total);
         }
@@ -402,23 +453,23 @@ impl Emitter<'_> {
             let mut cursor = self.at(after);
             let jump = cursor.ins().jump(header, &[]);
             edit::redirect(self.func, Edge { inst: jump, number: 0 }, header, &params);
-            return;
+            return Ok(());
         };
         let escapes: Vec<Value> = escapes
             .iter()
             .map(|&value| self.at_the_end(after, value, &mut last, vectors))
-            .collect();
+            .collect::<Result<_, _>>()?;
         let mut cursor = self.at(after);
         let branch = match (rounds.all, plan.rounds) {
             (None, Some(all)) if all.is_multiple_of(ROUNDS) => {
                 let jump = cursor.ins().jump(leave, &[]);
                 edit::redirect(self.func, Edge { inst: jump, number: 0 }, leave, &escapes);
-                return;
+                return Ok(());
             }
             (None, _) => {
                 let jump = cursor.ins().jump(header, &[]);
                 edit::redirect(self.func, Edge { inst: jump, number: 0 }, header, &params);
-                return;
+                return Ok(());
             }
             (Some(all), _) => {
                 let none = cursor.ins().icmp(IntCC::Equal, all, rounds.whole);
@@ -428,6 +479,7 @@ impl Emitter<'_> {
         let edge = |number| Edge { inst: branch, number };
         edit::redirect(self.func, edge(0), leave, &escapes);
         edit::redirect(self.func, edge(1), header, &params);
+        Ok(())
     }
 
     /// What a variable is after so many rounds, and what it was in the last of them.
@@ -503,16 +555,16 @@ impl Emitter<'_> {
         value: Value,
         last: &mut FxHashMap<Value, Value>,
         vectors: &FxHashMap<Value, Value>,
-    ) -> Value {
+    ) -> Result<Value, CompileError> {
         let value = self.func.dfg.resolve_aliases(value);
         if let Some(&known) = last.get(&value) {
-            return known;
+            return Ok(known);
         }
         if !self.plan.lp.contains(loops::definition(self.func, value)) {
-            return value;
+            return Ok(value);
         }
         let result = if let Some(&Passed::Same(same)) = self.plan.shape.passed.get(&value) {
-            self.at_the_end(block, same, last, vectors)
+            self.at_the_end(block, same, last, vectors)?
         } else if let Some(&lanes) = vectors.get(&value) {
             self.at(block).ins().extractlane(lanes, LANES as u8 - 1)
         } else if let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) {
@@ -520,14 +572,13 @@ impl Emitter<'_> {
             let args: Vec<Value> = args
                 .into_iter()
                 .map(|arg| self.at_the_end(block, arg, last, vectors))
-                .collect();
+                .collect::<Result<_, _>>()?;
             self.again(block, inst, &args)
         } else {
-            // A parameter that is the same in every round.
-            self.starts.get(&value).copied().unwrap_or(value)
+            return Err(broken(value, "a value that is known after the vector loop"));
         };
         last.insert(value, result);
-        result
+        Ok(result)
     }
 
     /// The instruction once more, at the end of a block, with other operands.

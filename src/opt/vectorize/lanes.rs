@@ -1,10 +1,12 @@
 //! A round of the vector loop: each instruction of a round on sixteen lanes, in the order that they have.
 
-use super::access::{Access, Extension, Form};
+use super::access::{Extension, Form};
 use super::emit::{Carried, Emitter, Rounds, binary, vector_flags};
+use super::plan::broken;
 use super::shape::Passed;
 use super::values::{self, Kind, ROUNDS, vector_of};
 use crate::error::CompileError;
+use crate::opt::check::vectorize::Part;
 use crate::opt::edit::{self, Edge};
 use crate::opt::linear::Sum;
 use cranelift_codegen::cursor::FuncCursor;
@@ -14,6 +16,7 @@ use cranelift_codegen::ir::{
 };
 use npu_mc::machine::LANES;
 use rustc_hash::FxHashMap;
+use std::fmt;
 
 /// The round that is being made.
 struct Round<'e, 'f> {
@@ -38,7 +41,7 @@ struct Round<'e, 'f> {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if nothing in the round counts.
+/// [`CompileError::Internal`] if the loop is not as the plan says.
 pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> Result<FxHashMap<Value, Value>, CompileError> {
     let mut round = Round {
         emitter,
@@ -50,7 +53,7 @@ pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> Result<Fx
         counter: None,
         lines: FxHashMap::default(),
     };
-    round.begin();
+    round.begin()?;
     let insts: Vec<Inst> = round
         .emitter
         .plan
@@ -61,7 +64,7 @@ pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> Result<Fx
         .collect();
     for inst in insts {
         if round.emitter.plan.lanewise.contains(&inst) {
-            round.instruction(inst);
+            round.instruction(inst)?;
         }
     }
     round.end(rounds, after)?;
@@ -93,14 +96,14 @@ impl Round<'_, '_> {
     }
 
     /// Makes the parameters for reductions and for variables that are needed as lanes.
-    fn begin(&mut self) {
+    fn begin(&mut self) -> Result<(), CompileError> {
         let plan = self.emitter.plan;
         if plan.rounds.is_some() {
             let zero = self.setup().ins().iconst(types::I32, 0);
             self.counter = Some(self.carry(zero));
         }
         for reduction in &plan.reductions {
-            let Some(ty) = vector_of(reduction.ty) else { continue };
+            let ty = vector_type(reduction.ty, reduction.param)?;
             let start = match reduction.identity() {
                 Some(identity) => self.setup().ins().iconst(reduction.ty, identity),
                 None => self.emitter.starts[&reduction.param],
@@ -111,9 +114,10 @@ impl Round<'_, '_> {
             self.vectors.insert(reduction.param, param);
         }
         for variable in &plan.variables {
-            let Some(ty) = vector_of(variable.ty).filter(|_| plan.counting.contains(&variable.param)) else {
+            if !plan.counting.contains(&variable.param) {
                 continue;
-            };
+            }
+            let ty = vector_type(variable.ty, variable.param)?;
             let start = self.emitter.starts[&variable.param];
             let step = variable.step as u32;
             let setup = self.emitter.setup;
@@ -131,19 +135,21 @@ impl Round<'_, '_> {
             self.emitter.carried[place].next = next;
             self.vectors.insert(variable.param, param);
         }
+        Ok(())
     }
 
     /// Ends the round: it goes round as long as there are as many rounds.
     fn end(&mut self, rounds: Rounds, after: Block) -> Result<(), CompileError> {
         let plan = self.emitter.plan;
         for reduction in &plan.reductions {
-            let (Some(&param), Some(&next)) = (self.vectors.get(&reduction.param), self.vectors.get(&reduction.result))
-            else {
-                continue;
-            };
-            if let Some(carried) = self.emitter.carried.iter_mut().find(|carried| carried.param == param) {
-                carried.next = next;
-            }
+            let lanes = |value: Value| self.vectors.get(&value).copied();
+            let missing = || broken(reduction.param, "the lanes of a reduction");
+            let (param, next) = lanes(reduction.param)
+                .zip(lanes(reduction.result))
+                .ok_or_else(missing)?;
+            let mut carried = self.emitter.carried.iter_mut();
+            let carried = carried.find(|carried| carried.param == param).ok_or_else(missing)?;
+            carried.next = next;
         }
         let again = match (self.counter, plan.rounds) {
             (Some(place), Some(all)) => {
@@ -159,11 +165,7 @@ impl Round<'_, '_> {
             }
             _ => {
                 let Some((place, bytes)) = self.counting else {
-                    return Err(CompileError::internal(
-                        "vectorize",
-                        plan.lp.header,
-                        "a pointer that counts the rounds",
-                    ));
+                    return Err(broken(plan.lp.header, "a pointer that counts the iterations"));
                 };
                 let bytes = bytes / LANES;
                 let Carried { start, next, .. } = self.emitter.carried[place];
@@ -193,56 +195,56 @@ impl Round<'_, '_> {
     }
 
     /// What is the same in every round.
-    fn uniform(&mut self, value: Value) -> Value {
+    fn uniform(&mut self, value: Value) -> Result<Value, CompileError> {
         let func = &self.emitter.func;
         let plan = self.emitter.plan;
         let value = func.dfg.resolve_aliases(value);
         if let Some(&known) = self.uniform.get(&value) {
-            return known;
+            return Ok(known);
         }
         let made = if plan.lp.is_invariant(func, value) {
             value
         } else if let Some(&start) = self.emitter.starts.get(&value) {
             start
         } else if let Some(&Passed::Same(same)) = plan.shape.passed.get(&value) {
-            self.uniform(same)
+            self.uniform(same)?
         } else if let ValueDef::Result(inst, _) = func.dfg.value_def(value) {
             let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
-            let args: Vec<Value> = args.into_iter().map(|arg| self.uniform(arg)).collect();
+            let args = args.into_iter().map(|arg| self.uniform(arg));
+            let args: Vec<Value> = args.collect::<Result<_, _>>()?;
             let setup = self.emitter.setup;
             self.emitter.again(setup, inst, &args)
         } else {
-            value
+            return Err(broken(value, "a value that is the same in all iterations"));
         };
         self.uniform.insert(value, made);
-        made
+        Ok(made)
     }
 
     /// A value as a vector of this type.
-    fn lanes(&mut self, value: Value, ty: Type) -> Value {
+    fn lanes(&mut self, value: Value, ty: Type) -> Result<Value, CompileError> {
         let value = self.emitter.func.dfg.resolve_aliases(value);
         if let Some(&known) = self.vectors.get(&value) {
-            return known;
+            return Ok(known);
         }
-        match self.emitter.plan.kind(value) {
+        match self.emitter.plan.kind(value)? {
             Kind::Uniform => {
-                let scalar = self.uniform(value);
+                let scalar = self.uniform(value)?;
                 if let Some(&known) = self.splats.get(&(scalar, ty)) {
-                    return known;
+                    return Ok(known);
                 }
                 let splat = self.setup().ins().splat(ty, scalar);
                 self.splats.insert((scalar, ty), splat);
-                splat
+                Ok(splat)
             }
             Kind::Lanes(_) | Kind::Mask(_) => {
                 let lanes = match self.emitter.plan.shape.passed.get(&value) {
-                    Some(&Passed::Same(same)) => self.lanes(same, ty),
-                    Some(&Passed::Either { condition, yes, no }) => self.choice(condition, yes, no, ty),
-                    // Every other value was made where it stands.
-                    None => value,
+                    Some(&Passed::Same(same)) => self.lanes(same, ty)?,
+                    Some(&Passed::Either { condition, yes, no }) => self.choice(condition, yes, no, ty)?,
+                    None => return Err(broken(value, "an instruction before its uses")),
                 };
                 self.vectors.insert(value, lanes);
-                lanes
+                Ok(lanes)
             }
         }
     }
@@ -256,15 +258,15 @@ impl Round<'_, '_> {
         self.body().ins().bitcast(ty, flags, value)
     }
 
-    fn choice(&mut self, condition: Value, yes: Value, no: Value, ty: Type) -> Value {
-        let (yes, no) = (self.lanes(yes, ty), self.lanes(no, ty));
-        if self.emitter.plan.kind(condition) == Kind::Uniform {
-            let condition = self.uniform(condition);
-            return self.body().ins().select(condition, yes, no);
+    fn choice(&mut self, condition: Value, yes: Value, no: Value, ty: Type) -> Result<Value, CompileError> {
+        let (yes, no) = (self.lanes(yes, ty)?, self.lanes(no, ty)?);
+        if self.emitter.plan.kind(condition)? == Kind::Uniform {
+            let condition = self.uniform(condition)?;
+            return Ok(self.body().ins().select(condition, yes, no));
         }
-        let mask = self.lanes(condition, ty);
+        let mask = self.lanes(condition, ty)?;
         let mask = self.cast(mask, ty);
-        self.body().ins().bitselect(mask, yes, no)
+        Ok(self.body().ins().bitselect(mask, yes, no))
     }
 
     /// A vector with lanes of another width: those of narrower elements have any upper bits.
@@ -303,19 +305,19 @@ impl Round<'_, '_> {
         }
     }
 
-    fn instruction(&mut self, inst: Inst) {
+    fn instruction(&mut self, inst: Inst) -> Result<(), CompileError> {
         let plan = self.emitter.plan;
         let srcloc = self.emitter.func.srcloc(inst);
         let before = self.emitter.func.layout.last_inst(self.emitter.body);
         if let Some(number) = plan.accesses.iter().position(|access| access.inst == inst) {
             if plan.accesses[number].store {
-                self.store(&plan.accesses[number]);
+                self.store(number)?;
             } else {
-                let value = self.load(number);
+                let value = self.load(number)?;
                 self.vectors.insert(self.emitter.func.dfg.first_result(inst), value);
             }
         } else {
-            let value = self.operation(inst);
+            let value = self.operation(inst)?;
             self.vectors.insert(self.emitter.func.dfg.first_result(inst), value);
         }
         // Where it comes from.
@@ -328,9 +330,10 @@ impl Round<'_, '_> {
                 self.emitter.func.set_srcloc(inst, srcloc);
             }
         }
+        Ok(())
     }
 
-    fn operation(&mut self, inst: Inst) -> Value {
+    fn operation(&mut self, inst: Inst) -> Result<Value, CompileError> {
         let func = &self.emitter.func;
         let data = func.dfg.insts[inst];
         let opcode = data.opcode();
@@ -339,38 +342,41 @@ impl Round<'_, '_> {
         let result = func.dfg.first_result(inst);
         let scalar = of(result);
         let from = args.first().map_or(scalar, |&arg| of(arg));
-        let kind = self.emitter.plan.kind(result);
-        let operands = vector_of(from).unwrap_or(from);
-        let is_mask = |value: Value| matches!(self.emitter.plan.kind(value), Kind::Mask(_));
+        let plan = self.emitter.plan;
+        let kind = plan.kind(result)?;
+        let first_kind = args.first().map(|&arg| plan.kind(arg)).transpose()?;
+        let of_mask = matches!(first_kind, Some(Kind::Mask(_)));
+        // Lanes of the operands' type, where an operation has them.
+        let operands = || vector_type(from, result);
         if let (Kind::Mask(mask), Some(negates)) = (kind, values::negates(func, inst))
-            && is_mask(args[0])
+            && of_mask
         {
-            let lanes = self.lanes(args[0], mask);
-            return if negates { self.body().ins().bnot(lanes) } else { lanes };
+            let lanes = self.lanes(args[0], mask)?;
+            return Ok(if negates { self.body().ins().bnot(lanes) } else { lanes });
         }
-        match (opcode, data, kind) {
+        Ok(match (opcode, data, kind) {
             (_, InstructionData::IntCompare { cond, .. }, _) => {
-                let (a, b) = (self.lanes(args[0], operands), self.lanes(args[1], operands));
+                let (a, b) = (self.lanes(args[0], operands()?)?, self.lanes(args[1], operands()?)?);
                 self.body().ins().icmp(cond, a, b)
             }
             (_, InstructionData::FloatCompare { cond, .. }, _) => {
-                let (a, b) = (self.lanes(args[0], operands), self.lanes(args[1], operands));
+                let (a, b) = (self.lanes(args[0], operands()?)?, self.lanes(args[1], operands()?)?);
                 self.body().ins().fcmp(cond, a, b)
             }
             (_, _, Kind::Mask(mask)) => {
-                let (a, b) = (self.lanes(args[0], mask), self.lanes(args[1], mask));
+                let (a, b) = (self.lanes(args[0], mask)?, self.lanes(args[1], mask)?);
                 binary(&mut self.body(), opcode, mask, a, b)
             }
-            (_, _, Kind::Uniform) => self.uniform(result),
-            (Opcode::Uextend, _, Kind::Lanes(ty)) if is_mask(args[0]) => {
-                let mask = self.lanes(args[0], ty);
+            (_, _, Kind::Uniform) => self.uniform(result)?,
+            (Opcode::Uextend, _, Kind::Lanes(ty)) if of_mask => {
+                let mask = self.lanes(args[0], ty)?;
                 let mask = self.cast(mask, ty);
                 let one = self.setup().ins().iconst(ty.lane_type(), 1);
                 let one = self.setup().ins().splat(ty, one);
                 self.body().ins().band(mask, one)
             }
             (Opcode::Uextend | Opcode::Sextend, _, Kind::Lanes(ty)) => {
-                let lanes = self.lanes(args[0], operands);
+                let lanes = self.lanes(args[0], operands()?)?;
                 let extension = if opcode == Opcode::Uextend {
                     Extension::Zeros
                 } else {
@@ -379,25 +385,26 @@ impl Round<'_, '_> {
                 self.extend(lanes, from, ty, extension)
             }
             (Opcode::Ireduce, _, Kind::Lanes(ty)) => {
-                let lanes = self.lanes(args[0], operands);
+                let lanes = self.lanes(args[0], operands()?)?;
                 self.reinterpret(lanes, ty)
             }
             (Opcode::Bitcast, _, Kind::Lanes(ty)) => {
-                let lanes = self.lanes(args[0], operands);
+                let lanes = self.lanes(args[0], operands()?)?;
                 self.cast(lanes, ty)
             }
-            (Opcode::Select, _, Kind::Lanes(ty)) => self.choice(args[0], args[1], args[2], ty),
+            (Opcode::Select, _, Kind::Lanes(ty)) => self.choice(args[0], args[1], args[2], ty)?,
             (
                 Opcode::Ishl | Opcode::Ushr | Opcode::Sshr | Opcode::Rotl | Opcode::Rotr,
                 InstructionData::Binary { .. },
                 Kind::Lanes(ty),
             ) => {
-                let lanes = self.lanes(args[0], ty);
-                let amount = self.uniform(args[1]);
+                let lanes = self.lanes(args[0], ty)?;
+                let amount = self.uniform(args[1])?;
                 binary(&mut self.body(), opcode, ty, lanes, amount)
             }
             (_, _, Kind::Lanes(ty)) => {
-                let lanes: Vec<Value> = args.iter().map(|&arg| self.lanes(arg, ty)).collect();
+                let lanes = args.iter().map(|&arg| self.lanes(arg, ty));
+                let lanes: Vec<Value> = lanes.collect::<Result<_, _>>()?;
                 let mut cursor = self.body();
                 match *lanes.as_slice() {
                     [a] => {
@@ -409,10 +416,10 @@ impl Round<'_, '_> {
                         let (inst, dfg) = cursor.ins().Ternary(opcode, ty, a, b, c);
                         dfg.first_result(inst)
                     }
-                    _ => result,
+                    _ => return Err(broken(inst, "an operation on one to three values")),
                 }
             }
-        }
+        })
     }
 
     /// The pointer from which an access is reached, and the offset from there. It grows by so many bytes in a round.
@@ -457,35 +464,36 @@ impl Round<'_, '_> {
         self.body().ins().band(bytes, one)
     }
 
-    fn store(&mut self, access: &Access) {
+    fn store(&mut self, number: usize) -> Result<(), CompileError> {
+        let access = &self.emitter.plan.accesses[number];
         let (bytes, element) = (access.bytes(), access.element);
-        let Some(ty) = vector_of(element) else { return };
+        let ty = vector_type(element, access.inst)?;
         let value = self.emitter.func.dfg.inst_args(access.inst)[0];
         let own = self.emitter.func.dfg.value_type(value);
-        let mut lanes = match self.emitter.plan.kind(value) {
+        let mut lanes = match self.emitter.plan.kind(value)? {
             Kind::Mask(mask) => {
-                let mask = self.lanes(value, mask);
+                let mask = self.lanes(value, mask)?;
                 self.truth(mask)
             }
-            Kind::Lanes(_) | Kind::Uniform => self.lanes(value, vector_of(own).unwrap_or(ty)),
+            Kind::Lanes(_) | Kind::Uniform => self.lanes(value, vector_type(own, value)?)?,
         };
         if own != element {
             lanes = self.reinterpret(lanes, ty);
         }
         let (pointer, offset) = self.pointer(&access.near, bytes);
         let flags = vector_flags(access.flags);
-        self.body().ins().store(flags, lanes, pointer, offset);
+        let inst = self.body().ins().store(flags, lanes, pointer, offset);
+        self.emitter.claims.parts.push((inst, number, Part::Whole));
+        Ok(())
     }
 
-    fn load(&mut self, number: usize) -> Value {
+    fn load(&mut self, number: usize) -> Result<Value, CompileError> {
         let plan = self.emitter.plan;
         let access = &plan.accesses[number];
-        let Some(ty) = vector_of(access.element) else {
-            return self.emitter.func.dfg.first_result(access.inst);
-        };
+        let ty = vector_type(access.element, access.inst)?;
         let loaded = match access.form {
             Form::TwoLines(place) => {
-                let words = self.two_lines(access, place, plan.may_carry[number]);
+                let words = self.two_lines(number, place);
                 if access.size() < types::I32.bytes() {
                     self.reinterpret(words, ty)
                 } else {
@@ -495,7 +503,9 @@ impl Round<'_, '_> {
             _ => {
                 let (pointer, offset) = self.pointer(&access.near, access.bytes());
                 let flags = vector_flags(access.flags);
-                self.body().ins().load(ty, flags, pointer, offset)
+                let loaded = self.body().ins().load(ty, flags, pointer, offset);
+                self.claim(loaded, number, Part::Whole);
+                loaded
             }
         };
         let wide = self
@@ -503,17 +513,17 @@ impl Round<'_, '_> {
             .func
             .dfg
             .value_type(self.emitter.func.dfg.first_result(access.inst));
-        match vector_of(wide) {
-            Some(wide) if access.extension != Extension::None => {
-                self.extend(loaded, access.element, wide, access.extension)
-            }
-            _ => loaded,
-        }
+        Ok(match access.extension {
+            Extension::None => loaded,
+            extension => self.extend(loaded, access.element, vector_type(wide, access.inst)?, extension),
+        })
     }
 
     /// Sixteen elements, as words, that are in two lines, which are vectors at aligned addresses: each line is shuffled so that its elements come
     /// to their lanes. `place` is where the last element is in its line.
-    fn two_lines(&mut self, access: &Access, place: Option<u32>, carries: bool) -> Value {
+    fn two_lines(&mut self, number: usize, place: Option<u32>) -> Value {
+        let plan = self.emitter.plan;
+        let (access, carries) = (&plan.accesses[number], plan.may_carry[number]);
         let (size, line) = (access.size(), access.bytes().cast_signed());
         let last_lane = LANES - 1;
         // The line of the last element, the one of the first, how elements come to their lanes, and the lanes of the last line.
@@ -571,7 +581,7 @@ impl Round<'_, '_> {
             }
         }
         let body = self.emitter.body;
-        let last_words = self.line(access, pointer.0, last, carries);
+        let last_words = self.line((number, Part::LastLine), pointer.0, last, carries);
         let last_words = self.shuffle(body, last_words, index);
         let first_words = if carries {
             // What the round before loaded last.
@@ -580,33 +590,41 @@ impl Round<'_, '_> {
                 Some(_) => self.emitter.base(setup, &access.near),
                 None => pointer.1,
             };
-            let line = self.words_at(setup, access, start, first);
+            let line = self.words_at(setup, (number, Part::FirstLine), start, first);
             let start = self.shuffle(setup, line, index);
             let place = self.carry(start);
             self.emitter.carried[place].next = last_words;
             self.emitter.carried[place].param
         } else {
-            let line = self.line(access, pointer.1, first, carries);
+            let line = self.line((number, Part::FirstLine), pointer.1, first, carries);
             self.shuffle(body, line, index)
         };
         self.body().ins().bitselect(mask, last_words, first_words)
     }
 
     /// A line, loaded once in a round if no store comes near.
-    fn line(&mut self, access: &Access, pointer: Value, offset: i32, once: bool) -> Value {
-        let key = (pointer, offset, access.element);
+    fn line(&mut self, part: (usize, Part), pointer: Value, offset: i32, once: bool) -> Value {
+        let key = (pointer, offset, self.emitter.plan.accesses[part.0].element);
         if once && let Some(&known) = self.lines.get(&key) {
             return known;
         }
-        let loaded = self.words_at(self.emitter.body, access, pointer, offset);
+        let loaded = self.words_at(self.emitter.body, part, pointer, offset);
         if once {
             self.lines.insert(key, loaded);
         }
         loaded
     }
 
+    /// Notes what a vector load is a part of.
+    fn claim(&mut self, loaded: Value, number: usize, part: Part) {
+        if let ValueDef::Result(inst, _) = self.emitter.func.dfg.value_def(loaded) {
+            self.emitter.claims.parts.push((inst, number, part));
+        }
+    }
+
     /// An aligned vector of an access's elements, as words.
-    fn words_at(&mut self, block: Block, access: &Access, pointer: Value, offset: i32) -> Value {
+    fn words_at(&mut self, block: Block, (number, part): (usize, Part), pointer: Value, offset: i32) -> Value {
+        let access = &self.emitter.plan.accesses[number];
         let ty = match access.element {
             types::I8 => types::I8X16,
             types::I16 => types::I16X16,
@@ -615,9 +633,15 @@ impl Round<'_, '_> {
         let flags = vector_flags(access.flags);
         let mut cursor = self.emitter.at(block);
         let loaded = cursor.ins().load(ty, flags, pointer, offset);
+        self.claim(loaded, number, part);
         let mut calls = std::mem::take(&mut self.emitter.calls);
         let words = calls.reinterpret(&mut self.emitter.at(block), loaded, types::I32X16);
         self.emitter.calls = calls;
         words
     }
+}
+
+/// The vector type of sixteen elements of this type.
+fn vector_type(element: Type, at: impl fmt::Display) -> Result<Type, CompileError> {
+    vector_of(element).ok_or_else(|| broken(at, "a type that lanes have"))
 }

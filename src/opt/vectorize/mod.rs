@@ -25,6 +25,7 @@ mod reduction;
 mod shape;
 mod values;
 
+use super::check;
 use super::loops::{self, NaturalLoop};
 use crate::error::CompileError;
 use crate::isa::Isa;
@@ -85,7 +86,11 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
             let outcome = match plan {
                 Ok(plan) => {
                     vectorised += 1;
-                    seen.insert(emit::run(&mut ctx.func, &plan)?);
+                    let made = emit::run(&mut ctx.func, &plan)?;
+                    if check::is_wanted(isa) {
+                        check::vectorize::check(&ctx.func, &loops, lp, &made)?;
+                    }
+                    seen.extend(made.body);
                     changed = true;
                     let summary = plan.summary;
                     if !summary.alignment_check && summary.overlap_checks == 0 {

@@ -1,17 +1,19 @@
 //! What is to become of a loop: everything that is known before anything is changed.
 
-use super::access::{Access, Addresses, Form};
+use super::access::{Access, Addresses, AlignmentCheck, Form};
 use super::cost;
 use super::depend::{self, Check};
 use super::reduction::{self, Reduction};
 use super::shape::{Passed, Shape};
 use super::values::{self, Kind, ROUNDS, Values, vector_of};
+use crate::error::CompileError;
 use crate::legalize::Legality;
 use crate::opt::loops::{self, Induction, NaturalLoop, Ranges};
 use crate::remarks::{Reason, Vectorised};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Function, Inst, StackSlot, Value, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt;
 
 /// How far values that are used after the loop are followed.
 const DEPTH: u32 = 8;
@@ -48,7 +50,9 @@ pub struct Plan {
     pub reductions: Vec<Reduction>,
     /// Its accesses.
     pub accesses: Vec<Access>,
-    /// What is checked at run time.
+    /// The tests of alignment in front of the vector loop.
+    pub alignment: Vec<AlignmentCheck>,
+    /// The tests in front of the vector loop that accesses do not overlap.
     pub checks: Vec<Check>,
     /// The accesses that may take over what they loaded in the round before.
     pub may_carry: Vec<bool>,
@@ -71,8 +75,13 @@ pub struct Plan {
 
 impl Plan {
     /// What a value is.
-    pub fn kind(&self, value: Value) -> Kind {
-        self.kinds.get(&value).copied().unwrap_or(Kind::Uniform)
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Internal`] if planning did not reach the value.
+    pub fn kind(&self, value: Value) -> Result<Kind, CompileError> {
+        let known = self.kinds.get(&value).copied();
+        known.ok_or_else(|| broken(value, "a value that planning has classified"))
     }
 
     /// A plan for an innermost loop.
@@ -147,7 +156,7 @@ impl Plan {
         if accesses.iter().all(|access| access.form == Form::OnePlace) {
             return Err(Reason::NoArrays);
         }
-        addresses.choose_forms(&mut accesses)?;
+        let alignment = addresses.choose_forms(&mut accesses)?;
         let known = shape.known().map(|before| before + u64::from(shape.at_end));
         let dependences = depend::find(func, &accesses, known, ranges)?;
         let tail = tail(func, lp, &shape, &values);
@@ -156,7 +165,13 @@ impl Plan {
         if let Some(few) = rounds.filter(|&rounds| rounds < ROUNDS) {
             return Err(Reason::FewRounds(few));
         }
-        let costs = cost::of(&values, &accesses, &dependences.checks, &dependences.may_carry);
+        let costs = cost::of(
+            &values,
+            &accesses,
+            &alignment.checks,
+            &dependences.checks,
+            &dependences.may_carry,
+        );
         costs.decide(rounds, most)?;
         let unaligned = |access: &&Access| matches!(access.form, Form::TwoLines(_));
         let summary = Vectorised {
@@ -164,7 +179,7 @@ impl Plan {
             rounds: known,
             reductions: reductions.len(),
             unaligned_loads: accesses.iter().filter(unaligned).count(),
-            alignment_check: accesses.iter().any(|access| access.form == Form::Checked),
+            alignment_check: !alignment.checks.is_empty(),
             overlap_checks: dependences.checks.len(),
             scalar_cost: costs.scalar,
             vector_cost: costs.vector,
@@ -175,21 +190,12 @@ impl Plan {
             counting,
             ..
         } = values;
-        let mut aligned_slots: Vec<StackSlot> = accesses
-            .iter()
-            .flat_map(|access| &access.first.terms)
-            .filter_map(|term| match func.dfg.insts[func.dfg.value_def(term.0).inst()?] {
-                cranelift_codegen::ir::InstructionData::StackAddr { stack_slot, .. } => Some(stack_slot),
-                _ => None,
-            })
-            .collect();
-        aligned_slots.sort_unstable();
-        aligned_slots.dedup();
         Ok(Self {
             lp: lp.clone(),
             variables,
             reductions,
             accesses,
+            alignment: alignment.checks,
             checks: dependences.checks,
             may_carry: dependences.may_carry,
             kinds,
@@ -197,11 +203,16 @@ impl Plan {
             counting,
             tail,
             rounds,
-            aligned_slots,
+            aligned_slots: alignment.slots,
             summary,
             shape,
         })
     }
+}
+
+/// The error for a broken invariant of the pass.
+pub fn broken(at: impl fmt::Display, expected: &'static str) -> CompileError {
+    CompileError::internal("vectorize", at, expected)
 }
 
 /// Whether the vector loop may be the end: all that is used later is known there.
@@ -229,6 +240,13 @@ fn is_known_at_the_end(
     let of = |value| depth > 0 && is_known_at_the_end(func, lp, shape, values, value, depth - 1);
     if lp.is_invariant(func, value) || values.reductions.iter().any(|reduction| reduction.result == value) {
         return true;
+    }
+    if values
+        .reductions
+        .iter()
+        .any(|reduction| reduction.partial.contains(&value))
+    {
+        return false;
     }
     match (func.dfg.value_def(value), shape.passed.get(&value)) {
         (_, Some(&Passed::Same(same))) => of(same),

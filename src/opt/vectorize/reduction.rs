@@ -15,6 +15,9 @@ pub struct Reduction {
     pub opcode: Opcode,
     /// What it is after a round.
     pub result: Value,
+    /// The values between parameter and result. In the vector loop each lane of them has a part of the sum, so no lane is the value
+    /// of an iteration.
+    pub partial: Vec<Value>,
     /// The type of an element.
     pub ty: Type,
 }
@@ -69,6 +72,7 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
     let carried = Reason::Carried(ty);
     let result = through(func, shape, next);
     let mut at = param;
+    let mut partial = Vec::new();
     let mut combined: Option<Opcode> = None;
     while at != result {
         let mut users = users(func, lp, shape, at);
@@ -104,6 +108,9 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
         }
         combined = Some(opcode);
         at = func.dfg.first_result(user);
+        if at != result {
+            partial.push(at);
+        }
     }
     // In a round nobody else sees it.
     let opcode = combined.ok_or(carried.clone())?;
@@ -114,6 +121,7 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
         param,
         opcode,
         result,
+        partial,
         ty,
     })
 }

@@ -1,0 +1,259 @@
+//! An evaluator of integer CLIF on concrete values.
+//!
+//! It shares no arithmetic with the passes: it executes instructions, one at a time, on bit vectors of up to 64 bits. What it cannot
+//! execute (function parameters, loads, calls, floats) is a leaf, whose value the caller assigns; a leaf without one gets a number
+//! that depends on the seed, the value, and for leaves of a loop the iteration.
+
+use crate::opt::loops::mask;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, StackSlot, Value, ValueDef};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The most instructions that one call of [`Evaluator::get`] executes. Functions with longer chains of arithmetic are not checked.
+const MOST_STEPS: usize = 20_000;
+
+/// Evaluates values of a function.
+pub struct Evaluator<'a> {
+    func: &'a Function,
+    seed: u64,
+    assigned: FxHashMap<Value, u64>,
+    /// Values that follow from the assigned ones.
+    known: FxHashMap<Value, u64>,
+    /// The blocks whose leaves differ from iteration to iteration, and the iteration.
+    inside: &'a [Block],
+    iteration: u64,
+}
+
+impl<'a> Evaluator<'a> {
+    /// An evaluator for values of `func`. Leaves in the blocks `inside` differ from iteration to iteration.
+    pub fn new(func: &'a Function, inside: &'a [Block], seed: u64) -> Self {
+        Self {
+            func,
+            seed,
+            assigned: FxHashMap::default(),
+            known: FxHashMap::default(),
+            inside,
+            iteration: 0,
+        }
+    }
+
+    /// Assigns a value, cut to its type.
+    pub fn set(&mut self, value: Value, bits: u64) {
+        let value = self.func.dfg.resolve_aliases(value);
+        let bits = bits & mask(self.func.dfg.value_type(value));
+        if self.assigned.insert(value, bits) != Some(bits) {
+            self.known.clear();
+        }
+    }
+
+    /// Starts another iteration of the loop: its leaves have other values from here on.
+    pub fn set_iteration(&mut self, iteration: u64) {
+        self.iteration = iteration;
+        self.known.clear();
+    }
+
+    /// The value, zero-extended to 64 bits. `None` if its type is no integer of up to 64 bits, or if more than
+    /// [`MOST_STEPS`] instructions lead to it.
+    pub fn get(&mut self, value: Value) -> Option<u64> {
+        let value = self.func.dfg.resolve_aliases(value);
+        let ty = self.func.dfg.value_type(value);
+        if !ty.is_int() || ty.bits() > 64 {
+            return None;
+        }
+        let mut stack = vec![value];
+        for _ in 0..MOST_STEPS {
+            let Some(&top) = stack.last() else { break };
+            if self.lookup(top).is_some() {
+                stack.pop();
+                continue;
+            }
+            let Some(inst) = self.executable(top) else {
+                let leaf = self.leaf(top);
+                self.known.insert(top, leaf);
+                continue;
+            };
+            let before = stack.len();
+            for &arg in self.func.dfg.inst_args(inst) {
+                let arg = self.func.dfg.resolve_aliases(arg);
+                if self.lookup(arg).is_none() {
+                    stack.push(arg);
+                }
+            }
+            if stack.len() == before {
+                let result = self.execute(inst)?;
+                self.known.insert(top, result & mask(self.func.dfg.value_type(top)));
+            }
+        }
+        self.lookup(value)
+    }
+
+    /// The leaves that the value depends on, in the order of their numbers.
+    pub fn leaves(&self, value: Value) -> Vec<Value> {
+        let mut stack = vec![self.func.dfg.resolve_aliases(value)];
+        let mut seen = FxHashSet::default();
+        let mut found = Vec::new();
+        while let Some(value) = stack.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match self.executable(value).filter(|_| !self.assigned.contains_key(&value)) {
+                Some(inst) => stack.extend(
+                    self.func
+                        .dfg
+                        .inst_args(inst)
+                        .iter()
+                        .map(|&arg| self.func.dfg.resolve_aliases(arg)),
+                ),
+                None => found.push(value),
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn lookup(&self, value: Value) -> Option<u64> {
+        self.assigned.get(&value).or_else(|| self.known.get(&value)).copied()
+    }
+
+    /// The instruction that computes the value, if [`Self::execute`] knows it.
+    fn executable(&self, value: Value) -> Option<Inst> {
+        let dfg = &self.func.dfg;
+        let ValueDef::Result(inst, 0) = dfg.value_def(value) else {
+            return None;
+        };
+        let integers = dfg.inst_args(inst).iter().all(|&arg| {
+            let ty = dfg.value_type(arg);
+            ty.is_int() && ty.bits() <= 64
+        });
+        let known = match dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode, .. } => opcode == Opcode::Iconst,
+            InstructionData::Unary { opcode, .. } => matches!(
+                opcode,
+                Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce | Opcode::Ineg | Opcode::Bnot
+            ),
+            InstructionData::Binary { opcode, .. } => matches!(
+                opcode,
+                Opcode::Iadd
+                    | Opcode::Isub
+                    | Opcode::Imul
+                    | Opcode::Band
+                    | Opcode::Bor
+                    | Opcode::Bxor
+                    | Opcode::Ishl
+                    | Opcode::Ushr
+                    | Opcode::Sshr
+                    | Opcode::Umin
+                    | Opcode::Umax
+                    | Opcode::Smin
+                    | Opcode::Smax
+            ),
+            InstructionData::IntCompare { .. } | InstructionData::StackAddr { .. } => true,
+            InstructionData::Ternary { opcode, .. } => matches!(opcode, Opcode::Select | Opcode::SelectSpectreGuard),
+            _ => false,
+        };
+        let ty = dfg.value_type(value);
+        (known && integers && ty.is_int() && ty.bits() <= 64).then_some(inst)
+    }
+
+    /// The result of an instruction whose operands are known.
+    fn execute(&self, inst: Inst) -> Option<u64> {
+        let dfg = &self.func.dfg;
+        let arg = |number: usize| -> Option<(u64, i64, u32)> {
+            let value = dfg.resolve_aliases(*dfg.inst_args(inst).get(number)?);
+            let bits = self.lookup(value)?;
+            let width = dfg.value_type(value).bits();
+            let unused = 64 - width;
+            Some((bits, (bits << unused).cast_signed() >> unused, width))
+        };
+        Some(match dfg.insts[inst] {
+            InstructionData::UnaryImm { imm, .. } => imm.bits().cast_unsigned(),
+            InstructionData::StackAddr { stack_slot, offset, .. } => {
+                self.slot(stack_slot).wrapping_add_signed(i64::from(i32::from(offset)))
+            }
+            InstructionData::Unary { opcode, .. } => {
+                let (bits, signed, _) = arg(0)?;
+                match opcode {
+                    Opcode::Sextend => signed.cast_unsigned(),
+                    Opcode::Ineg => bits.wrapping_neg(),
+                    Opcode::Bnot => !bits,
+                    _ => bits,
+                }
+            }
+            InstructionData::Binary { opcode, .. } => {
+                let ((a, sa, width), (b, sb, _)) = (arg(0)?, arg(1)?);
+                let amount = b as u32 % width;
+                match opcode {
+                    Opcode::Iadd => a.wrapping_add(b),
+                    Opcode::Isub => a.wrapping_sub(b),
+                    Opcode::Imul => a.wrapping_mul(b),
+                    Opcode::Band => a & b,
+                    Opcode::Bor => a | b,
+                    Opcode::Bxor => a ^ b,
+                    Opcode::Ishl => a << amount,
+                    Opcode::Ushr => a >> amount,
+                    Opcode::Sshr => (sa >> amount).cast_unsigned(),
+                    Opcode::Umin => a.min(b),
+                    Opcode::Umax => a.max(b),
+                    Opcode::Smin => sa.min(sb).cast_unsigned(),
+                    Opcode::Smax => sa.max(sb).cast_unsigned(),
+                    _ => return None,
+                }
+            }
+            InstructionData::IntCompare { cond, .. } => {
+                let ((a, sa, _), (b, sb, _)) = (arg(0)?, arg(1)?);
+                u64::from(compare(cond, a, sa, b, sb))
+            }
+            InstructionData::Ternary { .. } => {
+                let (condition, ..) = arg(0)?;
+                if condition != 0 { arg(1)?.0 } else { arg(2)?.0 }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The address of a stack slot: as aligned as the slot is and no more, and far from other slots.
+    fn slot(&self, slot: StackSlot) -> u64 {
+        let align = 1u64 << self.func.sized_stack_slots[slot].align_shift;
+        let number = u64::from(slot.as_u32());
+        let units = mix(self.seed ^ number) & 0xff;
+        ((number + 1) << 20) + units * align.max(4)
+    }
+
+    /// A number for a leaf: the same each time it is asked for, and another one for each seed.
+    fn leaf(&self, value: Value) -> u64 {
+        let dfg = &self.func.dfg;
+        let block = match dfg.value_def(value) {
+            ValueDef::Result(inst, _) => self.func.layout.inst_block(inst),
+            ValueDef::Param(block, _) => Some(block),
+            ValueDef::Union(..) => None,
+        };
+        let varies = block.is_some_and(|block| self.inside.contains(&block));
+        let iteration = if varies { self.iteration + 1 } else { 0 };
+        mix(self.seed ^ mix(u64::from(value.as_u32()) ^ iteration << 32)) & mask(dfg.value_type(value))
+    }
+}
+
+/// Whether two integers, each given unsigned and signed, compare so.
+fn compare(cond: IntCC, a: u64, sa: i64, b: u64, sb: i64) -> bool {
+    match cond {
+        IntCC::Equal => a == b,
+        IntCC::NotEqual => a != b,
+        IntCC::SignedLessThan => sa < sb,
+        IntCC::SignedGreaterThanOrEqual => sa >= sb,
+        IntCC::SignedGreaterThan => sa > sb,
+        IntCC::SignedLessThanOrEqual => sa <= sb,
+        IntCC::UnsignedLessThan => a < b,
+        IntCC::UnsignedGreaterThanOrEqual => a >= b,
+        IntCC::UnsignedGreaterThan => a > b,
+        IntCC::UnsignedLessThanOrEqual => a <= b,
+    }
+}
+
+/// A bijection of 64-bit numbers that spreads small differences (the finalizer of MurmurHash3).
+pub fn mix(mut number: u64) -> u64 {
+    number ^= number >> 33;
+    number = number.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    number ^= number >> 33;
+    number = number.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    number ^ number >> 33
+}
