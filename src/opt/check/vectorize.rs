@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 /// Iterations that are looked at: three of the vector loop.
 const WINDOW: u64 = 3 * LANES as u64;
+/// Iterations of the vector loop that are followed at most.
+const MOST_TIMES: u64 = 64;
 /// Distances of a pair of accesses that are tried at most.
 const MOST_DISTANCES: usize = 400;
 /// Points at which the loop is looked at, each with other values from outside of it.
@@ -295,7 +297,12 @@ impl<'a> Checker<'a> {
 
     /// The loads and stores of the vector loop are where the scalar ones are, in the first iterations.
     fn vector_addresses(&self, world: &mut World<'_>, starts: &[Option<u32>]) -> Check {
-        world.eval.set(self.whole, WINDOW);
+        let whole = match self.known_iterations(world) {
+            Some(known) => known,
+            None => WINDOW,
+        };
+        world.eval.set(self.whole, whole);
+        let times = (whole / u64::from(LANES)).min(MOST_TIMES);
         let setup = self.made.setup.and_then(|block| self.func.layout.last_inst(block));
         let Some(setup) = setup else {
             return self.failed(self.lp.header, "a setup of the vector loop");
@@ -303,7 +310,7 @@ impl<'a> Checker<'a> {
         let last = self.func.layout.last_inst(self.body);
         let params = self.func.dfg.block_params(self.body);
         let mut edge = Edge { inst: setup, number: 0 };
-        for iteration in 0..WINDOW as u32 / LANES {
+        for iteration in 0..times as u32 {
             let args = edit::args(self.func, edge).unwrap_or_default();
             let values: Vec<Option<u64>> = args.iter().map(|&arg| world.eval.get(arg)).collect();
             for (&param, value) in params.iter().zip(values) {
@@ -313,6 +320,13 @@ impl<'a> Checker<'a> {
             }
             let Some(inst) = last else { break };
             edge = Edge { inst, number: 0 };
+            let goes_on = u64::from(iteration + 1) * u64::from(LANES) < whole;
+            if world.takes(edge).is_some_and(|takes| takes != goes_on) {
+                return self.failed(inst, "a vector loop that does the counted iterations");
+            }
+            if u64::from(iteration * LANES) >= WINDOW {
+                continue;
+            }
             for &(inst, number, part) in &self.made.parts {
                 let access = &self.made.accesses[number];
                 let in_body = self.func.layout.inst_block(inst) == Some(self.body);
@@ -634,11 +648,12 @@ impl Lever {
         let (Some(old), Some(now)) = (world.eval.get(self.leaf), number(world)) else {
             return false;
         };
+        let unused = 32 - bits;
+        let wanted = now ^ (now ^ wanted) << unused >> unused;
         let change = wanted.wrapping_sub(now).wrapping_mul(self.inverse);
         world.eval.set(self.leaf, old.wrapping_add(u64::from(change)));
         world.enter();
-        let unused = 32 - bits;
-        number(world).is_some_and(|now| (now ^ wanted) << unused == 0)
+        number(world) == Some(wanted)
     }
 }
 

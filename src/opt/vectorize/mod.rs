@@ -25,6 +25,9 @@ mod reduction;
 mod shape;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 use super::check;
 use super::loops::{self, NaturalLoop};
 use crate::error::CompileError;
