@@ -373,6 +373,14 @@ impl<'a> Checker<'a> {
         };
         let reductions = |param: Value| self.made.reductions.iter().any(|&(reduction, _)| reduction == param);
         let params = self.func.dfg.block_params(self.lp.header);
+        if let Total::Counted(all) = self.made.total {
+            for rest in [0, 1, u64::from(LANES) - 1] {
+                world.eval.set(all, whole + rest);
+                if world.takes(Edge { inst: last, number: 0 }) != Some(rest == 0) {
+                    return self.failed(last, "an end after the vector loop only if no iteration is left");
+                }
+            }
+        }
         let mut continued = Vec::new();
         for (number, call) in edit::destinations(self.func, last).iter().enumerate() {
             if call.block(&self.func.dfg.value_lists) == self.lp.header {
