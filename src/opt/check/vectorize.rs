@@ -268,15 +268,13 @@ impl<'a> Checker<'a> {
     /// Each address grows by its stride in every iteration; the vector loop accesses the same addresses.
     fn addresses(&self, entry: Edge, seed: u64) -> Check {
         let mut world = self.world(entry, seed);
+        // Assigns values ahead of the loop even where it fails in the end.
+        let aligned = self.assume_alignment(&mut world, None);
         let mut starts = Vec::new();
         for access in &self.made.accesses {
             starts.push(self.address(&mut world, access.inst));
         }
-        if self.assume_alignment(&mut world, None) {
-            starts.clear();
-            for access in &self.made.accesses {
-                starts.push(self.address(&mut world, access.inst));
-            }
+        if aligned {
             self.vector_addresses(&mut world, &starts)?;
         }
         world.enter();

@@ -31,9 +31,9 @@ impl Writer<'_, '_> {
     pub fn add_base(&mut self) {
         let bias = match self.dice.below(10) {
             0 => self.dice.one_of(&[0x7fff_fffc, 0x7fff_ffc0, 0x8000_0000, 0x7fff_fff0]),
-            1 | 2 => (1u32 << 31).wrapping_add(self.dice.range(-140, 140) as u32),
-            3 => (self.dice.range(-300, 300) as u32) & !3,
-            4 => self.dice.bits() as u32,
+            1..=3 => (1u32 << 31).wrapping_add(self.dice.range(-140, 140) as u32),
+            4 => (self.dice.range(-300, 300) as u32) & !3,
+            5 if self.dice.chance(1, 2) => self.dice.bits() as u32,
             _ => 0,
         };
         let align = match self.style.aligned {

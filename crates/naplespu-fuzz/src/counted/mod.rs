@@ -145,7 +145,7 @@ fn style(dice: &mut Dice<'_, '_>) -> Style {
         true => &[Ty::I8, Ty::I8, Ty::I16, Ty::I16, Ty::I32, Ty::I32, Ty::I32, Ty::F32],
         false => &[Ty::I8, Ty::I16, Ty::I32, Ty::I32, Ty::I64, Ty::F32],
     };
-    let least = if pure && dice.chance(2, 3) { 2 } else { 1 };
+    let least = if pure && dice.chance(1, 2) { 2 } else { 1 };
     let elements: Vec<Ty> = (0..dice.range(least, 3)).map(|_| dice.one_of(all)).collect();
     Style {
         elements,
