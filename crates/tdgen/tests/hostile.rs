@@ -10,6 +10,7 @@ const MUTATIONS: usize = 250;
 const FILES: &[&str] = &[
     "NaplesPURegisterInfo.td",
     "NaplesPUCallingConv.td",
+    "NaplesPUSemantics.td",
     "NaplesPUHwOps.td",
     "NaplesPUInstrFormats.td",
     "NaplesPUHwLayouts.td",
@@ -122,6 +123,7 @@ fn damaged_descriptions_never_panic() {
             Ok(target) => {
                 good += 1;
                 assert!(!tdgen::emit_mc(&target).is_empty());
+                assert!(!tdgen::semantics::emit_semantics(&target).is_empty());
             }
             Err(faults) => {
                 faulty += 1;

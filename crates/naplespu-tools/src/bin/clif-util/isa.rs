@@ -1,18 +1,47 @@
-//! `clif-util isa`: registers, instructions and settings of the target.
+//! `clif-util isa`: registers, instructions and settings of the target, and all of one instruction.
 
 use crate::{Outcome, output};
 use clap::ValueEnum;
 use cranelift_codegen::settings as shared;
 use cranelift_naplespu::settings as target;
-use npu_mc::{Opcode, RegFile, SReg, VReg, env};
+use npu_mc::inst::OperandRange;
+use npu_mc::{Opcode, RegFile, SReg, VReg, env, semantics};
 use std::fmt::Write as _;
 
 /// List registers, instructions with their encodings, and settings
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these parts
-    #[arg(value_enum, value_name = "PART")]
-    parts: Vec<Part>,
+    /// Only these parts, or all about the instructions with this record name or mnemonic
+    #[arg(value_name = "PART|INSTRUCTION", value_parser = asked)]
+    parts: Vec<Asked>,
+}
+
+/// What an argument asks for.
+#[derive(Clone)]
+enum Asked {
+    Part(Part),
+    Instructions(Vec<Opcode>),
+}
+
+fn asked(text: &str) -> Result<Asked, String> {
+    if let Ok(part) = Part::from_str(text, false) {
+        return Ok(Asked::Part(part));
+    }
+    let opcodes: Vec<Opcode> = match Opcode::from_name(text) {
+        Some(opcode) => vec![opcode],
+        None => Opcode::ALL
+            .iter()
+            .copied()
+            .filter(|opcode| opcode.desc().mnemonic == text)
+            .collect(),
+    };
+    if opcodes.is_empty() {
+        return Err(format!(
+            "it is neither a part (registers, instructions, settings) nor an instruction; `{} isa instructions` lists them",
+            "clif-util"
+        ));
+    }
+    Ok(Asked::Instructions(opcodes))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,7 +59,8 @@ pub fn run(args: &Args) -> Outcome {
     let all = [Part::Registers, Part::Instructions, Part::Settings];
     let mut text = String::new();
     for part in all {
-        if !args.parts.is_empty() && !args.parts.contains(&part) {
+        let wanted = |asked: &Asked| matches!(asked, Asked::Part(one) if *one == part);
+        if !args.parts.is_empty() && !args.parts.iter().any(wanted) {
             continue;
         }
         if !text.is_empty() {
@@ -40,6 +70,16 @@ pub fn run(args: &Args) -> Outcome {
             Part::Registers => registers(&mut text),
             Part::Instructions => instructions(&mut text),
             Part::Settings => settings(&mut text),
+        }
+    }
+    for asked in &args.parts {
+        if let Asked::Instructions(opcodes) = asked {
+            for opcode in opcodes {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                instruction(&mut text, *opcode);
+            }
         }
     }
     output::print(text.as_bytes())
@@ -94,6 +134,29 @@ fn instructions(text: &mut String) {
             desc.asm
         );
     }
+}
+
+/// All about one instruction.
+fn instruction(text: &mut String, opcode: Opcode) {
+    let desc = opcode.desc();
+    let _ = writeln!(text, "{}: {}", desc.name, desc.asm);
+    let _ = writeln!(text, "    encoding   {}", desc.template());
+    for operand in desc.operands {
+        let what = match operand.kind.range() {
+            OperandRange::Register(RegFile::Scalar) => "scalar register".to_owned(),
+            OperandRange::Register(RegFile::Vector) => "vector register".to_owned(),
+            OperandRange::Immediate { min, max, .. } => format!("number from {min} to {max}"),
+        };
+        let how = match (operand.is_def, desc.reads_dst) {
+            (false, _) => "",
+            (true, false) => ", written",
+            (true, true) => ", read and written",
+        };
+        let _ = writeln!(text, "    operand    {}: {what}{how}", operand.name);
+    }
+    let _ = writeln!(text, "    operation  {}", semantics::operation(opcode));
+    let _ = writeln!(text, "    unit       {}, latency {}", desc.unit.name(), desc.latency);
+    let _ = writeln!(text, "    defined    {}", desc.place);
 }
 
 fn settings(text: &mut String) {

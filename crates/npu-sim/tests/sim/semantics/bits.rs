@@ -2,85 +2,88 @@
 
 use npu_mc::semantics::{BinaryOp, UnaryOp};
 
-const WORDS: usize = 8;
-
-/// Bits of the result that have no value are 1 in `undefined`, and 0 in `value`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Bits that have no value are 1 in `undefined`, and 0 in `value`. A value of more than 64 bits is always defined.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bits {
     pub width: u32,
-    value: [u64; WORDS],
-    undefined: [u64; WORDS],
+    value: u64,
+    undefined: u64,
+    /// The words above the lowest one, of a value of more than 64 bits.
+    above: Option<Box<[u64; ABOVE]>>,
 }
 
-fn ones(width: u32) -> [u64; WORDS] {
-    let bit = |word: usize| width.saturating_sub(64 * word as u32);
-    std::array::from_fn(|word| match bit(word) {
-        0 => 0,
-        bits @ 1..64 => (1 << bits) - 1,
-        _ => u64::MAX,
-    })
-}
+const ABOVE: usize = 7;
 
-fn map(a: &[u64; WORDS], b: &[u64; WORDS], f: impl Fn(u64, u64) -> u64) -> [u64; WORDS] {
-    std::array::from_fn(|word| f(a[word], b[word]))
-}
-
-fn shift_left(a: &[u64; WORDS], by: u32) -> [u64; WORDS] {
-    let (words, bits) = ((by / 64) as usize, by % 64);
-    let at = |word: usize| a.get(word.wrapping_sub(words)).copied().unwrap_or(0);
-    std::array::from_fn(|word| match bits {
-        0 => at(word),
-        _ => at(word) << bits | at(word.wrapping_sub(1)) >> (64 - bits),
-    })
-}
-
-fn shift_right(a: &[u64; WORDS], by: u32) -> [u64; WORDS] {
-    let (words, bits) = ((by / 64) as usize, by % 64);
-    let at = |word: usize| a.get(word + words).copied().unwrap_or(0);
-    std::array::from_fn(|word| match bits {
-        0 => at(word),
-        _ => at(word) >> bits | at(word + 1) << (64 - bits),
-    })
+fn ones(width: u32) -> u64 {
+    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
 impl Bits {
     pub fn new(width: u32, value: u64) -> Bits {
-        let mut words = [0; WORDS];
-        words[0] = value;
-        Bits::of(width, words, [0; WORDS])
+        match width {
+            ..=64 => Bits::of(width, value, 0),
+            _ => Bits::wide(width, |word| if word == 0 { value } else { 0 }),
+        }
     }
 
-    fn of(width: u32, value: [u64; WORDS], undefined: [u64; WORDS]) -> Bits {
-        assert!((1..=512).contains(&width), "{width} bits");
-        let mask = ones(width);
-        let undefined = map(&undefined, &mask, |a, b| a & b);
-        let value = map(&map(&value, &mask, |a, b| a & b), &undefined, |a, b| a & !b);
+    fn of(width: u32, value: u64, undefined: u64) -> Bits {
+        assert!((1..=64).contains(&width), "{width} bits");
+        let undefined = undefined & ones(width);
         Bits {
             width,
-            value,
+            value: value & ones(width) & !undefined,
             undefined,
+            above: None,
+        }
+    }
+
+    fn wide(width: u32, mut word: impl FnMut(u32) -> u64) -> Bits {
+        assert!((65..=512).contains(&width), "{width} bits");
+        let mut word = |index: u32| match width.saturating_sub(64 * index) {
+            0 => 0,
+            left => word(index) & ones(left),
+        };
+        Bits {
+            width,
+            value: word(0),
+            undefined: 0,
+            above: Some(Box::new(std::array::from_fn(|index| word(index as u32 + 1)))),
+        }
+    }
+
+    /// 64 bits from a place on.
+    fn word_at(&self, low: u32) -> u64 {
+        let word = |index: u32| match (index, &self.above) {
+            (0, _) => self.value,
+            (_, Some(above)) => above.get(index as usize - 1).copied().unwrap_or(0),
+            (_, None) => 0,
+        };
+        let (index, bits) = (low / 64, low % 64);
+        match bits {
+            0 => word(index),
+            _ => word(index) >> bits | word(index + 1) << (64 - bits),
         }
     }
 
     pub fn undefined(width: u32) -> Bits {
-        Bits::of(width, [0; WORDS], [u64::MAX; WORDS])
+        Bits::of(width, 0, u64::MAX)
     }
 
     pub fn is_defined(&self) -> bool {
-        self.undefined == [0; WORDS]
+        self.undefined == 0
     }
 
     /// The low 32 bits, and which of them are undefined.
     pub fn word(&self) -> (u32, u32) {
-        (self.value[0] as u32, self.undefined[0] as u32)
+        (self.value as u32, self.undefined as u32)
     }
 
     /// The number, if all bits are defined and there are at most 64.
     pub fn number(&self) -> Option<u64> {
-        (self.width <= 64 && self.is_defined()).then_some(self.value[0])
+        (self.width <= 64 && self.is_defined()).then_some(self.value)
     }
 
-    /// A byte of a value that is defined.
+    /// A byte, if it is defined.
     pub fn byte(&self, index: u32) -> Option<u8> {
         let part = self.extract(8 * index + 7, 8 * index);
         part.number().map(|byte| byte as u8)
@@ -92,44 +95,60 @@ impl Bits {
             "bits {high} to {low} of {}",
             self.width
         );
-        Bits::of(
-            high - low + 1,
-            shift_right(&self.value, low),
-            shift_right(&self.undefined, low),
-        )
+        let width = high - low + 1;
+        if width > 64 {
+            return Bits::wide(width, |word| self.word_at(low + 64 * word));
+        }
+        Bits::of(width, self.word_at(low), self.undefined.checked_shr(low).unwrap_or(0))
     }
 
     pub fn concat(&self, low: &Bits) -> Bits {
-        let or = |a: u64, b: u64| a | b;
-        Bits::of(
-            self.width + low.width,
-            map(&shift_left(&self.value, low.width), &low.value, or),
-            map(&shift_left(&self.undefined, low.width), &low.undefined, or),
-        )
+        let width = self.width + low.width;
+        let below = low.width;
+        if width <= 64 {
+            let (value, undefined) = (self.value << below, self.undefined << below);
+            return Bits::of(width, value | low.value, undefined | low.undefined);
+        }
+        assert!(self.is_defined() && low.is_defined(), "undefined bits in {width} bits");
+        Bits::wide(width, |word| {
+            let from = 64 * word;
+            let high = match from.checked_sub(below) {
+                Some(from) => self.word_at(from),
+                None => self.value.checked_shl(below - from).unwrap_or(0),
+            };
+            low.word_at(from) | high
+        })
     }
 
     pub fn zero_extend(&self, width: u32) -> Bits {
         assert!(width > self.width, "{} bits extended to {width}", self.width);
-        Bits { width, ..*self }
+        match width {
+            ..=64 => Bits::of(width, self.value, self.undefined),
+            _ => {
+                assert!(self.is_defined(), "undefined bits in {width} bits");
+                Bits::wide(width, |word| self.word_at(64 * word))
+            }
+        }
     }
 
     pub fn sign_extend(&self, width: u32) -> Bits {
         assert!(width > self.width, "{} bits extended to {width}", self.width);
-        let sign = self.extract(self.width - 1, self.width - 1);
-        let above = map(&ones(width), &ones(self.width), |a, b| a & !b);
-        let fill = |on: bool, bits: [u64; WORDS]| if on { map(&bits, &above, |a, b| a | b) } else { bits };
-        Bits::of(
-            width,
-            fill(sign.value[0] == 1, self.value),
-            fill(!sign.is_defined(), self.undefined),
-        )
+        let sign = 1 << (self.width - 1);
+        let fill = |bits: u64| {
+            if bits & sign != 0 {
+                bits | !ones(self.width)
+            } else {
+                bits
+            }
+        };
+        Bits::of(width, fill(self.value), fill(self.undefined))
     }
 
     pub fn select(&self, then: &Bits, other: &Bits) -> Bits {
         assert_eq!((self.width, then.width), (1, other.width));
         match self.number() {
-            Some(0) => *other,
-            Some(_) => *then,
+            Some(0) => other.clone(),
+            Some(_) => then.clone(),
             None => Bits::undefined(then.width),
         }
     }
@@ -157,15 +176,17 @@ impl Bits {
         }
         // The operations on more than 64 bits are shifts.
         if width > 64 {
-            let by = u32::try_from(other.value[0]).unwrap_or(u32::MAX).min(512);
-            let shifted = match op {
-                BinaryOp::Shl => shift_left(&self.value, by),
-                BinaryOp::Lshr => shift_right(&self.value, by),
+            let by = u32::try_from(other.value).unwrap_or(u32::MAX).min(width);
+            return match op {
+                BinaryOp::Shl => Bits::wide(width, |word| match (64 * word).checked_sub(by) {
+                    Some(from) => self.word_at(from),
+                    None => self.value.checked_shl(by - 64 * word).unwrap_or(0),
+                }),
+                BinaryOp::Lshr => Bits::wide(width, |word| self.word_at(64 * word + by)),
                 op => panic!("{op:?} of {width} bits"),
             };
-            return Bits::of(width, shifted, [0; WORDS]);
         }
-        let (a, b) = (self.value[0], other.value[0]);
+        let (a, b) = (self.value, other.value);
         let signed = |x: u64| (x << (64 - width)) as i64 >> (64 - width);
         let below = b < u64::from(width);
         let result = match op {

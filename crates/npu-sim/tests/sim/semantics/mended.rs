@@ -36,7 +36,7 @@ fn run<T>(name: &str, operands: &[Operand], mended: &[Erratum], look: impl FnOnc
 }
 
 fn scalar(name: &str, operands: &[Operand], mended: &[Erratum]) -> Option<u64> {
-    run(name, operands, mended, |e| e.scalars.get(&0).and_then(Bits::number))
+    run(name, operands, mended, |e| e.scalar(0))
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn variants_of_results() {
 #[test]
 fn variants_of_registers_with_numbers_of_their_own() {
     let high = [SReg::RM.into(), 0x1234.into()];
-    let mask = |mended: &[Erratum]| run("MOVEIHSI", &high, mended, |e| e.mask.and_then(|mask| mask.number()));
+    let mask = |mended: &[Erratum]| run("MOVEIHSI", &high, mended, |e| e.mask.as_ref().and_then(Bits::number));
     assert_eq!(mask(&[]), Some(0));
     assert_eq!(mask(&[Erratum::HalfWriteToMask]), Some(u64::from(MASK)));
     let v59 = [VReg::new(59).unwrap().into(), VReg::V1.into(), VReg::V2.into()];
@@ -89,11 +89,7 @@ fn variants_of_registers_with_numbers_of_their_own() {
     };
     assert_eq!(written(&[]), (0, true));
     assert_eq!(written(&[Erratum::VectorResultIn63]), (8, false));
-    let link = |mended: &[Erratum]| {
-        run("JMPSR_REG", &[SReg::S2.into()], mended, |e| {
-            e.scalars.get(&SReg::RA.number()).and_then(Bits::number)
-        })
-    };
+    let link = |mended: &[Erratum]| run("JMPSR_REG", &[SReg::S2.into()], mended, |e| e.scalar(SReg::RA.number()));
     assert_eq!(link(&[]), Some(37));
     assert_eq!(link(&[Erratum::IndirectCallLink]), Some(u64::from(PC) + 4));
 }
@@ -103,11 +99,7 @@ fn variants_of_accesses() {
     let sim = prepared();
     let load = [VReg::V1.into(), SReg::S3.into(), 0.into()];
     for lane in 0..16 {
-        let loaded = |mended: &[Erratum]| {
-            run("LV32SUMainmem_U", &load, mended, |e| {
-                e.lanes.get(&(1, lane)).and_then(Bits::number)
-            })
-        };
+        let loaded = |mended: &[Erratum]| run("LV32SUMainmem_U", &load, mended, |e| e.lane(1, lane));
         let at = |address: u32| u64::from(sim.memory().read_u16(address));
         let on = u32::from(MASK) >> lane & 1 == 1;
         assert_eq!(loaded(&[]), on.then(|| at(DATA + 4 * lane)), "lane {lane}");
@@ -118,8 +110,8 @@ fn variants_of_accesses() {
         run("SV32WMainmem_M", &load, mended, |e| {
             let mut words: Vec<u32> = e
                 .bytes
-                .keys()
-                .map(|(space, address)| {
+                .iter()
+                .map(|(space, address, _)| {
                     assert_eq!(*space, Space::Main);
                     (address - DATA) / 4
                 })

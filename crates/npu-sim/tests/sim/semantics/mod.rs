@@ -189,10 +189,10 @@ fn evaluate(machine: &Machine, inst: &Inst, pc: u32, knows: bool) -> Expected {
     let mut evaluator = Evaluator::new(machine, knows);
     execute(inst, pc, &mut evaluator).expect("the instruction is well-formed");
     Expected {
-        scalars: evaluator.scalars.into_iter().collect(),
-        lanes: evaluator.lanes.into_iter().map(|((r, lane), v)| (r, lane, v)).collect(),
+        scalars: evaluator.scalars,
+        lanes: evaluator.lanes,
         mask: evaluator.mask,
-        bytes: evaluator.bytes.into_iter().map(|((s, a), b)| (s, a, b)).collect(),
+        bytes: evaluator.bytes,
         trap: evaluator.trap,
         stuck: evaluator.stuck,
         effect: evaluator.effect,
@@ -203,39 +203,47 @@ fn evaluate(machine: &Machine, inst: &Inst, pc: u32, knows: bool) -> Expected {
 /// The state that is compared.
 #[derive(Clone, PartialEq)]
 struct State {
-    /// 0 is defined.
-    scalars: [(u32, u32); 64],
-    vectors: [[(u32, u32); LANES as usize]; 64],
-    mask: (u32, u32),
-    data: Vec<u8>,
-    scratchpad: Vec<u8>,
+    scalars: [u32; 64],
+    vectors: [Lanes; 64],
+    mask: u32,
+    data: [u8; DATA_SIZE as usize],
+    scratchpad: [u8; DATA_SIZE as usize],
 }
 
 fn state(machine: &Machine) -> State {
     let thread = machine.thread(0);
-    let mut data = vec![0; DATA_SIZE as usize];
+    let mut data = [0; DATA_SIZE as usize];
     machine.memory().read(DATA, &mut data);
     let at = (DATA % SCRATCHPAD_SIZE) as usize;
+    let mut scratchpad = [0; DATA_SIZE as usize];
+    scratchpad.copy_from_slice(&machine.scratchpad()[at..at + DATA_SIZE as usize]);
     State {
-        scalars: std::array::from_fn(|n| (thread.scalar(sreg(n as u8)), 0)),
-        vectors: std::array::from_fn(|n| thread.vector(vreg(n as u8)).0.map(|lane| (lane, 0))),
-        mask: (u32::from(thread.mask()), 0),
+        // That of the pc cannot be read.
+        scalars: std::array::from_fn(|n| if n == 63 { 0 } else { thread.scalar(sreg(n as u8)) }),
+        vectors: std::array::from_fn(|n| *thread.vector(vreg(n as u8))),
+        mask: u32::from(thread.mask()),
         data,
-        scratchpad: machine.scratchpad()[at..at + DATA_SIZE as usize].to_vec(),
+        scratchpad,
     }
 }
 
 impl State {
-    /// Applies what the semantics say.
-    fn apply(&mut self, expected: &Expected) {
+    /// Applies what the semantics say. Undefined bits become those of `found`.
+    fn apply(&mut self, expected: &Expected, found: &State) {
+        let known = |value: &Bits, found: u32| {
+            let (value, undefined) = value.word();
+            value | found & undefined
+        };
         for (register, value) in &expected.scalars {
-            self.scalars[usize::from(*register)] = value.word();
+            let n = usize::from(*register);
+            self.scalars[n] = known(value, found.scalars[n]);
         }
         for (register, lane, value) in &expected.lanes {
-            self.vectors[usize::from(*register)][*lane as usize] = value.word();
+            let (n, lane) = (usize::from(*register), *lane as usize);
+            self.vectors[n].0[lane] = known(value, found.vectors[n].0[lane]);
         }
         if let Some(mask) = &expected.mask {
-            self.mask = mask.word();
+            self.mask = known(mask, found.mask);
         }
         for (space, address, byte) in &expected.bytes {
             let (bytes, start) = match space {
@@ -249,36 +257,30 @@ impl State {
         }
     }
 
-    /// What differs in `found`, apart from undefined bits.
+    /// What differs in `found`.
     fn differences(&self, found: &State) -> Vec<String> {
         let mut texts = Vec::new();
-        let pc = usize::from(SReg::PC.number());
-        for n in (0..64).filter(|n| *n != pc) {
-            let ((value, undefined), got) = (self.scalars[n], found.scalars[n].0);
-            if (value ^ got) & !undefined != 0 {
-                texts.push(format!("s{n}: {value:#x} by td, {got:#x} by the simulator"));
-            }
+        if self == found {
+            return texts;
         }
+        let mut differ = |what: String, value: u32, got: u32| {
+            if value != got {
+                texts.push(format!("{what}: {value:#x} by td, {got:#x} by the simulator"));
+            }
+        };
         for n in 0..64 {
+            differ(format!("s{n}"), self.scalars[n], found.scalars[n]);
             for lane in 0..LANES as usize {
-                let ((value, undefined), got) = (self.vectors[n][lane], found.vectors[n][lane].0);
-                if (value ^ got) & !undefined != 0 {
-                    texts.push(format!("v{n}[{lane}]: {value:#x} by td, {got:#x} by the simulator"));
-                }
+                let (value, got) = (self.vectors[n].0[lane], found.vectors[n].0[lane]);
+                differ(format!("v{n}[{lane}]"), value, got);
             }
         }
-        let ((mask, undefined), got) = (self.mask, found.mask.0);
-        if (mask ^ got) & !undefined != 0 {
-            texts.push(format!("mask: {mask:#x} by td, {got:#x} by the simulator"));
-        }
-        for (what, bytes, got) in [
-            ("memory", &self.data, &found.data),
-            ("scratchpad", &self.scratchpad, &found.scratchpad),
-        ] {
-            if let Some(at) = (0..bytes.len()).find(|at| bytes[*at] != got[*at]) {
-                let (a, b) = (bytes[at], got[at]);
-                texts.push(format!("{what} at +{at:#x}: {a:#x} by td, {b:#x} by the simulator"));
-            }
+        differ("mask".to_owned(), self.mask, found.mask);
+        for at in 0..DATA_SIZE as usize {
+            let (value, got) = (self.data[at], found.data[at]);
+            differ(format!("memory at +{at:#x}"), value.into(), got.into());
+            let (value, got) = (self.scratchpad[at], found.scratchpad[at]);
+            differ(format!("scratchpad at +{at:#x}"), value.into(), got.into());
         }
         texts
     }
@@ -292,11 +294,8 @@ fn flow_differences(expected: &Expected, step: &Step, machine: &Machine) -> Vec<
     let (mut pc, mut control) = (next, None);
     match &expected.effect {
         Some(ControlEffect::Jump { target }) => pc = number(target),
-        Some(ControlEffect::Branch { condition, target }) => {
-            if number(condition) == 1 {
-                pc = number(target);
-            }
-        }
+        Some(ControlEffect::Branch { condition, target }) if number(condition) == 1 => pc = number(target),
+        Some(ControlEffect::Branch { .. }) => {}
         Some(ControlEffect::Barrier { id, others }) => {
             control = Some(Control::Barrier {
                 id: number(id),
@@ -348,7 +347,7 @@ fn flow_differences(expected: &Expected, step: &Step, machine: &Machine) -> Vec<
         .findings()
         .iter()
         .any(|finding| matches!(finding.hazard, Hazard::LaneIndex | Hazard::EmptyMask));
-    let compare = step.effect.scalar.is_some() && !step.effect.vector.is_some();
+    let compare = step.effect.scalar.is_some() && step.effect.vector.is_none();
     if undefined && !reported && !compare {
         texts.push("undefined by td, and the simulator reports nothing".to_owned());
     }
@@ -368,10 +367,11 @@ fn compare(opcode: Opcode, trials: u32) -> Result<(), String> {
         let knows = random.below(2) == 0;
         let expected = evaluate(&sim, &inst, pc, knows);
         let mut wanted = state(&sim);
-        wanted.apply(&expected);
         sim.clear_findings();
         let step = sim.step(0).map_err(|stop| format!("{inst}: {stop:?}"))?;
-        let mut texts = wanted.differences(&state(&sim));
+        let found = state(&sim);
+        wanted.apply(&expected, &found);
+        let mut texts = wanted.differences(&found);
         texts.extend(flow_differences(&expected, &step, &sim));
         if !texts.is_empty() {
             let texts = texts.join("\n    ");

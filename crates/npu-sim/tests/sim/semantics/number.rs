@@ -5,17 +5,18 @@ use npu_mc::machine::{ControlRegister, SCRATCHPAD_SIZE, TrapReason};
 use npu_mc::semantics::{Algebra, BinaryOp, ControlEffect, FloatFunction, Machine, Space, UnaryOp};
 use npu_mc::{Reg, SReg, VReg};
 use npu_sim::fp;
-use std::collections::HashMap;
 
 /// What one instruction does, from the state of the simulator's thread 0.
 pub struct Evaluator<'a> {
     pub before: &'a npu_sim::Machine,
     /// The machine says which values it knows, so that the executor takes its short ways.
     pub knows: bool,
-    pub scalars: HashMap<u8, Bits>,
-    pub lanes: HashMap<(u8, u32), Bits>,
+    pub scalars: Vec<(u8, Bits)>,
+    /// Register, lane, value.
+    pub lanes: Vec<(u8, u32, Bits)>,
     pub mask: Option<Bits>,
-    pub bytes: HashMap<(Space, u32), Option<u8>>,
+    /// The last one of an address counts.
+    pub bytes: Vec<(Space, u32, Option<u8>)>,
     pub trap: Option<TrapReason>,
     pub stuck: Option<Option<Reg>>,
     pub effect: Option<ControlEffect<Bits>>,
@@ -23,14 +24,26 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
+    /// The number written to a scalar register, if it is defined.
+    pub fn scalar(&self, register: u8) -> Option<u64> {
+        let (_, value) = self.scalars.iter().find(|(r, _)| *r == register)?;
+        value.number()
+    }
+
+    /// The number written to a lane, if it is defined.
+    pub fn lane(&self, register: u8, lane: u32) -> Option<u64> {
+        let (.., value) = self.lanes.iter().find(|(r, l, _)| (*r, *l) == (register, lane))?;
+        value.number()
+    }
+
     pub fn new(before: &'a npu_sim::Machine, knows: bool) -> Evaluator<'a> {
         Evaluator {
             before,
             knows,
-            scalars: HashMap::new(),
-            lanes: HashMap::new(),
+            scalars: Vec::new(),
+            lanes: Vec::new(),
             mask: None,
-            bytes: HashMap::new(),
+            bytes: Vec::new(),
             trap: None,
             stuck: None,
             effect: None,
@@ -119,7 +132,9 @@ impl Machine for Evaluator<'_> {
 
     fn write_scalar(&mut self, register: u8, value: Bits) {
         assert_eq!(value.width, 32);
-        assert!(self.scalars.insert(register, value).is_none(), "written twice");
+        let written = self.scalars.iter().any(|(other, _)| *other == register);
+        assert!(!written, "written twice");
+        self.scalars.push((register, value));
     }
 
     fn read_lane(&mut self, register: u8, lane: u32) -> Bits {
@@ -130,7 +145,9 @@ impl Machine for Evaluator<'_> {
 
     fn write_lane(&mut self, register: u8, lane: u32, value: Bits) {
         assert_eq!(value.width, 32);
-        assert!(self.lanes.insert((register, lane), value).is_none(), "written twice");
+        let written = self.lanes.iter().any(|(r, l, _)| (*r, *l) == (register, lane));
+        assert!(!written, "written twice");
+        self.lanes.push((register, lane, value));
     }
 
     fn read_mask(&mut self) -> Bits {
@@ -170,7 +187,7 @@ impl Machine for Evaluator<'_> {
         let address = address.number().expect("the address is defined") as u32;
         for index in 0..bytes {
             let at = Self::address(space, address.wrapping_add(index));
-            self.bytes.insert((space, at), value.byte(index));
+            self.bytes.push((space, at, value.byte(index)));
         }
     }
 
