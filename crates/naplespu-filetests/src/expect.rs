@@ -149,10 +149,22 @@ impl Region {
     }
 }
 
+/// The directive in a comment: its text without the leading `;` and without a second comment behind it.
+pub fn directive(comment: &str) -> &str {
+    let text = comment.trim_start_matches([';', ' ', '\t']);
+    // Names in quotes can contain a `;`.
+    let mut quoted = false;
+    let end = text.find(|c| {
+        quoted ^= c == '"';
+        c == ';' && !quoted
+    });
+    text[..end.unwrap_or(text.len())].trim_end()
+}
+
 /// Whether a comment (with or without its `;`) is a run line: `run` or `print`, and then a colon or nothing, or `trap` and a
 /// colon.
 pub fn is_run_line(comment: &str) -> bool {
-    let text = comment.trim_start_matches([';', ' ', '\t']);
+    let text = directive(comment);
     if let Some(rest) = text.strip_prefix("trap") {
         return rest.trim_start().starts_with(':');
     }
@@ -208,6 +220,7 @@ mod tests {
         assert!(is_run_line("; run"));
         assert!(is_run_line(";print: %f()"));
         assert!(is_run_line("; trap: %f() == int_ovf"));
+        assert!(is_run_line("; run ; note"));
         assert!(!is_run_line("; trap"));
         assert!(!is_run_line("; run this by hand"));
         assert!(!is_run_line("; running"));

@@ -1,5 +1,6 @@
 //! One file through all its subtests.
 
+use super::checks;
 use super::expect;
 use super::interpret;
 use super::lines::{CallError, RunLines};
@@ -86,6 +87,9 @@ pub fn test(name: &str, bytes: &[u8], options: &Options) -> FileOutcome {
         }
     }
     let lines = RunLines::collect(&file, options.forced.is_some(), &mut faults);
+    if !lenient {
+        faults.extend(checks::faults(&file));
+    }
     if !faults.is_empty() {
         faults.sort_by_key(|d| d.span.as_ref().map_or(0, |s| s.start));
         return FileOutcome::failed(file.source, faults);
@@ -98,14 +102,18 @@ pub fn test(name: &str, bytes: &[u8], options: &Options) -> FileOutcome {
         invalid: None,
         lines,
         failures: Vec::new(),
+        unchecked: false,
         outputs: Vec::new(),
     };
     if lenient && !file.header.features.is_empty() && options.forced.is_none() {
         test.skip_all();
     } else {
-        for subtest in subtests {
-            test.run(subtest);
+        for subtest in &subtests {
+            test.run(*subtest);
         }
+    }
+    if !lenient {
+        test.hold_to_checks(&subtests);
     }
     test.finish()
 }
@@ -119,6 +127,8 @@ struct FileTest<'a> {
     invalid: Option<Vec<bool>>,
     lines: RunLines,
     failures: Vec<Diagnostic>,
+    /// Whether a part of the file that belongs to no function checks nothing.
+    unchecked: bool,
     /// New precise expectations.
     outputs: Vec<(usize, String)>,
 }
@@ -198,6 +208,17 @@ impl FileTest<'_> {
             .hold_to_header(self.file, &mut self.findings, &mut self.failures);
     }
 
+    /// Makes failures of `test` lines, functions and directives that check nothing.
+    fn hold_to_checks(&mut self, subtests: &[Subtest]) {
+        for (function, failure) in checks::unchecked(self.file, subtests, &self.lines) {
+            match function {
+                Some(index) => self.findings[index].add(Verdict::Failed, failure.message.clone()),
+                None => self.unchecked = true,
+            }
+            self.failures.push(failure);
+        }
+    }
+
     fn finish(mut self) -> FileOutcome {
         // A file for other machines says so by its target lines.
         if self.options.forced.is_none() && !self.configs.foreign {
@@ -220,7 +241,11 @@ impl FileTest<'_> {
             .then(|| expect::rewrite(self.file, &self.outputs))
             .filter(|new| *new != self.file.source.text);
         FileOutcome {
-            verdict: FileOutcome::sum(&functions),
+            verdict: if self.unchecked {
+                Verdict::Failed
+            } else {
+                FileOutcome::sum(&functions)
+            },
             functions,
             lines: self.lines.outcomes(self.file),
             failures,

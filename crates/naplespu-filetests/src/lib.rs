@@ -37,6 +37,7 @@
 
 #![deny(missing_docs)]
 
+pub mod checks;
 pub mod expect;
 pub mod file;
 pub mod interpret;

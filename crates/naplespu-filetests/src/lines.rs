@@ -1,6 +1,6 @@
 //! `; run:`, `; print:` and `; trap:` lines: finding, executing and comparing.
 
-use super::expect::is_run_line;
+use super::expect::{directive, is_run_line};
 use super::lanes;
 use super::outcome::{Finding, LineOutcome, Verdict, add_failure, add_panic};
 use cranelift_codegen::data_value::DataValue;
@@ -128,7 +128,7 @@ impl RunLines {
                     let (Command::Returns(RunCommand::Print(invocation) | RunCommand::Run(invocation, ..))
                     | Command::Traps(invocation, _)) = command;
                     let result = call(case, &invocation.args);
-                    let bare = !line.comment.text.contains(':');
+                    let bare = !directive(&line.comment.text).contains(':');
                     match command {
                         Command::Returns(command) => {
                             result.and_then(|actual| judge(command, bare, &actual, &case.func.signature))
@@ -201,7 +201,7 @@ impl RunLines {
             .into_iter()
             .map(|line| LineOutcome {
                 line: file.source.position(line.comment.offset).0,
-                text: bare(&line.comment.text).to_owned(),
+                text: directive(&line.comment.text).to_owned(),
                 verdict: line.finding.verdict().unwrap_or(Verdict::Skipped),
                 reason: line.finding.reason,
                 printed: line.printed,
@@ -213,9 +213,9 @@ impl RunLines {
 impl RunLine {
     fn new(file: &ClifFile, function: usize, comment: &Comment) -> RunLine {
         let signature = &file.functions[function].func.signature;
-        let command = match bare(&comment.text).strip_prefix("trap") {
+        let command = match directive(&comment.text).strip_prefix("trap") {
             Some(rest) => parse_trap(rest, signature),
-            None => parse_command(&comment.text, signature).map(Command::Returns),
+            None => parse_command(directive(&comment.text), signature).map(Command::Returns),
         };
         RunLine {
             function,
@@ -229,7 +229,7 @@ impl RunLine {
 
 /// The fault of a comment that would be a run line with a colon: it would never be executed.
 fn without_colon(comment: &Comment) -> Option<Diagnostic> {
-    let text = bare(&comment.text);
+    let text = directive(&comment.text);
     let word = ["run", "print", "trap"].into_iter().find(|word| {
         text.strip_prefix(word)
             .is_some_and(|rest| rest.trim_start().starts_with('%'))
@@ -366,20 +366,16 @@ fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
     }
 }
 
-/// The text after the `;`.
-fn bare(comment: &str) -> &str {
-    comment.trim_start_matches([';', ' ', '\t'])
-}
-
-/// Where it stands.
+/// The bytes of the directive of a comment in the file.
 fn directive_span(comment: &Comment) -> Range<usize> {
-    let end = comment.offset + comment.text.len();
-    end - bare(&comment.text).len()..end
+    let text = comment.text.trim_start_matches([';', ' ', '\t']);
+    let start = comment.offset + comment.text.len() - text.len();
+    start..start + directive(&comment.text).len()
 }
 
 /// The function that a run line names.
 fn named(file: &ClifFile, comment: &str) -> Option<usize> {
-    let (_, call) = bare(comment).split_once(':')?;
+    let (_, call) = directive(comment).split_once(':')?;
     let name = call
         .split(|c: char| c == '(' || c.is_whitespace())
         .find(|word| !word.is_empty())?;
@@ -388,7 +384,7 @@ fn named(file: &ClifFile, comment: &str) -> Option<usize> {
 
 /// Whether a run line gives a name at all: the shortest form is `; run` alone.
 fn names_something(comment: &str) -> bool {
-    bare(comment)
+    directive(comment)
         .split_once(':')
         .is_some_and(|(_, call)| call.trim_start().starts_with('%'))
 }
@@ -510,6 +506,32 @@ mod tests {
         ] {
             assert_eq!(faults(good), 0, "{good}");
         }
+    }
+
+    #[test]
+    fn a_comment_may_stand_behind_a_run_line() {
+        let function = "function %f(i32) -> i32 {\nblock0(v0: i32):\n    trapz v0, user1\n    return v0\n}\n";
+        let lines = "; run: %f(1) == 1 ; note %f(1) == 2\n; run: %f(1) == 2 ; == 1\n; trap: %f(0) == user1 ; user2\n\
+                     ; print: %f(3) ;; == 4\n";
+        let file = ClifFile::parse("f.clif", format!("{function}{lines}").as_bytes());
+        let mut faults = Vec::new();
+        let mut lines = RunLines::collect(&file, false, &mut faults);
+        assert_eq!(faults, []);
+        let (mut functions, mut failures) = (vec![Finding::default()], Vec::new());
+        lines.execute(&file, "", &mut functions, &mut failures, |_, args| match args {
+            [DataValue::I32(0)] => Err(CallError::Trap {
+                code: "user1".to_owned(),
+                message: String::new(),
+            }),
+            _ => Ok(args.to_vec()),
+        });
+        let outcomes = lines.outcomes(&file);
+        let verdicts: Vec<_> = outcomes.iter().map(|line| line.verdict).collect();
+        use Verdict::{Failed, Passed};
+        assert_eq!(verdicts, [Passed, Failed, Passed, Passed]);
+        assert_eq!(outcomes[0].text, "run: %f(1) == 1");
+        let span = failures[0].span.clone().unwrap();
+        assert_eq!(&file.source.text[span], "run: %f(1) == 2");
     }
 
     #[test]

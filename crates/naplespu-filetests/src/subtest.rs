@@ -132,6 +132,16 @@ impl Subtest {
         !matches!(self, Self::Cat | Self::Verifier)
     }
 
+    /// Whether it executes run lines.
+    pub fn executes(self) -> bool {
+        matches!(self, Self::Run { .. } | Self::Interpret)
+    }
+
+    /// Whether it prints functions, for filecheck directives.
+    pub fn prints(self) -> bool {
+        !self.executes() && !matches!(self, Self::Verifier | Self::Foreign)
+    }
+
     /// Whether it has a whole expectation.
     pub fn is_precise(self) -> bool {
         matches!(
