@@ -4,6 +4,7 @@
 #[path = "build/rules.rs"]
 mod rules;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -41,10 +42,17 @@ fn build() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?);
 
+    // A cache of code has this in its keys. The hash may change with the version of Rust, which does no harm there.
+    let mut generated = DefaultHasher::new();
     let td_isle = made("ISLE")?;
     for (name, file) in [("SETTINGS", "settings.rs"), ("LEGALIZE", "legalize.rs")] {
         let made = made(name)?;
         std::fs::copy(&made, out.join(file)).map_err(|e| format!("{}: {e}", made.display()))?;
+    }
+    for name in ["SETTINGS", "LEGALIZE", "MC", "TABLES"] {
+        let made = made(name)?;
+        let text = std::fs::read(&made).map_err(|e| format!("{}: {e}", made.display()))?;
+        text.hash(&mut generated);
     }
 
     let clif = out.join("clif");
@@ -63,6 +71,8 @@ fn build() -> Result<(), String> {
         ..Default::default()
     };
     let mut code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| errors.to_string())?;
+    code.hash(&mut generated);
+    println!("cargo::rustc-env=NAPLESPU_GENERATED={:016x}", generated.finish());
     if std::env::var_os("CARGO_FEATURE_EXPLAIN").is_some() {
         let mut sources = vec![source(&td_isle, TD_ISLE, TD_ISLE)?];
         for file in std::iter::once(&PRELUDE).chain(RULES) {

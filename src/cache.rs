@@ -6,12 +6,17 @@
 //! # Contract
 //!
 //! [`CompiledCode`] depends on the function's [stencil](cranelift_codegen::ir::function::FunctionStencil), the base of its source locations, what
-//! [`Isa::code_settings`](crate::Isa::code_settings) says, and the compiler itself: a key is made of these. Names of functions are not part of it: a
+//! [`Isa::code_settings`](crate::Isa::code_settings) says, and the compiler itself ([`COMPILER`]): a key is made of these. Names of functions are not part of it: a
 //! relocation has the number that the function itself knows the callee by. Errors are not kept.
 
 use crate::code::CompiledCode;
 use crate::isa::Isa;
 use cranelift_codegen::ir::Function;
+
+/// The compiler, as far as its packages are known here: the versions of this package and of `npu-mc`, and a hash of all that was generated for
+/// them. A published version stands for its files; the generated code has the effect of what generated it. In a checkout files change without
+/// a version, so a key has more than this.
+pub const COMPILER: [&str; 3] = [env!("CARGO_PKG_VERSION"), npu_mc::VERSION, env!("NAPLESPU_GENERATED")];
 
 /// Stands for a function, a target and a compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE, the
 //! settings and the table of legalization that the compiler's build script finds through `DEP_NPU_TD_ISLE`, `DEP_NPU_TD_SETTINGS` and
-//! `DEP_NPU_TD_LEGALIZE`.
+//! `DEP_NPU_TD_LEGALIZE`. `DEP_NPU_TD_MC` and `DEP_NPU_TD_TABLES` are the tables, for the compiler's fingerprint.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,21 +18,29 @@ fn main() -> ExitCode {
 fn generate() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let generated = tdgen::build::all(npu_td::directory())?;
+    let machine_code = out.join("mc.rs");
+    let tables = out.join("tables.rs");
     let isle = out.join("td.isle");
     let settings = out.join("settings.rs");
     let legalize = out.join("legalize.rs");
     for (path, text) in [
-        (&out.join("mc.rs"), generated.machine_code),
+        (&machine_code, generated.machine_code),
         (&out.join("semantics.rs"), generated.semantics),
-        (&out.join("tables.rs"), generated.tables),
+        (&tables, generated.tables),
         (&isle, generated.isle),
         (&settings, generated.settings),
         (&legalize, generated.legalize),
     ] {
         std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    println!("cargo::metadata=isle={}", isle.display());
-    println!("cargo::metadata=settings={}", settings.display());
-    println!("cargo::metadata=legalize={}", legalize.display());
+    for (key, path) in [
+        ("mc", machine_code),
+        ("tables", tables),
+        ("isle", isle),
+        ("settings", settings),
+        ("legalize", legalize),
+    ] {
+        println!("cargo::metadata={key}={}", path.display());
+    }
     Ok(())
 }

@@ -5,8 +5,8 @@ use cranelift_naplespu::{CacheKey, Isa};
 use sha2::{Digest, Sha256};
 use std::hash::{Hash, Hasher};
 
-/// The compiler: a hash over its sources, made by the build script.
-const COMPILER: &str = env!("NAPLESPU_COMPILER");
+/// A hash of the files that the compiler and this package are built from, made by the build script.
+const SOURCES: &str = env!("NAPLESPU_SOURCES");
 
 /// Hands on what is hashed to SHA-256: two functions with one key would be one, so that a short hash will not do.
 struct Sha256Hasher(Sha256);
@@ -28,7 +28,8 @@ impl Hasher for Sha256Hasher {
 /// The key of a function for a target.
 pub fn of(isa: &Isa, func: &Function) -> CacheKey {
     let mut hasher = Sha256Hasher(Sha256::new());
-    COMPILER.hash(&mut hasher);
+    SOURCES.hash(&mut hasher);
+    cranelift_naplespu::cache::COMPILER.hash(&mut hasher);
     cranelift_codegen::VERSION.hash(&mut hasher);
     isa.code_settings().hash(&mut hasher);
     func.stencil.hash(&mut hasher);

@@ -27,7 +27,8 @@
 //! # Contract
 //!
 //! * A hit is what compiling would give, in every field of [`CompiledCode`]. The key is a SHA-256 of all that this depends on: the function without its
-//!   name, the target's [settings](Isa::code_settings), the version of Cranelift, and the compiler, for which its sources stand.
+//!   name, the target's [settings](Isa::code_settings), the version of Cranelift, and the compiler: the files of all packages of the workspace that it is
+//!   built from, by their manifests, the lock file, and [`COMPILER`](cranelift_naplespu::cache::COMPILER). In a published package versions stand for files.
 //! * An entry carries its key and a checksum. One that is cut short, damaged, of another key or of something else is not used: the function is compiled,
 //!   and the entry replaced.
 //! * Nothing here fails a compilation. What could not be read or kept is counted ([`Counts`]).

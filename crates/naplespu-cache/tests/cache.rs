@@ -3,6 +3,8 @@
 #[cfg(feature = "shared")]
 #[path = "cache/shared.rs"]
 mod shared;
+#[path = "cache/sources.rs"]
+mod sources;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -160,6 +162,50 @@ fn keys_differ_where_code_may() {
         let mut builder = isa::lookup_by_name("naplespu").unwrap();
         builder.set(name, value).unwrap();
         is_new(&builder.finish(Flags::new(flags)).unwrap(), &small(), name);
+    }
+    // Routines of the runtime with the passes of a program: the mode alone differs.
+    let runtime = plain.for_runtime();
+    let passes = |isa: &Isa, other: &Isa| {
+        let dropped = Pass::ALL.iter().filter(|pass| isa.runs(**pass) && !other.runs(**pass));
+        dropped.fold(isa.clone(), |isa, pass| isa.without_pass(*pass))
+    };
+    let both = [passes(&plain, &runtime), passes(&runtime, &plain)];
+    assert!(Pass::ALL.iter().all(|pass| both[0].runs(*pass) == both[1].runs(*pass)));
+    is_new(&both[0], &small(), "passes of both modes");
+    is_new(&both[1], &small(), "mode");
+    for pass in Pass::ALL
+        .iter()
+        .filter(|pass| **pass != Pass::Sched && plain.runs(**pass))
+    {
+        is_new(&plain.without_pass(*pass), &small(), pass.name());
+    }
+    for setting in settings::builder().iter() {
+        // A number as a setting has no list of values.
+        let values = setting
+            .values
+            .map_or_else(|| vec!["true", "false", "1", "16"], <[_]>::to_vec);
+        let mut others = HashSet::new();
+        for value in values {
+            let mut flags = settings::builder();
+            flags.set("opt_level", "speed").unwrap();
+            let before = Flags::new(flags.clone());
+            if flags.set(setting.name, value).is_err() {
+                continue;
+            }
+            let changed = Flags::new(flags);
+            if changed.to_string() == before.to_string() || setting.name == "opt_level" && value == "none" {
+                continue;
+            }
+            if !others.insert(changed.to_string()) {
+                continue;
+            }
+            let isa = isa::lookup_by_name("naplespu").unwrap().finish(changed);
+            // The target may refuse a value; then it compiles nothing with it.
+            if let Ok(isa) = isa {
+                is_new(&isa, &small(), setting.name);
+            }
+        }
+        assert!(!others.is_empty(), "a value for `{}` is missing here", setting.name);
     }
     let mut located = small();
     located.params.ensure_base_srcloc(SourceLoc::new(5));

@@ -41,6 +41,9 @@
 
 #![deny(missing_docs)]
 
+/// The version of this package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 pub mod asm;
 pub mod cc;
 pub mod decode;
