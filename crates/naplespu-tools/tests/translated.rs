@@ -6,11 +6,9 @@ use naplespu_jit::Program;
 use naplespu_reader::{ClifFile, Config};
 use npu_mc::{SReg, VReg};
 use npu_sim::Machine;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-
-/// Bytes of memory that are compared, from address 0 on.
-const MEMORY: usize = 1 << 22;
 
 /// What a kernel left behind.
 struct Ran {
@@ -75,11 +73,46 @@ fn compare(name: &str, a: &Machine, b: &Machine) {
             );
         }
     }
-    let [mut one, mut other] = [(); 2].map(|()| vec![0; MEMORY]);
-    a.memory().read(0, &mut one);
-    b.memory().read(0, &mut other);
-    assert!(one == other, "{name}: memory");
-    assert_eq!(a.memory().resident_bytes(), b.memory().resident_bytes(), "{name}");
+    assert_eq!(difference(a, b), None, "{name}: memory differs at this address");
+    assert!(a.scratchpad() == b.scratchpad(), "{name}: scratchpad");
+}
+
+/// The first address at which the memories of two machines differ, of all addresses that either of them has written.
+fn difference(a: &Machine, b: &Machine) -> Option<u32> {
+    let written = [a, b].map(|machine| machine.memory().written_pages());
+    let [one, other] = written.map(|pages| pages.collect::<BTreeMap<u32, &[u8]>>());
+    assert!(!one.is_empty() && !other.is_empty());
+    let addresses: BTreeSet<u32> = one.keys().chain(other.keys()).copied().collect();
+    addresses.into_iter().find_map(|address| {
+        let (Some(x), Some(y)) = (one.get(&address), other.get(&address)) else {
+            return Some(address);
+        };
+        let at = x.iter().zip(*y).position(|(x, y)| x != y)?;
+        Some(address + u32::try_from(at).unwrap_or(0))
+    })
+}
+
+#[test]
+fn one_byte_makes_a_difference() -> Result<(), Box<dyn Error>> {
+    let (name, path) = kernels()?.remove(0);
+    let file = ClifFile::parse(&name, &std::fs::read(path)?);
+    let [mut one, mut other] = [ran(&file, &name, 1, None)?, ran(&file, &name, 1, None)?];
+    let addresses = {
+        let [a, b] = [one.program.module()?.machine(), other.program.module()?.machine()];
+        assert_eq!(difference(a, b), None);
+        let pages: Vec<u32> = a.memory().written_pages().map(|(address, _)| address).collect();
+        pages
+    };
+    // Code, data and stack.
+    for address in addresses.iter().flat_map(|page| [*page, page + 4095]) {
+        let machine = one.program.module()?.machine();
+        let byte = machine.memory().read_u8(address);
+        one.program.write_memory(address, &[byte ^ 1])?;
+        let [a, b] = [one.program.module()?.machine(), other.program.module()?.machine()];
+        assert_eq!(difference(a, b), Some(address));
+        one.program.write_memory(address, &[byte])?;
+    }
+    Ok(())
 }
 
 /// Runs all kernels in so many threads, and gives instructions and those of them that were translated.

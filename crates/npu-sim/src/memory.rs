@@ -233,6 +233,16 @@ impl Memory {
         Ok(())
     }
 
+    /// The pages that were written, each with the address of its first byte, in order of address. A view has only those that it took over from
+    /// its base.
+    pub fn written_pages(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let slots = (0u32..).zip(&self.table);
+        slots.filter_map(|(slot, entry)| match (entry & MEMORY_INDEX) as usize {
+            0 => None,
+            index => Some((slot << PAGE_SHIFT, &self.pages[index].0[..])),
+        })
+    }
+
     /// The byte at `address`.
     pub fn read_u8(&self, address: u32) -> u8 {
         self.page(address)[(address & OFFSET_MASK) as usize]
