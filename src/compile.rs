@@ -40,8 +40,8 @@ pub fn run(
     let types = legalize::TypeSet::of(&ctx.func);
     // What the program itself calls.
     let callees = ctx.func.dfg.ext_funcs.len();
-    legalize::vectors(&mut ctx.func, isa, types)?;
-    let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types, callees)?;
+    let refused = legalize::vectors(&mut ctx.func, isa, types)?;
+    let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types, callees, refused)?;
     stages.done(Step::Validate);
     let handlers = Handlers::find(&ctx.func);
     legalize::run(&mut ctx.func, isa, &opcodes)?;

@@ -14,6 +14,7 @@
 
 use crate::abi::sig::handler_stack_pointer;
 use crate::code::{CompiledCode, ExceptionHandler};
+use crate::error::CompileError;
 use crate::finish::effects::{Effects, RegSet};
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::machine;
@@ -37,14 +38,37 @@ pub struct UnwindRow {
 
 impl CompiledCode {
     /// The rows of the function by rising offset; the first one is of its entry. Code that nothing leads to has none of its own.
-    pub fn unwind_rows(&self) -> Vec<UnwindRow> {
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Internal`] if a [call site](CompiledCode::call_sites) does not follow a call: the stack pointer after some call would be wrong.
+    pub fn unwind_rows(&self) -> Result<Vec<UnwindRow>, CompileError> {
         let saved = self.frame.saved.iter().map(|&(reg, _)| reg);
-        self.rows(Some(saved.chain([machine::RA]).collect()))
+        if let Some(site) = self
+            .call_sites
+            .iter()
+            .find(|site| !self.is_after_call(site.return_offset))
+        {
+            let site = format!("the call site at {:#x}", site.return_offset);
+            return Err(CompileError::internal("unwind", site, "a call before it"));
+        }
+        Ok(self.rows(Some(saved.chain([machine::RA]).collect())))
     }
 
     /// The same of code whose [`CompiledCode::frame`] is not known: all registers that are saved count.
     pub fn unwind_rows_without_frame(&self) -> Vec<UnwindRow> {
         self.rows(None)
+    }
+
+    /// Whether the instruction before an offset is a call.
+    fn is_after_call(&self, offset: u32) -> bool {
+        let word = offset.checked_sub(INSTRUCTION_SIZE).and_then(|start| {
+            let bytes = self.bytes.get(start as usize..offset as usize)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        });
+        let inst = word.and_then(|word| npu_mc::decode(word).ok());
+        let calls = [Opcode::JMPSR_OFF, Opcode::JMPSR_REG, Opcode::JUMPREG];
+        inst.is_some_and(|inst| calls.contains(&inst.opcode))
     }
 
     fn rows(&self, wanted: Option<RegSet>) -> Vec<UnwindRow> {
@@ -373,6 +397,7 @@ impl Walk {
                 None => offset = after,
                 Some(Next::Out) => return,
                 Some(Next::Call) => {
+                    // A call without a site removes nothing.
                     state.call(self.popped.get(&after).copied().unwrap_or(0));
                     return self.enter(after, state);
                 }
@@ -472,5 +497,38 @@ impl Walk {
             }
         }
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_codegen::Context;
+    use cranelift_codegen::control::ControlPlane;
+    use cranelift_codegen::settings::{self, Flags};
+
+    #[test]
+    fn a_call_site_without_a_call_is_an_internal_error() {
+        let params = ["i64"; 12].join(", ");
+        let values = ["v0"; 12].join(", ");
+        let text = format!(
+            "function %f(i64) -> i32 {{\n fn0 = %g({params}) -> i32 tail\nblock0(v0: i64):\n v1 = call fn0({values})\n return v1\n}}"
+        );
+        let func = cranelift_reader::parse_functions(&text).unwrap().remove(0);
+        let isa = crate::isa::lookup_by_name("naplespu").unwrap();
+        let isa = isa.finish(Flags::new(settings::builder())).unwrap();
+        let mut code = isa
+            .compile(&mut Context::for_function(func), &mut ControlPlane::default())
+            .unwrap();
+        assert!(code.call_sites[0].popped > 0);
+        assert!(code.unwind_rows().is_ok());
+        for offset in [0, code.call_sites[0].return_offset + INSTRUCTION_SIZE, u32::MAX] {
+            code.call_sites[0].return_offset = offset;
+            let error = code.unwind_rows().unwrap_err();
+            assert!(
+                matches!(error, CompileError::Internal { stage: "unwind", .. }),
+                "{error}"
+            );
+        }
     }
 }

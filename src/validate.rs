@@ -18,6 +18,7 @@ use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
 
 /// Checks the whole function, whose values have these types and which declared so many functions before it was rewritten; gives the places of its arguments and results, and the opcodes of its instructions.
+/// `refused` is what was refused while it was rewritten.
 ///
 /// # Errors
 ///
@@ -28,6 +29,7 @@ pub fn run(
     isa: &Isa,
     types: TypeSet,
     callees: usize,
+    refused: Vec<Refusal>,
 ) -> Result<(SigInfo, CalleeSignatures, OpcodeSet), CompileError> {
     let name = func.name.to_string();
     let whole = |what: String, help: Option<&str>| Refusal {
@@ -63,7 +65,13 @@ pub fn run(
         ));
     }
     let mut insts = Insts::new(func, isa, types, callees);
+    let were_refused = !refused.is_empty();
+    refusals.extend(refused);
     insts.check(&mut refusals)?;
+    if were_refused {
+        // The numbers of instructions are in the order of the text, which rewriting leaves.
+        refusals.sort_by_key(|refusal| refusal.inst.as_ref().map(|(inst, _)| *inst));
+    }
     match sig {
         Ok(sig) if refusals.is_empty() => Ok((sig, insts.signatures, insts.opcodes)),
         Err(error @ CompileError::Internal { .. }) => Err(error),

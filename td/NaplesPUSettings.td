@@ -62,3 +62,7 @@ def SettingSinglePassAbove : NumberSetting<"single_pass_above", 0, 0x7fffffff, 1
 
 def SettingLoopChecker : BoolSetting<"loop_checker", false,
     "check what the passes over loops claim, independently of them; always on in debug builds of the compiler">;
+
+// A pass that leaves invalid CLIF is a fault of the compiler. Builds with debug assertions look after every pass.
+def SettingVerifyPasses : BoolSetting<"verify_passes", false,
+    "CLIF is verified ahead of optimization and after each pass that changed it">;

@@ -1,6 +1,7 @@
 //! Calls of what has a reserved name, as passes on CLIF make them: routines of the runtime, pseudo-instructions, and intrinsics that
 //! are instructions.
 
+use crate::error::CompileError;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;
@@ -10,6 +11,8 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct PseudoCalls {
     imports: HashMap<(String, Vec<Type>), FuncRef>,
+    /// The first call that has no result where there has to be one.
+    broken: Option<&'static str>,
 }
 
 impl PseudoCalls {
@@ -48,14 +51,53 @@ impl PseudoCalls {
         if cursor.func.dfg.value_type(lanes) == to {
             return lanes;
         }
-        self.call(cursor, "__builtin_npu_lanes_reinterpret", &[lanes], Some(to))
-            .unwrap_or(lanes)
+        self.value(cursor, "__builtin_npu_lanes_reinterpret", &[lanes], to)
     }
 
     /// In each lane the lane of `words` whose number is in `index`.
     pub fn shuffle(&mut self, cursor: &mut FuncCursor<'_>, words: Value, index: Value) -> Value {
         let ty = cursor.func.dfg.value_type(words);
-        self.call(cursor, "__builtin_npu_shufflei32", &[words, index], Some(ty))
-            .unwrap_or(words)
+        self.value(cursor, "__builtin_npu_shufflei32", &[words, index], ty)
+    }
+
+    /// Calls `name`, which has a result. If it had none, [`PseudoCalls::check`] would tell.
+    fn value<const N: usize>(
+        &mut self,
+        cursor: &mut FuncCursor<'_>,
+        name: &'static str,
+        args: &[Value; N],
+        result: Type,
+    ) -> Value {
+        self.call(cursor, name, args, Some(result)).unwrap_or_else(|| {
+            self.broken.get_or_insert(name);
+            args[0]
+        })
+    }
+
+    /// Whether every call has the result that it has to have.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Internal`] with the first call that has none.
+    pub fn check(&self) -> Result<(), CompileError> {
+        let error = |name| CompileError::internal("legalize", name, "a call with a result");
+        self.broken.map_or(Ok(()), |name| Err(error(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_a_result_is_an_internal_error() {
+        let mut calls = PseudoCalls::default();
+        assert!(calls.check().is_ok());
+        calls.broken = Some("__builtin_npu_shufflei32");
+        let error = calls.check().unwrap_err();
+        assert!(
+            matches!(error, CompileError::Internal { stage: "legalize", .. }),
+            "{error}"
+        );
     }
 }

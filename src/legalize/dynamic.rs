@@ -36,13 +36,12 @@ pub(crate) fn has_dynamic(func: &Function) -> bool {
 
 /// Rewrites the function. What is left of `extract_vector` takes a part of a vector of fixed size.
 ///
-/// # Errors
-///
-/// Each `extract_vector` that names a part which the vector does not have, and what td refuses on such vectors.
-pub(crate) fn run(func: &mut Function) -> Result<(), Vec<Refusal>> {
+/// Gives, with zeros in their place, each `extract_vector` of a part that the vector does not have, and what td refuses on such vectors.
+pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
     fix_signature(&mut func.signature);
     func.dfg.signatures.values_mut().for_each(fix_signature);
     let mut refusals = Vec::new();
+    let mut refused = Vec::new();
     let mut changed = FxHashMap::default();
     let blocks: Vec<_> = func.layout.blocks().collect();
     for &block in &blocks {
@@ -54,22 +53,22 @@ pub(crate) fn run(func: &mut Function) -> Result<(), Vec<Refusal>> {
         let insts: Vec<Inst> = func.layout.block_insts(block).collect();
         for inst in insts {
             let refusal = part_beyond(func, inst).or_else(|| without_form(func, inst));
-            refusals.extend(refusal.map(|(what, help)| Refusal {
-                function: func.name.to_string(),
-                inst: Some((inst, func.dfg.display_inst(inst).to_string())),
-                srcloc: Some(func.srcloc(inst)).filter(|loc| !loc.is_default()),
-                what,
-                help: Some(help.to_owned()),
-            }));
+            if let Some((what, help)) = refusal {
+                refusals.push(Refusal {
+                    function: func.name.to_string(),
+                    inst: Some((inst, func.dfg.display_inst(inst).to_string())),
+                    srcloc: Some(func.srcloc(inst)).filter(|loc| !loc.is_default()),
+                    what,
+                    help: Some(help.to_owned()),
+                });
+                refused.push(inst);
+            }
             for result in func.dfg.inst_results(inst).to_vec() {
                 if let Some(ty) = dynamic(func, result) {
                     changed.insert(result, func.dfg.replace_result(result, ty));
                 }
             }
         }
-    }
-    if !refusals.is_empty() {
-        return Err(refusals);
     }
     for &block in &blocks {
         let insts: Vec<Inst> = func.layout.block_insts(block).collect();
@@ -85,7 +84,10 @@ pub(crate) fn run(func: &mut Function) -> Result<(), Vec<Refusal>> {
     if let Some(labels) = &mut func.dfg.values_labels {
         labels.retain(|value, _| !changed.contains_key(value));
     }
-    Ok(())
+    for inst in refused {
+        super::replace_by_zeros(func, inst);
+    }
+    refusals
 }
 
 fn fix_signature(signature: &mut Signature) {

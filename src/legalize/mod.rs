@@ -38,11 +38,12 @@ pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use scalarize::parts;
 pub use widen::register_type;
 
-use crate::error::CompileError;
+use crate::error::{CompileError, Refusal};
 use crate::isa::Isa;
 use crate::settings::Atomics;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntityRef;
-use cranelift_codegen::ir::{Function, Opcode, Type, Value};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
 
 /// What becomes of an opcode on a type under a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,22 +119,58 @@ pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
     &table::LEGALIZE_CONDITIONS
 }
 
-/// Rewrites, ahead of everything else, vectors that no register holds as they are.
+/// Rewrites, ahead of everything else, vectors that no register holds as they are. Gives the instructions on them that are refused, in whose place
+/// there are zeros, so that validation finds what else is refused.
 ///
 /// # Errors
 ///
-/// [`CompileError::Unsupported`] with what there is no form for.
-pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<(), CompileError> {
+/// [`CompileError::Internal`] if an invariant does not hold.
+pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<Vec<Refusal>, CompileError> {
     if types.has_vectors() && bytes::has_big_endian(func) {
         bytes::run(func);
     }
     if types.all_supported() {
-        return Ok(());
+        return Ok(Vec::new());
     }
+    let mut refusals = Vec::new();
     if dynamic::has_dynamic(func) {
-        dynamic::run(func).map_err(CompileError::Unsupported)?;
+        refusals = dynamic::run(func);
     }
-    scalarize::run(func, isa)
+    refusals.extend(scalarize::run(func, isa)?);
+    Ok(refusals)
+}
+
+/// Puts zeros in place of the results of a refused instruction, and removes it.
+fn replace_by_zeros(func: &mut Function, inst: Inst) {
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    for result in cursor.func.dfg.inst_results(inst).to_vec() {
+        let ty = cursor.func.dfg.value_type(result);
+        let zero = zero(&mut cursor, ty);
+        cursor.func.dfg.clear_results(inst);
+        cursor.func.dfg.change_to_alias(result, zero);
+    }
+    cursor.func.layout.remove_inst(inst);
+}
+
+/// A zero of a type, in every lane of a vector.
+fn zero(cursor: &mut FuncCursor<'_>, ty: Type) -> Value {
+    let lane = ty.lane_type();
+    let bits = lane.as_int();
+    let number = match bits {
+        types::I128 => {
+            let half = cursor.ins().iconst(types::I64, 0);
+            cursor.ins().iconcat(half, half)
+        }
+        _ => cursor.ins().iconst(bits, 0),
+    };
+    let scalar = match lane == bits {
+        true => number,
+        false => cursor.ins().bitcast(lane, MemFlagsData::new(), number),
+    };
+    match ty.is_vector() {
+        true => cursor.ins().splat(ty, scalar),
+        false => scalar,
+    }
 }
 
 /// Rewrites what becomes other CLIF instructions. The function has been validated, and has no other opcodes than these.

@@ -52,10 +52,12 @@ fn split_signature(signature: &mut Signature) -> bool {
 
 /// Rewrites the function.
 ///
+/// Gives the instructions without a form on lanes, with zeros in their place.
+///
 /// # Errors
 ///
-/// [`CompileError::Unsupported`] with what there is no form for.
-pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
+/// [`CompileError::Internal`] if an invariant does not hold.
+pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError> {
     let cfg = ControlFlowGraph::with_function(func);
     let domtree = DominatorTree::with_function(func, &cfg);
     let order: Vec<Block> = domtree.cfg_rpo().copied().collect();
@@ -103,8 +105,13 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
         }
     }
     let Splitter {
-        parts, cast, refusals, ..
+        parts,
+        cast,
+        refusals,
+        calls,
+        ..
     } = splitter;
+    calls.check()?;
     for inst in cast {
         func.layout.remove_inst(inst);
     }
@@ -113,10 +120,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<(), CompileError> {
         func.dfg.values_labels = Some(labels);
     }
     func.dfg.resolve_all_aliases();
-    match refusals.is_empty() {
-        true => Ok(()),
-        false => Err(CompileError::Unsupported(refusals)),
-    }
+    Ok(refusals)
 }
 
 /// Removes the blocks that nothing reaches: their values may come from nowhere.
@@ -248,7 +252,30 @@ impl Splitter<'_> {
             Ok(None) => {
                 self.cursor.func.layout.remove_inst(inst);
             }
-            Err(NoForm) => self.refuse(inst),
+            Err(NoForm) => {
+                self.refuse(inst);
+                self.replace_by_zeros(inst);
+            }
+        }
+    }
+
+    /// Puts zeros in place of the result of a refused instruction, so that others are looked at, too.
+    fn replace_by_zeros(&mut self, inst: Inst) {
+        match self.cursor.func.dfg.inst_results(inst) {
+            [] => {
+                self.cursor.func.layout.remove_inst(inst);
+            }
+            [result, ..] => {
+                let ty = self.type_of(*result);
+                if is_other(ty) {
+                    let lanes = (0..ty.lane_count()).map(|_| super::zero(&mut self.cursor, ty.lane_type()));
+                    let lanes = lanes.collect();
+                    self.replace_by_lanes(inst, lanes);
+                } else {
+                    let zero = super::zero(&mut self.cursor, ty);
+                    self.replace(inst, vec![zero]);
+                }
+            }
         }
     }
 

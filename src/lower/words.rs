@@ -42,6 +42,8 @@ pub enum Word {
     Reg(Reg),
     /// A constant, not yet in a register.
     Const(u32),
+    /// A word that a value does not have. Each use is an internal error.
+    Missing,
 }
 
 impl Word {
@@ -52,7 +54,7 @@ impl Word {
     pub fn constant(self) -> Option<u32> {
         match self {
             Self::Const(number) => Some(number),
-            Self::Reg(_) => None,
+            Self::Reg(_) | Self::Missing => None,
         }
     }
 }
@@ -65,15 +67,20 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words given; those beyond the eighth are dropped.
+    /// The words given. If there are more than eight, the last one is missing, so that its use is an error.
     pub fn new(list: impl IntoIterator<Item = Word>) -> Self {
         let mut words = Self {
             list: [Word::ZERO; MAX],
             len: 0,
         };
-        for word in list.into_iter().take(MAX) {
-            words.list[usize::from(words.len)] = word;
-            words.len += 1;
+        for word in list {
+            match words.list.get_mut(usize::from(words.len)) {
+                Some(place) => {
+                    *place = word;
+                    words.len += 1;
+                }
+                None => words.list[MAX - 1] = Word::Missing,
+            }
         }
         words
     }
@@ -98,8 +105,13 @@ impl Words {
         usize::from(self.len)
     }
 
-    /// The word, zero beyond the end.
+    /// The word; beyond the end, a missing one.
     pub fn get(&self, index: usize) -> Word {
+        self.as_slice().get(index).copied().unwrap_or(Word::Missing)
+    }
+
+    /// The word of the value that these words are zero-extended to.
+    pub fn extended(&self, index: usize) -> Word {
         self.as_slice().get(index).copied().unwrap_or(Word::ZERO)
     }
 
@@ -119,9 +131,9 @@ impl Words {
         Self::new((0..self.len()).map(|i| if i == last { top } else { self.get(i) }))
     }
 
-    /// The lowest words.
+    /// The lowest words of the value that these are zero-extended to.
     pub fn take(self, len: usize) -> Self {
-        Self::new((0..len).map(|i| self.get(i)))
+        Self::new((0..len).map(|i| self.extended(i)))
     }
 
     /// Those words that the indices name.
@@ -257,7 +269,7 @@ impl Lower<'_> {
                         let from = self.words_within(args[0], depth - 1);
                         return Words::new((0..len).map(|i| match opcode {
                             Opcode::Ishl => i.checked_sub(moved).map_or(Word::ZERO, |i| from.get(i)),
-                            _ => from.get(i + moved),
+                            _ => from.extended(i + moved),
                         }));
                     }
                 }
@@ -295,6 +307,10 @@ impl Lower<'_> {
         match word {
             Word::Reg(reg) => reg,
             Word::Const(number) => Reg::Virtual(self.constant(number)),
+            Word::Missing => {
+                self.set_internal("a word of a value", "a word that the value has");
+                Reg::Virtual(self.new_vreg(RegClass::Int))
+            }
         }
     }
 
@@ -360,4 +376,23 @@ pub fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
         Op::SLESISSS_32 => u32::from(a.cast_signed() <= b.cast_signed()),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX, Word, Words};
+
+    #[test]
+    fn words_that_do_not_exist_are_missing() {
+        let two = Words::constant(0x1_0000_0002, 2);
+        assert_eq!((two.low(), two.top()), (Word::Const(2), Word::Const(1)));
+        assert_eq!(two.get(2), Word::Missing);
+        assert_eq!(two.take(3).as_slice(), [Word::Const(2), Word::Const(1), Word::ZERO]);
+        assert_eq!(two.range(1..3).as_slice(), [Word::Const(1), Word::Missing]);
+        assert_eq!(Words::new([]).low(), Word::Missing);
+        let full = Words::new((0..8).map(Word::Const));
+        assert!(!full.as_slice().contains(&Word::Missing));
+        let over = full.then(Words::one(Word::ZERO));
+        assert_eq!((over.len(), over.top()), (MAX, Word::Missing));
+    }
 }

@@ -45,9 +45,12 @@ use loops::NaturalLoop;
 ///
 /// # Errors
 ///
-/// [`CompileError::Optimizer`] if a pass fails; in debug builds [`CompileError::Verifier`] if the result of a pass is not valid.
+/// [`CompileError::Optimizer`] if a pass fails, or its result is verified (see [`check`]) and not valid.
 pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut Recorder) -> Result<(), CompileError> {
     let optimize = isa.flags().opt_level() != OptLevel::None;
+    if isa.settings().verify_passes {
+        check(ctx, isa)?;
+    }
     clean(ctx, isa)?;
     if optimize {
         ctx.compute_loop_analysis();
@@ -233,10 +236,40 @@ fn has_loops(ctx: &Context) -> bool {
     ctx.loop_analysis.loops().len() > 0 && ctx.func.dfg.exception_tables.is_empty()
 }
 
-/// In debug builds, verifies what a pass made.
+/// Verifies what a pass made: with the setting `verify_passes`, and in builds with debug assertions unless the flag `enable_verifier` is off.
 fn check(ctx: &Context, isa: &Isa) -> Result<(), CompileError> {
-    if cfg!(debug_assertions) {
-        verify(ctx, isa.flags())?;
+    let wanted = isa.settings().verify_passes || cfg!(debug_assertions) && isa.flags().enable_verifier();
+    if !wanted {
+        return Ok(());
     }
-    Ok(())
+    let invalid = |errors| CompileError::Optimizer(format!("a pass left invalid CLIF:\n{errors}"));
+    verify_function(&ctx.func, isa.flags()).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_codegen::settings::{self, Configurable, Flags};
+
+    /// The setting alone decides if the flag of the verifier is off.
+    #[test]
+    fn a_setting_verifies_what_passes_make() {
+        let text = "function %f(i32) -> i32 { block0(v0: i32): return v0 }";
+        let mut func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+        func.signature.returns.clear();
+        let ctx = Context::for_function(func);
+        let result = |verifier: &str, passes: &str| {
+            let mut flags = settings::builder();
+            flags.set("enable_verifier", verifier).unwrap();
+            let mut builder = crate::isa::lookup_by_name("naplespu").unwrap();
+            builder.set("verify_passes", passes).unwrap();
+            check(&ctx, &builder.finish(Flags::new(flags)).unwrap())
+        };
+        assert!(result("false", "false").is_ok());
+        assert_eq!(result("true", "false").is_err(), cfg!(debug_assertions));
+        for verifier in ["true", "false"] {
+            let error = result(verifier, "true").unwrap_err();
+            assert!(matches!(error, CompileError::Optimizer(_)), "{error}");
+        }
+    }
 }

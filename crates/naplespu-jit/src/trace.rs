@@ -122,7 +122,8 @@ impl NpuModule {
         if routines.any(|routine| matches!(routine, Definition::Object(own) if *own == index)) {
             code.unwind_rows_without_frame()
         } else {
-            code.unwind_rows()
+            // Without rows a back trace ends here.
+            code.unwind_rows().unwrap_or_default()
         }
     }
 

@@ -298,7 +298,8 @@ impl NpuObjectModule {
         let text = self.text_section(&name);
         self.exceptions.add(&mut self.builder, (section, offset), &text, &code);
         if self.isa.flags().unwind_info() {
-            self.frames.add(section, offset, code.pool_start, &code.unwind_rows());
+            let rows = code.unwind_rows().map_err(CompileOrModule::Compile)?;
+            self.frames.add(section, offset, code.pool_start, &rows);
         }
         if let (Some(debug), Some(labels)) = (&mut self.debug, &labels) {
             debug.add(&DebugFunction {

@@ -75,7 +75,10 @@ fn nothing_is_left_out_unannounced() {
     );
     assert_eq!(verdict("test run\nexpect refused %f %h").0, Failed);
     assert_eq!(verdict("test cat"), (Failed, vec![Failed, Failed]));
-    assert_eq!(verdict("test cat\nexpect skipped\n; check: function"), (Passed, vec![Skipped, Skipped]));
+    assert_eq!(
+        verdict("test cat\nexpect skipped\n; check: function"),
+        (Passed, vec![Skipped, Skipped])
+    );
     assert_eq!(verdict("test run\ntarget x86_64"), (Skipped, vec![Skipped, Skipped]));
 }
 

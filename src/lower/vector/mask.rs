@@ -133,10 +133,10 @@ impl Lower<'_> {
     }
 
     /// The mask as instructions take it.
-    pub fn lane_mask(mask: Word) -> LaneMask {
+    pub fn lane_mask(&mut self, mask: Word) -> LaneMask {
         match mask {
             Word::Const(lanes) => LaneMask::Lanes((lanes & u32::from(ALL_LANES)) as u16),
-            Word::Reg(reg) => LaneMask::Reg(reg),
+            Word::Reg(_) | Word::Missing => LaneMask::Reg(self.reg(mask)),
         }
     }
 
@@ -145,8 +145,9 @@ impl Lower<'_> {
         let dst = Reg::Virtual(self.new_vreg(RegClass::Vector));
         let mut srcs = Srcs::from_slice(srcs);
         srcs.push(old.0);
+        let mask = self.lane_mask(mask);
         self.emit(MInst::Masked {
-            mask: Self::lane_mask(mask),
+            mask,
             op,
             dst,
             srcs,

@@ -157,9 +157,11 @@ fn load_bytes(ctx: &mut Lower<'_>, first: Word) -> Lanes {
     let word = ctx.word_srl(place, WORD.trailing_zeros());
     let numbers = ctx.each_lane(|lane| lane);
     // The words below the first one are of the second line, if there are two.
-    let below = ctx.lane_less(numbers, Lanes::of_word(word));
+    let word = ctx.lanes_of_word(word);
+    let below = ctx.lane_less(numbers, word);
     let words = ctx.lane_select(below, upper, lower);
-    let bytes = ctx.lane_add(numbers, Lanes::of_word(place));
+    let place = ctx.lanes_of_word(place);
+    let bytes = ctx.lane_add(numbers, place);
     let index = ctx.lane_srl(bytes, Lanes::Const(WORD.trailing_zeros()));
     let index = ctx.lane_and(index, Lanes::Const(LANES as u32 - 1));
     let words = ctx.shuffle_lanes(words, index);
@@ -199,7 +201,8 @@ fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
     let (count, bits) = (per_word(ty), ty.lane_bits());
     let index = match first {
         Word::Const(first) => ctx.each_lane(|lane| first + lane / count),
-        Word::Reg(first) => {
+        Word::Reg(_) | Word::Missing => {
+            let first = ctx.reg(first);
             let within = ctx.each_lane(|lane| lane / count);
             ctx.lane_add(within, Lanes::Scalar(first))
         }

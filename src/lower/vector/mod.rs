@@ -89,15 +89,17 @@ pub trait LaneRules {
     fn lane_splat(&mut self, scalar: Reg) -> Reg;
 }
 
-impl Lanes {
+impl Lower<'_> {
     /// The word in every lane.
-    pub fn of_word(word: Word) -> Self {
+    pub fn lanes_of_word(&mut self, word: Word) -> Lanes {
         match word {
-            Word::Const(number) => Self::Const(number),
-            Word::Reg(reg) => Self::Scalar(reg),
+            Word::Const(number) => Lanes::Const(number),
+            Word::Reg(_) | Word::Missing => Lanes::Scalar(self.reg(word)),
         }
     }
+}
 
+impl Lanes {
     /// The constant that is in every lane.
     pub fn constant(self) -> Option<u32> {
         match self {
@@ -121,7 +123,7 @@ pub fn is_full(ty: Type) -> bool {
 pub fn modulo(amount: Word, width: u32) -> Word {
     match amount {
         Word::Const(number) => Word::Const(number % width),
-        Word::Reg(_) => amount,
+        Word::Reg(_) | Word::Missing => amount,
     }
 }
 
@@ -129,7 +131,7 @@ pub fn modulo(amount: Word, width: u32) -> Word {
 pub fn modulo_back(amount: Word, width: u32) -> Word {
     match amount {
         Word::Const(number) => Word::Const(number.wrapping_neg() % width),
-        Word::Reg(_) => amount,
+        Word::Reg(_) | Word::Missing => amount,
     }
 }
 

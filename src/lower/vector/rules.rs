@@ -39,7 +39,7 @@ macro_rules! vector_methods {
         }
 
         fn emit__kvm(&mut self, op: &Op, mask: Word, src: Vector, addr: AMode) -> Unit {
-            let mask = Self::lane_mask(mask);
+            let mask = self.lane_mask(mask);
             self.emit(MInst::MaskedStore {
                 mask,
                 op: *op,
@@ -63,7 +63,7 @@ macro_rules! vector_methods {
         }
 
         fn word_lanes(&mut self, word: Word) -> Lanes {
-            Lanes::of_word(word)
+            self.lanes_of_word(word)
         }
 
         fn splat_const(&mut self, lanes: Lanes) -> Option<u32> {
@@ -139,11 +139,11 @@ macro_rules! vector_methods {
         }
 
         fn element_modulo(&mut self, ty: Type, amount: Word) -> Lanes {
-            Lanes::of_word(vector::modulo(amount, ty.lane_bits()))
+            self.lanes_of_word(vector::modulo(amount, ty.lane_bits()))
         }
 
         fn element_modulo_back(&mut self, ty: Type, amount: Word) -> Lanes {
-            Lanes::of_word(vector::modulo_back(amount, ty.lane_bits()))
+            self.lanes_of_word(vector::modulo_back(amount, ty.lane_bits()))
         }
 
         fn splat_fzero(&mut self, lanes: Lanes) -> Option<Lanes> {

@@ -115,6 +115,7 @@ pub fn run(func: &mut Function, plan: &Plan) -> Result<VectorLoop, CompileError>
     let rounds = emitter.decide(decide, &params);
     let last = lanes::run(&mut emitter, rounds, after)?;
     emitter.finish(after, rounds, leave, &last)?;
+    emitter.calls.check()?;
     Ok(VectorLoop {
         decide: Some(decide),
         params,

@@ -7,7 +7,7 @@ use crate::incremental::{VENEER_SIZE, veneer};
 use crate::startup;
 use npu_mc::asm::{Binding, Relocation, SymbolId, SymbolValue, Target};
 use npu_mc::machine::INSTRUCTION_SIZE;
-use npu_mc::reloc::{self, Reloc};
+use npu_mc::reloc::{self, Reloc, RelocError};
 use std::collections::HashMap;
 
 /// What stands for the address of something that is not in the program: no address at all, but where that would have a meaning of
@@ -25,6 +25,21 @@ const ROUNDS: usize = 16;
 /// The branches of a section that need a veneer after it: what they lead to, and the veneer's place among those of the section.
 pub(super) type Veneers = HashMap<(usize, usize), HashMap<(SymbolId, i64), usize>>;
 
+/// Writes bytes at an offset of a section.
+fn put(section: &str, contents: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), ProgramError> {
+    let place = at.checked_add(bytes.len()).and_then(|end| contents.get_mut(at..end));
+    let Some(place) = place else {
+        let what = format!(
+            "{} bytes at {at:#x} are outside of the section {}",
+            bytes.len(),
+            section
+        );
+        return Err(ProgramError::Internal(what));
+    };
+    place.copy_from_slice(bytes);
+    Ok(())
+}
+
 impl Linking<'_> {
     /// Gives everything an address and applies the relocations.
     pub(super) fn place(mut self, kept: &[Vec<bool>]) -> Result<Program, Vec<ProgramError>> {
@@ -32,11 +47,12 @@ impl Linking<'_> {
         let mut plan = self.plan(kept, &veneers)?;
         for _ in 0..ROUNDS {
             if !self.add_veneers(&plan, &mut veneers) {
-                break;
+                return self.apply(plan, &veneers);
             }
             plan = self.plan(kept, &veneers)?;
         }
-        self.apply(plan, &veneers)
+        let what = format!("branches are still out of reach after sections were placed {ROUNDS} times");
+        Err(vec![ProgramError::Internal(what)])
     }
 
     /// What a definition stands for.
@@ -115,9 +131,7 @@ impl Linking<'_> {
                 let section = &self.inputs[part.input].object.sections[part.section];
                 for piece in &section.pieces {
                     let at = (part.address - own.address + piece.offset) as usize;
-                    if let Some(place) = own.bytes.get_mut(at..at + piece.bytes.len()) {
-                        place.copy_from_slice(&piece.bytes);
-                    }
+                    put(&own.name, &mut own.bytes, at, &piece.bytes).unwrap_or_else(|error| errors.push(error));
                 }
             }
         }
@@ -140,9 +154,8 @@ impl Linking<'_> {
                         // What is left out has no address; the addend does not count.
                         let own = &mut plan.sections[out];
                         let at = (address + relocation.offset) as usize;
-                        if let Some(word) = own.bytes.get_mut(at..at + 4) {
-                            word.copy_from_slice(&tombstone(&own.name).to_le_bytes());
-                        }
+                        let word = tombstone(&own.name).to_le_bytes();
+                        put(&own.name, &mut own.bytes, at, &word).unwrap_or_else(|error| errors.push(error));
                         continue;
                     }
                     let what = format!(
@@ -152,6 +165,22 @@ impl Linking<'_> {
                     errors.push(ProgramError::Internal(what));
                     continue;
                 };
+                // Addresses are modulo 2^32, so an addend may be a number with or without a sign.
+                let (min, max) = (i64::from(i32::MIN), i64::from(u32::MAX));
+                if !(min..=max).contains(&relocation.addend) {
+                    errors.push(ProgramError::Relocation {
+                        place: (input.name.clone(), input.object.sections[section].name.clone()),
+                        offset: relocation.offset,
+                        symbol: self.target_name(number, relocation),
+                        error: RelocError::Range {
+                            reloc: relocation.kind,
+                            value: relocation.addend,
+                            min,
+                            max,
+                        },
+                    });
+                    continue;
+                }
                 let mut addend = relocation.addend as i32;
                 if let (Target::Symbol(id), Some(list)) = (relocation.target, veneers.get(&(number, section)))
                     && relocation.kind == Reloc::Branch
@@ -182,9 +211,7 @@ impl Linking<'_> {
         for (out, at, code) in written {
             let own = &mut plan.sections[out];
             let start = (at - own.address) as usize;
-            if let Some(place) = own.bytes.get_mut(start..start + code.len()) {
-                place.copy_from_slice(&code);
-            }
+            put(&own.name, &mut own.bytes, start, &code).unwrap_or_else(|error| errors.push(error));
         }
         if !errors.is_empty() {
             return Err(errors);
@@ -263,5 +290,24 @@ impl Linking<'_> {
             }
         }
         list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_outside_of_a_section_are_an_internal_error() {
+        let mut contents = [0; 4];
+        assert!(put(".text", &mut contents, 0, &[1; 4]).is_ok());
+        for at in [1, 4, usize::MAX] {
+            let error = put(".text", &mut contents, at, &[2; 4]).unwrap_err();
+            assert!(
+                matches!(&error, ProgramError::Internal(what) if what.contains(".text")),
+                "{error}"
+            );
+        }
+        assert_eq!(contents, [1; 4]);
     }
 }
