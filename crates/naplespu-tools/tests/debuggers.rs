@@ -47,7 +47,14 @@ fn main() -> ExitCode {
         let tool = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
         let version = Command::new(&tool).arg("--version").output();
         let missing = !version.is_ok_and(|output| output.status.success());
-        Trial::test(name, move || test(&tool).map_err(|e| Failed::from(e.to_string()))).with_ignored_flag(missing)
+        let reason = if missing {
+            format!("{tool} is not there")
+        } else {
+            String::new()
+        };
+        Trial::test(name, move || test(&tool).map_err(|e| Failed::from(e.to_string())))
+            .with_ignored_flag(missing)
+            .with_kind(reason)
     });
     libtest_mimic::run(&arguments, trials.into()).exit_code()
 }
