@@ -262,6 +262,47 @@ fn table_with_far_targets() {
 }
 
 /// Distances around the reach, forwards and backwards, one instruction apart.
+/// A table with so many entries that it becomes several: each entry leads to its own block.
+#[test]
+fn table_with_many_entries() {
+    const ENTRIES: u32 = 10_000;
+    const TARGETS: u32 = 7;
+    let large = function("many", 1, |b, params| {
+        let all = blocks(b, TARGETS);
+        let other = b.create_block();
+        let entries: Vec<Block> = (0..ENTRIES).map(|entry| all[(entry % TARGETS) as usize]).collect();
+        table(b, params[0], other, &entries);
+        for (number, &block) in (0u32..).zip(&all) {
+            b.switch_to_block(block);
+            let x = constant(b, 100 + number);
+            b.ins().return_(&[x]);
+        }
+        b.switch_to_block(other);
+        let x = constant(b, 99);
+        b.ins().return_(&[x]);
+    });
+    for setting in SETTINGS {
+        let mut program = program(setting);
+        program.define(&large).unwrap();
+        // All around the places where the table may be divided, and a sample of the others.
+        let near = (1..=ENTRIES / 1024).flat_map(|part| (0..6).map(move |at| 1024 * part + at - 3));
+        for index in near
+            .chain((0..ENTRIES).step_by(131))
+            .chain([0, 1, ENTRIES - 2, ENTRIES - 1])
+        {
+            let result = call(&mut program, "many", &[index]).unwrap();
+            assert_eq!(result, 100 + index % TARGETS, "{setting:?}, entry {index}");
+        }
+        for index in [ENTRIES, ENTRIES + 1, 1 << 20, u32::MAX] {
+            assert_eq!(
+                call(&mut program, "many", &[index]).unwrap(),
+                99,
+                "{setting:?}, {index}"
+            );
+        }
+    }
+}
+
 #[test]
 fn around_the_reach() {
     let first = REACH / 4 - 12;

@@ -208,3 +208,249 @@ fn push_far_jump(func: &mut MachFunction, target: Label, like: &McInst) {
     push(sum, Fixup::None, None);
     push(Inst::new(Opcode::JUMPREG, [scratch]), Fixup::None, like.trap);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::encode;
+    use crate::frame::Frame;
+    use crate::vcode::Origin;
+    use cranelift_codegen::ir::Function;
+
+    fn plain(opcode: Opcode, operands: &[Operand]) -> McInst {
+        let operands = npu_mc::Operands::from_slice(operands).unwrap();
+        McInst::plain(Inst { opcode, operands }, Origin::default())
+    }
+
+    /// A branch from the instruction `from` to the instruction `to` among so many others.
+    fn branching(opcode: Opcode, from: usize, to: usize, count: usize) -> MachFunction {
+        let mut func = MachFunction::default();
+        let target = func.new_label();
+        for index in 0..count {
+            if index == to {
+                func.bind(target);
+            }
+            func.push(match (index == from, opcode) {
+                (false, _) => plain(Opcode::NOP, &[]),
+                (true, Opcode::JMP) => plain(opcode, &[Operand::Imm(0)]),
+                (true, _) => plain(opcode, &[Operand::S(npu_mc::SReg::S0), Operand::Imm(0)]),
+            });
+            if index == from
+                && let Some(last) = func.last_mut()
+            {
+                last.fixup = Fixup::Branch(target);
+            }
+        }
+        func
+    }
+
+    fn bytes(func: &MachFunction) -> Vec<u8> {
+        encode(func, &Frame::default(), &Function::new()).unwrap().bytes
+    }
+
+    fn decoded(bytes: &[u8], offset: usize) -> Inst {
+        let word = bytes[offset..].first_chunk().map(|word| u32::from_le_bytes(*word));
+        npu_mc::decode(word.unwrap()).unwrap()
+    }
+
+    /// Where control is after the branch at an offset, which is taken or not: the target of the jump, or what follows the code that
+    /// stands for the branch.
+    fn goes_to(bytes: &[u8], mut offset: usize, s0_is_zero: bool) -> i64 {
+        let mut scratch = 0u32;
+        for _ in 0..6 {
+            let inst = decoded(bytes, offset);
+            let imm = inst.operands.as_ref().last().and_then(|operand| operand.imm());
+            let near = |imm: Option<i32>| offset as i64 + i64::from(imm.unwrap());
+            match inst.opcode {
+                Opcode::JMP => return near(imm),
+                Opcode::BEQZ if s0_is_zero => return near(imm),
+                Opcode::BNEZ if !s0_is_zero => return near(imm),
+                Opcode::MOVEIHSI => scratch = scratch & 0xffff | imm.unwrap().cast_unsigned() << 16,
+                Opcode::MOVEILSI => scratch = scratch & 0xffff_0000 | imm.unwrap().cast_unsigned() & 0xffff,
+                Opcode::ADDSSS_32 => scratch = scratch.wrapping_add(offset as u32),
+                Opcode::JUMPREG => return i64::from(scratch),
+                Opcode::BEQZ | Opcode::BNEZ => {}
+                _ => return offset as i64,
+            }
+            offset += WORD as usize;
+        }
+        panic!("no end of the branch at {offset:#x}");
+    }
+
+    /// Distances in instructions around both ends of the reach, and where a half of the distance changes its sign or carries.
+    fn distances() -> Vec<i64> {
+        let (least, most) = RelocKind::Branch.range();
+        let mut found = Vec::new();
+        for limit in [
+            least / 4,
+            most / 4,
+            0x1_8000 / 4,
+            -0x1_8000 / 4,
+            0x2_8000 / 4,
+            -0x3_0000 / 4,
+        ] {
+            found.extend((-6..=6).map(|near| limit + near));
+        }
+        found
+    }
+
+    #[test]
+    fn branches_of_every_distance_arrive() {
+        let mut grown = 0;
+        for distance in distances() {
+            // Not at the start, so that a wrong place is not the right one by chance.
+            let (from, count) = (
+                distance.unsigned_abs() as usize + 3,
+                2 * distance.unsigned_abs() as usize + 9,
+            );
+            let to = (from as i64 + distance) as usize;
+            for opcode in [Opcode::JMP, Opcode::BEQZ, Opcode::BNEZ] {
+                let mut func = branching(opcode, from, to, count);
+                run(&mut func, false).unwrap();
+                let bytes = bytes(&func);
+                let at = from * WORD as usize;
+                let added = bytes.len() - count * WORD as usize;
+                let reaches =
+                    RelocKind::Branch.range().0 <= 4 * distance && 4 * distance <= RelocKind::Branch.range().1;
+                assert_eq!(added == 0, reaches, "{opcode:?} by {distance} grows by {added}");
+                grown += usize::from(added > 0);
+                // What is after the branch has moved.
+                let target = (to * WORD as usize + if distance > 0 { added } else { 0 }) as i64;
+                let after = (at + WORD as usize + added) as i64;
+                for zero in [false, true] {
+                    let taken = match opcode {
+                        Opcode::BEQZ => zero,
+                        Opcode::BNEZ => !zero,
+                        _ => true,
+                    };
+                    let expected = if taken { target } else { after };
+                    let found = goes_to(&bytes, at, zero);
+                    assert_eq!(found, expected, "{opcode:?} by {distance}, s0 is zero: {zero}");
+                }
+            }
+        }
+        assert!(grown > 100);
+    }
+
+    /// The branch of a trap stays the place of the trap, wherever the sequence that traps is.
+    #[test]
+    fn the_branch_of_a_trap_is_where_it_leads_to_the_trap() {
+        let code = cranelift_codegen::ir::TrapCode::HEAP_OUT_OF_BOUNDS;
+        for (count, opcode) in [(100, Opcode::BNEZ), (70_000, Opcode::BNEZ), (70_000, Opcode::BEQZ)] {
+            let mut func = branching(opcode, 2, count - 2, count);
+            func.insts[2].trap = Some(code);
+            run(&mut func, false).unwrap();
+            let traps: Vec<usize> = (0..func.insts().len())
+                .filter(|&index| func.insts()[index].trap == Some(code))
+                .collect();
+            let &[place] = traps.as_slice() else {
+                panic!("{traps:?}");
+            };
+            let expected = if count > 1000 { Opcode::JUMPREG } else { opcode };
+            assert_eq!(func.insts()[place].inst.opcode, expected);
+        }
+    }
+
+    /// Calls of a long function: the address of the callee, and the right link, with the trap and the kind of the call.
+    #[test]
+    fn calls_of_a_long_function_take_the_whole_address() {
+        for (count, long) in [(LONG - 8, false), (LONG, false), (LONG + 1, true), (LONG + 8, true)] {
+            for by_hand in [false, true] {
+                let mut func = MachFunction::default();
+                for index in 0..count {
+                    let is_call = index == 5;
+                    func.push(match is_call {
+                        true => plain(Opcode::JMPSR_OFF, &[Operand::Imm(0)]),
+                        false => plain(Opcode::NOP, &[]),
+                    });
+                    if is_call && let Some(last) = func.last_mut() {
+                        last.call = CallKind::Call;
+                        last.trap = Some(cranelift_codegen::ir::TrapCode::STACK_OVERFLOW);
+                        last.fixup = Fixup::Reloc {
+                            kind: RelocKind::Branch,
+                            target: crate::code::RelocTarget::Function,
+                            addend: 12,
+                        };
+                    }
+                }
+                run(&mut func, by_hand).unwrap();
+                let code = encode(&func, &Frame::default(), &Function::new()).unwrap();
+                let kinds: Vec<_> = code
+                    .relocs
+                    .iter()
+                    .map(|reloc| (reloc.kind, reloc.addend, reloc.offset))
+                    .collect();
+                if !long {
+                    assert_eq!(kinds, [(RelocKind::Branch, 12, 20)]);
+                    continue;
+                }
+                assert_eq!(kinds, [(RelocKind::AbsHighLea, 12, 20), (RelocKind::AbsLowLea, 12, 24)]);
+                let jump = if by_hand { 32 } else { 28 };
+                let inst = decoded(&code.bytes, jump);
+                let expected = if by_hand { Opcode::JUMPREG } else { Opcode::JMPSR_REG };
+                assert_eq!(inst.opcode, expected);
+                if by_hand {
+                    // ra := pc + the distance to what follows the jump
+                    let link = decoded(&code.bytes, 28);
+                    assert_eq!(link.opcode, Opcode::ADDSSI);
+                    assert_eq!(
+                        link.operands.as_ref().last(),
+                        Some(&Operand::Imm((jump + 4 - 28) as i32))
+                    );
+                }
+                assert_eq!(code.traps.len(), 1);
+                assert_eq!(code.traps[0].offset as usize, jump);
+                assert_eq!(
+                    func.insts().iter().filter(|inst| inst.call == CallKind::Call).count(),
+                    1
+                );
+            }
+        }
+    }
+
+    /// Entries of a branch table stay one instruction, and arrive.
+    #[test]
+    fn entries_of_tables_arrive() {
+        for (filler, entries) in [(10, 5), (32_700, 9), (32_760, 9), (40_000, 40)] {
+            let mut func = MachFunction::default();
+            func.push(plain(Opcode::NOP, &[]));
+            func.push(plain(Opcode::JUMPREG, &[Operand::S(npu_mc::SReg::S0)]));
+            let end = func.new_label();
+            let targets = [func.new_label(), func.new_label(), func.new_label()];
+            for entry in 0..entries {
+                let target = targets[entry % targets.len()];
+                func.push(plain(Opcode::JMP, &[Operand::Imm(0)]));
+                if let Some(last) = func.last_mut() {
+                    last.fixup = Fixup::TableEntry { target, end };
+                }
+            }
+            func.bind(end);
+            for _ in 0..filler {
+                func.push(plain(Opcode::NOP, &[]));
+            }
+            for target in targets {
+                func.bind(target);
+                func.push(plain(Opcode::JRET, &[]));
+            }
+            run(&mut func, false).unwrap();
+            let bytes = bytes(&func);
+            for entry in 0..entries {
+                let first = goes_to(&bytes, (2 + entry) * WORD as usize, false);
+                let inst = decoded(&bytes, first as usize);
+                let last = if inst.opcode == Opcode::JRET {
+                    first
+                } else {
+                    goes_to(&bytes, first as usize, false)
+                };
+                let expected = func.position(targets[entry % targets.len()]).unwrap() * WORD as usize;
+                assert_eq!(
+                    last, expected as i64,
+                    "entry {entry} of {entries}, {filler} instructions between"
+                );
+            }
+            let after = func.position(end).unwrap();
+            assert!(after >= 2 + entries, "the end of the table is behind its entries");
+            assert_eq!(decoded(&bytes, after * WORD as usize).opcode, Opcode::NOP);
+        }
+    }
+}

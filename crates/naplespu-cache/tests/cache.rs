@@ -219,6 +219,69 @@ fn keys_differ_where_code_may() {
     assert_eq!(cache.key(&plain, &renamed), cache.key(&plain, &small()));
 }
 
+/// Each part of the key alone makes another key.
+#[test]
+fn every_part_of_the_key_counts() {
+    let cache = Cache::new(MemoryStore::default());
+    let plain = target("speed");
+    let key = |isa: &Isa, func: &Function| cache.key(isa, func);
+    let same = key(&plain, &small());
+    let mut keys = HashSet::from([same]);
+    for &pass in Pass::ALL.iter().filter(|pass| plain.runs(**pass)) {
+        assert!(
+            keys.insert(key(&plain.without_pass(pass), &small())),
+            "without {}",
+            pass.name()
+        );
+    }
+    // All flags of Cranelift that are on or off.
+    let mut flipped = 0;
+    for flag in plain.flags().iter() {
+        let value = match flag.value_string().as_str() {
+            "true" => "false",
+            "false" => "true",
+            _ => continue,
+        };
+        let mut flags = settings::builder();
+        flags.set("opt_level", "speed").unwrap();
+        flags.set(flag.name, value).unwrap();
+        if let Ok(isa) = isa::lookup_by_name("naplespu").unwrap().finish(Flags::new(flags)) {
+            assert!(keys.insert(key(&isa, &small())), "{}", flag.name);
+            flipped += 1;
+        }
+    }
+    assert!(flipped > 10, "{flipped} flags");
+    // Without any pass, a program and the runtime differ in nothing else.
+    let bare = |isa: Isa| Pass::ALL.iter().fold(isa, |isa, &pass| isa.without_pass(pass));
+    let (program, runtime) = (bare((*plain).clone()), bare(plain.for_runtime()));
+    assert_eq!(program.flags().to_string(), runtime.flags().to_string());
+    assert_ne!(key(&program, &small()), key(&runtime, &small()));
+
+    // Functions: a character of the text makes another one.
+    let variants = [
+        ("udiv v0, v1", "urem v0, v1"),
+        ("udiv v0, v1", "udiv v1, v0"),
+        ("udiv v0, v1", "udiv v0, v0"),
+        ("call fn0(v2)", "call fn0(v1)"),
+        ("return v3", "return v2"),
+        ("%small(i32, i32) -> i32 system_v", "%small(i32, i32) -> i32 fast"),
+        ("%small(i32, i32)", "%small(i32 sext, i32)"),
+        ("fn0 = %callee(i32)", "ss0 = explicit_slot 8\n    fn0 = %callee(i32)"),
+        ("v2 = udiv v0, v1", "v9 = iconst.i32 1\n    v2 = udiv v0, v1"),
+        ("v2 = udiv v0, v1", "v9 = iconst.i32 2\n    v2 = udiv v0, v1"),
+        ("v2 = udiv v0, v1", "v9 = load.i32 v0\n    v2 = udiv v0, v1"),
+        ("v2 = udiv v0, v1", "v9 = load.i32 v0+4\n    v2 = udiv v0, v1"),
+        ("v2 = udiv v0, v1", "v9 = load.i32 aligned v0\n    v2 = udiv v0, v1"),
+    ];
+    for (from, to) in variants {
+        let text = SMALL.replace(from, to);
+        assert_ne!(text, SMALL);
+        let func = file("small.clif", text.as_bytes()).functions[0].func.clone();
+        assert!(keys.insert(key(&plain, &func)), "{to}");
+    }
+    assert_eq!(key(&plain, &small()), same);
+}
+
 #[test]
 fn stages_are_never_from_a_cache() {
     let cache = Arc::new(Cache::new(MemoryStore::default()));

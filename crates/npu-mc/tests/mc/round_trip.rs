@@ -182,6 +182,10 @@ fn every_operand_is_checked() {
             let error = encode(&with(short)).unwrap_err();
             assert!(matches!(error, EncodeError::Count { .. }), "{error}");
         }
+        if let Some(long) = Operands::from_slice(&[&list[..], &[Operand::Imm(0)]].concat()) {
+            let error = encode(&Inst { opcode, operands: long }).unwrap_err();
+            assert!(matches!(error, EncodeError::Count { .. }), "{error}");
+        }
         for (i, o) in opcode.desc().operands.iter().enumerate() {
             let replaced = |operand: Operand| {
                 let mut list = list.clone();

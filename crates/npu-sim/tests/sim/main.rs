@@ -9,6 +9,7 @@ mod golden_timing;
 mod jit;
 mod loops;
 mod network;
+mod operations;
 mod parallel;
 mod quirks;
 mod random;

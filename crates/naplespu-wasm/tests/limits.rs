@@ -1,0 +1,542 @@
+//! Accesses at the last valid and the first invalid address: of every size, with every kind of offset, index and neighbour.
+//!
+//! The expected outcome is computed here: an access is inside if the sum of index and offset, without wrapping, and its size is
+//! at most the size of the memory. What happened before a trap has to be seen afterwards.
+
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::isa::lookup_by_name;
+use naplespu_jit::NpuModule;
+use naplespu_wasm::{Config, Instance, Store, Value};
+
+/// Bytes of the memory.
+const PAGE: u64 = 1 << 16;
+
+fn module(opt_level: &str) -> NpuModule {
+    let mut flags = settings::builder();
+    flags.set("opt_level", opt_level).unwrap();
+    let builder = lookup_by_name("naplespu").unwrap();
+    NpuModule::new(builder.finish(settings::Flags::new(flags)).unwrap()).unwrap()
+}
+
+struct Run {
+    store: Store,
+    instance: Instance,
+}
+
+impl Run {
+    fn new(text: &str, opt_level: &str) -> Self {
+        let mut store = Store::new(module(opt_level), Config::default());
+        let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let instance = store.load(&bytes).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        store.start(&instance).unwrap();
+        Self { store, instance }
+    }
+
+    /// The result; `None` for an access out of bounds.
+    fn call(&mut self, name: &str, args: &[u32]) -> Option<Vec<Value>> {
+        let args: Vec<Value> = args.iter().map(|&arg| Value::I32(arg.cast_signed())).collect();
+        match self.store.invoke(&self.instance, name, &args) {
+            Ok(values) => Some(values),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.starts_with("trap: out of bounds memory access"),
+                    "{name} {args:?}: {error}"
+                );
+                None
+            }
+        }
+    }
+
+    fn word(&mut self, name: &str, args: &[u32]) -> Option<u32> {
+        match self.call(name, args)?[..] {
+            [Value::I32(value)] => Some(value.cast_unsigned()),
+            ref other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// Loads: how to drop to an i32, and bytes.
+const LOADS: [(&str, &str, u64); 10] = [
+    ("i32.load8_u", "", 1),
+    ("i32.load8_s", "", 1),
+    ("i32.load16_u", "", 2),
+    ("i32.load", "", 4),
+    ("i64.load8_s", "i32.wrap_i64", 1),
+    ("i64.load16_u", "i32.wrap_i64", 2),
+    ("i64.load32_s", "i32.wrap_i64", 4),
+    ("i64.load", "i32.wrap_i64", 8),
+    ("f64.load", "i64.reinterpret_f64 i32.wrap_i64", 8),
+    ("v128.load", "i32x4.extract_lane 0", 16),
+];
+
+/// Stores: the value, and bytes.
+const STORES: [(&str, &str, u64); 6] = [
+    ("i32.store8", "i32.const -1", 1),
+    ("i32.store16", "i32.const -1", 2),
+    ("i32.store", "i32.const -1", 4),
+    ("i64.store8", "i64.const -1", 1),
+    ("i64.store", "i64.const -1", 8),
+    ("v128.store", "v128.const i32x4 -1 -1 -1 -1", 16),
+];
+
+const OFFSETS: [u64; 10] = [0, 1, 7, 255, 256, 1000, PAGE - 4, PAGE, PAGE + 1, 0xffff_fff8];
+
+/// Memories of one page: one that keeps its size, one that could grow.
+const MEMORIES: [&str; 2] = ["1 1", "1 3"];
+
+fn is_inside(index: u32, offset: u64, bytes: u64) -> bool {
+    u64::from(index) + offset + bytes <= PAGE
+}
+
+/// Indices around the last valid one.
+fn indices(offset: u64, bytes: u64) -> Vec<u32> {
+    let last = PAGE.saturating_sub(offset + bytes) as u32;
+    let around = (-2..=2i32).map(|distance| last.wrapping_add_signed(distance));
+    let odd = [last.wrapping_sub(bytes as u32), last.wrapping_add(bytes as u32)];
+    let all = around
+        .chain(odd)
+        .chain([0, 1, u32::MAX, u32::MAX - 3, 1 << 31, 0u32.wrapping_sub(offset as u32)]);
+    all.collect()
+}
+
+#[test]
+fn every_size_and_offset() {
+    for memory in MEMORIES {
+        let mut functions = String::new();
+        for (number, (load, end, _)) in LOADS.iter().enumerate() {
+            for (place, offset) in OFFSETS.iter().enumerate() {
+                functions += &format!(
+                    "(func (export \"load{number}-{place}\") (param i32) (result i32)
+                        local.get 0 {load} offset={offset} {end})\n"
+                );
+            }
+        }
+        for (number, (store, value, _)) in STORES.iter().enumerate() {
+            for (place, offset) in OFFSETS.iter().enumerate() {
+                functions += &format!(
+                    "(func (export \"store{number}-{place}\") (param i32) (result i32)
+                        local.get 0 {value} {store} offset={offset} i32.const 0)\n"
+                );
+            }
+        }
+        let mut run = Run::new(&format!("(module (memory {memory})\n{functions})"), "speed");
+        for (place, &offset) in OFFSETS.iter().enumerate() {
+            let kinds = LOADS.iter().map(|load| ("load", load.2)).enumerate();
+            let stores = STORES.iter().map(|store| ("store", store.2)).enumerate();
+            for (number, (kind, bytes)) in kinds.chain(stores) {
+                let name = format!("{kind}{number}-{place}");
+                for index in indices(offset, bytes) {
+                    let result = run.call(&name, &[index]);
+                    assert_eq!(
+                        result.is_some(),
+                        is_inside(index, offset, bytes),
+                        "{kind} of {bytes} bytes, offset {offset:#x}, index {index:#x}, memory {memory}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What stands between two accesses to one index: nothing that can be observed, or something that a check must not be moved over. It
+/// leaves 1 in the global, in memory at 8, or in the other memory.
+const BETWEEN: [(&str, &str); 14] = [
+    ("nothing", ""),
+    ("arithmetic", "local.get 1 i32.const 3 i32.mul drop"),
+    ("a global", "i32.const 1 global.set $seen"),
+    ("a store", "i32.const 8 i32.const 1 i32.store8"),
+    ("a call", "call $see"),
+    ("an indirect call", "i32.const 0 call_indirect"),
+    ("a fill", "i32.const 8 i32.const 1 i32.const 1 memory.fill"),
+    ("an init", "i32.const 8 i32.const 0 i32.const 1 memory.init $one"),
+    ("a copy", "i32.const 8 i32.const 16 i32.const 1 memory.copy"),
+    ("a branch", "block local.get 1 br_if 0 i32.const 1 global.set $seen end"),
+    ("a condition", "local.get 1 if else i32.const 1 global.set $seen end"),
+    ("a loop", "loop i32.const 1 global.set $seen local.get 1 br_if 0 end"),
+    ("growing", "i32.const 0 memory.grow drop"),
+    ("a table", "i32.const 0 ref.null func table.set $refs"),
+];
+
+/// Two accesses to one index: the second one reaches further, or not.
+#[test]
+fn accesses_that_share_a_check() {
+    let pairs = [
+        (0, 3),
+        (3, 0),
+        (0, 4),
+        (9, 5),
+        (5, 9),
+        (2, 260),
+        (260, 2),
+        (0, PAGE - 2),
+    ];
+    for memory in MEMORIES {
+        for level in ["none", "speed"] {
+            let mut functions = String::new();
+            // A memory that some function grows has no fixed size.
+            let fixed = memory == MEMORIES[0];
+            let all = BETWEEN.iter().enumerate();
+            let between: Vec<_> = all.filter(|(_, (what, _))| !fixed || *what != "growing").collect();
+            for (turn, (_, between)) in &between {
+                for (place, (first, second)) in pairs.iter().enumerate() {
+                    functions += &format!(
+                        "(func (export \"both{turn}-{place}\") (param i32 i32) (result i32)
+                            local.get 0 i32.load8_u offset={first}
+                            {between}
+                            local.get 0 i32.load16_u offset={second} i32.add)
+                        (func (export \"stores{turn}-{place}\") (param i32 i32) (result i32)
+                            local.get 0 i32.const 1 i32.store8 offset={first}
+                            {between}
+                            local.get 0 i32.const 1 i32.store16 offset={second} i32.const 0)\n"
+                    );
+                }
+            }
+            let text = format!(
+                "(module (memory {memory}) (global $seen (export \"seen\") (mut i32) (i32.const 0))
+                (table $calls funcref (elem $see)) (table $refs 1 funcref) (data $one \"\\01\")
+                (func $see i32.const 1 global.set $seen)
+                (func (export \"clear\") (param i32) (result i32)
+                    i32.const 0 global.set $seen
+                    i32.const 8 i32.const 0 i32.store8 i32.const 16 i32.const 1 i32.store8
+                    local.get 0 i32.const 0 i32.store8 i32.const 0)
+                (func (export \"byte\") (param i32) (result i32) local.get 0 i32.load8_u)
+                (func (export \"look\") (param i32) (result i32) global.get $seen i32.const 8 i32.load8_u i32.or)
+                {functions})"
+            );
+            let mut run = Run::new(&text, level);
+            for (turn, (what, between)) in between {
+                for (place, &(first, second)) in pairs.iter().enumerate() {
+                    for kind in ["both", "stores"] {
+                        for (offset, bytes) in [(first, 1), (second, 2)] {
+                            for index in indices(offset, bytes).into_iter().filter(|&index| index > 64) {
+                                let (one, other) = (is_inside(index, first, 1), is_inside(index, second, 2));
+                                let written = (u64::from(index) + first) as u32;
+                                run.word("clear", &[if one { written } else { 0 }]).unwrap();
+                                let result = run.word(&format!("{kind}{turn}-{place}"), &[index, 0]);
+                                let place =
+                                    format!("{kind}, {what}, {first} and {second}, {index:#x}, {memory}, {level}");
+                                assert_eq!(result.is_some(), one && other, "{place}");
+                                let seen = run.word("look", &[0]).unwrap();
+                                let sees = [
+                                    "$seen",
+                                    "$see",
+                                    "store8",
+                                    "call_indirect",
+                                    "memory.fill",
+                                    "init",
+                                    "copy",
+                                ];
+                                let expected = one && sees.iter().any(|word| between.contains(word));
+                                assert_eq!(seen == 1, expected, "seen: {place}");
+                                if kind == "stores" && one {
+                                    assert_eq!(run.word("byte", &[written]), Some(1), "stored: {place}");
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Indices that their operations keep small: the text of two arguments, and the same here.
+type Of = fn(u32, u32) -> u32;
+const RANGES: [(&str, Of); 26] = [
+    ("local.get 0 i32.const 65535 i32.and", |a, _| a & 65535),
+    ("local.get 0 i32.const 65532 i32.and", |a, _| a & 65532),
+    ("local.get 0 i32.const 16 i32.shr_u", |a, _| a >> 16),
+    ("local.get 0 i32.const 15 i32.shr_u", |a, _| a >> 15),
+    ("local.get 0 i32.const 48 i32.shr_u", |a, _| a >> 16),
+    ("local.get 0 i32.const 65536 i32.rem_u", |a, _| a % 65536),
+    ("local.get 0 i32.const 65537 i32.rem_u", |a, _| a % 65537),
+    ("local.get 0 i32.const 65533 i32.rem_u", |a, _| a % 65533),
+    ("local.get 0 i32.const 65537 i32.div_u", |a, _| a / 65537),
+    ("local.get 0 i32.const 65536 i32.div_u", |a, _| a / 65536),
+    (
+        "local.get 0 i32.const 32767 i32.and local.get 1 i32.const 32768 i32.and i32.add",
+        |a, b| (a & 32767) + (b & 32768),
+    ),
+    (
+        "local.get 0 i32.const 32767 i32.and local.get 1 i32.const 65535 i32.and i32.add",
+        |a, b| (a & 32767) + (b & 65535),
+    ),
+    (
+        "local.get 0 i32.const 255 i32.and local.get 1 i32.const 255 i32.and i32.mul",
+        |a, b| (a & 255) * (b & 255),
+    ),
+    (
+        "local.get 0 i32.const 511 i32.and local.get 1 i32.const 255 i32.and i32.mul",
+        |a, b| (a & 511) * (b & 255),
+    ),
+    (
+        "local.get 0 i32.const 65535 i32.and local.get 1 i32.const 131071 i32.and i32.mul",
+        |a, b| (a & 65535).wrapping_mul(b & 131_071),
+    ),
+    (
+        "local.get 0 i32.const 21845 i32.and local.get 1 i32.const 43690 i32.and i32.or",
+        |a, b| (a & 21845) | (b & 43690),
+    ),
+    (
+        "local.get 0 i32.const 40000 i32.and local.get 1 i32.const 65536 i32.and i32.xor",
+        |a, b| (a & 40000) ^ (b & 65536),
+    ),
+    ("local.get 0 i32.const 4095 i32.and i32.const 4 i32.shl", |a, _| {
+        (a & 4095) << 4
+    }),
+    ("local.get 0 i32.const 4095 i32.and i32.const 5 i32.shl", |a, _| {
+        (a & 4095) << 5
+    }),
+    ("local.get 0 i32.const 255 i32.and i32.const 25 i32.shl", |a, _| {
+        (a & 255) << 25
+    }),
+    (
+        "local.get 0 i32.const 65535 i32.and i32.const 7 local.get 1 select",
+        |a, b| if b != 0 { a & 65535 } else { 7 },
+    ),
+    (
+        "i32.const 7 local.get 0 i32.const 131071 i32.and local.get 1 select",
+        |a, b| if b != 0 { 7 } else { a & 131_071 },
+    ),
+    (
+        "local.get 0 i32.const 131071 i32.and i32.const 7 local.get 1 select",
+        |a, b| if b != 0 { a & 131_071 } else { 7 },
+    ),
+    ("local.get 0 i32.const 65535 i32.and i32.const 1 i32.sub", |a, _| {
+        (a & 65535).wrapping_sub(1)
+    }),
+    (
+        "i32.const 0 i32.load16_u i32.const 0 i32.load8_u offset=2 i32.add",
+        |_, _| 65535 + 255,
+    ),
+    ("i32.const 0 i32.load16_u", |_, _| 65535),
+];
+
+#[test]
+fn indices_that_are_small() {
+    let accesses: [(&str, u64, u64); 8] = [
+        ("i32.load8_u", 0, 1),
+        ("i32.load8_u", 1, 1),
+        ("i32.load16_u", 0, 2),
+        ("i32.load", 0, 4),
+        ("i32.load", 3, 4),
+        ("i32.load8_u", 255, 1),
+        ("i32.load8_u", PAGE - 32768, 1),
+        ("i32.load8_u", PAGE - 255 * 255 - 1, 1),
+    ];
+    for memory in MEMORIES {
+        let mut functions = String::new();
+        for (number, (index, _)) in RANGES.iter().enumerate() {
+            for (place, (load, offset, _)) in accesses.iter().enumerate() {
+                functions += &format!(
+                    "(func (export \"small{number}-{place}\") (param i32 i32) (result i32)
+                        {index} {load} offset={offset} drop i32.const 0)\n"
+                );
+            }
+        }
+        let text = format!("(module (memory {memory}) (data (i32.const 0) \"\\ff\\ff\\ff\")\n{functions})");
+        let mut run = Run::new(&text, "speed");
+        let arguments = [
+            0,
+            1,
+            7,
+            255,
+            256,
+            4095,
+            0x5555,
+            0xaaaa,
+            32767,
+            32768,
+            65532,
+            65534,
+            65535,
+            65536,
+            65537,
+            131_071,
+            1 << 31,
+            0x7fff_ffff,
+            0xffff_0000,
+            u32::MAX - 1,
+            u32::MAX,
+        ];
+        for (number, (index, of)) in RANGES.iter().enumerate() {
+            for (place, &(load, offset, bytes)) in accesses.iter().enumerate() {
+                for a in arguments {
+                    for b in [0, 1, 255, 65535, 131_071, u32::MAX, 1 << 31] {
+                        let result = run.call(&format!("small{number}-{place}"), &[a, b]);
+                        let inside = is_inside(of(a, b), offset, bytes);
+                        assert_eq!(
+                            result.is_some(),
+                            inside,
+                            "{index}: {load} offset={offset}, {a:#x}, {b:#x}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Addresses that are aligned or not, by index and by offset: the value is that of the bytes.
+#[test]
+fn every_alignment() {
+    let indices: [(&str, Of); 9] = [
+        ("local.get 0", |a, _| a),
+        ("local.get 0 local.get 1 i32.const 2 i32.shl i32.add", |a, b| {
+            a + (b << 2)
+        }),
+        ("local.get 0 local.get 1 i32.const 2 i32.mul i32.add", |a, b| {
+            a + (b * 2)
+        }),
+        ("local.get 1 i32.const 3 i32.shl", |_, b| b << 3),
+        ("local.get 1 i32.const 2 i32.shl local.get 0 i32.sub", |a, b| {
+            (b << 2) - a
+        }),
+        ("local.get 0 i32.const -4 i32.and", |a, _| a & !3),
+        (
+            "local.get 0 i32.const -2 i32.and local.get 1 i32.const 4 i32.mul i32.or",
+            |a, b| (a & !1) | (b * 4),
+        ),
+        ("local.get 1 i32.const 1 i32.shl i32.const 1 i32.shl", |_, b| b << 2),
+        ("local.get 1 i32.const 6 i32.mul i32.const 2 i32.mul", |_, b| b * 12),
+    ];
+    let loads = [("i32.load16_u", 2u32), ("i32.load", 4), ("f32.load", 4)];
+    let mut functions = String::new();
+    for (number, (index, _)) in indices.iter().enumerate() {
+        for (place, (load, _)) in loads.iter().enumerate() {
+            let end = if load.starts_with('f') {
+                "i32.reinterpret_f32"
+            } else {
+                ""
+            };
+            for offset in 0..8 {
+                functions += &format!(
+                    "(func (export \"at{number}-{place}-{offset}\") (param i32 i32) (result i32)
+                        {index} {load} offset={offset} {end})\n"
+                );
+            }
+        }
+    }
+    let bytes: Vec<u8> = (0..=255).collect();
+    let data: String = bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
+    for level in ["none", "speed"] {
+        let text = format!("(module (memory 1 1) (data (i32.const 0) \"{data}\")\n{functions})");
+        let mut run = Run::new(&text, level);
+        for (number, (index, of)) in indices.iter().enumerate() {
+            for (place, &(load, size)) in loads.iter().enumerate() {
+                for offset in 0..8 {
+                    for a in 0..8 {
+                        for b in 2..6 {
+                            let at = (of(a, b) + offset) as usize;
+                            let part = bytes[at..at + size as usize].iter().rev();
+                            let expected = part.fold(0, |word, &byte| word << 8 | u32::from(byte));
+                            let found = run.word(&format!("at{number}-{place}-{offset}"), &[a, b]);
+                            assert_eq!(
+                                found,
+                                Some(expected),
+                                "{index}: {load} offset={offset}, {a}, {b}, {level}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A loop over an array: from a place, so many rounds, by a stride, with two accesses in a round. Stores what it reached.
+#[test]
+fn loops_at_the_end_of_the_memory() {
+    let loops = [
+        // Step of the index, offset and bytes of the access.
+        (1, 0, 1, "i32.store8"),
+        (4, 0, 4, "i32.store"),
+        (4, 12, 4, "i32.store"),
+        (8, 4, 4, "i32.store"),
+        (2, 256, 2, "i32.store16"),
+        (3, 0, 1, "i32.store8"),
+        (-4, 0, 4, "i32.store"),
+        (-1, 5, 1, "i32.store8"),
+    ];
+    for memory in MEMORIES {
+        let mut functions = String::new();
+        for (number, (step, offset, _, store)) in loops.iter().enumerate() {
+            // By rounds, and up to an end.
+            functions += &format!(
+                "(func (export \"rounds{number}\") (param i32 i32) (result i32) (local i32)
+                    loop
+                        local.get 0 local.get 2 {store} offset={offset}
+                        local.get 2 i32.const 1 i32.add local.tee 2 global.set $done
+                        local.get 0 i32.const {step} i32.add local.set 0
+                        local.get 2 local.get 1 i32.lt_u br_if 0
+                    end local.get 2)
+                (func (export \"quiet{number}\") (param i32 i32) (result i32) (local i32)
+                    loop
+                        local.get 0 local.get 2 i32.const {step} i32.mul i32.add i32.const 1 {store} offset={offset}
+                        local.get 2 i32.const 1 i32.add local.tee 2
+                        local.get 1 i32.ne br_if 0
+                    end local.get 2)
+                (func (export \"sum{number}\") (param i32 i32) (result i32) (local i32 i32)
+                    loop
+                        local.get 0 local.get 2 i32.const {step} i32.mul i32.add i32.load8_u offset={offset}
+                        local.get 3 i32.add i32.const 1 i32.add local.set 3
+                        local.get 2 i32.const 1 i32.add local.tee 2
+                        local.get 1 i32.lt_s br_if 0
+                    end local.get 2)\n"
+            );
+        }
+        let text = format!(
+            "(module (memory {memory}) (global $done (mut i32) (i32.const 0))
+            (func (export \"clear\") (param i32) (result i32)
+                i32.const 0 global.set $done
+                i32.const 0 i32.const 0 i32.const 65536 memory.fill i32.const 0)
+            (func (export \"done\") (param i32) (result i32) global.get $done)
+            (func (export \"byte\") (param i32) (result i32) local.get 0 i32.load8_u)
+            {functions})"
+        );
+        for level in ["none", "speed"] {
+            let mut run = Run::new(&text, level);
+            for (number, &(step, offset, bytes, store)) in loops.iter().enumerate() {
+                let step = i64::from(step);
+                for rounds in [1, 2, 3, 4, 5, 16, 17, 33] {
+                    for slack in -3..=3i64 {
+                        // The last round is at the last valid address, or near it; down-counting ones end below 0.
+                        let last = if step > 0 { (PAGE - offset - bytes) as i64 } else { 0 };
+                        let start = last - step * (rounds - 1) + slack * step.abs().min(2);
+                        for kind in ["rounds", "quiet", "sum"] {
+                            let what = format!(
+                                "{kind} {store} offset={offset} step {step}, {rounds} rounds, {slack}, {level}"
+                            );
+                            // A byte, whatever is stored.
+                            let bytes = if kind == "sum" { 1 } else { bytes };
+                            let inside = |round: i64| is_inside((start + step * round) as u32, offset, bytes);
+                            let reached = (0..rounds).take_while(|&round| inside(round)).count() as i64;
+                            let all = reached == rounds;
+                            run.word("clear", &[0]).unwrap();
+                            let result = run.word(&format!("{kind}{number}"), &[start as u32, rounds as u32]);
+                            assert_eq!(result, all.then_some(rounds as u32), "{what}");
+                            if kind == "rounds" {
+                                assert_eq!(run.word("done", &[0]), Some(reached as u32), "{what}");
+                            }
+                            if kind == "quiet" {
+                                // The rounds before the trap have stored, and no other.
+                                for round in [reached - 1, reached, reached + 1] {
+                                    if round >= 0 && round < rounds && inside(round) {
+                                        let at = (start + step * round) as u32 + offset as u32;
+                                        let stored = round < reached;
+                                        assert_eq!(
+                                            run.word("byte", &[at]),
+                                            Some(stored.into()),
+                                            "{what}, round {round}"
+                                        );
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

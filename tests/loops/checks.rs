@@ -1,0 +1,360 @@
+//! Loops whose rounds check bounds and alignment: calls on both sides of each bound, and what was stored before a trap.
+
+use super::{Pair, pattern};
+
+/// How the checks of a round are written: `number` is checked against `most`.
+const CHECKS: [(&str, &str); 6] = [
+    ("above", "    v50 = icmp ugt v40, v3\n    trapnz v50, heap_oob"),
+    ("at or above", "    v50 = icmp uge v40, v3\n    trapnz v50, heap_oob"),
+    ("not at most", "    v50 = icmp ule v40, v3\n    trapz v50, heap_oob"),
+    ("not below", "    v50 = icmp ult v40, v3\n    trapz v50, heap_oob"),
+    ("bound below", "    v50 = icmp ult v3, v40\n    trapnz v50, heap_oob"),
+    (
+        "branch",
+        "    v50 = icmp ugt v40, v3\n    brif v50, block9, block8\nblock9 cold:\n    trap heap_oob\nblock8:",
+    ),
+];
+
+/// What is checked, of the variable `v10`, the first argument `v0` and the sum so far.
+const NUMBERS: [(&str, &str); 7] = [
+    ("itself", "    v40 = iadd v10, v90"),
+    ("with an offset", "    v41 = iconst.i32 8\n    v40 = iadd v10, v41"),
+    ("times four", "    v41 = iconst.i32 4\n    v40 = imul v10, v41"),
+    (
+        "times four from a base",
+        "    v41 = iconst.i32 2\n    v42 = ishl v10, v41\n    v40 = iadd v42, v4",
+    ),
+    ("away from a base", "    v40 = isub v4, v10"),
+    (
+        "four times away from a base",
+        "    v41 = iconst.i32 2\n    v42 = ishl v10, v41\n    v40 = isub v4, v42",
+    ),
+    (
+        "under the base",
+        "    v41 = iconst.i32 -8\n    v42 = iadd v10, v41\n    v40 = iadd v42, v4",
+    ),
+];
+
+/// Counts from `v1` to `v2`, checks against `v3`, and stores the variable to the memory `v0` in each round that gets so far.
+fn checked(number: &str, check: &str, step: i64, condition: &str) -> String {
+    format!(
+        "function %checked(i32, i32, i32, i32, i32) -> i32 {{
+block0(v0: i32, v1: i32, v2: i32, v3: i32, v4: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 4
+    v92 = iconst.i32 {step}
+    v93 = iconst.i32 1020
+    jump block1(v1, v90)
+block1(v10: i32, v11: i32):
+{number}
+{check}
+    v12 = band v11, v93
+    v13 = iadd v0, v12
+    store v10, v13
+    v14 = iadd v11, v91
+    v15 = iadd v10, v92
+    v16 = icmp {condition} v15, v2
+    brif v16, block1(v15, v14), block2
+block2:
+    return v14
+}}"
+    )
+}
+
+fn courses() -> Vec<(i64, &'static str)> {
+    vec![
+        (1, "ne"),
+        (1, "ult"),
+        (1, "slt"),
+        (1, "ule"),
+        (2, "ne"),
+        (2, "ult"),
+        (3, "ult"),
+        (3, "slt"),
+        (4, "sle"),
+        (-1, "ne"),
+        (-1, "ugt"),
+        (-1, "sgt"),
+        (-2, "sge"),
+        (-3, "ugt"),
+    ]
+}
+
+/// Arguments: first and last of the variable, bound and base. The bound is around what the last rounds check.
+fn arguments(number: &str, step: i64) -> Vec<[i32; 4]> {
+    let factor = if number.contains("four") { 4 } else { 1 };
+    let mut found = Vec::new();
+    for rounds in [1, 3, 17] {
+        for start in [0, 60] {
+            let distance = rounds * step as i32;
+            let start = if step < 0 { start - distance } else { start };
+            let end = start + distance;
+            let base = match number {
+                "away from a base" => start.max(end) + 3,
+                "four times away from a base" => 4 * start.max(end) + 3,
+                _ => 40,
+            };
+            let last = end - step as i32;
+            let checked = |variable: i32| match number {
+                "itself" => variable,
+                "with an offset" => variable + 8,
+                "times four" => factor * variable,
+                "times four from a base" => base + factor * variable,
+                "under the base" => base + variable - 8,
+                _ => base - factor * variable,
+            };
+            let largest = checked(start).max(checked(last));
+            for bound in -2..=2 {
+                found.push([start, end, largest + bound, base]);
+            }
+            found.push([start, end, 0, base]);
+            found.push([start, end, -1, base]);
+            // The first number below zero, and a bound that lets almost all through.
+            found.push([start, end, -1, checked(start) - base - 1]);
+            found.push([start, end, 2000, base.wrapping_sub(largest).wrapping_sub(1)]);
+            // The variable runs past the end of the numbers, or not at all.
+            found.push([start.wrapping_sub(64), end, largest, base]);
+            found.push([end, start, largest, base]);
+            found.push([i32::MAX - 3, i32::MIN + 3, -1, base]);
+            found.push([-4, 4, 100, base]);
+            found.push([start, end + 1, largest + 3, base]);
+            found.push([start, i32::MAX, largest, base]);
+            found.push([start, i32::MIN, largest, base]);
+        }
+    }
+    found
+}
+
+#[test]
+fn bounds_are_the_same() {
+    let (mut compared, mut trapped, mut shapes) = (0, 0, 0);
+    let memory = vec![0; 1024];
+    for (name, number) in NUMBERS {
+        for (place, (_, check)) in CHECKS.iter().enumerate() {
+            for (turn, (step, condition)) in courses().into_iter().enumerate() {
+                // Every check with every number, and half of the courses with each.
+                if (place + turn) % 2 != 0 {
+                    continue;
+                }
+                let mut pair = Pair::new(checked(number, check, step, condition));
+                for [start, end, bound, base] in arguments(name, step) {
+                    pair.check(&memory, |memory| vec![memory, start, end, bound, base]);
+                }
+                shapes += 1;
+                compared += pair.compared;
+                trapped += pair.trapped;
+            }
+        }
+    }
+    assert!(compared > 50 * shapes, "{compared} calls of {shapes} shapes");
+    assert!(
+        trapped > compared / 4 && trapped < compared,
+        "{trapped} of {compared} calls trap"
+    );
+}
+
+/// Two accesses with one bound, at a distance, and with two bounds; rows and columns; and a test of alignment.
+const NESTS: [&str; 5] = [
+    // Several offsets of one index.
+    "function %offsets(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 5
+    v93 = iconst.i32 -3
+    v94 = iconst.i32 4
+    jump block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v12 = icmp ugt v10, v3
+    trapnz v12, user1
+    v13 = iadd v10, v92
+    v14 = icmp ugt v13, v3
+    trapnz v14, user2
+    v15 = iadd v10, v93
+    v16 = icmp ugt v15, v3
+    trapnz v16, user3
+    v17 = imul v11, v94
+    v18 = iadd v0, v17
+    store v10, v18
+    v19 = iadd v11, v91
+    v20 = iadd v10, v91
+    v21 = icmp slt v20, v2
+    brif v21, block1(v20, v19), block2
+block2:
+    return v19
+}",
+    // Two constant bounds of one index, the larger one first.
+    "function %constants(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 30
+    v93 = iconst.i32 25
+    v94 = iconst.i32 4
+    jump block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v12 = icmp ugt v10, v92
+    trapnz v12, user1
+    v14 = icmp ugt v10, v93
+    trapnz v14, user2
+    v17 = imul v11, v94
+    v18 = iadd v0, v17
+    store v10, v18
+    v19 = iadd v11, v91
+    v20 = iadd v10, v91
+    v21 = icmp slt v20, v2
+    brif v21, block1(v20, v19), block2
+block2:
+    return v19
+}",
+    // Rows and columns: the bound is of both variables together.
+    "function %rows(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 7
+    v93 = iconst.i32 1020
+    v94 = iconst.i32 4
+    v95 = icmp ne v2, v90
+    brif v95, block1(v90, v90), block4(v90)
+block1(v10: i32, v11: i32):
+    jump block2(v90, v11)
+block2(v20: i32, v21: i32):
+    v22 = imul v10, v92
+    v23 = iadd v22, v20
+    v24 = icmp uge v23, v3
+    trapnz v24, heap_oob
+    v25 = band v21, v93
+    v26 = iadd v0, v25
+    store v23, v26
+    v27 = iadd v21, v94
+    v28 = iadd v20, v91
+    v29 = icmp ult v28, v1
+    brif v29, block2(v28, v27), block3
+block3:
+    v30 = iadd v10, v91
+    v31 = icmp ult v30, v2
+    brif v31, block1(v30, v27), block4(v27)
+block4(v40: i32):
+    return v40
+}",
+    // The address has to be aligned, or the cold way is taken.
+    "function %aligned(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 2
+    v93 = iconst.i32 3
+    v94 = iconst.i32 256
+    jump block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v12 = ishl v10, v92
+    v13 = iadd v12, v3
+    v14 = band v13, v93
+    brif v14, block3, block4
+block3 cold:
+    v15 = iadd v11, v94
+    jump block5(v15)
+block4:
+    v16 = iadd v11, v91
+    jump block5(v16)
+block5(v17: i32):
+    v18 = ishl v17, v92
+    v19 = band v18, v94
+    v20 = iadd v0, v19
+    store v13, v20
+    v21 = iadd v10, v91
+    v22 = icmp ult v21, v2
+    brif v22, block1(v21, v17), block2
+block2:
+    return v17
+}",
+    // The same with bits that change from round to round.
+    "function %odd(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 2
+    v93 = iconst.i32 3
+    v94 = iconst.i32 256
+    jump block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v12 = ishl v10, v91
+    v13 = iadd v12, v3
+    v14 = band v13, v93
+    brif v14, block3, block4
+block3 cold:
+    v15 = iadd v11, v94
+    jump block5(v15)
+block4:
+    v16 = iadd v11, v91
+    jump block5(v16)
+block5(v17: i32):
+    v18 = ishl v17, v92
+    v19 = band v18, v94
+    v20 = iadd v0, v19
+    store v13, v20
+    v21 = iadd v10, v91
+    v22 = icmp ult v21, v2
+    brif v22, block1(v21, v17), block2
+block2:
+    return v17
+}",
+];
+
+#[test]
+fn bounds_of_several_are_the_same() {
+    let memory = vec![0; 1024];
+    for text in NESTS {
+        let mut pair = Pair::new(text.to_owned());
+        for first in [0, 1, 2, 3, 4, 7, 23] {
+            for second in [0, 1, 2, 3, 5, 8, 24, 25, 26, 27, 30, 31] {
+                for bound in [
+                    0, 1, 5, 6, 7, 8, 13, 14, 15, 28, 29, 30, 31, 34, 35, 36, 48, 49, 50, 55, 56, 57, -1,
+                ] {
+                    pair.check(&memory, |memory| vec![memory, first, second, bound]);
+                }
+            }
+        }
+        assert!(pair.compared > 1000);
+    }
+}
+
+/// A bound in memory that the loop itself writes, or that only another region is written to.
+#[test]
+fn bounds_in_memory_are_the_same() {
+    for (region, other) in [("region0", "region0"), ("region0", "region1")] {
+        let text = format!(
+            "function %memory(i32, i32, i32) -> i32 {{
+    region0 = 1 \"bounds\"
+    region1 = 2 \"data\"
+block0(v0: i32, v1: i32, v2: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    jump block1(v90)
+block1(v10: i32):
+    v11 = load.i32 {region} aligned v0
+    v12 = icmp ugt v10, v11
+    trapnz v12, heap_oob
+    store {other} aligned v2, v0+64
+    store {other} aligned v2, v1
+    v13 = iadd v10, v91
+    v14 = iconst.i32 20
+    v15 = icmp ult v13, v14
+    brif v15, block1(v13), block2
+block2:
+    return v13
+}}"
+        );
+        let mut pair = Pair::new(text);
+        let mut memory = pattern();
+        for bound in [0u32, 1, 18, 19, 20, 21] {
+            memory[..4].copy_from_slice(&bound.to_le_bytes());
+            for written in [0, 5, 19, 30] {
+                // With two regions the second address is another one, as the flags promise.
+                let near = if region == other { 0 } else { 128 };
+                pair.check(&memory, |memory| vec![memory, memory + near, written]);
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Trip counts: every way to count, with few rounds, from both ends of the numbers.
+
+use super::Pair;
+
+/// A loop that counts from `v0` to `v1` by `step` while `condition` holds, tested at the end or at the start, and adds up a
+/// polynomial of the variable, so that every round changes the result.
+fn counting(ty: &str, step: i64, condition: &str, offset: i64, at_start: bool) -> String {
+    let narrow = |value: &str, name: &str| match ty {
+        "i32" => format!("    {name} = iadd {value}, v90"),
+        "i64" => format!("    {name} = sextend.i64 {value}"),
+        _ => format!("    {name} = ireduce.{ty} {value}"),
+    };
+    let word = match ty {
+        "i32" => "    v20 = iadd v3, v90",
+        "i64" => "    v20 = ireduce.i32 v3",
+        _ => "    v20 = sextend.i32 v3",
+    };
+    let start = narrow("v0", "v10");
+    let bound = narrow("v1", "v11");
+    let body = format!(
+        "{word}
+    v21 = iconst.i32 31
+    v22 = imul v4, v21
+    v23 = iadd v22, v20
+    v24 = iconst.{ty} {step}
+    v25 = iadd v3, v24"
+    );
+    let test = |tested: &str| {
+        format!(
+            "    v30 = iconst.{ty} {offset}
+    v31 = iadd {tested}, v30
+    v32 = icmp {condition} v31, v11"
+        )
+    };
+    let blocks = match at_start {
+        false => format!(
+            "block1(v3: {ty}, v4: i32):
+{body}
+{}
+    brif v32, block1(v25, v23), block2(v23)",
+            test("v25")
+        ),
+        true => format!(
+            "block1(v3: {ty}, v4: i32):
+{}
+    brif v32, block3, block2(v4)
+block3:
+{body}
+    jump block1(v25, v23)",
+            test("v3")
+        ),
+    };
+    format!(
+        "function %count(i32, i32) -> i32 {{
+block0(v0: i32, v1: i32):
+    v90 = iconst.i32 0
+{start}
+{bound}
+    jump block1(v10, v90)
+{blocks}
+block2(v40: i32):
+    return v40
+}}"
+    )
+}
+
+/// Starts and bounds: near each other, and near the ends of the numbers.
+fn ends(step: i64) -> Vec<(i32, i32)> {
+    let mut found = Vec::new();
+    for start in [
+        0,
+        1,
+        100,
+        -3,
+        i32::MAX - 20,
+        i32::MIN + 20,
+        i32::MAX,
+        i32::MIN,
+        125,
+        -126,
+    ] {
+        for distance in (-2..=21).chain([40, 41]) {
+            let distance = distance * step.unsigned_abs() as i32 / 2 * step.signum() as i32;
+            found.push((start, i32::wrapping_add(start, distance)));
+        }
+    }
+    found.dedup();
+    found
+}
+
+#[test]
+fn rounds_are_the_same() {
+    let (mut compared, mut shapes) = (0, 0);
+    for (ty, step) in [
+        ("i32", 1),
+        ("i32", -1),
+        ("i32", 2),
+        ("i32", -4),
+        ("i32", 3),
+        ("i32", -5),
+        ("i64", 1),
+        ("i64", -2),
+        ("i16", 1),
+        ("i8", 1),
+        ("i8", -3),
+    ] {
+        let compares = match step > 0 {
+            true => ["ne", "slt", "sle", "ult", "ule"],
+            false => ["ne", "sgt", "sge", "ugt", "uge"],
+        };
+        for condition in compares {
+            for (offset, at_start) in [(0, false), (0, true), (7, false), (-2, true)] {
+                if offset != 0 && !matches!(ty, "i32" | "i8") {
+                    continue;
+                }
+                let mut pair = Pair::new(counting(ty, step, condition, offset, at_start));
+                for (start, bound) in ends(step) {
+                    pair.check(&[], |_| vec![start, bound]);
+                }
+                shapes += 1;
+                compared += pair.compared;
+            }
+        }
+    }
+    assert!(compared > 100 * shapes, "{compared} calls of {shapes} shapes");
+}
+
+/// Trip counts that are known: laid out whole, in parts that divide them or do not, with a variable that is used afterwards.
+#[test]
+fn known_rounds_are_the_same() {
+    for step in [1i64, -1, 3, -4] {
+        for rounds in (1..=26).chain([31, 32, 33, 47, 48, 64, 65, 100, 127, 128, 129]) {
+            for start in [0, 5, -7] {
+                let last = start + step * rounds;
+                for (condition, bound) in [
+                    ("ne", last),
+                    (if step > 0 { "slt" } else { "sgt" }, last),
+                    (if step > 0 { "sle" } else { "sge" }, last - step.signum()),
+                ] {
+                    let text = format!(
+                        "function %known(i32) -> i32, i32 {{
+block0(v0: i32):
+    v1 = iconst.i32 {start}
+    v2 = iconst.i32 {bound}
+    v3 = iconst.i32 {step}
+    v4 = iconst.i32 31
+    jump block1(v1, v0)
+block1(v5: i32, v6: i32):
+    v7 = imul v6, v4
+    v8 = iadd v7, v5
+    v9 = iadd v5, v3
+    v10 = icmp {condition} v9, v2
+    brif v10, block1(v9, v8), block2
+block2:
+    return v8, v5
+}}"
+                    );
+                    Pair::new(text).check(&[], |_| vec![1]);
+                }
+            }
+        }
+    }
+}
