@@ -30,21 +30,5 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("a type of the garbage-collection proposal", "there is no collector"),
 ];
 
-/// Files that are not run, and why.
-pub const SKIPPED: &[(&str, &str)] = &[
-    (
-        "wasm-latest/imports.wast",
-        "imports from one module that has a tag; that of version 2 is run",
-    ),
-    (
-        "wasm-latest/type-rec.wast",
-        "imports from a module with recursive types",
-    ),
-    (
-        "mutable-global/linking.wast",
-        "expects segments to be checked before anything is written; that of the current version is run",
-    ),
-];
-
 /// Why something is skipped that only files of older versions and proposals may have.
 pub const OLD_RULES: &str = "allowed by later versions";
