@@ -158,6 +158,10 @@ impl Plan {
         }
         let alignment = addresses.choose_forms(&mut accesses)?;
         let known = shape.known().map(|before| before + u64::from(shape.at_end));
+        // Iterations are counted in 32 bits.
+        if known.is_some_and(|known| u32::try_from(known).is_err()) {
+            return Err(Reason::NotCounted);
+        }
         let dependences = depend::find(func, &accesses, known, ranges)?;
         let tail = tail(func, lp, &shape, &values);
         let leaves = tail != Tail::Loop;
