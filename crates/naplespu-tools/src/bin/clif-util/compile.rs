@@ -138,7 +138,7 @@ impl ValueEnum for Form {
 
 /// A pass that can be left out.
 #[derive(Clone, Copy)]
-struct Left(Pass);
+pub struct Left(pub Pass);
 
 impl ValueEnum for Left {
     fn value_variants<'a>() -> &'a [Self] {

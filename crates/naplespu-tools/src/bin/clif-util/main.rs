@@ -25,6 +25,7 @@ mod objdump;
 mod output;
 mod print;
 mod profile;
+mod prove;
 mod run;
 mod run_lines;
 mod sim;
@@ -65,6 +66,7 @@ enum Command {
     Objdump(objdump::Args),
     /// Print control-flow graphs in the language of Graphviz
     PrintCfg(print::Args),
+    Prove(prove::Args),
     Run(run::Args),
     Sim(sim::Args),
     Size(nm::SizeArgs),
@@ -123,6 +125,7 @@ fn main() -> ExitCode {
         Command::Objcopy(args) => objcopy::run(&args),
         Command::Objdump(args) => objdump::run(&args),
         Command::PrintCfg(args) => print::cfg(&args),
+        Command::Prove(args) => prove::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Test(args) => test::run(&args),

@@ -1,0 +1,206 @@
+//! `clif-util prove`: proofs that compiled code does what its CLIF says.
+
+use crate::compile::{self, Left};
+use crate::{Outcome, Stop, input, output};
+use cranelift_naplespu::CompileError;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use naplespu_jit::parallel::Worker;
+use naplespu_reader::panics::caught;
+use naplespu_reader::{ClifFile, FunctionCase};
+use naplespu_verify::answer::{Answer, Reason, Verdict};
+use naplespu_verify::cache::AnswerCache;
+use naplespu_verify::prove::{Options, prove_code};
+use naplespu_verify::solver;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Prove of each function of CLIF files that its compiled code does what it says, for all inputs
+///
+/// The exit status is 1 if the code of a function is wrong, and 3 if of some function neither was shown.
+#[derive(clap::Args)]
+pub struct Args {
+    /// CLIF files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    target: input::TargetArgs,
+
+    /// A pass to leave out
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    disable_pass: Vec<Left>,
+
+    /// Functions to look at, with or without the `%`, instead of all
+    #[arg(short, long, value_name = "NAME")]
+    function: Vec<String>,
+
+    /// Seconds for each function
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+
+    /// How often a block of a loop is executed at most; the answer says so if that was not enough
+    #[arg(long, value_name = "N", default_value_t = Options::default().iterations, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    iterations: u32,
+
+    /// The solver: a program that takes SMT-LIB and the options of Z3
+    #[arg(long, value_name = "PROGRAM", default_value = solver::PROGRAM)]
+    solver: String,
+
+    /// A folder for the questions to the solver, one file each
+    #[arg(long, value_name = "FOLDER")]
+    dump: Option<PathBuf>,
+
+    /// A folder where proofs are kept by the content of function and code, and looked for first
+    #[arg(long, value_name = "FOLDER")]
+    cache: Option<PathBuf>,
+
+    /// Print one object of JSON for each function, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Nothing is wrong, but not everything was shown.
+const UNDECIDED: u8 = 3;
+
+/// What became of all functions.
+#[derive(Default)]
+struct Counts {
+    proved: usize,
+    refuted: usize,
+    undecided: usize,
+    no_solver: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    if let Some(folder) = &args.dump {
+        std::fs::create_dir_all(folder).map_err(|error| Stop::Fault(format!("{}: {error}", folder.display())))?;
+    }
+    let cache = match &args.cache {
+        Some(folder) => {
+            Some(AnswerCache::open(folder).map_err(|error| Stop::Fault(format!("{}: {error}", folder.display())))?)
+        }
+        None => None,
+    };
+    let mut counts = Counts::default();
+    let mut worst = Ok(());
+    for file in &args.files {
+        if let Err(stop) = prove_file(args, cache.as_ref(), file, &mut counts) {
+            match stop {
+                Stop::Reported => worst = Err(stop),
+                stop => return Err(stop),
+            }
+        }
+    }
+    if !args.json {
+        let Counts {
+            proved,
+            refuted,
+            undecided,
+            ..
+        } = counts;
+        output::print(format!("functions: {proved} proved, {refuted} refuted, {undecided} undecided\n").as_bytes())?;
+    }
+    if counts.no_solver {
+        return Err(Stop::Fault(format!(
+            "the solver `{}` cannot be run: install Z3 (Debian: apt-get install z3) or name another one with --solver",
+            args.solver
+        )));
+    }
+    worst?;
+    match counts {
+        Counts { refuted: 1.., .. } => Err(Stop::Reported),
+        Counts { undecided: 1.., .. } => Err(Stop::Exit(UNDECIDED)),
+        _ => Ok(()),
+    }
+}
+
+fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mut Counts) -> Outcome {
+    let file = input::read_clif(path)?;
+    let config = input::config_of(&file, &args.target.settings)?;
+    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    let isa = args
+        .disable_pass
+        .iter()
+        .fold((*isa).clone(), |isa, &Left(pass)| isa.without_pass(pass));
+    let isa = Arc::new(isa);
+    input::report(&file, &input::verify(&file, &config))?;
+    let options = Options {
+        timeout: Duration::from_secs(args.timeout),
+        solver: args.solver.clone(),
+        dump: args.dump.clone(),
+        iterations: args.iterations,
+    };
+    let wanted: Vec<&FunctionCase> = file.functions.iter().filter(|case| is_wanted(args, case)).collect();
+    let bar = progress(wanted.len());
+    let mut worker = Worker::default();
+    let mut faults = Vec::new();
+    for case in wanted {
+        let found = caught(|| -> Result<Answer, CompileError> {
+            let code = worker.compile(&isa, &case.func)?;
+            if let Some(known) = cache.and_then(|cache| cache.get(&case.func, &code, &isa, &options)) {
+                return Ok(known);
+            }
+            let answer = prove_code(&case.func, &code, &isa, &options);
+            if let Some(cache) = cache {
+                // An answer that is not kept is found again.
+                let _ = cache.put(&case.func, &code, &isa, &options, &answer);
+            }
+            Ok(answer)
+        });
+        match found {
+            Ok(Ok(answer)) => {
+                counts.add(&answer);
+                let text = line(args, &file, &answer);
+                bar.suspend(|| output::print(text.as_bytes()))?;
+            }
+            Ok(Err(error)) => faults.extend(compile::faults(&file, case, &error)),
+            Err(panic) => faults.push(input::panicked(&file, case, "the proof panicked", &panic)),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    input::report(&file, &faults)
+}
+
+impl Counts {
+    fn add(&mut self, answer: &Answer) {
+        match &answer.verdict {
+            Verdict::Proved => self.proved += 1,
+            Verdict::Refuted { .. } => self.refuted += 1,
+            Verdict::Undecided(reason) => {
+                self.undecided += 1;
+                self.no_solver |= matches!(reason, Reason::NoSolver(_));
+            }
+        }
+    }
+}
+
+fn is_wanted(args: &Args, case: &FunctionCase) -> bool {
+    let bare = |name: &str| name.trim_start_matches('%').to_owned();
+    args.function.is_empty() || args.function.iter().any(|name| bare(name) == bare(&case.name))
+}
+
+/// The answer as text or JSON.
+fn line(args: &Args, file: &ClifFile, answer: &Answer) -> String {
+    if args.json {
+        let mut value = answer.to_json();
+        value["file"] = file.source.name.as_str().into();
+        return format!("{value}\n");
+    }
+    format!("{answer}\n")
+}
+
+/// A bar on a terminal, with more functions than one.
+fn progress(functions: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(functions as u64), ProgressDrawTarget::hidden());
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} functions {eta}") {
+        bar.set_style(style);
+    }
+    if functions > 1 && std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+    bar
+}

@@ -1,0 +1,209 @@
+//! The calling convention, and the places of what a function and its callees share.
+
+use crate::clif::Lanes;
+use crate::memory::{Memory, Region};
+use crate::term::{Pool, Term, WORD};
+use cranelift_codegen::ir::{AbiParam, ArgumentExtension, ExternalName, Function, Signature, StackSlots, Type};
+use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
+use cranelift_naplespu::code::FrameLayout;
+use npu_mc::{Reg, SReg};
+
+/// What a function knows about its surroundings.
+pub struct Layout {
+    /// The stack pointer at entry.
+    pub sp: Term,
+    /// The function's own signature.
+    pub sig: SigInfo,
+    /// Bytes of the frame.
+    pub frame: FrameLayout,
+    /// The sizes of the function's stack slots.
+    slots: Vec<u32>,
+    /// The code's own symbols are relative to where it stands.
+    function: String,
+}
+
+/// The unknown that a register holds at entry.
+pub fn initial_register(pool: &mut Pool, reg: Reg, lane: u32) -> Term {
+    match reg {
+        Reg::S(reg) => pool.var(&reg.to_string(), WORD),
+        Reg::V(reg) => pool.var(&format!("{reg}_{lane}"), WORD),
+    }
+}
+
+/// The stack pointer at entry, which is aligned.
+fn stack_pointer(pool: &mut Pool) -> Term {
+    let low = npu_mc::machine::STACK_ALIGN.trailing_zeros();
+    let high = pool.var("sp", WORD - low);
+    let zero = pool.int(low, 0);
+    pool.concat(&[high, zero])
+}
+
+/// The name of a symbol, with `%` as CLIF writes it.
+pub fn symbol_name(func: &Function, name: &ExternalName) -> String {
+    name.display(Some(&func.params)).to_string()
+}
+
+impl Layout {
+    /// The layout of a function with this frame.
+    pub fn new(pool: &mut Pool, func: &Function, sig: SigInfo, frame: FrameLayout) -> Self {
+        let slots: &StackSlots = &func.sized_stack_slots;
+        Self {
+            sp: stack_pointer(pool),
+            sig,
+            slots: slots
+                .values()
+                .map(|slot| slot.size)
+                .take(frame.stack_slots.len())
+                .collect(),
+            frame,
+            function: func.name.to_string(),
+        }
+    }
+
+    /// The address of a symbol.
+    pub fn symbol(&self, pool: &mut Pool, func: &Function, name: &ExternalName) -> Term {
+        self.symbol_named(pool, &symbol_name(func, name))
+    }
+
+    /// The address of the symbol of this name.
+    pub fn symbol_named(&self, pool: &mut Pool, name: &str) -> Term {
+        if name == self.function {
+            return pool.int(WORD, u64::from(crate::machine::BASE));
+        }
+        pool.var(&format!("address_of_{name}"), WORD)
+    }
+
+    /// The address of a stack slot.
+    pub fn slot(&self, pool: &mut Pool, number: u32) -> Option<Term> {
+        let offset = *self.frame.stack_slots.get(number as usize)?;
+        let below = pool.int(WORD, u64::from(offset.wrapping_sub(self.frame.size)));
+        Some(pool.add(self.sp, below))
+    }
+
+    /// What is in a place at entry: of a register, or of the stack arguments.
+    fn at_entry(&self, pool: &mut Pool, place: Place, lane: u32) -> Term {
+        match place {
+            Place::Reg(reg) => initial_register(pool, reg, lane),
+            Place::Memory(offset) => {
+                let offset = pool.int(WORD, u64::from(offset + 4 * lane));
+                let address = pool.add(self.sp, offset);
+                Memory::default().load(pool, Region::Frame, address, WORD / 8)
+            }
+        }
+    }
+
+    /// The arguments of the function.
+    pub fn arguments(&self, pool: &mut Pool, signature: &Signature) -> Vec<Vec<Term>> {
+        let params = signature.params.iter().zip(&self.sig.args);
+        params
+            .map(|(param, places)| {
+                pieces(pool, param.value_type, places, |pool, place, lane| {
+                    self.at_entry(pool, place, lane)
+                })
+            })
+            .collect()
+    }
+
+    /// What a call does to memory: it may write anything outside of the frame, and to the stack slots if it may know where they are.
+    pub fn after_call(&self, pool: &mut Pool, memory: &mut Memory, number: usize, frame_escapes: bool) {
+        for region in [Region::Main, Region::Scratchpad] {
+            memory.clobber(pool, region, number);
+        }
+        if !frame_escapes {
+            return;
+        }
+        for slot in 0..self.slots.len() {
+            let Some(start) = self.slot(pool, slot as u32) else {
+                continue;
+            };
+            for at in 0..self.slots[slot] {
+                let offset = pool.int(WORD, u64::from(at));
+                let address = pool.add(start, offset);
+                let value = pool.app(&format!("frame_after_call{number}"), 8, &[address]);
+                memory.store(pool, Region::Frame, address, value);
+            }
+        }
+    }
+
+    /// The addresses of all bytes of stack slots.
+    pub fn slot_bytes(&self, pool: &mut Pool) -> Vec<Term> {
+        let mut out = Vec::new();
+        for slot in 0..self.slots.len() {
+            let Some(start) = self.slot(pool, slot as u32) else {
+                continue;
+            };
+            for at in 0..self.slots[slot] {
+                let offset = pool.int(WORD, u64::from(at));
+                out.push(pool.add(start, offset));
+            }
+        }
+        out
+    }
+}
+
+/// A value in places: its words, low one first, or its lanes. `read` gives a word, or a lane of a vector register, of a place.
+pub fn pieces(
+    pool: &mut Pool,
+    ty: Type,
+    places: &Places,
+    mut read: impl FnMut(&mut Pool, Place, u32) -> Term,
+) -> Vec<Term> {
+    let bits = ty.lane_bits();
+    let lanes = ty.lane_count();
+    let in_vector = ty.is_vector() && places.len() == 1;
+    if in_vector {
+        return (0..lanes)
+            .map(|lane| {
+                let word = read(pool, places[0], lane);
+                pool.extract(bits - 1, 0, word)
+            })
+            .collect();
+    }
+    let words = bits.div_ceil(WORD);
+    let mut out = Vec::new();
+    for lane in 0..lanes {
+        let mut parts = Vec::new();
+        for word in 0..words {
+            let Some(&place) = places.get((lane * words + word) as usize) else {
+                break;
+            };
+            parts.push(read(pool, place, 0));
+        }
+        let whole = pool.of_words(&parts);
+        let width = pool.width(whole);
+        out.push(match width > bits {
+            true => pool.extract(bits - 1, 0, whole),
+            false => whole,
+        });
+    }
+    out
+}
+
+/// A value as the words in its places: what is defined of each. A narrow number without extension leaves upper bits open.
+pub fn words_of(pool: &mut Pool, param: &AbiParam, lanes: &Lanes) -> Vec<Term> {
+    let mut out = Vec::new();
+    for &lane in lanes {
+        let width = pool.width(lane);
+        if width >= WORD {
+            out.extend(pool.words(lane));
+            continue;
+        }
+        out.push(match param.extension {
+            ArgumentExtension::None => lane,
+            ArgumentExtension::Uext => pool.zext(lane, WORD),
+            ArgumentExtension::Sext => pool.sext(lane, WORD),
+        });
+    }
+    out
+}
+
+/// The registers that a call may change, `tr` among them.
+pub fn is_clobbered(sig: &SigInfo, reg: Reg) -> bool {
+    use cranelift_naplespu::abi::registers::clobbered;
+    use regalloc2::{PReg, RegClass};
+    let preg = match reg {
+        Reg::S(reg) => PReg::new(usize::from(reg.number()), RegClass::Int),
+        Reg::V(reg) => PReg::new(usize::from(reg.number()), RegClass::Vector),
+    };
+    reg == Reg::S(SReg::TR) || clobbered(sig.registers).contains(preg)
+}

@@ -1,0 +1,226 @@
+//! Counterexamples on the simulator.
+//!
+//! The solver's word is not taken for a fault of the compiler: the compiled code runs on the simulator with the input, and an
+//! example counts only if something else comes out than CLIF says.
+
+use crate::abi::Layout;
+use crate::answer::Example;
+use crate::goals::Expected;
+use crate::memory::{Region, initial_name};
+use crate::term::eval::Evaluator;
+use crate::term::{Bits, Op, Pool, Term};
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
+use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_naplespu::{CompiledCode, Isa};
+use naplespu_jit::{Program, RunError, function_name};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where pointers of examples lead: among the data of the simulated device.
+pub const MEMORY: u32 = 0x6000_0000;
+/// Data of the device.
+const DATA: std::ops::Range<u32> = 0x4000_0000..0xd000_0000;
+/// Instructions that an example may take.
+const STEPS: u64 = 10_000_000;
+
+/// What became of an example.
+pub enum Confirmation {
+    /// The simulator does something else than CLIF says.
+    Confirmed(Example),
+    /// It does not, or the example cannot be run; why.
+    Not(String),
+}
+
+/// A value of a CLIF type with these bits.
+fn data_value(ty: Type, bits: Bits) -> Option<DataValue> {
+    Some(match ty {
+        types::I8 => DataValue::I8(bits.low() as i8),
+        types::I16 => DataValue::I16(bits.low() as i16),
+        types::I32 => DataValue::I32(bits.low() as i32),
+        types::I64 => DataValue::I64(bits.low() as i64),
+        types::I128 => DataValue::I128(bits.low128() as i128),
+        types::F32 => DataValue::F32(Ieee32::with_bits(bits.low() as u32)),
+        types::F64 => DataValue::F64(Ieee64::with_bits(bits.low())),
+        _ => return None,
+    })
+}
+
+/// Runs an input on the simulator.
+pub fn confirm(
+    pool: &mut Pool,
+    func: &Function,
+    code: &CompiledCode,
+    isa: &Arc<Isa>,
+    layout: &Layout,
+    expected: &Expected,
+    values: &mut Evaluator,
+) -> Confirmation {
+    let mut arguments = Vec::new();
+    let pieces = layout.arguments(pool, &func.signature);
+    for (param, pieces) in func.signature.params.iter().zip(pieces) {
+        let whole = pool.of_words(&pieces);
+        let bits = values.value(pool, whole);
+        match data_value(param.value_type, bits) {
+            Some(value) => arguments.push(value),
+            None => return Confirmation::Not(format!("no value of type {} is made", param.value_type)),
+        }
+    }
+    let trap = expected
+        .traps
+        .iter()
+        .find(|(_, condition)| !values.value(pool, *condition).is_zero())
+        .map(|trap| trap.0);
+    let mut results = Vec::new();
+    if trap.is_none() {
+        for (param, lanes) in func.signature.returns.iter().zip(&expected.results) {
+            let whole = pool.of_words(lanes);
+            let bits = values.value(pool, whole);
+            match data_value(param.value_type, bits) {
+                Some(value) => results.push(value),
+                None => return Confirmation::Not(format!("no value of type {} is compared", param.value_type)),
+            }
+        }
+    }
+    let memory = initial_memory(pool, expected, values);
+    let found = run(func, code, isa, &arguments, &memory, |program| {
+        for &(address, value) in &expected.written {
+            let address = values.value(pool, address).low() as u32;
+            let value = values.value(pool, value).low() as u8;
+            let word = program.read_word(address & !3).map_err(|error| error.to_string())?;
+            let have = (word >> (8 * (address & 3))) as u8;
+            if have != value && DATA.contains(&address) {
+                return Err(format!(
+                    "the byte at {address:#x} is {have:#04x} in place of {value:#04x}"
+                ));
+            }
+        }
+        Ok(())
+    });
+    let name = func.name.to_string();
+    let show = |values: &[DataValue]| -> String {
+        let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+        match texts.len() {
+            1 => texts.into_iter().next().unwrap_or_default(),
+            _ => format!("[{}]", texts.join(", ")),
+        }
+    };
+    let texts: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    let wanted = match trap {
+        Some(code) => format!("trap {}", trap_name(code)),
+        None => show(&results),
+    };
+    let found = match (found, trap) {
+        (Run::Impossible(why), _) => return Confirmation::Not(why),
+        (Run::Trap(code), Some(want)) if code == Some(want) => return Confirmation::Not("both trap".to_owned()),
+        (Run::Results(have), None) if same(&have, &results) => {
+            return Confirmation::Not("the simulator gives what CLIF says".to_owned());
+        }
+        (Run::Results(have), _) => show(&have),
+        (Run::Trap(code), _) => format!("trap {}", code.map_or_else(|| "without a code".to_owned(), trap_name)),
+        (Run::Fault(what), _) => what,
+    };
+    let call = format!("{name}({})", texts.join(", "));
+    let run_line = match trap {
+        _ if !memory.is_empty() => None,
+        Some(code) => Some(format!("; trap: {call} == {}", trap_name(code))),
+        None if results.is_empty() => Some(format!("; run: {call}")),
+        None => Some(format!("; run: {call} == {}", show(&results))),
+    };
+    Confirmation::Confirmed(Example {
+        arguments: texts,
+        expected: wanted,
+        found,
+        run_line,
+        memory,
+    })
+}
+
+/// Whether results have the same bits.
+fn same(a: &[DataValue], b: &[DataValue]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.bitwise_eq(b))
+}
+
+fn trap_name(code: u8) -> String {
+    match std::num::NonZeroU8::new(code) {
+        Some(code) => cranelift_codegen::ir::TrapCode::from_raw(code).to_string(),
+        None => "0".to_owned(),
+    }
+}
+
+/// The bytes of main memory that the function reads.
+fn initial_memory(pool: &mut Pool, expected: &Expected, values: &mut Evaluator) -> Vec<(u32, Vec<u8>)> {
+    let mut roots: Vec<Term> = expected.results.iter().flatten().copied().collect();
+    roots.extend(expected.traps.iter().map(|trap| trap.1));
+    roots.extend(expected.written.iter().map(|written| written.1));
+    let mut bytes: BTreeMap<u32, u8> = BTreeMap::new();
+    for term in pool.cone(&roots) {
+        if let Op::App(symbol) = pool.node(term).op
+            && pool.symbol(symbol).name == initial_name(Region::Main)
+        {
+            let address = pool.args(term)[0];
+            let at = values.value(pool, address).low() as u32;
+            bytes.insert(at, values.value(pool, term).low() as u8);
+        }
+    }
+    let mut out: Vec<(u32, Vec<u8>)> = Vec::new();
+    for (address, byte) in bytes {
+        match out.last_mut() {
+            Some((start, list)) if *start + list.len() as u32 == address => list.push(byte),
+            _ => out.push((address, vec![byte])),
+        }
+    }
+    out
+}
+
+/// What the simulator does.
+enum Run {
+    Results(Vec<DataValue>),
+    Trap(Option<u8>),
+    /// Something that no program may do.
+    Fault(String),
+    /// The input cannot be run.
+    Impossible(String),
+}
+
+fn run(
+    func: &Function,
+    code: &CompiledCode,
+    isa: &Arc<Isa>,
+    arguments: &[DataValue],
+    memory: &[(u32, Vec<u8>)],
+    check: impl FnOnce(&mut Program) -> Result<(), String>,
+) -> Run {
+    let mut program = Program::new(isa.clone());
+    program.set_step_limit(STEPS);
+    if let Err(error) = program.define_compiled(func, Ok(code.clone())) {
+        return Run::Impossible(error.to_string());
+    }
+    for (address, bytes) in memory {
+        let end = address.checked_add(bytes.len() as u32);
+        if !DATA.contains(address) || end.is_none_or(|end| end >= DATA.end) {
+            return Run::Impossible(format!(
+                "an address of the example, {address:#x}, is no memory for data"
+            ));
+        }
+        if let Err(error) = program.write_memory(*address, bytes) {
+            return Run::Impossible(error.to_string());
+        }
+    }
+    match program.call(&function_name(&func.name), arguments) {
+        Ok(results) => match check(&mut program) {
+            Ok(()) => Run::Results(results),
+            Err(what) => Run::Fault(what),
+        },
+        Err(RunError::Trap(report)) => Run::Trap(report.code.map(|code| code.as_raw().get())),
+        Err(
+            error @ (RunError::Undefined { .. }
+            | RunError::NoSuchFunction(_)
+            | RunError::Refused { .. }
+            | RunError::NotCompiled { .. }
+            | RunError::Signature(_)
+            | RunError::Link(_)),
+        ) => Run::Impossible(error.to_string()),
+        Err(error) => Run::Fault(error.to_string()),
+    }
+}

@@ -1,0 +1,344 @@
+//! What has to be shown of a function and its code: results, memory, traps, and what callers count on.
+
+use crate::abi::{Layout, initial_register, pieces, words_of};
+use crate::clif::{self, ExitKind, Lanes};
+use crate::machine;
+use crate::memory::{Memory, Region};
+use crate::path::any;
+use crate::term::{Pool, Term, WORD};
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::abi::sig::Place;
+use npu_mc::cc::is_callee_saved;
+use npu_mc::machine::LANES;
+use npu_mc::{Reg, SReg, VReg};
+use std::collections::BTreeSet;
+
+/// Something to be shown: that a claim holds whenever an assumption does.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// What it is, for people.
+    pub what: String,
+    /// When it has to hold.
+    pub assumption: Term,
+    /// What has to hold.
+    pub claim: Term,
+}
+
+/// All goals, and what they may assume in common.
+pub struct Goals {
+    /// What holds of the function by its own promises.
+    pub assumptions: Vec<Term>,
+    /// What has to be shown.
+    pub list: Vec<Goal>,
+    /// What the function does, for trials.
+    pub expected: Expected,
+}
+
+/// What the function does by its CLIF.
+#[derive(Default)]
+pub struct Expected {
+    /// Trap codes, and when they are raised.
+    pub traps: Vec<(u8, Term)>,
+    /// The results, if it returns.
+    pub results: Vec<Lanes>,
+    /// Places in main memory that CLIF or code write, and what CLIF leaves there.
+    pub written: Vec<(Term, Term)>,
+}
+
+/// The unknown that stands for all addresses at which memory is compared.
+pub const ANY_ADDRESS: &str = "any_address";
+
+/// Whether a region holds the same in both memories, at an address that stands for all.
+pub fn same_memory(pool: &mut Pool, a: &Memory, b: &Memory, region: Region) -> Term {
+    if a.same(b, region) {
+        return pool.bool(true);
+    }
+    let address = pool.var(ANY_ADDRESS, WORD);
+    let (x, y) = (a.load(pool, region, address, 1), b.load(pool, region, address, 1));
+    pool.eq(x, y)
+}
+
+/// The condition under which a way ends, for all exits of a kind.
+fn ends<S>(pool: &mut Pool, exits: &[(ExitKind, S)], kind: ExitKind, path: impl Fn(&S, &mut Pool) -> Term) -> Term {
+    let mut all = Vec::new();
+    for (of, state) in exits {
+        if *of == kind {
+            all.push(path(state, pool));
+        }
+    }
+    any(pool, &all)
+}
+
+/// The goals for a function and its code.
+///
+/// # Errors
+///
+/// A signature whose results cannot be compared.
+pub fn goals(
+    pool: &mut Pool,
+    func: &Function,
+    layout: &Layout,
+    clif: clif::Outcome,
+    machine: machine::Outcome,
+) -> Result<Goals, String> {
+    let mut list = Vec::new();
+    let clif_path = |state: &clif::State, pool: &mut Pool| state.path.condition(pool);
+    let machine_path = |state: &machine::State, pool: &mut Pool| state.path.condition(pool);
+    let always = pool.bool(true);
+    let mut assumptions = clif.assumptions;
+    let mut expected = Expected::default();
+
+    // Ways that are too long are left out.
+    let cut = ends(pool, &clif.exits, ExitKind::Cut, clif_path);
+    assumptions.push(pool.not(cut));
+
+    // Both end in the same way.
+    let kinds: BTreeSet<Option<u8>> = clif
+        .exits
+        .iter()
+        .map(|exit| exit.0)
+        .chain(machine.exits.iter().map(|exit| exit.0))
+        .filter_map(|kind| match kind {
+            ExitKind::Return => Some(None),
+            ExitKind::Trap(code) => Some(Some(code)),
+            ExitKind::Cut => None,
+        })
+        .collect();
+    for kind in kinds {
+        let (kind, what) = match kind {
+            None => (ExitKind::Return, "when the function returns".to_owned()),
+            Some(code) => (
+                ExitKind::Trap(code),
+                format!("when the function traps with code {code}"),
+            ),
+        };
+        let a = ends(pool, &clif.exits, kind, clif_path);
+        let b = ends(pool, &machine.exits, kind, machine_path);
+        let claim = pool.eq(a, b);
+        if let ExitKind::Trap(code) = kind {
+            expected.traps.push((code, a));
+        }
+        list.push(Goal {
+            what,
+            assumption: always,
+            claim,
+        });
+    }
+
+    // What callers count on, at every return.
+    for (_, state) in machine.exits.iter().filter(|exit| exit.0 == ExitKind::Return) {
+        let path = state.path.condition(pool);
+        preserved(pool, layout, state, path, &mut list);
+    }
+
+    // Results and memory where they meet.
+    let returned = ends(pool, &clif.exits, ExitKind::Return, clif_path);
+    let mut wanted = clif.exits.into_iter().filter(|exit| exit.0 == ExitKind::Return);
+    let mut given = machine.exits.into_iter().filter(|exit| exit.0 == ExitKind::Return);
+    if let (Some((_, a)), Some((_, b))) = (wanted.next(), given.next()) {
+        let a = wanted.fold(a, |a, (_, b)| a.join(b, pool));
+        let b = given.fold(b, |a, (_, b)| a.join(b, pool));
+        expected.results = a.results.clone();
+        let both = a.memory.written(Region::Main).chain(b.memory.written(Region::Main));
+        let written: BTreeSet<Term> = both.map(|(address, _)| address).collect();
+        for address in written {
+            let value = a.memory.load(pool, Region::Main, address, 1);
+            expected.written.push((address, value));
+        }
+        results(pool, func, layout, a, &b, returned, &mut list)?;
+    }
+
+    for obligation in machine.obligations {
+        list.push(Goal {
+            what: obligation.what,
+            assumption: obligation.path,
+            claim: obligation.claim,
+        });
+    }
+
+    // Every call of CLIF takes place, once.
+    for (number, (call, paths)) in clif.calls.iter().zip(&machine.calls).enumerate() {
+        let path = call.path.condition(pool);
+        let done = any(pool, paths);
+        list.push(Goal {
+            what: format!("call {number} takes place"),
+            assumption: path,
+            claim: done,
+        });
+        for (at, &first) in paths.iter().enumerate() {
+            for &second in &paths[at + 1..] {
+                let both = pool.and(first, second);
+                let claim = pool.not(both);
+                list.push(Goal {
+                    what: format!("call {number} takes place once"),
+                    assumption: always,
+                    claim,
+                });
+            }
+        }
+    }
+    Ok(Goals {
+        assumptions,
+        list,
+        expected,
+    })
+}
+
+/// Registers that a callee has to preserve.
+fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Term, list: &mut Vec<Goal>) {
+    let mut goal = |pool: &mut Pool, what: String, value: Term, expected: Term| {
+        let claim = pool.eq(value, expected);
+        list.push(Goal {
+            what,
+            assumption: path,
+            claim,
+        });
+    };
+    for reg in SReg::all() {
+        let kept = match layout.sig.registers {
+            cranelift_naplespu::abi::registers::RegisterSet::All => is_callee_saved(Reg::S(reg)),
+            cranelift_naplespu::abi::registers::RegisterSet::PreserveAll => {
+                !crate::abi::is_clobbered(&layout.sig, Reg::S(reg)) && reg != SReg::PC
+            }
+        };
+        // The return address is where control went.
+        if !kept || reg == SReg::RM || reg == SReg::RA || reg == SReg::SP {
+            continue;
+        }
+        let before = initial_register(pool, Reg::S(reg), 0);
+        goal(pool, format!("{reg} is preserved"), state.get(Reg::S(reg), 0), before);
+    }
+    for reg in VReg::all() {
+        if crate::abi::is_clobbered(&layout.sig, Reg::V(reg))
+            || !npu_mc::env::VR512W.non_preferred.contains(&reg.number())
+        {
+            continue;
+        }
+        for lane in 0..LANES {
+            let before = initial_register(pool, Reg::V(reg), lane);
+            goal(
+                pool,
+                format!("{reg} is preserved"),
+                state.get(Reg::V(reg), lane),
+                before,
+            );
+        }
+    }
+    let popped = pool.int(WORD, u64::from(layout.sig.popped));
+    let sp = pool.add(layout.sp, popped);
+    goal(
+        pool,
+        "sp is that of the caller".to_owned(),
+        state.get(Reg::S(SReg::SP), 0),
+        sp,
+    );
+    let ones = pool.int(LANES, (1 << LANES) - 1);
+    goal(pool, "rm is all ones".to_owned(), state.mask(), ones);
+
+    // The caller's part of the stack, without the arguments.
+    let distance = pool.var("any_distance", WORD);
+    let above = pool.add(layout.sp, distance);
+    let touched = state
+        .memory
+        .written(Region::Frame)
+        .any(|(address, _)| match pool.difference(address, layout.sp) {
+            Some(offset) => (offset as i32) >= layout.sig.stack_args as i32,
+            None => true,
+        });
+    if touched {
+        let now = state.memory.load(pool, Region::Frame, above, 1);
+        let before = Memory::default().load(pool, Region::Frame, above, 1);
+        let bound = pool.int(WORD, u64::from(layout.sig.stack_args));
+        let argument = pool.ult(distance, bound);
+        let negative = pool.extract(WORD - 1, WORD - 1, distance);
+        let mut claim = pool.eq(now, before);
+        for excluded in [argument, negative] {
+            claim = pool.or(claim, excluded);
+        }
+        list.push(Goal {
+            what: "the caller's stack is not written".to_owned(),
+            assumption: path,
+            claim,
+        });
+    }
+}
+
+/// Results, and memory.
+fn results(
+    pool: &mut Pool,
+    func: &Function,
+    layout: &Layout,
+    mut clif: clif::State,
+    machine: &machine::State,
+    returned: Term,
+    list: &mut Vec<Goal>,
+) -> Result<(), String> {
+    let sig = &layout.sig;
+    let area = sig.ret_area.map(|place| match place {
+        Place::Reg(reg) => initial_register(pool, reg, 0),
+        Place::Memory(offset) => {
+            let offset = pool.int(WORD, u64::from(offset));
+            let address = pool.add(layout.sp, offset);
+            Memory::default().load(pool, Region::Frame, address, WORD / 8)
+        }
+    });
+    let values = std::mem::take(&mut clif.results);
+    for (number, ((param, places), lanes)) in func.signature.returns.iter().zip(&sig.rets).zip(&values).enumerate() {
+        let words = words_of(pool, param, lanes);
+        let in_vector = param.value_type.is_vector() && places.len() == 1;
+        for (at, &word) in words.iter().enumerate() {
+            let (place, lane) = if in_vector {
+                (places.first(), at as u32)
+            } else {
+                (places.get(at), 0)
+            };
+            match place {
+                Some(&Place::Reg(reg)) => {
+                    let have = machine.get(reg, lane);
+                    let have = pool.extract(pool.width(word) - 1, 0, have);
+                    let claim = pool.eq(word, have);
+                    list.push(Goal {
+                        what: format!("result {number}, word {at}, in {reg}"),
+                        assumption: returned,
+                        claim,
+                    });
+                }
+                Some(&Place::Memory(offset)) => {
+                    let Some(area) = area.filter(|_| pool.width(word) == WORD) else {
+                        return Err("a narrow result in memory is not compared".to_owned());
+                    };
+                    let offset = pool.int(WORD, u64::from(offset + 4 * lane));
+                    let address = pool.add(area, offset);
+                    clif.memory.store(pool, Region::Main, address, word);
+                }
+                None => return Err("a result has no place".to_owned()),
+            }
+        }
+    }
+    if let Some((index, reg)) = sig.returned_pointer {
+        let places = sig.args.get(index).ok_or("the returned pointer is no argument")?;
+        let param = func.signature.params[index].value_type;
+        let pointer = pieces(pool, param, places, |pool, place, lane| match place {
+            Place::Reg(reg) => initial_register(pool, reg, lane),
+            Place::Memory(_) => pool.fresh("undefined", WORD),
+        });
+        let have = machine.get(reg, 0);
+        if let [pointer] = pointer[..] {
+            let claim = pool.eq(pointer, have);
+            list.push(Goal {
+                what: "the pointer that the function returns".to_owned(),
+                assumption: returned,
+                claim,
+            });
+        }
+    }
+    for (region, what) in [(Region::Main, "memory"), (Region::Scratchpad, "the scratchpad")] {
+        let claim = same_memory(pool, &clif.memory, &machine.memory, region);
+        list.push(Goal {
+            what: what.to_owned(),
+            assumption: returned,
+            claim,
+        });
+    }
+    Ok(())
+}

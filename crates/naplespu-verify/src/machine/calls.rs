@@ -1,0 +1,247 @@
+//! Calls in compiled code.
+
+use super::{Code, Next, Obligation, State, Unsupported, routines};
+use crate::abi::{is_clobbered, pieces, words_of};
+use crate::clif::{Call, Callee};
+use crate::goals::same_memory;
+use crate::memory::{Memory, Region};
+use crate::term::eval::Evaluator;
+use crate::term::{Pool, Term, WORD};
+use cranelift_codegen::ir::AbiParam;
+use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
+use npu_mc::machine::LANES;
+use npu_mc::{Reg, SReg, VReg};
+
+/// Trials by which the call of CLIF is found that a call is.
+const TRIALS: u64 = 24;
+
+/// What a call goes to.
+pub enum Target {
+    /// A function by name, with `%`.
+    Name(String),
+    /// A routine of the runtime.
+    Routine(&'static str),
+    /// The function at an address.
+    Address(Term),
+}
+
+/// What is in a place at a call: of a register, or of the stack arguments.
+fn at_call(pool: &mut Pool, state: &State, place: Place, lane: u32) -> Term {
+    match place {
+        Place::Reg(reg) => state.get(reg, lane),
+        Place::Memory(offset) => {
+            let sp = state.get(Reg::S(SReg::SP), 0);
+            let offset = pool.int(WORD, u64::from(offset + 4 * lane));
+            let address = pool.add(sp, offset);
+            state.memory.load(pool, Region::Frame, address, WORD / 8)
+        }
+    }
+}
+
+impl Code<'_> {
+    pub(super) fn call(&mut self, offset: u32, target: Target, mut state: State) -> Result<Next, Unsupported> {
+        match target {
+            Target::Routine(name) => {
+                self.out.routines.insert(name);
+                let obligations = routines::call(self.pool, name, self.layout.sp, &mut state).map_err(Unsupported)?;
+                let path = state.path.condition(self.pool);
+                for claim in obligations {
+                    self.oblige(format!("what {name} is for at {offset:#x}"), path, claim);
+                }
+            }
+            target => self.call_function(offset, &target, &mut state)?,
+        }
+        Ok(Next::At(vec![(offset + 4, state)]))
+    }
+
+    fn oblige(&mut self, what: String, path: Term, claim: Term) {
+        if !self.pool.is_true(claim) && !self.pool.is_false(path) {
+            self.out.obligations.push(Obligation { what, path, claim });
+        }
+    }
+
+    fn call_function(&mut self, offset: u32, target: &Target, state: &mut State) -> Result<(), Unsupported> {
+        let calls = self.clif_calls;
+        let path = state.path.condition(self.pool);
+        let mut candidates = Vec::new();
+        for (number, call) in calls.iter().enumerate() {
+            if !self.is_callee(&call.callee, target) {
+                continue;
+            }
+            let sig = SigInfo::new(&call.signature, "a callee").map_err(|error| Unsupported(error.to_string()))?;
+            if sig.ret_area.is_some() {
+                return Err(Unsupported("a call with results in memory is not followed".to_owned()));
+            }
+            let same = self.arguments_agree(call, &sig, state);
+            candidates.push((number, sig, same));
+        }
+        let chosen = self.choose(path, &candidates);
+        let Some((number, sig, agree)) = chosen.and_then(|at| candidates.into_iter().nth(at)) else {
+            return Err(Unsupported(format!(
+                "the call at {offset:#x} is none of the CLIF function's"
+            )));
+        };
+        let call = &calls[number];
+        let clif_path = call.path.condition(self.pool);
+        self.oblige(format!("the call at {offset:#x} takes place in CLIF"), path, clif_path);
+        self.oblige(
+            format!("the callee and arguments of the call at {offset:#x}"),
+            path,
+            agree,
+        );
+        let memory = same_memory(self.pool, &call.memory, &state.memory, Region::Main);
+        self.oblige(format!("memory at the call at {offset:#x}"), path, memory);
+        let scratchpad = same_memory(self.pool, &call.memory, &state.memory, Region::Scratchpad);
+        self.oblige(format!("the scratchpad at the call at {offset:#x}"), path, scratchpad);
+        if call.frame_escapes {
+            let mut same = self.pool.bool(true);
+            for address in self.layout.slot_bytes(self.pool) {
+                let a = call.memory.load(self.pool, Region::Frame, address, 1);
+                let b = state.memory.load(self.pool, Region::Frame, address, 1);
+                let equal = self.pool.eq(a, b);
+                same = self.pool.and(same, equal);
+            }
+            self.oblige(format!("stack slots at the call at {offset:#x}"), path, same);
+        }
+        self.out.calls[number].push(path);
+        self.state_at_call(offset, path, state);
+        self.after(number, call, &sig, state);
+        Ok(())
+    }
+
+    /// Whether a call of CLIF can be one to the target. Addresses are compared with the arguments.
+    fn is_callee(&mut self, callee: &Callee, target: &Target) -> bool {
+        match (callee, target) {
+            (Callee::Name(name), Target::Name(to)) => name == to,
+            (Callee::Name(name), &Target::Address(to)) => self.layout.symbol_named(self.pool, name) == to,
+            (Callee::Address(_), Target::Address(_)) => true,
+            (&Callee::Address(from), Target::Name(name)) => self.layout.symbol_named(self.pool, name) == from,
+            (_, Target::Routine(_)) => false,
+        }
+    }
+
+    /// Whether callee and arguments are those of a call of CLIF.
+    fn arguments_agree(&mut self, call: &Call, sig: &SigInfo, state: &State) -> Term {
+        let mut same = self.pool.bool(true);
+        for ((param, places), lanes) in call.signature.params.iter().zip(&sig.args).zip(&call.arguments) {
+            let expected = words_of(self.pool, param, lanes);
+            let given = words_in(self.pool, param, places, |pool, place, lane| {
+                at_call(pool, state, place, lane)
+            });
+            for (want, have) in expected.into_iter().zip(given) {
+                let have = match self.pool.width(want) < WORD {
+                    true => self.pool.extract(self.pool.width(want) - 1, 0, have),
+                    false => have,
+                };
+                let equal = self.pool.eq(want, have);
+                same = self.pool.and(same, equal);
+            }
+        }
+        same
+    }
+
+    /// The candidate that the call is in every trial in which it takes place.
+    fn choose(&mut self, path: Term, candidates: &[(usize, SigInfo, Term)]) -> Option<usize> {
+        if candidates.len() < 2 {
+            return candidates.len().checked_sub(1);
+        }
+        let mut possible: Vec<usize> = (0..candidates.len()).collect();
+        for seed in 0..TRIALS {
+            let mut values = Evaluator::new(seed);
+            if values.value(self.pool, path).is_zero() {
+                continue;
+            }
+            possible.retain(|&at| {
+                let (number, _, agree) = &candidates[at];
+                let path = self.clif_calls[*number].path.condition(self.pool);
+                !values.value(self.pool, path).is_zero() && !values.value(self.pool, *agree).is_zero()
+            });
+        }
+        // Of several that are the same, the first one that no call stands for yet.
+        let unused = possible
+            .iter()
+            .find(|&&at| self.out.calls[candidates[at].0].is_empty())
+            .copied();
+        unused.or(possible.first().copied())
+    }
+
+    /// What callees count on.
+    fn state_at_call(&mut self, offset: u32, path: Term, state: &State) {
+        let ones = self.pool.int(LANES, (1 << LANES) - 1);
+        let mask = self.pool.eq(state.mask(), ones);
+        self.oblige(format!("the lane mask at the call at {offset:#x}"), path, mask);
+        let sp = state.get(Reg::S(SReg::SP), 0);
+        let low = npu_mc::machine::STACK_ALIGN.trailing_zeros();
+        let low = self.pool.extract(low - 1, 0, sp);
+        let zero = self.pool.int(self.pool.width(low), 0);
+        let aligned = self.pool.eq(low, zero);
+        self.oblige(format!("the alignment of sp at the call at {offset:#x}"), path, aligned);
+    }
+
+    /// The state behind a call.
+    fn after(&mut self, number: usize, call: &Call, sig: &SigInfo, state: &mut State) {
+        clobber(self.pool, sig, state);
+        for ((param, places), lanes) in call.signature.returns.iter().zip(&sig.rets).zip(&call.results) {
+            let words = words_of(self.pool, param, lanes);
+            let in_vector = param.value_type.is_vector() && places.len() == 1;
+            for (at, word) in words.into_iter().enumerate() {
+                let place = if in_vector { places.first() } else { places.get(at) };
+                let lane = if in_vector { at as u32 } else { 0 };
+                if let Some(&Place::Reg(reg)) = place {
+                    let width = self.pool.width(word);
+                    let full = match width < WORD {
+                        true => {
+                            let open = self.pool.fresh("undefined", WORD - width);
+                            self.pool.concat(&[open, word])
+                        }
+                        false => word,
+                    };
+                    state.set(reg, lane, full);
+                }
+            }
+        }
+        self.layout
+            .after_call(self.pool, &mut state.memory, number, call.frame_escapes);
+        let popped = self.pool.int(WORD, u64::from(sig.popped));
+        let sp = state.get(Reg::S(SReg::SP), 0);
+        let sp = self.pool.add(sp, popped);
+        state.set(Reg::S(SReg::SP), 0, sp);
+    }
+}
+
+/// The words of a value in places, lane by lane for vectors in registers.
+fn words_in(
+    pool: &mut Pool,
+    param: &AbiParam,
+    places: &Places,
+    mut read: impl FnMut(&mut Pool, Place, u32) -> Term,
+) -> Vec<Term> {
+    let ty = param.value_type;
+    if ty.is_vector() && places.len() == 1 {
+        return pieces(pool, ty, places, read);
+    }
+    places.iter().map(|&place| read(pool, place, 0)).collect()
+}
+
+/// All registers that a callee may change hold anything.
+pub fn clobber(pool: &mut Pool, sig: &SigInfo, state: &mut State) {
+    for reg in SReg::all().map(Reg::S) {
+        if is_clobbered(sig, reg) {
+            let value = pool.fresh("clobbered", WORD);
+            state.set(reg, 0, value);
+        }
+    }
+    for reg in VReg::all().map(Reg::V) {
+        if is_clobbered(sig, reg) {
+            for lane in 0..LANES {
+                let value = pool.fresh("clobbered", WORD);
+                state.set(reg, lane, value);
+            }
+        }
+    }
+}
+
+/// The region of an address in memory.
+pub fn region(pool: &mut Pool, address: Term, sp: Term) -> Region {
+    Memory::region(pool, address, sp)
+}

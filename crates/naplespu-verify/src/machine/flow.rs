@@ -1,0 +1,106 @@
+//! Where control can go from each instruction, as far as its word says, and the order in which to execute them.
+
+use npu_mc::raw::{JbaOp, JraOp};
+use npu_mc::{RawInst, split};
+use std::collections::BTreeSet;
+
+/// The control flow of a function's code.
+pub struct Flow {
+    /// The position of each instruction in reverse postorder, by its number; `None` for what is not reached.
+    pub order: Vec<Option<usize>>,
+    /// The instructions to which more than one way leads.
+    pub joins: BTreeSet<u32>,
+    /// The offset of the instruction at each position.
+    pub offsets: Vec<u32>,
+}
+
+/// The word at an offset.
+pub fn word_at(bytes: &[u8], offset: u32) -> Option<u32> {
+    let at = offset as usize;
+    let word = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+}
+
+/// The jumps that follow one another from an offset on: the table of a branch by a register.
+pub fn table_from(bytes: &[u8], end: u32, mut offset: u32) -> Vec<u32> {
+    let mut out = Vec::new();
+    while offset < end
+        && let Some(word) = word_at(bytes, offset)
+        && let RawInst::Jra { op, .. } = split(word)
+        && JraOp::from_code(op) == Some(JraOp::Jmp)
+    {
+        out.push(offset);
+        offset += 4;
+    }
+    out
+}
+
+fn successors(bytes: &[u8], end: u32, offset: u32) -> Vec<u32> {
+    let next = offset + 4;
+    let Some(word) = word_at(bytes, offset) else {
+        return Vec::new();
+    };
+    let to = |distance: i32| offset.wrapping_add_signed(distance);
+    let list = match split(word) {
+        RawInst::Jba { op, offset: by, .. } => match JbaOp::from_code(op) {
+            Some(JbaOp::Beqz | JbaOp::Bnez) => vec![next, to(by)],
+            Some(JbaOp::Jret | JbaOp::Jeret) => Vec::new(),
+            // A jump through a register is a call that returns behind it, or a branch by a table.
+            Some(JbaOp::Jmp) => {
+                let mut list = table_from(bytes, end, next);
+                if list.is_empty() {
+                    list.push(next);
+                }
+                list
+            }
+            _ => vec![next],
+        },
+        RawInst::Jra { op, offset: by } => match JraOp::from_code(op) {
+            Some(JraOp::Jmp) => vec![to(by)],
+            _ => vec![next],
+        },
+        _ => vec![next],
+    };
+    list.into_iter().filter(|&at| at < end && at % 4 == 0).collect()
+}
+
+impl Flow {
+    /// The flow of the instructions before `end`.
+    pub fn new(bytes: &[u8], end: u32) -> Self {
+        let count = (end / 4) as usize;
+        let mut order = vec![None; count];
+        let mut ways = vec![0u32; count];
+        let mut postorder = Vec::new();
+        let mut seen = vec![false; count];
+        let mut stack: Vec<(u32, Vec<u32>)> = Vec::new();
+        if count > 0 {
+            seen[0] = true;
+            ways[0] += 1;
+            stack.push((0, successors(bytes, end, 0)));
+        }
+        while let Some((offset, rest)) = stack.last_mut() {
+            match rest.pop() {
+                Some(next) => {
+                    ways[(next / 4) as usize] += 1;
+                    if !std::mem::replace(&mut seen[(next / 4) as usize], true) {
+                        stack.push((next, successors(bytes, end, next)));
+                    }
+                }
+                None => {
+                    postorder.push(*offset);
+                    stack.pop();
+                }
+            }
+        }
+        postorder.reverse();
+        for (at, &offset) in postorder.iter().enumerate() {
+            order[(offset / 4) as usize] = Some(at);
+        }
+        let joins = (0..end).step_by(4).filter(|&at| ways[(at / 4) as usize] > 1).collect();
+        Self {
+            order,
+            joins,
+            offsets: postorder,
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The meaning of compiled code: its bytes, decoded again and executed on terms.
+//!
+//! # Contract
+//!
+//! [`Code::run`] executes from the first instruction until every way has ended: by a return to the address in `ra` at entry, or by
+//! the sequence that stops the thread with a trap code. States that meet at an instruction become one. The meaning of an instruction is
+//! [`npu_mc::semantics`]; that of a relocation is the address of its symbol, an unknown. A call is the call of the CLIF function with
+//! the same callee and, in trials with numbers, the same arguments: obligations say that it is that one. Routines of the runtime do what
+//! they are for ([`routines`]).
+
+mod calls;
+mod flow;
+pub mod routines;
+mod state;
+
+pub use state::{Obligation, State};
+
+use crate::abi::{Layout, initial_register, symbol_name};
+use crate::clif::{Call, ExitKind, Limits};
+use crate::term::{Pool, Term, WORD};
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::CompiledCode;
+use cranelift_naplespu::code::{Reloc, RelocTarget};
+use flow::Flow;
+use npu_mc::machine::{ControlRegister, ThreadStatus};
+use npu_mc::raw::{JraOp, RawInst};
+use npu_mc::reloc::Formula;
+use npu_mc::semantics::{ControlEffect, execute};
+use npu_mc::{Reg, SReg, decode, split};
+use state::Step;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The address at which the code stands. Code does not depend on it except through relocations.
+pub const BASE: u32 = 0x1000_0000;
+
+/// What cannot be executed here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unsupported(pub String);
+
+/// What came of the execution of code.
+#[derive(Default)]
+pub struct Outcome {
+    /// Where it ends.
+    pub exits: Vec<(ExitKind, State)>,
+    /// What has to be shown besides.
+    pub obligations: Vec<Obligation>,
+    /// For each call of CLIF the paths of the calls that stand for it.
+    pub calls: Vec<Vec<Term>>,
+    /// Routines of the runtime whose meaning was taken for granted.
+    pub routines: BTreeSet<&'static str>,
+}
+
+/// Code that is executed.
+pub struct Code<'a> {
+    func: &'a Function,
+    code: &'a CompiledCode,
+    pool: &'a mut Pool,
+    layout: &'a Layout,
+    clif_calls: &'a [Call],
+    limits: Limits,
+    relocs: BTreeMap<u32, &'a Reloc>,
+    flow: Flow,
+    waiting: BTreeMap<usize, State>,
+    visits: Vec<u32>,
+    out: Outcome,
+}
+
+/// How execution goes on behind an instruction.
+enum Next {
+    /// At these offsets.
+    At(Vec<(u32, State)>),
+    /// Not at all.
+    End,
+}
+
+impl<'a> Code<'a> {
+    /// Executes the code of a function whose CLIF makes these calls.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be executed here.
+    pub fn run(
+        func: &'a Function,
+        code: &'a CompiledCode,
+        pool: &'a mut Pool,
+        layout: &'a Layout,
+        clif_calls: &'a [Call],
+        limits: Limits,
+    ) -> Result<Outcome, Unsupported> {
+        let flow = Flow::new(&code.bytes, code.pool_start.min(code.bytes.len() as u32));
+        let state = State::new(pool, layout);
+        let mut run = Self {
+            func,
+            code,
+            layout,
+            clif_calls,
+            limits,
+            relocs: code.relocs.iter().map(|reloc| (reloc.offset, reloc)).collect(),
+            visits: vec![0; flow.offsets.len()],
+            flow,
+            waiting: BTreeMap::new(),
+            out: Outcome {
+                calls: vec![Vec::new(); clif_calls.len()],
+                ..Outcome::default()
+            },
+            pool,
+        };
+        run.enter(0, state)?;
+        while let Some((at, state)) = run.waiting.pop_first() {
+            run.from(at, state)?;
+        }
+        Ok(run.out)
+    }
+
+    /// Puts a state where it waits for others.
+    fn enter(&mut self, offset: u32, mut state: State) -> Result<(), Unsupported> {
+        let Some(at) = self.flow.order.get((offset / 4) as usize).copied().flatten() else {
+            return Err(Unsupported(format!("control goes to {offset:#x}, which is no code")));
+        };
+        state.memory.seal();
+        let state = match self.waiting.remove(&at) {
+            Some(other) => other.join(state, self.pool),
+            None => state,
+        };
+        self.waiting.insert(at, state);
+        Ok(())
+    }
+
+    /// Executes from an instruction to the next branch or place where ways meet.
+    fn from(&mut self, at: usize, mut state: State) -> Result<(), Unsupported> {
+        let mut offset = self.flow.offsets[at];
+        self.visits[at] += 1;
+        if self.visits[at] > self.limits.visits {
+            self.out.exits.push((ExitKind::Cut, state));
+            return Ok(());
+        }
+        loop {
+            if self.pool.len() > self.limits.terms {
+                return Err(Unsupported(
+                    "the function is too large: its code has too many terms".to_owned(),
+                ));
+            }
+            match self.instruction(offset, state)? {
+                Next::End => return Ok(()),
+                Next::At(mut ways) => {
+                    if ways.len() == 1
+                        && let Some((next, after)) = ways.pop()
+                    {
+                        if next == offset + 4 && !self.flow.joins.contains(&next) {
+                            (offset, state) = (next, after);
+                            continue;
+                        }
+                        return self.enter(next, after);
+                    }
+                    for (next, after) in ways {
+                        self.enter(next, after)?;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn instruction(&mut self, offset: u32, mut state: State) -> Result<Next, Unsupported> {
+        let bytes = &self.code.bytes;
+        let word = flow::word_at(bytes, offset)
+            .filter(|_| offset < self.code.pool_start)
+            .ok_or_else(|| Unsupported(format!("control leaves the code at {offset:#x}")))?;
+        if let Some(&reloc) = self.relocs.get(&offset) {
+            return self.relocated(offset, word, reloc, state);
+        }
+        if matches!(split(word), RawInst::Undefined) {
+            return Ok(Next::At(vec![(offset + 4, state)]));
+        }
+        let inst = decode(word).map_err(|error| Unsupported(format!("{error} at {offset:#x}")))?;
+        let mut step = Step {
+            pool: self.pool,
+            state: &mut state,
+            layout: self.layout,
+            code: (bytes, BASE),
+            offset,
+            effect: None,
+            obligations: Vec::new(),
+        };
+        execute(&inst, BASE + offset, &mut step).map_err(|error| Unsupported(format!("{error} at {offset:#x}")))?;
+        let effect = step.effect.take();
+        let obligations = std::mem::take(&mut step.obligations);
+        self.out.obligations.extend(obligations);
+        let next = offset + 4;
+        match effect {
+            None => Ok(Next::At(vec![(next, state)])),
+            Some(ControlEffect::Jump { target }) => self.jump(offset, target, state),
+            Some(ControlEffect::Branch { condition, target }) => {
+                let not = self.pool.not(condition);
+                let mut ways = Vec::new();
+                if let Some(path) = state.path.with(self.pool, condition) {
+                    let target = self.offset_of(target, offset)?;
+                    ways.push((target, state.clone().on(path)));
+                }
+                if let Some(path) = state.path.with(self.pool, not) {
+                    ways.push((next, state.on(path)));
+                }
+                Ok(Next::At(ways))
+            }
+            Some(ControlEffect::WriteControl { register, value }) => {
+                let status = u64::from(ControlRegister::ThreadStatus.number());
+                let trapped = u64::from(ThreadStatus::Trapped.value());
+                if self.pool.as_u64(register) != Some(status) || self.pool.as_u64(value) != Some(trapped) {
+                    return Err(Unsupported(format!("a control register is written at {offset:#x}")));
+                }
+                let code = self.pool.as_u64(state.get(Reg::S(SReg::TR), 0));
+                let Some(code) = code.and_then(|code| u8::try_from(code).ok()) else {
+                    return Err(Unsupported(format!("a trap without a known code at {offset:#x}")));
+                };
+                self.out.exits.push((ExitKind::Trap(code), state));
+                Ok(Next::End)
+            }
+            Some(ControlEffect::Flush { .. }) => Ok(Next::At(vec![(next, state)])),
+            Some(ControlEffect::Barrier { .. }) => Err(Unsupported(format!("a barrier at {offset:#x}"))),
+            Some(ControlEffect::Invalidate { .. }) => Err(Unsupported(format!("a dcache_inv at {offset:#x}"))),
+        }
+    }
+
+    /// The offset of a known address in the code.
+    fn offset_of(&self, target: Term, offset: u32) -> Result<u32, Unsupported> {
+        let address = self.pool.as_u64(target).map(|address| address as u32);
+        let inside = address
+            .and_then(|address| address.checked_sub(BASE))
+            .filter(|&to| to < self.code.pool_start);
+        inside.ok_or_else(|| Unsupported(format!("a jump out of the code at {offset:#x}")))
+    }
+
+    /// A jump to an address: in the code, to the caller, to a function, or by a table.
+    fn jump(&mut self, offset: u32, target: Term, state: State) -> Result<Next, Unsupported> {
+        if self.pool.as_u64(target).is_some() {
+            let to = self.offset_of(target, offset)?;
+            // A call of the function itself has `ra` behind it.
+            return match self.returns_behind(offset, &state) && to == 0 {
+                true => self.call(offset, calls::Target::Name(self.func.name.to_string()), state),
+                false => Ok(Next::At(vec![(to, state)])),
+            };
+        }
+        let return_address = initial_register(self.pool, Reg::S(SReg::RA), 0);
+        if target == return_address {
+            self.out.exits.push((ExitKind::Return, state));
+            return Ok(Next::End);
+        }
+        if self.returns_behind(offset, &state) {
+            return self.call(offset, calls::Target::Address(target), state);
+        }
+        self.table(offset, target, state)
+    }
+
+    /// Whether `ra` holds the address behind the instruction.
+    fn returns_behind(&self, offset: u32, state: &State) -> bool {
+        self.pool.as_u64(state.get(Reg::S(SReg::RA), 0)) == Some(u64::from(BASE + offset + 4))
+    }
+
+    /// A jump to one of the jumps that follow, by a number below theirs.
+    fn table(&mut self, offset: u32, target: Term, state: State) -> Result<Next, Unsupported> {
+        let table = flow::table_from(&self.code.bytes, self.code.pool_start, offset + 4);
+        if table.is_empty() {
+            return Err(Unsupported(format!("a jump to an unknown address at {offset:#x}")));
+        }
+        let mut ways = Vec::new();
+        let mut inside = self.pool.bool(false);
+        // The address is a multiple of a number, which CLIF compares. Bits of it that do not count are shown to be zero.
+        let (terms, start) = self.pool.summands(target);
+        let index = match terms[..] {
+            [(index, npu_mc::machine::INSTRUCTION_SIZE)] => Some(index),
+            _ => None,
+        };
+        for to in table {
+            let same = match index {
+                Some(index) => {
+                    let distance = (BASE + to).wrapping_sub(start);
+                    let number = self
+                        .pool
+                        .int(WORD, u64::from(distance / npu_mc::machine::INSTRUCTION_SIZE));
+                    self.pool.eq(index, number)
+                }
+                None => {
+                    let address = self.pool.int(WORD, u64::from(BASE + to));
+                    self.pool.eq(target, address)
+                }
+            };
+            if let Some(path) = state.path.with(self.pool, same) {
+                ways.push((to, state.clone().on(path)));
+            }
+            inside = self.pool.or(inside, same);
+        }
+        if let Some(index) = index {
+            let unused = npu_mc::machine::INSTRUCTION_SIZE.trailing_zeros();
+            let top = self.pool.extract(WORD - 1, WORD - unused, index);
+            let zero = self.pool.int(unused, 0);
+            let fits = self.pool.eq(top, zero);
+            inside = self.pool.and(inside, fits);
+        }
+        let path = state.path.condition(self.pool);
+        self.out.obligations.push(Obligation {
+            what: format!("the jump stays in its table at {offset:#x}"),
+            path,
+            claim: inside,
+        });
+        Ok(Next::At(ways))
+    }
+
+    /// An instruction that waits for the address of a symbol.
+    fn relocated(&mut self, offset: u32, word: u32, reloc: &Reloc, mut state: State) -> Result<Next, Unsupported> {
+        let unknown = || Unsupported(format!("the relocation {} at {offset:#x}", reloc.kind.name()));
+        let formula = reloc.kind.info().formula;
+        match (split(word), formula) {
+            (RawInst::Mvi { dst, dst_v: false, .. }, Formula::AbsHigh | Formula::AbsLow) => {
+                let name = match &reloc.target {
+                    RelocTarget::Name(name) => symbol_name(self.func, name),
+                    RelocTarget::Function => self.func.name.to_string(),
+                    RelocTarget::Runtime(name) => format!("%{name}"),
+                };
+                let symbol = self.layout.symbol_named(self.pool, &name);
+                let addend = self.pool.int(WORD, reloc.addend as u64 & u64::from(u32::MAX));
+                let address = self.pool.add(symbol, addend);
+                let reg = Reg::S(SReg::new(dst).ok_or_else(unknown)?);
+                let old = state.get(reg, 0);
+                let half = WORD / 2;
+                let value = match formula {
+                    Formula::AbsHigh => {
+                        let (high, low) = (
+                            self.pool.extract(WORD - 1, half, address),
+                            self.pool.extract(half - 1, 0, old),
+                        );
+                        self.pool.concat(&[high, low])
+                    }
+                    _ => {
+                        let (high, low) = (
+                            self.pool.extract(WORD - 1, half, old),
+                            self.pool.extract(half - 1, 0, address),
+                        );
+                        self.pool.concat(&[high, low])
+                    }
+                };
+                state.set(reg, 0, value);
+                Ok(Next::At(vec![(offset + 4, state)]))
+            }
+            (RawInst::Jra { op, .. }, Formula::Pc) if JraOp::from_code(op) == Some(JraOp::Jmpsr) => {
+                let behind = self.pool.int(WORD, u64::from(BASE + offset + 4));
+                state.set(Reg::S(SReg::RA), 0, behind);
+                let target = match &reloc.target {
+                    RelocTarget::Name(name) => calls::Target::Name(symbol_name(self.func, name)),
+                    RelocTarget::Function => calls::Target::Name(self.func.name.to_string()),
+                    RelocTarget::Runtime(name) => calls::Target::Routine(name),
+                };
+                self.call(offset, target, state)
+            }
+            (RawInst::Jra { .. }, Formula::Pc) => Err(Unsupported(format!("a tail call at {offset:#x}"))),
+            _ => Err(unknown()),
+        }
+    }
+}

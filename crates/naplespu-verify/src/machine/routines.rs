@@ -1,0 +1,165 @@
+//! What the routines of the runtime are for, as `src/runtime.rs` of the compiler documents them.
+//!
+//! Routines on integers are operations of CLIF. Those on floats are functions of which only the name is known, the same ones as in
+//! [`crate::floats`].
+
+use super::State;
+use super::calls::{clobber, region};
+use crate::memory::Memory;
+use crate::term::{Bits, Pool, Term, WORD};
+use cranelift_naplespu::abi::sig::{Place, Places};
+use cranelift_naplespu::runtime::Routine;
+
+/// Most bytes that a copy may have to be followed.
+const MOST_COPIED: u64 = 1024;
+
+/// Two numbers that the words of the arguments are.
+fn halves(pool: &mut Pool, words: &[Term]) -> (Term, Term) {
+    let (a, b) = words.split_at(words.len() / 2);
+    (pool.of_words(a), pool.of_words(b))
+}
+
+/// A number and, in the last word, how far to shift it.
+fn shifted(pool: &mut Pool, words: &[Term], f: impl Fn(&mut Pool, Term, Term) -> Term) -> Term {
+    let (amount, number) = match words.split_last() {
+        Some((&amount, number)) => (amount, pool.of_words(number)),
+        None => return pool.int(1, 0),
+    };
+    let width = pool.width(number);
+    let low = pool.extract(width.trailing_zeros() - 1, 0, amount);
+    let by = pool.zext(low, width);
+    f(pool, number, by)
+}
+
+/// The result of a routine on integers, and what it may count on. `None` if it is none.
+fn integers(pool: &mut Pool, routine: Routine, words: &[Term]) -> Option<(Term, Vec<Term>)> {
+    let mut claims = Vec::new();
+    let result = match routine {
+        Routine::Udiv32 | Routine::Udiv64 | Routine::Udiv128 => {
+            let (a, b) = halves(pool, words);
+            claims.push(not_zero(pool, b));
+            pool.udiv(a, b)
+        }
+        Routine::Urem32 | Routine::Urem64 | Routine::Urem128 => {
+            let (a, b) = halves(pool, words);
+            claims.push(not_zero(pool, b));
+            pool.urem(a, b)
+        }
+        Routine::Sdiv32 | Routine::Sdiv64 | Routine::Sdiv128 => {
+            let (a, b) = halves(pool, words);
+            claims.push(not_zero(pool, b));
+            let width = pool.width(a);
+            let least = pool.constant(width, Bits::bit(width - 1));
+            let minus_one = pool.constant(width, Bits::ones(width));
+            let (x, y) = (pool.eq(a, least), pool.eq(b, minus_one));
+            let over = pool.and(x, y);
+            claims.push(pool.not(over));
+            pool.sdiv(a, b)
+        }
+        Routine::Srem32 | Routine::Srem64 | Routine::Srem128 => {
+            let (a, b) = halves(pool, words);
+            claims.push(not_zero(pool, b));
+            pool.srem(a, b)
+        }
+        Routine::Umulhi64 | Routine::Umulhi128 => {
+            let (a, b) = halves(pool, words);
+            pool.umulhi(a, b)
+        }
+        Routine::Smulhi64 | Routine::Smulhi128 => {
+            let (a, b) = halves(pool, words);
+            pool.smulhi(a, b)
+        }
+        Routine::Mul128 => {
+            let (a, b) = halves(pool, words);
+            pool.mul(a, b)
+        }
+        Routine::Shl128 => shifted(pool, words, Pool::shl),
+        Routine::Ushr128 => shifted(pool, words, Pool::lshr),
+        Routine::Sshr128 => shifted(pool, words, Pool::ashr),
+        Routine::Rotl128 => shifted(pool, words, Pool::rotl),
+        _ => return None,
+    };
+    Some((result, claims))
+}
+
+fn not_zero(pool: &mut Pool, a: Term) -> Term {
+    let zero = pool.int(pool.width(a), 0);
+    let same = pool.eq(a, zero);
+    pool.not(same)
+}
+
+/// Carries out a routine on a state that calls it. Returns what the routine counts on.
+///
+/// # Errors
+///
+/// Its meaning is not known here.
+pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) -> Result<Vec<Term>, String> {
+    let unknown = || format!("the routine {name} has no meaning here");
+    let routine = Routine::named(name).ok_or_else(unknown)?;
+    let sig = routine.signature().ok_or_else(unknown)?;
+    let register = |places: &Places| match places.first() {
+        Some(&Place::Reg(reg)) => Ok(reg),
+        _ => Err(unknown()),
+    };
+    let mut words = Vec::new();
+    for places in &sig.args {
+        words.push(state.get(register(places)?, 0));
+    }
+    let mut claims = Vec::new();
+    let mut results = Vec::new();
+    match routine {
+        Routine::Copy | Routine::Store16 => copy(pool, routine, &words, sp, state).ok_or_else(unknown)?,
+        _ => match integers(pool, routine, &words) {
+            Some((result, more)) => {
+                claims = more;
+                results = pool.words(result);
+            }
+            None => {
+                let short = name.strip_prefix("__npu_").unwrap_or(name);
+                let width = WORD * sig.rets.len() as u32;
+                let all = operands(pool, short, &words);
+                let result = pool.app(short, width.max(1), &all);
+                results = pool.words(result);
+            }
+        },
+    }
+    clobber(pool, sig, state);
+    for (places, word) in sig.rets.iter().zip(results) {
+        state.set(register(places)?, 0, word);
+    }
+    Ok(claims)
+}
+
+/// The operands of an operation on floats: as many words each as the type in the name has.
+fn operands(pool: &mut Pool, name: &str, words: &[Term]) -> Vec<Term> {
+    let source = name.split_once("_from_").map_or(name, |(_, source)| source);
+    let digits: String = source
+        .chars()
+        .skip_while(|c| !c.is_ascii_digit())
+        .take_while(char::is_ascii_digit)
+        .collect();
+    let bits: u32 = digits.parse().unwrap_or(WORD);
+    let each = bits.div_ceil(WORD) as usize;
+    words.chunks(each.max(1)).map(|chunk| pool.of_words(chunk)).collect()
+}
+
+/// Copies bytes: as many as the third argument says, or sixteen.
+fn copy(pool: &mut Pool, routine: Routine, words: &[Term], sp: Term, state: &mut State) -> Option<()> {
+    let (&to, &from) = (words.first()?, words.get(1)?);
+    let count = match routine {
+        Routine::Store16 => 16,
+        _ => pool.as_u64(*words.get(2)?)?,
+    };
+    if count > MOST_COPIED {
+        return None;
+    }
+    let (target, source) = (region(pool, to, sp), region(pool, from, sp));
+    let before: Memory = state.memory.clone();
+    for at in 0..count {
+        let offset = pool.int(WORD, at);
+        let (read, written) = (pool.add(from, offset), pool.add(to, offset));
+        let byte = before.load(pool, source, read, 1);
+        state.memory.store(pool, target, written, byte);
+    }
+    Some(())
+}

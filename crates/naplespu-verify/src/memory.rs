@@ -1,0 +1,263 @@
+//! Memory as the bytes that were written to it, over contents of which nothing is known.
+//!
+//! There are three regions that do not overlap: main memory, the frame of the function with its caller's above it (addresses that are
+//! sums with the stack pointer at entry), and the scratchpad. The proof assumes that pointers from elsewhere do not lead
+//! into the frame.
+
+use crate::term::{Pool, Term, WORD};
+
+/// A region of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Region {
+    /// Main memory without the frame.
+    Main,
+    /// The stack from the frame of the function on.
+    Frame,
+    /// The scratchpad.
+    Scratchpad,
+}
+
+const REGIONS: usize = 3;
+
+/// One change of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Change {
+    /// A byte was written, if the condition is 1.
+    Byte {
+        condition: Term,
+        address: Term,
+        value: Term,
+    },
+    /// A call may have written anything, if the condition is 1.
+    Call { condition: Term, number: usize },
+}
+
+impl Change {
+    fn under(self, pool: &mut Pool, selector: Term) -> Self {
+        match self {
+            Self::Byte {
+                condition,
+                address,
+                value,
+            } => Self::Byte {
+                condition: pool.and(selector, condition),
+                address,
+                value,
+            },
+            Self::Call { condition, number } => Self::Call {
+                condition: pool.and(selector, condition),
+                number,
+            },
+        }
+    }
+}
+
+/// Changes of one region, oldest first.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Changes {
+    list: Vec<Change>,
+    /// Changes before this one keep their order.
+    sealed: usize,
+}
+
+/// The contents of all regions.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Memory {
+    regions: [Changes; REGIONS],
+}
+
+/// An address that is one of two is looked up as both, this many times within one another.
+const DEPTH: u32 = 4;
+
+impl Memory {
+    /// The region of an address in main memory, by whether it is a sum with `sp`.
+    pub fn region(pool: &mut Pool, address: Term, sp: Term) -> Region {
+        match pool.split_address(address, sp) {
+            Some(_) => Region::Frame,
+            None => Region::Main,
+        }
+    }
+
+    fn of(&self, region: Region) -> &Changes {
+        &self.regions[region as usize]
+    }
+
+    /// Reads bytes, the one at the lowest address as the lowest.
+    pub fn load(&self, pool: &mut Pool, region: Region, address: Term, bytes: u32) -> Term {
+        let mut pieces = Vec::with_capacity(bytes as usize);
+        for at in (0..bytes).rev() {
+            let offset = pool.int(WORD, u64::from(at));
+            let address = pool.add(address, offset);
+            pieces.push(self.load_byte(pool, region, address, DEPTH));
+        }
+        pool.concat(&pieces)
+    }
+
+    fn load_byte(&self, pool: &mut Pool, region: Region, address: Term, depth: u32) -> Term {
+        if depth > 0
+            && let Some((condition, then, other)) = pool.as_ite(address)
+        {
+            let then = self.load_byte(pool, region, then, depth - 1);
+            let other = self.load_byte(pool, region, other, depth - 1);
+            return pool.ite(condition, then, other);
+        }
+        // From the newest change back to one that certainly wrote the byte.
+        let mut found = Vec::new();
+        let mut start = None;
+        for change in self.of(region).list.iter().rev() {
+            let (applies, value) = match *change {
+                Change::Byte {
+                    condition,
+                    address: written,
+                    value,
+                } => {
+                    let same = match pool.difference(address, written) {
+                        Some(0) => condition,
+                        Some(_) => continue,
+                        None => {
+                            let same = pool.eq(address, written);
+                            pool.and(condition, same)
+                        }
+                    };
+                    (same, value)
+                }
+                Change::Call { condition, number } => {
+                    let value = pool.app(&format!("memory{}_after_call{number}", region as usize), 8, &[address]);
+                    (condition, value)
+                }
+            };
+            if pool.is_true(applies) {
+                start = Some(value);
+                break;
+            }
+            if !pool.is_false(applies) {
+                found.push((applies, value));
+            }
+        }
+        let mut value = match start {
+            Some(value) => value,
+            None => pool.app(initial_name(region), 8, &[address]),
+        };
+        for (applies, written) in found.into_iter().rev() {
+            value = pool.ite(applies, written, value);
+        }
+        value
+    }
+
+    /// Writes bytes, the lowest one to the lowest address.
+    pub fn store(&mut self, pool: &mut Pool, region: Region, address: Term, value: Term) {
+        for at in 0..pool.width(value) / 8 {
+            let offset = pool.int(WORD, u64::from(at));
+            let address = pool.add(address, offset);
+            let byte = pool.extract(8 * at + 7, 8 * at, value);
+            self.store_byte(pool, region, address, byte);
+        }
+    }
+
+    /// Writes a byte. Neighbouring writes to different places of one base stand in the order of their addresses.
+    fn store_byte(&mut self, pool: &mut Pool, region: Region, address: Term, value: Term) {
+        let condition = pool.bool(true);
+        let changes = &mut self.regions[region as usize];
+        let mut at = changes.list.len();
+        while at > changes.sealed {
+            let Change::Byte {
+                condition: of,
+                address: before,
+                ..
+            } = changes.list[at - 1]
+            else {
+                break;
+            };
+            if of != condition {
+                break;
+            }
+            match pool.difference(address, before) {
+                Some(0) => {
+                    changes.list.remove(at - 1);
+                    break;
+                }
+                Some(distance) if (distance as i32) < 0 => at -= 1,
+                Some(_) => {
+                    // An older write to the same byte is still to be found.
+                    let older = (changes.sealed..at - 1).rev().find(|&i| match changes.list[i] {
+                        Change::Byte { address: a, .. } => pool.difference(address, a) == Some(0),
+                        Change::Call { .. } => false,
+                    });
+                    let only_apart = older.is_some_and(|i| {
+                        changes.list[i..at].iter().all(|change| match *change {
+                            Change::Byte { address: a, .. } => pool.difference(address, a).is_some(),
+                            Change::Call { .. } => false,
+                        })
+                    });
+                    if let (Some(older), true) = (older, only_apart) {
+                        changes.list.remove(older);
+                        at -= 1;
+                    }
+                    break;
+                }
+                None => break,
+            }
+        }
+        let change = Change::Byte {
+            condition,
+            address,
+            value,
+        };
+        changes.list.insert(at.min(changes.list.len()), change);
+    }
+
+    /// A call may change a region.
+    pub fn clobber(&mut self, pool: &mut Pool, region: Region, number: usize) {
+        let condition = pool.bool(true);
+        let changes = &mut self.regions[region as usize];
+        changes.list.push(Change::Call { condition, number });
+        changes.sealed = changes.list.len();
+    }
+
+    /// What is written from here on stays behind what was written before.
+    pub fn seal(&mut self) {
+        for changes in &mut self.regions {
+            changes.sealed = changes.list.len();
+        }
+    }
+
+    /// The contents of `self` if the selector is 1, else those of `other`.
+    pub fn merge(&self, other: &Self, pool: &mut Pool, selector: Term) -> Self {
+        let opposite = pool.not(selector);
+        let mut out = Self::default();
+        for ((into, a), b) in out.regions.iter_mut().zip(&self.regions).zip(&other.regions) {
+            let common = a.list.iter().zip(&b.list).take_while(|(x, y)| x == y).count();
+            into.list.extend_from_slice(&a.list[..common]);
+            for &change in &a.list[common..] {
+                into.list.push(change.under(pool, selector));
+            }
+            for &change in &b.list[common..] {
+                into.list.push(change.under(pool, opposite));
+            }
+            into.sealed = into.list.len();
+        }
+        out
+    }
+
+    /// Whether a region has the same history in both.
+    pub fn same(&self, other: &Self, region: Region) -> bool {
+        self.of(region).list == other.of(region).list
+    }
+
+    /// All terms that were written as values or addresses into main memory.
+    pub fn written(&self, region: Region) -> impl Iterator<Item = (Term, Term)> + '_ {
+        self.of(region).list.iter().filter_map(|change| match *change {
+            Change::Byte { address, value, .. } => Some((address, value)),
+            Change::Call { .. } => None,
+        })
+    }
+}
+
+/// The function that gives the bytes of a region before anything was written.
+pub fn initial_name(region: Region) -> &'static str {
+    match region {
+        Region::Main => "memory",
+        Region::Frame => "frame",
+        Region::Scratchpad => "scratchpad",
+    }
+}

@@ -1,0 +1,215 @@
+//! A solver as a process, by its text interface.
+
+use crate::term::eval::Evaluator;
+use crate::term::smtlib::{self, Detail};
+use crate::term::{Bits, Op, Pool, Symbol, Term};
+use easy_smt::{Context, ContextBuilder};
+use rustc_hash::FxHashSet;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The solver that is used unless another one is named.
+pub const PROGRAM: &str = "z3";
+
+/// Megabytes that the solver may use.
+const MEMORY: u32 = 4096;
+/// How much longer than it was given a query may take, until the process is ended.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What the solver says of a query.
+pub enum Verdict {
+    /// No values satisfy all assertions.
+    Unsatisfiable,
+    /// These values do, as far as the query shows the meaning of terms.
+    Satisfiable(Box<Evaluator>),
+    /// It does not know, or there is no solver.
+    Unknown,
+}
+
+/// A solver, started when it is first needed.
+pub struct Solver {
+    program: String,
+    context: Option<Context>,
+    /// The process ends by itself at this time.
+    ends: Instant,
+    dump: Option<PathBuf>,
+    name: String,
+    /// Queries so far.
+    pub queries: usize,
+    /// Time spent in queries.
+    pub spent: Duration,
+    failed: bool,
+}
+
+/// Whether a program can be run that says its version.
+pub fn is_installed(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+impl Solver {
+    /// A solver for the queries of one function. With a folder, queries are written there, under names with `name`.
+    pub fn new(program: &str, dump: Option<PathBuf>, name: &str) -> Self {
+        let name = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        Self {
+            program: program.to_owned(),
+            context: None,
+            ends: Instant::now(),
+            dump,
+            name,
+            queries: 0,
+            spent: Duration::ZERO,
+            failed: false,
+        }
+    }
+
+    /// Whether the solver could not be run.
+    pub fn is_missing(&self) -> bool {
+        self.failed
+    }
+
+    fn context(&mut self, time: Duration) -> Option<&mut Context> {
+        if self.failed {
+            return None;
+        }
+        if self.context.is_none() || self.ends < Instant::now() + time + GRACE {
+            let seconds = time.as_secs() + 60;
+            let mut builder = ContextBuilder::new();
+            builder.solver(&self.program).solver_args([
+                "-smt2".to_owned(),
+                "-in".to_owned(),
+                format!("-T:{seconds}"),
+                format!("-memory:{MEMORY}"),
+            ]);
+            match builder.build() {
+                Ok(context) => self.context = Some(context),
+                Err(_) => {
+                    self.failed = true;
+                    return None;
+                }
+            }
+            self.ends = Instant::now() + Duration::from_secs(seconds);
+        }
+        self.context.as_mut()
+    }
+
+    /// Asks whether all assertions can hold. Terms in `cut` count as unknowns.
+    pub fn check(
+        &mut self,
+        pool: &Pool,
+        assertions: &[Term],
+        detail: Detail,
+        cut: &FxHashSet<Term>,
+        time: Duration,
+    ) -> Verdict {
+        let start = Instant::now();
+        let verdict = self.ask(pool, assertions, detail, cut, time);
+        self.spent += start.elapsed();
+        verdict.unwrap_or(Verdict::Unknown)
+    }
+
+    fn ask(
+        &mut self,
+        pool: &Pool,
+        assertions: &[Term],
+        detail: Detail,
+        cut: &FxHashSet<Term>,
+        time: Duration,
+    ) -> Option<Verdict> {
+        let body = smtlib::query(pool, assertions, detail, cut);
+        let logic = match body.contains("(declare-fun ") {
+            true => "QF_UFBV",
+            false => "QF_BV",
+        };
+        let text = format!("(set-logic {logic})\n{body}(check-sat)");
+        if let Some(folder) = &self.dump {
+            let file = folder.join(format!("{}-{}.smt2", self.name, self.queries));
+            // A query that cannot be written is asked nevertheless.
+            let _ = std::fs::write(file, format!("{text}\n"));
+        }
+        self.queries += 1;
+        let milliseconds = time.as_millis().max(1);
+        let text = format!("(reset)\n(set-option :print-success false)\n(set-option :timeout {milliseconds})\n{text}");
+        let context = self.context(time)?;
+        let command = context.atom(text);
+        let mut answer = context.raw_send(command).and_then(|()| context.raw_recv());
+        // The first commands are still acknowledged, as the solver was told at its start.
+        while let Ok(line) = answer
+            && context.get_atom(line) == Some("success")
+        {
+            answer = context.raw_recv();
+        }
+        let answer = match answer {
+            Ok(answer) => context.get_atom(answer).map(str::to_owned),
+            Err(_) => {
+                self.context = None;
+                return None;
+            }
+        };
+        match answer.as_deref() {
+            Some("unsat") => Some(Verdict::Unsatisfiable),
+            Some("sat") => self.model(pool, assertions, detail, cut),
+            Some("unknown") => None,
+            _ => {
+                // After an error the process may be in any state.
+                self.context = None;
+                None
+            }
+        }
+    }
+
+    /// The values that satisfy the last query. Functions are read too, by the arguments that they have with these values.
+    fn model(&mut self, pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<Term>) -> Option<Verdict> {
+        let mut values = Evaluator::new(0);
+        if !cut.is_empty() {
+            return Some(Verdict::Satisfiable(Box::new(values)));
+        }
+        let asked: Vec<Term> = pool
+            .cone(assertions)
+            .into_iter()
+            .filter(|&term| matches!(pool.node(term).op, Op::Var(_) | Op::App(_)))
+            .collect();
+        if asked.is_empty() {
+            return Some(Verdict::Satisfiable(Box::new(values)));
+        }
+        let names: Vec<String> = asked.iter().map(|term| format!("t{}", term.index())).collect();
+        let context = self.context.as_mut()?;
+        let command = context.atom(format!("(get-value ({}))", names.join(" ")));
+        let answer = context.raw_send(command).and_then(|()| context.raw_recv()).ok()?;
+        let pairs = context.get_list(answer)?.to_vec();
+        let mut applications: Vec<(Symbol, Term, Bits)> = Vec::new();
+        for (pair, term) in pairs.into_iter().zip(asked) {
+            let value = context.get_list(pair)?.get(1).copied()?;
+            let value = parse(context.get_atom(value)?)?;
+            match pool.node(term).op {
+                Op::App(symbol) => applications.push((symbol, term, value)),
+                _ => values.set(pool, term, value),
+            }
+        }
+        debug_assert!(detail == Detail::Full || detail == Detail::Abstract);
+        for (symbol, term, value) in applications {
+            let args: Vec<Bits> = pool.args(term).iter().map(|&arg| values.value(pool, arg)).collect();
+            values.set_application(symbol, args, value);
+        }
+        Some(Verdict::Satisfiable(Box::new(values)))
+    }
+}
+
+/// A constant as solvers print it.
+fn parse(text: &str) -> Option<Bits> {
+    let (digits, bits) = match text.strip_prefix("#x") {
+        Some(digits) => (digits, 4),
+        None => (text.strip_prefix("#b")?, 1),
+    };
+    let mut value = Bits::ZERO;
+    for digit in digits.chars() {
+        let digit = digit.to_digit(1 << bits)?;
+        value = value.shl(bits, crate::term::MAX_WIDTH).or(Bits::from(u64::from(digit)));
+    }
+    Some(value)
+}
