@@ -1,5 +1,6 @@
 //! Changes of control flow: where branches go, and copies of blocks.
 
+use crate::error::CompileError;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, JumpTableData, Opcode, Value, ValueLabelAssignments,
@@ -31,6 +32,15 @@ pub fn target(func: &Function, edge: Edge) -> Option<Block> {
 pub fn args(func: &Function, edge: Edge) -> Option<Vec<Value>> {
     let call = destinations(func, edge.inst).get(edge.number)?;
     call.args(&func.dfg.value_lists).map(|arg| arg.as_value()).collect()
+}
+
+/// The arguments that the edge passes, in a pass that has made sure that all of them are values.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if one of them is not.
+pub fn values(func: &Function, edge: Edge, stage: &'static str) -> Result<Vec<Value>, CompileError> {
+    args(func, edge).ok_or_else(|| CompileError::internal(stage, edge.inst, "a branch that passes values only"))
 }
 
 /// Leads the edge to another block.
@@ -108,6 +118,26 @@ pub fn rewrite_each(func: &mut Function, mut rewrite: impl FnMut(&mut Function, 
         }
     }
     changed
+}
+
+/// Whether the instruction only computes its results from its operands.
+pub fn is_pure(opcode: Opcode) -> bool {
+    !(opcode.is_terminator()
+        || opcode.is_branch()
+        || opcode.is_call()
+        || opcode.can_trap()
+        || opcode.can_load()
+        || opcode.can_store()
+        || opcode.other_side_effects())
+}
+
+/// Whether the instruction can be removed if its results have no uses. A load that may trap cannot.
+pub fn is_removable(func: &Function, inst: Inst) -> bool {
+    let data = &func.dfg.insts[inst];
+    match data {
+        InstructionData::Load { flags, .. } => func.dfg.mem_flags[*flags].notrap(),
+        _ => is_pure(data.opcode()),
+    }
 }
 
 /// How often each value is used.

@@ -401,7 +401,8 @@ pub fn ranges(ctx: &Context, loops: &[NaturalLoop]) -> Ranges {
     ranges
 }
 
-/// How often the exit is reached at most, as far as that is known from the ranges of outer variables.
+/// About how often the exit is reached at most, as far as the ranges of outer variables say. An estimate of cost: numbers that wrap
+/// around and unsigned compares are not taken into account, so nothing that has to hold may rely on it.
 pub fn most_rounds(func: &Function, lp: &NaturalLoop, exit: &CountedExit, ranges: &Ranges) -> Option<u64> {
     let unused = 64 - exit.variable.ty.bits();
     let signed = |bits: u64| (bits << unused).cast_signed() >> unused;

@@ -151,7 +151,7 @@ fn finish_loops(
         changed |= licm::run(ctx, loops);
     }
     stages.keep(Stage::Licm, || ctx.func.display().to_string());
-    if runs(Pass::Pointers) && pointers::run(ctx, loops) {
+    if runs(Pass::Pointers) && pointers::run(ctx, isa, loops)? {
         params::run(&mut ctx.func);
         changed = true;
     }

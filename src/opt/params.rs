@@ -23,12 +23,7 @@ pub fn run(func: &mut Function) -> bool {
                     into[call.block(&func.dfg.value_lists)].push(*call);
                 }
             }
-            let pure = !(opcode.is_terminator()
-                || opcode.is_call()
-                || opcode.can_trap()
-                || opcode.can_store()
-                || opcode.other_side_effects());
-            if !pure {
+            if !edit::is_removable(func, inst) {
                 work.extend(func.dfg.inst_args(inst));
             }
             // What a call with handlers passes to them is kept.
@@ -82,15 +77,9 @@ pub fn run(func: &mut Function) -> bool {
         // Instructions that used such a parameter have no use either, and must not name it.
         let insts: Vec<Inst> = func.layout.block_insts(block).collect();
         for inst in insts {
-            let opcode = func.dfg.insts[inst].opcode();
-            let useless = !func.dfg.inst_results(inst).is_empty()
-                && func.dfg.inst_results(inst).iter().all(|&result| !live[result])
-                && !(opcode.is_terminator()
-                    || opcode.is_call()
-                    || opcode.can_trap()
-                    || opcode.can_store()
-                    || opcode.other_side_effects());
-            if useless {
+            let results = func.dfg.inst_results(inst);
+            let dead = !results.is_empty() && results.iter().all(|&result| !live[result]);
+            if dead && edit::is_removable(func, inst) {
                 func.layout.remove_inst(inst);
             }
         }

@@ -2,12 +2,16 @@
 //!
 //! `base + (i << 2)` takes two instructions in every round, `p + 4` one; and if `i` was only there for addresses and to count, the
 //! pointer counts as well. It is done where at most as many instructions are executed in a round as before, counted as they are.
+//! What has to hold afterwards, and is checked, stands in [`super::check`].
 
 use super::addresses;
+use super::check;
 use super::edit;
 use super::licm;
 use super::linear::{self, Sum};
 use super::loops::{self, CountedExit, Induction, NaturalLoop};
+use crate::error::CompileError;
+use crate::isa::Isa;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
@@ -71,31 +75,35 @@ impl Users {
 }
 
 /// Reduces addresses in the loops, from the innermost outwards. Gives whether anything changed.
-pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
+///
+/// # Errors
+///
+/// [`CompileError::Internal`].
+pub fn run(ctx: &mut Context, isa: &Isa, loops: &[NaturalLoop]) -> Result<bool, CompileError> {
     let mut known = None;
     let mut changed = false;
     for lp in loops.iter().rev() {
-        changed |= reduce(ctx, lp, &mut known);
+        changed |= reduce(ctx, isa, lp, &mut known)?;
     }
-    changed
+    Ok(changed)
 }
 
 /// Reduces addresses in one loop. The users of values are those before the pass; they are found when they are asked for first.
-fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> bool {
+fn reduce(ctx: &mut Context, isa: &Isa, lp: &NaturalLoop, known: &mut Option<Users>) -> Result<bool, CompileError> {
     let func = &ctx.func;
     if lp.entries.len() != 1 {
-        return false;
+        return Ok(false);
     }
     let variables: Vec<Induction> = loops::inductions(func, lp)
         .into_iter()
         .filter(|variable| variable.ty == types::I32)
         .collect();
     if variables.is_empty() {
-        return false;
+        return Ok(false);
     }
     let groups = groups(ctx, lp, &variables);
     if groups.is_empty() || groups.len() > MOST || licm::calls(func, lp) {
-        return false;
+        return Ok(false);
     }
     let users = &*known.get_or_insert_with(|| Users::of(func));
     let exits = loops::counted_exits(ctx, lp);
@@ -110,7 +118,7 @@ fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> boo
             .collect()
     };
     if chosen.is_empty() {
-        return false;
+        return Ok(false);
     }
     // Of the groups of a variable the one that can count does.
     let gone = dead(func, lp, &chosen, users);
@@ -118,11 +126,15 @@ fn reduce(ctx: &mut Context, lp: &NaturalLoop, known: &mut Option<Users>) -> boo
         .iter()
         .filter_map(|variable| replaceable_exit(func, lp, variable, &chosen, users, &exits, &gone))
         .collect();
+    let before = check::is_wanted(isa).then(|| ctx.func.clone());
     for (number, group) in chosen.into_iter().enumerate() {
         let exit = counts.iter().find(|(counting, _)| *counting == number);
-        apply(&mut ctx.func, lp, group, exit.map(|(_, exit)| exit));
+        apply(&mut ctx.func, lp, group, exit.map(|(_, exit)| exit))?;
     }
-    true
+    if let Some(before) = before {
+        check::pointers(&before, &ctx.func, lp)?;
+    }
+    Ok(true)
 }
 
 /// The accesses of the loop, without those of inner loops, that a pointer could do, by pointer.
@@ -301,13 +313,11 @@ fn only_argument(func: &Function, lp: &NaturalLoop, index: usize, value: Value) 
 }
 
 /// Gives the group its pointer; the exit is taken by it, if given.
-fn apply(func: &mut Function, lp: &NaturalLoop, group: &Group, exit: Option<&CountedExit>) {
+fn apply(func: &mut Function, lp: &NaturalLoop, group: &Group, exit: Option<&CountedExit>) -> Result<(), CompileError> {
     let &[entry] = lp.entries.as_slice() else {
-        return;
+        return Err(CompileError::internal("pointers", lp.header, "a loop with one entry"));
     };
-    let Some(args) = edit::args(func, entry) else {
-        return;
-    };
+    let args = edit::values(func, entry, "pointers")?;
     let mut cursor = FuncCursor::new(func).at_inst(entry.inst);
     let word = |number: u64| i64::from((number & u64::from(u32::MAX)) as u32 as i32);
     // Where the pointer begins.
@@ -354,4 +364,5 @@ fn apply(func: &mut Function, lp: &NaturalLoop, group: &Group, exit: Option<&Cou
     for &(inst, offset) in &group.accesses {
         addresses::set_address(cursor.func, inst, pointer, offset.wrapping_sub(group.constant));
     }
+    Ok(())
 }

@@ -264,7 +264,7 @@ impl Simplifier<'_> {
         let &[result] = self.func.dfg.inst_results(inst) else {
             return None;
         };
-        is_pure(opcode).then(|| self.func.dfg.value_type(result))
+        edit::is_pure(opcode).then(|| self.func.dfg.value_type(result))
     }
 
     fn unary(&mut self, inst: Inst, opcode: Opcode, arg: Value) {
@@ -323,7 +323,7 @@ impl Simplifier<'_> {
                 None => {}
             }
         }
-        if !is_pure(opcode) {
+        if !edit::is_pure(opcode) {
             return;
         }
         if ty != types::I32 {
@@ -593,17 +593,6 @@ impl Simplifier<'_> {
     }
 }
 
-/// Whether instructions do nothing but compute their results from their operands.
-fn is_pure(opcode: Opcode) -> bool {
-    !(opcode.is_terminator()
-        || opcode.is_branch()
-        || opcode.is_call()
-        || opcode.can_trap()
-        || opcode.can_load()
-        || opcode.can_store()
-        || opcode.other_side_effects())
-}
-
 fn word(bits: u64) -> u32 {
     (bits & u64::from(u32::MAX)) as u32
 }
@@ -695,21 +684,12 @@ fn remove_dead(func: &mut Function, blocks: impl Iterator<Item = Block>) {
         while let Some(inst) = at {
             at = func.layout.prev_inst(inst);
             let unused = |&result: &Value| uses[result] == 0;
-            if is_needless(func, inst) && func.dfg.inst_results(inst).iter().all(unused) {
+            if edit::is_removable(func, inst) && func.dfg.inst_results(inst).iter().all(unused) {
                 for value in func.dfg.inst_values(inst) {
                     uses[value] -= 1;
                 }
                 func.layout.remove_inst(inst);
             }
         }
-    }
-}
-
-/// Whether the instruction may go if nobody uses its results.
-fn is_needless(func: &Function, inst: Inst) -> bool {
-    let data = &func.dfg.insts[inst];
-    match data {
-        InstructionData::Load { flags, .. } => func.dfg.mem_flags[*flags].notrap(),
-        _ => is_pure(data.opcode()),
     }
 }

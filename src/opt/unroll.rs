@@ -9,8 +9,11 @@
 //! * One whose number of rounds can be computed or bounded at run time gets a second loop ahead of it, which does several rounds
 //!   as long as none of them is the last.
 //!
+//! What has to hold afterwards, and is checked, stands in [`super::check`].
+//!
 //! Loops that call are left alone, routines of the runtime included: the call costs more than what is saved.
 
+use super::check;
 use super::edit::{self, Copy, Edge};
 use super::loops::{self, Bound, CountedExit, NaturalLoop, Ranges};
 use crate::error::CompileError;
@@ -65,10 +68,17 @@ pub fn run(
         let ranges = loops::ranges(ctx, loops);
         for lp in loops.iter().rev() {
             let is_cold = ctx.func.layout.is_cold(lp.header);
-            if is_cold || lp.blocks.iter().any(|block| touched.contains(block)) || !done.insert(lp.header) {
+            // Copies of a loop that was unrolled enter what the loop entered, by edges that `entries` does not have. In reducible
+            // control flow the entered loop comes first.
+            let from = lp
+                .entries
+                .iter()
+                .filter_map(|entry| ctx.func.layout.inst_block(entry.inst));
+            let mut around = lp.blocks.iter().copied().chain(from);
+            if is_cold || around.any(|block| touched.contains(&block)) || !done.insert(lp.header) {
                 continue;
             }
-            if let Some(headers) = unroll(ctx, &legality, lp, &ranges) {
+            if let Some(headers) = unroll(ctx, isa, &legality, lp, &ranges)? {
                 touched.extend(&lp.blocks);
                 done.extend(headers);
             }
@@ -84,8 +94,45 @@ pub fn run(
     Ok(changed)
 }
 
+/// How a loop is unrolled.
+enum Way {
+    /// All iterations, so many, are laid out.
+    Whole(u64),
+    /// A loop of so many copies does so many iterations.
+    Parts(u64, u64),
+    /// A loop of so many copies does most iterations, the loop itself the others.
+    Ahead(Pace, u64),
+}
+
 /// Unrolls one loop. Gives the headers of the loops that it became.
-fn unroll(ctx: &mut Context, legality: &Legality<'_>, lp: &NaturalLoop, ranges: &Ranges) -> Option<Vec<Block>> {
+fn unroll(
+    ctx: &mut Context,
+    isa: &Isa,
+    legality: &Legality<'_>,
+    lp: &NaturalLoop,
+    ranges: &Ranges,
+) -> Result<Option<Vec<Block>>, CompileError> {
+    let Some((exit, way)) = choose(ctx, legality, lp, ranges) else {
+        return Ok(None);
+    };
+    let before = check::is_wanted(isa).then(|| ctx.func.clone());
+    if !close(ctx, lp) {
+        return Ok(None);
+    }
+    let func = &mut ctx.func;
+    let headers = match way {
+        Way::Whole(count) => whole(func, lp, &exit, count)?,
+        Way::Parts(count, copies) => in_parts(func, lp, &exit, count, copies)?,
+        Way::Ahead(pace, copies) => ahead(func, lp, &exit, pace, copies)?,
+    };
+    if let Some(before) = before {
+        check::unrolled(&before, func, lp)?;
+    }
+    Ok(Some(headers))
+}
+
+/// How the loop is unrolled, and the exit that counts; `None` if it is left alone.
+fn choose(ctx: &Context, legality: &Legality<'_>, lp: &NaturalLoop, ranges: &Ranges) -> Option<(CountedExit, Way)> {
     let size = size(&ctx.func, legality, lp)?;
     if size > WHOLE_BUDGET {
         return None;
@@ -93,20 +140,17 @@ fn unroll(ctx: &mut Context, legality: &Legality<'_>, lp: &NaturalLoop, ranges: 
     let exits = loops::counted_exits(ctx, lp);
     let known = exits
         .iter()
-        .filter_map(|exit| Some((exit, exit.count?)))
+        .filter_map(|exit| Some((*exit, exit.count?)))
         .min_by_key(|(_, count)| *count);
     if let Some((exit, count)) = known {
         let fits = |each: u64, most: u64| count.saturating_mul(each) <= most;
         if fits(size.into(), WHOLE_BUDGET.into()) && fits(loads(&ctx.func, lp), WHOLE_LOADS) {
-            let exit = *exit;
-            return close(ctx, lp).then(|| whole(&mut ctx.func, lp, &exit, count));
+            return Some((exit, Way::Whole(count)));
         }
         if !lp.innermost {
             return None;
         }
-        let exit = *exit;
-        let copies = factor(count, size)?;
-        return close(ctx, lp).then(|| in_parts(&mut ctx.func, lp, &exit, count, copies));
+        return Some((exit, Way::Parts(count, factor(count, size)?)));
     }
     if !lp.innermost {
         return None;
@@ -121,8 +165,9 @@ fn unroll(ctx: &mut Context, legality: &Legality<'_>, lp: &NaturalLoop, ranges: 
         Some(..=FEW) => copies = 2,
         _ => {}
     }
-    let (exit, pace) = exits.iter().find_map(|exit| Some((*exit, pace(exit, copies)?)))?;
-    close(ctx, lp).then(|| ahead(&mut ctx.func, lp, &exit, pace, copies))
+    exits
+        .iter()
+        .find_map(|exit| Some((*exit, Way::Ahead(pace(exit, copies)?, copies))))
 }
 
 /// About how many machine instructions the loop's blocks are; `None` if one of them calls or cannot be copied.
@@ -260,6 +305,11 @@ fn back_edge(lp: &NaturalLoop, exit: &CountedExit, copy: &Copy) -> Edge {
     }
 }
 
+/// What the edge passes.
+fn values(func: &Function, edge: Edge) -> Result<Vec<Value>, CompileError> {
+    edit::values(func, edge, "unroll")
+}
+
 /// A chain of bodies that is being made. The original is not touched before all copies of it exist.
 struct Chain {
     /// The header's parameters.
@@ -319,19 +369,20 @@ impl Chain {
     }
 
     /// Links what was made.
-    fn finish(self, func: &mut Function, lp: &NaturalLoop) {
+    fn finish(self, func: &mut Function, lp: &NaturalLoop) -> Result<(), CompileError> {
         for (edge, block, direct) in self.links {
-            let args = if direct { None } else { edit::args(func, edge) };
-            edit::redirect(func, edge, block, &args.unwrap_or_default());
+            let args = if direct { Vec::new() } else { values(func, edge)? };
+            edit::redirect(func, edge, block, &args);
         }
         if let Some(known) = self.known {
             edit::replace_params(func, lp.header, &known);
         }
+        Ok(())
     }
 }
 
 /// Lays the loop out whole: the exit is taken when it is reached for the `count`th time.
-fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) -> Vec<Block> {
+fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) -> Result<Vec<Block>, CompileError> {
     let mut chain = Chain::from(func, lp, lp.entries.clone());
     for _ in 1..count {
         chain.add_copy(func, lp, exit, false);
@@ -342,13 +393,19 @@ fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) 
     // What follows the exit in the last round is not reached any more; it must not come round to a header without parameters.
     chain.open = vec![lp.back];
     chain.lead_to(lp.header, chain.known.is_some());
-    chain.finish(func, lp);
+    chain.finish(func, lp)?;
     edit::always(func, exit.edge);
-    vec![lp.header]
+    Ok(vec![lp.header])
 }
 
 /// Makes a loop of several copies for a known number of rounds. The original is the copy that the last round falls to.
-fn in_parts(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64, copies: u64) -> Vec<Block> {
+fn in_parts(
+    func: &mut Function,
+    lp: &NaturalLoop,
+    exit: &CountedExit,
+    count: u64,
+    copies: u64,
+) -> Result<Vec<Block>, CompileError> {
     let last = (count - 1) % copies;
     let mut header = lp.header;
     let mut chain = if last == 0 {
@@ -366,8 +423,8 @@ fn in_parts(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u6
         }
     }
     chain.lead_to(header, false);
-    chain.finish(func, lp);
-    vec![header, lp.header]
+    chain.finish(func, lp)?;
+    Ok(vec![header, lp.header])
 }
 
 /// How a loop of several rounds at a time knows whether there are as many left.
@@ -411,7 +468,13 @@ fn pace(exit: &CountedExit, copies: u64) -> Option<Pace> {
 }
 
 /// Makes a loop before the loop that does `copies` rounds at a time while more than those are left.
-fn ahead(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, pace: Pace, copies: u64) -> Vec<Block> {
+fn ahead(
+    func: &mut Function,
+    lp: &NaturalLoop,
+    exit: &CountedExit,
+    pace: Pace,
+    copies: u64,
+) -> Result<Vec<Block>, CompileError> {
     let variable = exit.variable;
     let ty = variable.ty;
     // The block that decides has the parameters of the header.
@@ -423,7 +486,7 @@ fn ahead(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, pace: Pace, 
         .map(|&ty| func.dfg.append_block_param(decide, ty))
         .collect();
     for &entry in &lp.entries {
-        let args = edit::args(func, entry).unwrap_or_default();
+        let args = values(func, entry)?;
         edit::redirect(func, entry, decide, &args);
     }
     let mut cursor = FuncCursor::new(func).at_bottom(decide);
@@ -498,11 +561,12 @@ fn ahead(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, pace: Pace, 
         chain.add_copy(func, lp, exit, false);
     }
     // The block after the last copy decides whether to go round.
-    let args = chain.args.take().unwrap_or_default();
+    let args = chain.args.take();
+    let args = args.ok_or_else(|| CompileError::internal("unroll", lp.header, "the arguments of the last copy"))?;
     let again = func.dfg.make_block();
     func.layout.insert_block(again, lp.header);
     chain.lead_to(again, true);
-    chain.finish(func, lp);
+    chain.finish(func, lp)?;
     let mut cursor = FuncCursor::new(func).at_bottom(again);
     // What the variable was in this round tells as well as what it is in the next one, and nothing has to wait for that.
     let now = cursor.func.dfg.block_params(header)[variable.index];
@@ -532,7 +596,7 @@ fn ahead(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, pace: Pace, 
         lp.header,
         &args,
     );
-    vec![header, lp.header]
+    Ok(vec![header, lp.header])
 }
 
 fn number_of(cursor: &mut FuncCursor<'_>, ty: Type, number: u64) -> Value {

@@ -4,10 +4,11 @@
 //! execute (function parameters, loads, calls, floats) is a leaf, whose value the caller assigns; a leaf without one gets a number
 //! that depends on the seed, the value, and for leaves of a loop the iteration.
 
+use super::operate::operate;
 use crate::opt::loops::mask;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, StackSlot, Value, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// The most instructions that one call of [`Evaluator::get`] executes. Functions with longer chains of arithmetic are not checked.
 const MOST_STEPS: usize = 20_000;
@@ -158,57 +159,13 @@ impl<'a> Evaluator<'a> {
     /// The result of an instruction whose operands are known.
     fn execute(&self, inst: Inst) -> Option<u64> {
         let dfg = &self.func.dfg;
-        let arg = |number: usize| -> Option<(u64, i64, u32)> {
-            let value = dfg.resolve_aliases(*dfg.inst_args(inst).get(number)?);
-            let bits = self.lookup(value)?;
-            let width = dfg.value_type(value).bits();
-            let unused = 64 - width;
-            Some((bits, (bits << unused).cast_signed() >> unused, width))
-        };
-        Some(match dfg.insts[inst] {
-            InstructionData::UnaryImm { imm, .. } => imm.bits().cast_unsigned(),
-            InstructionData::StackAddr { stack_slot, offset, .. } => {
-                self.slot(stack_slot).wrapping_add_signed(i64::from(i32::from(offset)))
-            }
-            InstructionData::Unary { opcode, .. } => {
-                let (bits, signed, _) = arg(0)?;
-                match opcode {
-                    Opcode::Sextend => signed.cast_unsigned(),
-                    Opcode::Ineg => bits.wrapping_neg(),
-                    Opcode::Bnot => !bits,
-                    _ => bits,
-                }
-            }
-            InstructionData::Binary { opcode, .. } => {
-                let ((a, sa, width), (b, sb, _)) = (arg(0)?, arg(1)?);
-                let amount = b as u32 % width;
-                match opcode {
-                    Opcode::Iadd => a.wrapping_add(b),
-                    Opcode::Isub => a.wrapping_sub(b),
-                    Opcode::Imul => a.wrapping_mul(b),
-                    Opcode::Band => a & b,
-                    Opcode::Bor => a | b,
-                    Opcode::Bxor => a ^ b,
-                    Opcode::Ishl => a << amount,
-                    Opcode::Ushr => a >> amount,
-                    Opcode::Sshr => (sa >> amount).cast_unsigned(),
-                    Opcode::Umin => a.min(b),
-                    Opcode::Umax => a.max(b),
-                    Opcode::Smin => sa.min(sb).cast_unsigned(),
-                    Opcode::Smax => sa.max(sb).cast_unsigned(),
-                    _ => return None,
-                }
-            }
-            InstructionData::IntCompare { cond, .. } => {
-                let ((a, sa, _), (b, sb, _)) = (arg(0)?, arg(1)?);
-                u64::from(compare(cond, a, sa, b, sb))
-            }
-            InstructionData::Ternary { .. } => {
-                let (condition, ..) = arg(0)?;
-                if condition != 0 { arg(1)?.0 } else { arg(2)?.0 }
-            }
-            _ => return None,
-        })
+        if let InstructionData::StackAddr { stack_slot, offset, .. } = dfg.insts[inst] {
+            let slot = self.slot(stack_slot);
+            return Some(slot.wrapping_add_signed(i64::from(i32::from(offset))));
+        }
+        let args = dfg.inst_args(inst).iter();
+        let operands: Option<SmallVec<[u64; 4]>> = args.map(|&arg| self.lookup(dfg.resolve_aliases(arg))).collect();
+        operate(self.func, inst, &operands?)
     }
 
     /// The address of a stack slot: as aligned as the slot is and no more, and far from other slots.
@@ -230,22 +187,6 @@ impl<'a> Evaluator<'a> {
         let varies = block.is_some_and(|block| self.inside.contains(&block));
         let iteration = if varies { self.iteration + 1 } else { 0 };
         mix(self.seed ^ mix(u64::from(value.as_u32()) ^ iteration << 32)) & mask(dfg.value_type(value))
-    }
-}
-
-/// Whether two integers, each given unsigned and signed, compare so.
-fn compare(cond: IntCC, a: u64, sa: i64, b: u64, sb: i64) -> bool {
-    match cond {
-        IntCC::Equal => a == b,
-        IntCC::NotEqual => a != b,
-        IntCC::SignedLessThan => sa < sb,
-        IntCC::SignedGreaterThanOrEqual => sa >= sb,
-        IntCC::SignedGreaterThan => sa > sb,
-        IntCC::SignedLessThanOrEqual => sa <= sb,
-        IntCC::UnsignedLessThan => a < b,
-        IntCC::UnsignedGreaterThanOrEqual => a >= b,
-        IntCC::UnsignedGreaterThan => a > b,
-        IntCC::UnsignedLessThanOrEqual => a <= b,
     }
 }
 

@@ -19,13 +19,34 @@
 //!   loop has loaded counts as done in either; a load that does not move counts as done in front of the loop.
 //! - The scalar loop does at least the iterations of the vector loop; if the vector loop may be the end, exactly as many as were counted.
 //! - The lanes of a reduction are parts of a sum: nothing but the reduction uses them.
+//!
+//! ## Versioned loops, unrolled loops, pointers ([`effects`])
+//!
+//! The three passes rewrite a loop in place. From up to four blocks in front of the loop on, with any values for what was computed
+//! before, the function has the same effects after the pass as before it: the same stores, calls and accesses that may trap, with the
+//! same operands and in the same order, the same trap, the same results.
+//!
+//! - `guards`: so, where the tests in front of the versioned loop hold, no test that it lacks would have failed in any iteration; no
+//!   access is misaligned; a load in front of the loop does not trap where the loop would not have loaded.
+//! - `unroll`: so the loop is left in the same iteration, with the same values; a test that a copy lacks would not have left the loop.
+//! - `pointers`: so every access has the address that it had, and a test of a pointer leaves the loop in the same iteration.
+//!
+//! The check runs both functions on concrete bits ([`execute`]) and compares their effects, as far as a bounded number of steps goes,
+//! where variables start near their bounds and near the ends of their types, and, for versioned loops, at the last values at which the
+//! tests in front still hold. It is given no trip count, range or address by the passes.
 
+mod effects;
 mod eval;
+mod execute;
+mod operate;
 pub mod vectorize;
 mod world;
 
 use crate::error::CompileError;
 use crate::isa::Isa;
+use crate::opt::loops::NaturalLoop;
+use cranelift_codegen::ir::Function;
+use effects::{Loads, compare};
 use std::fmt;
 
 /// The outcome of a check.
@@ -40,7 +61,37 @@ pub fn is_wanted(isa: &Isa) -> bool {
 fn broken(pass: &'static str, at: impl fmt::Display, expected: &'static str) -> CompileError {
     let stage = match pass {
         "vectorize" => "vectorize checker",
+        "guards" => "guards checker",
+        "unroll" => "unroll checker",
+        "pointers" => "pointers checker",
         _ => "loop checker",
     };
     CompileError::internal(stage, at, expected)
+}
+
+/// Checks that a versioned loop has the effects of the loop that it was.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if it has others.
+pub fn versioned(before: &Function, after: &Function, lp: &NaturalLoop) -> Check {
+    compare("guards", before, after, lp, Loads::Trapping)
+}
+
+/// Checks that an unrolled loop has the effects of the loop that it was.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if it has others.
+pub fn unrolled(before: &Function, after: &Function, lp: &NaturalLoop) -> Check {
+    compare("unroll", before, after, lp, Loads::All)
+}
+
+/// Checks that a loop with pointers has the effects of the loop that it was.
+///
+/// # Errors
+///
+/// [`CompileError::Internal`] if it has others.
+pub fn pointers(before: &Function, after: &Function, lp: &NaturalLoop) -> Check {
+    compare("pointers", before, after, lp, Loads::All)
 }

@@ -3,6 +3,7 @@
 use super::form::{self, Form, Variable};
 use super::plan::{Bounded, Plan};
 use super::rounds::{Limit, Need};
+use crate::error::CompileError;
 use crate::opt::linear;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -33,7 +34,11 @@ impl<'f> Emitter<'f> {
     }
 
     /// Computes whether the nest can do without its checks; `None`: always.
-    pub fn run(mut self, plan: &Plan) -> Option<Value> {
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Internal`] if the plan has no limit for something that changes.
+    pub fn run(mut self, plan: &Plan) -> Result<Option<Value>, CompileError> {
         for need in &plan.needs {
             let condition = self.need(need);
             self.conditions.push(condition);
@@ -49,12 +54,12 @@ impl<'f> Emitter<'f> {
             }
         }
         for bounded in &plan.bounded {
-            self.bounded(bounded);
+            self.bounded(bounded)?;
         }
         let Self {
             mut cursor, conditions, ..
         } = self;
-        conditions.into_iter().reduce(|all, one| cursor.ins().band(all, one))
+        Ok(conditions.into_iter().reduce(|all, one| cursor.ins().band(all, one)))
     }
 
     fn need(&mut self, need: &Need) -> Value {
@@ -90,7 +95,7 @@ impl<'f> Emitter<'f> {
     }
 
     /// The smallest number and what is added for the largest are at most the bound together, and nothing wraps.
-    fn bounded(&mut self, bounded: &Bounded) {
+    fn bounded(&mut self, bounded: &Bounded) -> Result<(), CompileError> {
         let mut lowest = bounded.number.clone();
         lowest.constant = lowest.constant.wrapping_add_signed(bounded.around.0);
         let changes = std::mem::take(&mut lowest.changes);
@@ -98,26 +103,31 @@ impl<'f> Emitter<'f> {
         self.push(IntCC::UnsignedLessThanOrEqual, lowest, most);
         let (down, up): (Vec<_>, Vec<_>) = changes.into_iter().partition(|term| term.1.cast_signed() < 0);
         let wide = bounded.around.1.wrapping_sub(bounded.around.0).cast_unsigned();
-        if let Some(more) = self.span(&up, wide) {
+        if let Some(more) = self.span(&up, wide)? {
             let room = self.cursor.ins().isub(most, lowest);
             self.push(IntCC::UnsignedLessThanOrEqual, more, room);
         }
-        if let Some(less) = self.span(&down, 0) {
+        if let Some(less) = self.span(&down, 0)? {
             self.push(IntCC::UnsignedLessThanOrEqual, less, lowest);
         }
+        Ok(())
     }
 
     /// How far the changes go together, without their signs; `None`: not at all.
-    fn span(&mut self, changes: &[(Variable, u32)], constant: u32) -> Option<Value> {
+    fn span(&mut self, changes: &[(Variable, u32)], constant: u32) -> Result<Option<Value>, CompileError> {
         let of = |&(variable, factor): &(Variable, u32)| {
-            let limit = self.limits.get(&variable)?;
-            Some((*limit, factor.cast_signed().unsigned_abs()))
+            let limit = self.limits.get(&variable);
+            let limit = limit.ok_or_else(|| CompileError::internal("guards", format!("{variable:?}"), "a limit"))?;
+            Ok((*limit, factor.cast_signed().unsigned_abs()))
         };
-        let terms: Vec<(Value, u32)> = changes.iter().filter_map(of).collect();
-        match linear::add_terms(&mut self.cursor, None, &terms) {
+        let terms = changes
+            .iter()
+            .map(of)
+            .collect::<Result<Vec<(Value, u32)>, CompileError>>()?;
+        Ok(match linear::add_terms(&mut self.cursor, None, &terms) {
             Some(sum) => Some(self.plus(sum, constant)),
             None => (constant != 0).then(|| self.number(constant)),
-        }
+        })
     }
 
     fn push(&mut self, condition: IntCC, left: Value, right: Value) {

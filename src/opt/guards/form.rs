@@ -155,21 +155,27 @@ impl Nest<'_> {
             let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
                 return None;
             };
-            let (region, address) = plain_load(self.func, inst)?;
-            let steady = symbol(self.func, address).is_some() || self.top().is_invariant(self.func, address);
-            Some(steady && !written.contains(&region))
+            let load = plain_load(self.func, inst)?;
+            let steady = symbol(self.func, load.address).is_some()
+                || load.can_move && self.top().is_invariant(self.func, load.address);
+            Some(steady && !written.contains(&load.region))
         };
         steady().unwrap_or(false)
     }
 }
 
-/// What the blocks of a loop may write; `None` if that may be anything.
+/// The regions that change while a loop runs; `None` if that may be all memory. After an atomic access the loop may see what other
+/// threads have stored anywhere.
 pub fn written(func: &Function, lp: &NaturalLoop) -> Option<FxHashSet<AliasRegion>> {
     let mut written = FxHashSet::default();
     for inst in lp.blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
         let data = &func.dfg.insts[inst];
         let opcode = data.opcode();
-        if opcode.is_call() || opcode == Opcode::Fence {
+        let synchronizes = matches!(
+            opcode,
+            Opcode::Fence | Opcode::AtomicLoad | Opcode::AtomicStore | Opcode::AtomicRmw | Opcode::AtomicCas
+        );
+        if opcode.is_call() || synchronizes {
             return None;
         }
         if opcode.can_store() {
@@ -180,8 +186,16 @@ pub fn written(func: &Function, lp: &NaturalLoop) -> Option<FxHashSet<AliasRegio
     Some(written)
 }
 
-/// The part of memory and the address of a load of 32 bits that may be done anywhere.
-fn plain_load(func: &Function, inst: Inst) -> Option<(AliasRegion, Value)> {
+/// A load of 32 bits that does not trap where it stands.
+struct PlainLoad {
+    region: AliasRegion,
+    address: Value,
+    /// Whether it does not trap elsewhere either: `notrap` alone may rely on a test in front of the load. A load from the address of a
+    /// symbol relies on none.
+    can_move: bool,
+}
+
+fn plain_load(func: &Function, inst: Inst) -> Option<PlainLoad> {
     let InstructionData::Load {
         opcode: Opcode::Load,
         arg,
@@ -192,11 +206,12 @@ fn plain_load(func: &Function, inst: Inst) -> Option<(AliasRegion, Value)> {
         return None;
     };
     let flags = func.dfg.mem_flags[flags];
-    let can_move = flags.notrap() && func.dfg.value_type(func.dfg.first_result(inst)) == types::I32;
-    Some((
-        flags.alias_region().filter(|_| can_move)?,
-        func.dfg.resolve_aliases(arg),
-    ))
+    let is_word = func.dfg.value_type(func.dfg.first_result(inst)) == types::I32;
+    Some(PlainLoad {
+        region: flags.alias_region().filter(|_| is_word && flags.notrap())?,
+        address: func.dfg.resolve_aliases(arg),
+        can_move: flags.can_move(),
+    })
 }
 
 /// The instruction that makes the value, if that is the address of a symbol.

@@ -5,6 +5,8 @@
 //! guard can fail, without guards; and, cold, as it was. So nothing traps earlier or later than before, and it does not matter if a limit is
 //! larger than it could be. Outer nests come first, as one test before them does for all of their rounds.
 //!
+//! What has to hold afterwards, and is checked, stands in [`super::check`].
+//!
 //! | file | what it knows |
 //! |---|---|
 //! | `form` | a number in a nest as a sum |
@@ -19,6 +21,7 @@ mod plan;
 mod rounds;
 mod split;
 
+use super::check;
 use super::edit::Edge;
 use super::loops::{self, NaturalLoop};
 use crate::error::CompileError;
@@ -58,7 +61,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
     let mut changed = false;
     for _ in 0..LEVELS {
         let loops = loops::find(ctx);
-        let split = sweep(ctx, &loops, &mut seen, &mut left)?;
+        let split = sweep(ctx, isa, &loops, &mut seen, &mut left)?;
         if !split {
             break;
         }
@@ -72,6 +75,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
 /// Splits nests that have nothing to do with one another, outer ones first. Gives whether there was any.
 fn sweep(
     ctx: &mut Context,
+    isa: &Isa,
     loops: &[NaturalLoop],
     seen: &mut FxHashSet<Block>,
     left: &mut usize,
@@ -115,7 +119,11 @@ fn sweep(
         }
         *left -= size;
         let uses = uses.get_or_insert_with(|| Uses::of(&ctx.func));
+        let before = check::is_wanted(isa).then(|| ctx.func.clone());
         touched.extend(split::run(ctx, lp, &plan, uses)?);
+        if let Some(before) = before {
+            check::versioned(&before, &ctx.func, lp)?;
+        }
         touched.extend(&lp.blocks);
     }
     Ok(!touched.is_empty())

@@ -26,14 +26,14 @@ pub fn can_split(func: &Function, lp: &NaturalLoop) -> bool {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if a value of the nest reaches code around its exits.
+/// [`CompileError::Internal`] if a value of the nest reaches code around its exits, or if the nest is not one of [`can_split`].
 pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Result<Vec<Block>, CompileError> {
     let escaping = uses.escaping(lp);
     let copy = Copy::make(&mut ctx.func, &lp.blocks, FxHashMap::default(), lp.header);
     for &block in &lp.blocks {
         ctx.func.layout.set_cold(copy.block(block));
     }
-    let landings = land(ctx, lp, &copy, &escaping);
+    let landings = land(ctx, lp, &copy, &escaping)?;
     let func = &mut ctx.func;
     let before = func.dfg.make_block();
     func.layout.insert_block(before, lp.header);
@@ -47,10 +47,10 @@ pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Res
         own.push(value);
     }
     for &entry in &lp.entries {
-        let args = edit::args(func, entry).unwrap_or_default();
+        let args = edit::values(func, entry, "guards")?;
         edit::redirect(func, entry, before, &args);
     }
-    let holds = Emitter::new(func, before, &lp.blocks, here).run(plan);
+    let holds = Emitter::new(func, before, &lp.blocks, here).run(plan)?;
     let args: Vec<BlockArg> = own.into_iter().map(BlockArg::Value).collect();
     let cold = copy.block(lp.header);
     let mut cursor = FuncCursor::new(func).at_bottom(before);
@@ -110,10 +110,10 @@ impl Uses {
 type Landings = FxHashMap<(Block, Value), Value>;
 
 /// Where values escape, both ways out of the nest lead to a block that takes them as parameters.
-fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) -> Landings {
+fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) -> Result<Landings, CompileError> {
     let mut landings = Landings::default();
     if escaping.is_empty() {
-        return landings;
+        return Ok(landings);
     }
     let mut targets: Vec<Block> = Vec::new();
     for &exit in &lp.exits {
@@ -155,7 +155,7 @@ fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) ->
         }
         FuncCursor::new(func).at_bottom(landing).ins().jump(target, &args);
         for &exit in &exits {
-            let mut args = edit::args(func, exit).unwrap_or_default();
+            let mut args = edit::values(func, exit, "guards")?;
             args.extend(&values);
             edit::redirect(func, exit, landing, &args);
             let args: Vec<Value> = args
@@ -165,7 +165,7 @@ fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) ->
             edit::redirect(func, copy.edge(exit), landing, &args);
         }
     }
-    landings
+    Ok(landings)
 }
 
 /// Puts parameters where ways from different landings meet.
