@@ -4,9 +4,13 @@ use crate::smith::{FUEL, FUEL_LEFT};
 use crate::{Came, Kind, ROUNDS, Run, Seen, arguments};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::Isa;
 use cranelift_naplespu::isa::lookup_by_name;
+use cranelift_naplespu::passes::Pass;
+use cranelift_naplespu::remarks::{LoopOutcome, LoopRemark};
 use naplespu_jit::NpuModule;
 use naplespu_wasm::{CallError, Config, Extern, Store, Target, Value, ValueType, has_tail_calls};
+use std::sync::Arc;
 
 fn kind(ty: &ValueType) -> Kind {
     match ty {
@@ -64,16 +68,36 @@ fn came(error: &CallError) -> Result<Came, String> {
     }
 }
 
-/// # Errors
-///
-/// What should not have happened, as text.
-pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
+fn target(opt_level: &str) -> Arc<Isa> {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
     flags.set("regalloc_checker", "true").unwrap();
     let mut builder = lookup_by_name("naplespu").unwrap();
     builder.set("strict_float", "true").unwrap();
-    let isa = builder.finish(settings::Flags::new(flags)).unwrap();
+    builder.finish(settings::Flags::new(flags)).unwrap()
+}
+
+/// What the passes over loops do to the function with this name: whether they vectorise a loop, and whether they version one.
+pub fn reached(module: &[u8], name: &str) -> (bool, bool) {
+    let compiled = |isa: Arc<Isa>| {
+        let mut store = Store::new(NpuModule::new(isa).unwrap(), Config::default());
+        store.load(module).unwrap();
+        let npu = store.module();
+        let code = npu.code(npu.function_by_name(name).unwrap()).unwrap();
+        let is_vector = |remark: &LoopRemark| matches!(remark.outcome, LoopOutcome::Vectorised(_));
+        (code.loops.iter().any(is_vector), code.bytes.clone())
+    };
+    let speed = target("speed");
+    let (vectorised, code) = compiled(speed.clone());
+    let (_, without) = compiled(Arc::new(speed.without_pass(Pass::Guards)));
+    (vectorised, code != without)
+}
+
+/// # Errors
+///
+/// What should not have happened, as text.
+pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
+    let isa = target(opt_level);
     let mut config = Config::default();
     if has_tail_calls(module).map_err(|error| error.to_string())? {
         config.convention = CallConv::Tail;
@@ -90,13 +114,14 @@ pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
         .exports()
         .map(|(name, export)| (name.to_owned(), export))
         .collect();
-    let Some(Extern::Global(fuel)) = instance.export(FUEL_LEFT) else {
-        return Err("every module exports the steps that are left".to_owned());
+    // Modules of the generators have it.
+    let fuel = match instance.export(FUEL_LEFT) {
+        Some(Extern::Global(fuel)) => {
+            let address = store.module().data_address(fuel.data);
+            Some(address.ok_or("a global has an address")?)
+        }
+        _ => None,
     };
-    let fuel = store
-        .module()
-        .data_address(fuel.data)
-        .ok_or("a global has an address")?;
     exports.sort_by(|(one, _), (other, _)| one.cmp(other));
     for round in 0..ROUNDS {
         for (name, export) in &exports {
@@ -107,10 +132,12 @@ pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
             let kinds: Vec<Kind> = ty.params.iter().map(kind).collect();
             let args = arguments(name, round, &kinds);
             let args: Vec<Value> = args.iter().zip(&ty.params).map(|(&arg, ty)| value(arg, *ty)).collect();
-            store
-                .module_mut()
-                .write_word(fuel, FUEL)
-                .map_err(|error| error.to_string())?;
+            if let Some(fuel) = fuel {
+                store
+                    .module_mut()
+                    .write_word(fuel, FUEL)
+                    .map_err(|error| error.to_string())?;
+            }
             let came = match store.call(*function, &args) {
                 Ok(results) => Came::Values(results.iter().map(seen).collect()),
                 Err(error) => came(&error)?,

@@ -6,6 +6,8 @@
 //!
 //!     WASM_MODULES=1000..3000 cargo test -p naplespu-wasm --test differential
 
+mod compiled;
+mod compiled_c;
 mod device;
 mod host;
 mod loops;
@@ -190,6 +192,83 @@ fn random_loops_do_what_they_do_on_the_host() {
         values > traps && traps * 20 > values,
         "{values} calls gave results, {traps} trapped"
     );
+}
+
+/// Loops in clang's shape, called with pointers around the ends of the memory.
+#[test]
+fn compiled_loops_do_what_they_do_on_the_host() {
+    let (mut values, mut traps) = (0, 0);
+    for number in numbers(25) {
+        let text = compiled::Program::new(number).module();
+        let module = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        if let Some(found) = fault(&module) {
+            panic!("compiled loops {number}: {found}\n{text}");
+        }
+        for (_, came) in host::run(&module).calls {
+            match came {
+                Came::Values(_) => values += 1,
+                Came::Trap(_) | Came::Deep => traps += 1,
+            }
+        }
+    }
+    println!("{values} calls with results, {traps} traps");
+    assert!(
+        values * 4 > traps && traps * 4 > values,
+        "{values} calls gave results, {traps} trapped"
+    );
+}
+
+/// The loops reach the passes that they are for.
+#[test]
+fn compiled_loops_are_vectorised_and_versioned() {
+    let (mut vectorised, mut versioned) = (0, 0);
+    let programs = 25;
+    for number in 0..programs {
+        let module = wat::parse_str(compiled::Program::new(number).module()).unwrap();
+        for name in ["wasm.g0", "wasm.g1"] {
+            let (vector, version) = device::reached(&module, name);
+            vectorised += usize::from(vector);
+            versioned += usize::from(version);
+        }
+    }
+    println!(
+        "of {} functions: {vectorised} vectorised, {versioned} versioned",
+        2 * programs
+    );
+    assert!(
+        vectorised >= 6 && versioned >= 30,
+        "of {} functions: {vectorised} vectorised, {versioned} versioned",
+        2 * programs
+    );
+}
+
+/// The same programs as C, compiled by clang. Debian: `apt-get install clang lld`.
+#[test]
+#[ignore = "needs clang and wasm-ld"]
+fn loops_that_clang_compiled_do_what_they_do_on_the_host() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for number in numbers(20) {
+        let text = compiled::Program::new(number).c();
+        let (source, module) = (folder.join("compiled.c"), folder.join("compiled.wasm"));
+        std::fs::write(&source, &text).unwrap();
+        for level in ["-O1", "-O2", "-Oz"] {
+            let status = std::process::Command::new("clang")
+                .args(["--target=wasm32", "-nostdlib", "-fwrapv", "-fno-builtin", "-w", level])
+                .args([
+                    "-Wl,--no-entry",
+                    "-Wl,--initial-memory=65536",
+                    "-Wl,--max-memory=196608",
+                ])
+                .args(["-Wl,-z,stack-size=1024", "-o"])
+                .args([&module, &source])
+                .status()
+                .expect("clang is installed");
+            assert!(status.success(), "clang does not take program {number}\n{text}");
+            if let Some(found) = fault(&std::fs::read(&module).unwrap()) {
+                panic!("program {number} by clang {level}: {found}\n{text}");
+            }
+        }
+    }
 }
 
 /// Bytes that say what a module does cannot be mistaken for one that does something else: the comparison finds a changed constant.
