@@ -53,11 +53,11 @@ def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
 }
 
 def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
-  let Summary = "The wait for a slow result is forgotten if a taken branch follows its instruction at once.";
-  let Effect = "An instruction at the branch target reads the register's old value.";
-  let WorkAround = "An instruction of another kind (a nop does not issue and does not count) stands between an instruction of long latency and a branch that may be taken.";
+  let Summary = "The wait for a result is forgotten if a taken branch issues in the cycle after its instruction.";
+  let Effect = "If the result is late, an instruction at the branch target that reads the register gets its old value; if it writes the register, the late result replaces its result for the next reader. Float results of latency 11 and more, results of the scratchpad and of loads that miss are late; all other results but those of float compares are late while float results of any thread take the write port. A call can lose its return address in the same way.";
+  let WorkAround = "An instruction of another kind (a nop does not issue and does not count) stands between such an instruction and a branch, unless the branch reads the result. Integer results count in functions that have float instructions, if one of the first instructions at the target touches the register. A call waits if four float results may be under way. Not covered: float results of other threads that delay an integer result of a function without float instructions, or a return address.";
   let isSetting = true;
-  let Reference = "microarch.md 10 item 1";
+  let Reference = "microarch.md 10 item 1; timing-corrections.md, corrections of values";
 }
 
 def ErratumFloatCompareValue : Erratum<"float_compare_value"> {
@@ -165,4 +165,11 @@ def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
   let Effect = "The program counter changes.";
   let WorkAround = "v63 is never allocated.";
   let Reference = "microarch.md 13";
+}
+
+def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
+  let Summary = "Threads that wait for an instruction line which another thread has already requested can hang if the line was in the cache before and was replaced.";
+  let Effect = "The thread that requested the line goes on; the others never fetch again. The first miss of a line is safe. The instruction cache replaces a line of a set as soon as the third one comes. The exact condition is not known: the way that the line takes matters.";
+  let WorkAround = "Nothing. A program whose code is one piece of at most 4096 bytes never replaces a line, and threads that reach a line at least 50 cycles apart do not wait for the same request. The model of cycles reports each such request.";
+  let Reference = "timing-corrections.md, corrections of values";
 }

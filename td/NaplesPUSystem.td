@@ -48,7 +48,7 @@ def BARRIER_COUNTERS : HardwareConstant<32, "Barriers that a sync master counts,
 def BARRIER_THREADS  : HardwareConstant<128, "Most participants of a barrier.">;
 def INSTRUCTION_SIZE : HardwareConstant<4, "Bytes of an instruction.">;
 def TAKEN_BRANCH     : HardwareConstant<8, "Cycles from the issue of a taken branch to that of its target.">;
-def LOST_RESULT      : HardwareConstant<11, "A result with a greater latency can be lost before a taken branch.">;
+def LOST_RESULT      : HardwareConstant<11, "A float result of this latency or a greater one can be lost before a taken branch.">;
 def SCRATCHPAD_SPACE     : HardwareConstant<68, "Address space number of the scratchpad.">;
 def SCRATCHPAD_SPACE_DOC : HardwareConstant<77, "The number that the scratchpad has in old documents.">;
 

@@ -5,7 +5,7 @@ use crate::abi::registers::{RegisterSet, clobbered};
 use crate::abi::sig::argument_registers;
 use crate::inst::reg::{from_preg, machine};
 use npu_mc::machine::{LOST_RESULT, VECTOR_SLOT, WORD_SLOT};
-use npu_mc::{Inst, Opcode, OperandDesc, Reg, RegFile, SReg, VReg, cc};
+use npu_mc::{Inst, Opcode, OperandDesc, Reg, RegFile, SReg, Unit, VReg, cc};
 use std::sync::{LazyLock, OnceLock};
 
 /// A set of machine registers, one bit per register.
@@ -140,10 +140,33 @@ pub struct Access {
     pub bytes: i32,
 }
 
-/// Whether the result, if there is one, may come later than a branch resolves: of long operations, and of loads, which may miss.
-pub fn may_be_late(opcode: Opcode) -> bool {
+/// Whether other instructions cannot be expected to fill the time until the result is there: long operations, and loads, which may miss.
+fn is_long(opcode: Opcode) -> bool {
     let desc = opcode.desc();
     desc.flags.may_load() && !desc.scratchpad || u32::from(desc.latency) > LOST_RESULT
+}
+
+/// How a taken branch directly after an instruction can lose its result (`sched::hazard`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The instruction has no result, or the result is always there in time.
+    Never,
+    /// The result is late if the write port is taken by results of the float unit, which go first.
+    BehindFloats,
+    /// The latency alone is enough, or the result is that of a load, which may miss.
+    Always,
+}
+
+/// How the result of an opcode can be lost. The float unit has the first turn at the write port, so its latencies are exact.
+fn loss_of(opcode: Opcode) -> Loss {
+    let desc = opcode.desc();
+    if desc.flags.may_load() || u32::from(desc.latency) >= LOST_RESULT {
+        Loss::Always
+    } else if desc.unit == Unit::Fp {
+        Loss::Never
+    } else {
+        Loss::BehindFloats
+    }
 }
 
 /// What an instruction does, apart from what it computes.
@@ -163,8 +186,12 @@ pub struct Effects {
     pub is_barrier: bool,
     /// Cycles from its issue to that of an instruction that needs the result, at least 1.
     pub latency: u32,
-    /// The result may come later than a branch resolves: long operations, and loads, which may miss.
-    pub is_late: bool,
+    /// The result takes long: long operations, and loads, which may miss.
+    pub is_long: bool,
+    /// How a taken branch directly after the instruction can lose the result.
+    pub loss: Loss,
+    /// The float unit computes the result.
+    pub is_float: bool,
 }
 
 impl Effects {
@@ -173,7 +200,10 @@ impl Effects {
         let common = Self::of_opcode(inst.opcode);
         let mut effects = *common;
         effects.add_registers(inst, common);
-        effects.is_late &= !effects.writes.is_empty();
+        effects.is_long &= !effects.writes.is_empty();
+        if effects.writes.is_empty() {
+            effects.loss = Loss::Never;
+        }
         effects
     }
 
@@ -239,7 +269,9 @@ impl Effects {
             is_branch: flags.is_branch(),
             is_barrier: flags.has_side_effects(),
             latency: u32::from(desc.latency).max(1),
-            is_late: may_be_late(opcode),
+            is_long: is_long(opcode),
+            loss: loss_of(opcode),
+            is_float: desc.unit == Unit::Fp,
         }
     }
 

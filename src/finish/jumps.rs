@@ -170,7 +170,7 @@ fn is_plain(func: &MachFunction, index: usize) -> bool {
     let registers = effects.reads.or(effects.writes);
     let special: RegSet = [machine::PC, machine::SP, machine::MASK].into_iter().collect();
     let is_scalar = registers.scalars() == registers && !registers.meets(special);
-    is_movable(inst) && is_scalar && !effects.touches_memory() && !effects.is_late
+    is_movable(inst) && is_scalar && !effects.touches_memory() && !effects.is_long
 }
 
 /// Whether nothing ties the instruction to its place.

@@ -1,7 +1,7 @@
 //! Faults of an input file as data, and the one place that turns them into text.
 
 use super::panics::{Panic, PanicIn};
-use codespan_reporting::diagnostic::{Diagnostic as Rendered, Label};
+use codespan_reporting::diagnostic::{Diagnostic as Rendered, Label, Severity};
 use codespan_reporting::files::SimpleFile;
 use codespan_reporting::term::{self, Config};
 use std::fmt::Write as _;
@@ -120,21 +120,30 @@ impl Source {
 
     /// Diagnostics as text: message, `file:line:column`, the quoted line with its label, notes; a blank line after each.
     pub fn render(&self, diagnostics: &[Diagnostic]) -> String {
+        self.render_as(Severity::Error, diagnostics)
+    }
+
+    /// The same for what is not wrong, but is hardly meant.
+    pub fn render_warnings(&self, diagnostics: &[Diagnostic]) -> String {
+        self.render_as(Severity::Warning, diagnostics)
+    }
+
+    fn render_as(&self, severity: Severity, diagnostics: &[Diagnostic]) -> String {
         let file = SimpleFile::new(&self.name, &self.text);
         let config = Config::default();
         let mut out = String::new();
         for diagnostic in diagnostics {
             let Some(span) = self.quotable(diagnostic) else {
-                self.render_short(diagnostic, &mut out);
+                self.render_short(severity, diagnostic, &mut out);
                 continue;
             };
-            let rendered = Rendered::error()
+            let rendered = Rendered::new(severity)
                 .with_message(&diagnostic.message)
                 .with_labels(vec![Label::primary((), span).with_message(&diagnostic.label)])
                 .with_notes(diagnostic.notes.clone());
             match term::emit_into_string(&config, &file, &rendered) {
                 Ok(text) => out.push_str(&text),
-                Err(_) => self.render_short(diagnostic, &mut out),
+                Err(_) => self.render_short(severity, diagnostic, &mut out),
             }
         }
         out
@@ -153,13 +162,17 @@ impl Source {
         Some(start..end.max(start))
     }
 
-    fn render_short(&self, diagnostic: &Diagnostic, out: &mut String) {
+    fn render_short(&self, severity: Severity, diagnostic: &Diagnostic, out: &mut String) {
+        let kind = match severity {
+            Severity::Warning => "warning",
+            Severity::Bug | Severity::Error | Severity::Note | Severity::Help => "error",
+        };
         let place = match &diagnostic.span {
             Some(span) => self.place(span.start),
             None => self.name.clone(),
         };
         // Writing to a string does not fail.
-        let _ = writeln!(out, "error: {}\n  --> {place}", diagnostic.message);
+        let _ = writeln!(out, "{kind}: {}\n  --> {place}", diagnostic.message);
         if !diagnostic.label.is_empty() {
             let _ = writeln!(out, "   = {}", diagnostic.label);
         }

@@ -138,6 +138,42 @@ fn intrinsics() {
     check_document("intrinsics.md", &text);
 }
 
+/// The programs of the erratum of lost results, which `tests/rtl/lost_results.rs` runs.
+fn lost_results() -> String {
+    let mut text = String::from(
+        "\nEach row is a program that `cargo test -p naplespu-tools --test rtl lost_results` runs on the simulator, and on the\n\
+         hardware description that the variable `NPUSIM` names. The first instructions stand directly before the branch, the\n\
+         others at its target `T`. Before them s0 = 7, s1 = 3, s3 = 7.0, s5 = 3.0, s9 = 1, s10 = 0, s2 = 100, and likewise v0 to\n\
+         v5; s6 addresses a word 3 that is in the data cache, s8 a word 0 that is not. The result is s4 or lane 0 of v4, in\n\
+         hexadecimal. Several threads give the same results if the instruction and the branch issue in adjacent cycles and the\n\
+         target issues at once.\n\n\
+         | program | before the branch | branch | at the target | hardware | right |\n|---|---|---|---|---|---|\n",
+    );
+    let rows = include_str!("rtl/lost_results.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
+    for row in rows {
+        let columns: Vec<&str> = row.split('\t').collect();
+        if let [name, before, branch, target, machine, right] = columns[..] {
+            let machine = if machine == right {
+                right.to_owned()
+            } else {
+                format!("**{machine}**")
+            };
+            let before = if before.is_empty() {
+                String::new()
+            } else {
+                format!("`{before}`")
+            };
+            let _ = writeln!(
+                text,
+                "| {name} | {before} | `{branch}` | `{target}` | {machine} | {right} |"
+            );
+        }
+    }
+    text
+}
+
 #[test]
 fn errata() {
     let mut text = String::from(
@@ -167,6 +203,9 @@ fn errata() {
             "- Effect: {}\n- What the compiler does: {}\n- Reference: {}\n",
             info.effect, info.workaround, info.reference
         );
+        if *erratum == Erratum::LostResultBeforeTakenBranch {
+            text += &lost_results();
+        }
     }
     check_document("errata.md", &text);
 }

@@ -441,6 +441,14 @@ impl Env<'_> {
             self.write_vector(dst, &lanes, bus);
         } else {
             let old = self.thread.s(dst);
+            if dst == RM && bus as u16 == 0 && written == 0xffff_0000 {
+                let completes = |word| matches!(npu_mc::split(word), RawInst::Mvi { op, dst, .. } if op == MviOp::Moveil as u8 && dst == RM);
+                if !completes(self.memory.read_u32(self.pc.wrapping_add(4) & !3)) {
+                    self.report(Hazard::HalfMask, || {
+                        "the lane mask becomes 0; `movei rm` or a `moveil rm` directly after sets it".to_owned()
+                    });
+                }
+            }
             self.write_scalar(dst, (old & !written) | (bus & written), bus);
         }
     }
@@ -796,6 +804,9 @@ impl Env<'_> {
             Some(JbaOp::Jmpsr) => {
                 // The adder takes operand 0, which is the target here.
                 let link = value.wrapping_add(4);
+                self.report(Hazard::IndirectCall, || {
+                    format!("the return address becomes {link:#010x}, the target plus 4; `addi ra, pc, 8` and `jmp` make a call")
+                });
                 self.write_scalar(RA, link, link);
                 Flow::Jump(value)
             }

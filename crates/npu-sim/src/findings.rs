@@ -12,6 +12,12 @@ const FINDING_LIMIT: usize = 4096;
 pub enum Hazard {
     /// A result of long latency before a taken branch was used at the target.
     LostResult,
+    /// A call through a register, which leaves the wrong return address.
+    IndirectCall,
+    /// The mask was cleared by a write of the upper half of `rm`, and not set directly after it.
+    HalfMask,
+    /// Several threads wait for one request of an instruction line that was replaced before: the hardware can hang all but one.
+    RepeatedLineMiss,
     /// Undriven bits 31:16 of a vector integer compare were used.
     UndrivenBits,
     /// `shuffle` or `getlane` with an index above 15.
@@ -47,6 +53,9 @@ impl Hazard {
     const fn origin(self) -> Origin {
         match self {
             Hazard::LostResult => Origin::Erratum(Erratum::LostResultBeforeTakenBranch),
+            Hazard::IndirectCall => Origin::Erratum(Erratum::IndirectCallLink),
+            Hazard::HalfMask => Origin::Erratum(Erratum::HalfWriteToMask),
+            Hazard::RepeatedLineMiss => Origin::Erratum(Erratum::RepeatedInstructionLineMiss),
             Hazard::UndrivenBits => Origin::Erratum(Erratum::VectorCompareUpperHalf),
             Hazard::MaskByV59 => Origin::Erratum(Erratum::VectorWriteTo59),
             Hazard::Destination63 => Origin::Erratum(Erratum::VectorResultIn63),

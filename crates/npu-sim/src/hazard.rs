@@ -2,16 +2,17 @@
 //!
 //! Three things are followed through a program, none of which costs anything while it does not occur:
 //!
-//! - **lost results** (`microarch.md` 10.1): a result of latency above 11 issued immediately before a taken branch. After
-//!   such a branch the register is watched for [`LOST_WINDOW`] instructions;
+//! - **lost results** (`microarch.md` 10.1): a result of latency 11 or above issued immediately before a taken branch. After
+//!   such a branch the register is watched for at most [`LOST_WINDOW`] instructions. [`crate::late`] has the values;
 //! - **undriven bits** (`microarch.md` 13, 5.1): bits 31:16 of an integer compare of vectors. They are followed bit by bit
 //!   through moves, logic, arithmetic, shifts and memory; a use is what can change another bit, an address, a branch or a
 //!   vector lane;
 //! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
 
 use crate::alu;
+use crate::late::{Candidate, Late};
 use crate::mem_op::{Extension, Load, Move, Store, access_size, is_store, is_vector_access, moves};
-use crate::operands::{Operands, arrives_late, has_long_latency, register_name};
+use crate::operands::{Operands, has_long_latency, reach, register_name};
 use crate::registers::{LANES, PC, RA, RM};
 use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
 use npu_mc::reg::{Reg, RegFile};
@@ -28,8 +29,9 @@ struct Lost {
     vector: u64,
     producer: u32,
     left: u32,
-    /// The result can arrive after a write at the target, and replace it.
-    arrives_late: bool,
+    /// An instruction at the target that reads the register can get its old value. One that writes it can always be
+    /// overtaken by the result.
+    reads: bool,
 }
 
 /// Bits of registers and memory words that hold nothing defined.
@@ -83,6 +85,12 @@ pub(crate) struct Watch {
     lost: Vec<Lost>,
     undriven_scalars: u64,
     undriven: Option<Box<Undriven>>,
+    /// The last instruction, if a taken branch directly after it loses its result.
+    pub candidate: Option<Box<Candidate>>,
+    /// Results under way, one of which lost its busy bit.
+    pub late: Option<Box<Late>>,
+    /// The cycle in which the next instruction issues, if a timing model says it.
+    pub clock: Option<u64>,
 }
 
 /// Not the address of any aligned instruction.
@@ -98,6 +106,9 @@ impl Default for Watch {
             lost: Vec::new(),
             undriven_scalars: 0,
             undriven: None,
+            candidate: None,
+            late: None,
+            clock: None,
         }
     }
 }
@@ -208,12 +219,33 @@ impl Watch {
         if reads.scalar_reads & operands.scalar_writes | reads.vector_reads & operands.vector_writes != 0 {
             return;
         }
+        if self.lost.iter().any(|lost| lost.producer == at) {
+            // `crate::late` has found it.
+            return;
+        }
+        let (left, reads) = reach(&inst);
         self.lost.push(Lost {
             scalar: operands.scalar_writes,
             vector: operands.vector_writes,
             producer: at,
-            left: LOST_WINDOW,
-            arrives_late: arrives_late(&inst),
+            left,
+            reads,
+        });
+    }
+
+    /// The result of the instruction at `producer` has lost its busy bit; it comes so many cycles after its issue.
+    pub fn expect_lost(&mut self, number: u8, vector: bool, producer: u32, latency: u64) {
+        if self.lost.iter().any(|lost| lost.producer == producer) {
+            return;
+        }
+        let latency = u32::try_from(latency).unwrap_or(u32::MAX);
+        let bit = 1 << (number & 63);
+        self.lost.push(Lost {
+            scalar: if vector { 0 } else { bit },
+            vector: if vector { bit } else { 0 },
+            producer,
+            left: latency.saturating_sub(npu_mc::machine::TAKEN_BRANCH).max(1),
+            reads: latency > npu_mc::machine::LOST_RESULT,
         });
     }
 
@@ -260,16 +292,16 @@ impl Watch {
         let number = if vector { lost.vector } else { lost.scalar }.trailing_zeros();
         let register = register_name(number as u8, vector);
         let producer = lost.producer;
-        if reads != 0 {
+        if reads != 0 && !lost.reads {
+            None
+        } else if reads != 0 {
             Some(format!(
                 "{register} may still hold its old value: its producer at {producer:#010x} was issued immediately before a taken branch"
             ))
-        } else if lost.arrives_late {
+        } else {
             Some(format!(
                 "the result of {producer:#010x}, issued immediately before a taken branch, may arrive in {register} after this write"
             ))
-        } else {
-            None
         }
     }
 

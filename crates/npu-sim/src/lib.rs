@@ -89,6 +89,7 @@ pub mod fp;
 mod hazard;
 #[cfg(feature = "jit")]
 mod jit;
+mod late;
 mod machine;
 mod mem_op;
 mod memory;

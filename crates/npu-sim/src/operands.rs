@@ -126,14 +126,15 @@ impl Operands {
 
 /// Whether the latency of an operation lets its result be lost before a taken branch.
 pub(crate) const fn is_slow(op: AluOp) -> bool {
-    op.latency() as u32 > machine::LOST_RESULT
+    op.latency() as u32 >= machine::LOST_RESULT
 }
 
-/// Whether the result of an instruction can be lost before a taken branch (`microarch.md` 10.1). A load can miss.
+/// Whether the result of an instruction can be lost before a taken branch by its own latency (`microarch.md` 10.1). A load
+/// can miss.
 pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
     match *inst {
         RawInst::Rr { op, dst, .. } if dst != PC => AluOp::from_code(op).is_some_and(is_slow),
-        RawInst::Mem { op, shared, .. } => !shared && !is_store(op),
+        RawInst::Mem { op, .. } => !is_store(op),
         RawInst::Rr { .. }
         | RawInst::Ri { .. }
         | RawInst::Mvi { .. }
@@ -144,14 +145,18 @@ pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
     }
 }
 
-/// Whether such a result can arrive after that of the first instruction at the branch target, and replace it. Register write
-/// is one cycle before a dependent instruction can issue.
-pub(crate) fn arrives_late(inst: &RawInst) -> bool {
+/// The instructions at a branch target that a lost result can reach, and whether those among them that read the register get its
+/// old value. One instruction is at least one cycle; float results can delay a result by some more.
+pub(crate) fn reach(inst: &RawInst) -> (u32, bool) {
     match *inst {
         RawInst::Rr { op, .. } => {
-            let target_writes = machine::TAKEN_BRANCH + 1 + u32::from(AluOp::Add.latency());
-            AluOp::from_code(op).is_some_and(|op| u32::from(op.latency()) > target_writes)
+            let latency = AluOp::from_code(op).map_or(0, |op| u32::from(op.latency()));
+            (
+                latency.saturating_sub(machine::TAKEN_BRANCH).max(1),
+                latency > machine::LOST_RESULT,
+            )
         }
+        RawInst::Mem { shared: true, .. } => (machine::LOST_RESULT - machine::TAKEN_BRANCH, false),
         // Loads; the others have no long latency.
         RawInst::Mem { .. }
         | RawInst::Ri { .. }
@@ -159,7 +164,7 @@ pub(crate) fn arrives_late(inst: &RawInst) -> bool {
         | RawInst::Ctr { .. }
         | RawInst::Jba { .. }
         | RawInst::Jra { .. }
-        | RawInst::Undefined => true,
+        | RawInst::Undefined => (crate::hazard::LOST_WINDOW, true),
     }
 }
 

@@ -5,6 +5,7 @@
 //! and nothing else. Whatever is not common is [`Kind::Slow`] and goes to [`crate::exec`].
 
 use crate::alu::{self, Operation, operations};
+use crate::late;
 use crate::mem_op::{Extension, Load, Move, Store, access_size, is_double, moves};
 use crate::memory::{CodeWrites, Memory, MemoryFull, PAGE_SIZE};
 use crate::registers::{LANES, PC, RA, RM};
@@ -496,20 +497,34 @@ impl CodeCache {
         }
     }
 
-    /// Decodes the word at `address` again if its page is predecoded.
+    /// Decodes the word at `address` again, and those around it whose results a branch may lose now, or not any more.
     fn decode_again(&mut self, address: u32, memory: &Memory) {
+        let around = 4 * late::NEIGHBOURS;
+        let (first, last) = (address.saturating_sub(around), address.saturating_add(around));
+        for near in (first..=last).step_by(4) {
+            self.decode_word_again(near, memory);
+        }
+    }
+
+    /// Decodes the word at `address` again if it is predecoded.
+    fn decode_word_again(&mut self, address: u32, memory: &Memory) {
         let index = memory.page_index(address);
         // The page of addresses never written stays free of stop addresses.
         if index == 0 || self.identity != memory.identity() {
             return;
         }
-        if self.page(index).is_none() {
+        let Some(page) = self.page(index) else {
+            return;
+        };
+        let at = (address % PAGE_SIZE / 4) as usize;
+        let is_decoded = page[at].kind != Kind::NotYet;
+        self.changed();
+        if !is_decoded {
             return;
         }
-        self.changed();
         let op = self.op_at(address, memory);
         if let Some(page) = self.pages.get_mut(index).and_then(Option::as_deref_mut) {
-            page[(address % PAGE_SIZE / 4) as usize] = op;
+            page[at] = op;
         }
     }
 
@@ -518,7 +533,13 @@ impl CodeCache {
         if here.next().is_some() {
             Op::new(Kind::Break, NONE, NONE, NONE, 0)
         } else {
-            Op::decode(memory.read_u32(address))
+            let op = Op::decode(memory.read_u32(address));
+            let word = |address: u32| npu_mc::split(memory.read_u32(address));
+            if op.kind != Kind::Slow && op.kind != Kind::Nop && late::may_be_lost(address, &word(address), &word) {
+                // The definition keeps the result back.
+                return Op::SLOW;
+            }
+            op
         }
     }
 

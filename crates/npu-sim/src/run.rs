@@ -203,8 +203,9 @@ impl Machine {
         let budget = (*left).min(thread.watch.horizon());
         let mut rest = budget;
         let watching = thread.watch.active();
-        if watching && thread.watch.mask_matters() {
-            // Masked operations read `rm` without naming it.
+        let watch = &thread.watch;
+        if watch.late.is_some() || watch.candidate.is_some() || watching && watch.mask_matters() {
+            // Results are kept back or may be next, or masked operations read `rm` without naming it.
             return Ok(Exit::Slow);
         }
         let watched = Watched {

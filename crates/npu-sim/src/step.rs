@@ -6,6 +6,7 @@
 use crate::barrier::Waiting;
 use crate::exec::{Effect, Env, Flow, Space};
 use crate::findings::Hazard;
+use crate::late::{self, After};
 use crate::machine::{Machine, Stop};
 use crate::operands::{Operands, scalar_name};
 use crate::registers::PC;
@@ -125,6 +126,10 @@ impl Machine {
         let pc = thread.pc;
         let word = u32::from_le_bytes(self.memory.load(pc));
         let inst = npu_mc::split(word);
+        let memory = &self.memory;
+        let before = late::before(thread, pc, &inst, |address| {
+            npu_mc::split(memory.read_u32(address & !3))
+        });
         let mut env = Env {
             thread,
             id: number as u32 % THREADS_PER_CORE,
@@ -150,6 +155,15 @@ impl Machine {
         self.met_others |=
             matches!(flow, Flow::Arrive { .. }) || effect.access.is_some_and(|access| access.space == Space::Io);
         let thread = &mut self.threads[number];
+        if !matches!(flow, Flow::Next | Flow::Jump(_)) {
+            late::after(thread, &inst, before, After::Settled);
+        } else if matches!(flow, Flow::Next) {
+            late::after(thread, &inst, before, After::Next);
+        } else {
+            let memory = &self.memory;
+            let word = |address: u32| npu_mc::split(memory.read_u32(address & !3));
+            late::after(thread, &inst, before, After::Taken(late::producer(pc, &word)));
+        }
         let progress = match flow {
             Flow::Hang(reason) => {
                 thread.rest = Some(Rest::Hung { pc, reason });

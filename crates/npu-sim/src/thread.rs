@@ -78,6 +78,7 @@ impl Thread {
         self.rest = None;
         self.last_branch = None;
         self.trap_pc = None;
+        crate::late::settle(self);
         self.watch.restart();
     }
 

@@ -16,6 +16,7 @@ const MAX_REGION: usize = 256;
 
 /// Reorders every region of the function. `loses_results` says whether the hardware has the erratum of [`hazard`].
 pub fn run(func: &mut MachFunction, loses_results: bool) {
+    let has_floats = hazard::has_floats(func);
     let mut edit = Editor::new(func);
     let mut scheduler = Scheduler::with_capacity(MAX_REGION.min(edit.insts().len()));
     for block in 0..edit.func().block_count() {
@@ -32,8 +33,13 @@ pub fn run(func: &mut MachFunction, loses_results: bool) {
             let next = effects.get(region.end);
             scheduler.dependences(&effects[region.clone()], next);
             let branch = next.filter(|next| loses_results && next.is_branch);
-            let is_lost =
-                |index: usize| branch.is_some_and(|branch| hazard::is_lost(&effects[region.start + index], branch));
+            let touched = match branch {
+                Some(_) => hazard::touched_at_target(edit.func(), region.end, has_floats),
+                None => RegSet::EMPTY,
+            };
+            let is_lost = |index: usize| {
+                branch.is_some_and(|branch| hazard::is_lost(&effects[region.start + index], branch, touched))
+            };
             let order = scheduler.list.run(|index| !is_lost(index));
             edit.reorder(region, order);
         }
@@ -96,7 +102,7 @@ impl Scheduler {
         for (index, effects) in (0u32..).zip(region) {
             let is_awaited = next.is_some_and(|next| effects.writes.meets(next.reads));
             self.list
-                .add(if is_awaited { effects.latency } else { 1 }, effects.is_late);
+                .add(if is_awaited { effects.latency } else { 1 }, effects.is_long);
             let depends_on = effects.depends_on();
             touched = touched.or(depends_on).or(effects.writes);
             for place in depends_on.indices() {

@@ -25,6 +25,7 @@
 //! | `resolve` | what waited for symbols; relocations |
 //! | `object` | the result |
 //! | `listing` | names as text |
+//! | `warn` | code that meets an erratum of the hardware |
 //!
 //! # Limits
 //!
@@ -43,6 +44,7 @@ mod operand;
 mod resolve;
 mod symbol;
 mod value;
+mod warn;
 
 pub use fault::{Fault, Span, nearest};
 pub use listing::symbol_text;
@@ -50,6 +52,7 @@ pub use object::{
     Binding, Line, Object, Piece, Relocation, Section, SectionId, Symbol, SymbolId, SymbolKind, SymbolValue, Target,
 };
 pub use resolve::out_of_reach;
+pub use warn::warnings;
 
 use crate::inst::Inst;
 

@@ -489,6 +489,7 @@ impl Core {
         if !self.controller.is_idle() {
             self.hear_of_losses(now, network);
             if let Some(request) = self.controller.step(now) {
+                self.report_repeated_miss(&request, machine);
                 self.transaction_ended(request, now);
                 active = true;
             }

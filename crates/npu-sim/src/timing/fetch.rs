@@ -7,6 +7,7 @@ use super::memory::{Request, Transaction};
 use super::queues::next_in_turn;
 use super::report::Stall;
 use super::sink::Sink;
+use crate::findings::Hazard;
 use crate::machine::Machine;
 use npu_mc::machine::{self, INSTRUCTION_SIZE};
 
@@ -161,6 +162,21 @@ impl Core {
                     }
                 }
             }
+        }
+    }
+
+    /// Reports the erratum `repeated_instruction_line_miss` for the threads that did not make the request.
+    pub(super) fn report_repeated_miss(&self, request: &Request, machine: &mut Machine) {
+        let waits = request.kind == Transaction::Instruction && request.threads.count_ones() > 1;
+        if waits && self.instructions.was_replaced(request.line) {
+            let thread = self.global(request.threads.trailing_zeros() as usize) as u32;
+            let (address, count) = (
+                request.line.wrapping_mul(machine::CACHE_LINE),
+                request.threads.count_ones(),
+            );
+            machine.findings.report(thread, address, Hazard::RepeatedLineMiss, || {
+                format!("{count} threads wait for this instruction line, which was replaced before: the hardware can hang all but one")
+            });
         }
     }
 

@@ -168,6 +168,8 @@ fn programs_meet_no_other_errata() {
                 let expected = match finding.hazard {
                     Hazard::ImpreciseTrap => golden.expected.iter().any(|thread| thread.trap != 0),
                     Hazard::MaskByV59 => golden.name.starts_with("mask-v59"),
+                    // These do not depend on timing.
+                    Hazard::IndirectCall | Hazard::HalfMask => true,
                     _ => false,
                 };
                 assert!(expected, "{}: {finding}", golden.name);

@@ -532,15 +532,28 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     assert!(lost(&[load, jump, NOP, other, other, use_scalar]));
     // Undecoded words do not separate.
     assert!(lost(&[load, NOP, NOP, jump, NOP, use_scalar]));
-    // Another instruction does; a branch not taken loses nothing; a write comes first.
+    // Another instruction does; a branch not taken loses nothing.
     assert!(!lost(&[load, other, jump, NOP, use_scalar]));
     assert!(!lost(&[load, jba(6, 9, 8), use_scalar, use_scalar]));
-    assert!(!lost(&[fadd, jump, NOP, mvi(2, 1, 0, 0), use_scalar]));
     // A branch that reads the result has waited for it.
     assert!(!lost(&[load, jba(5, 1, 8), NOP, use_scalar]));
-    // Short latencies and scratchpad loads are safe.
-    assert!(!lost(&[rr(35, 1, 2, 3, SSS), jump, NOP, use_scalar]));
+    // A latency of 11 is short enough for one that reads, but not for one that writes.
+    let fmul = rr(35, 1, 2, 3, SSS);
+    let write = mvi(2, 1, 0, 0);
+    assert!(!lost(&[fmul, jump, NOP, use_scalar]));
     assert!(!lost(&[spm(2, 1, 2, 0), jump, NOP, use_scalar]));
+    for producer in [fadd, fmul, rr(49, 1, 2, 3, SSS), spm(2, 1, 2, 0)] {
+        assert!(lost(&[producer, jump, NOP, write, use_scalar]));
+    }
+    // A sum is late behind five float results, not behind four.
+    let sum = rr(4, 1, 6, 6, SSS);
+    let burst = |count| {
+        (0..count)
+            .map(|n| rr(33, 20 + n, 2, 3, SSS))
+            .chain([sum, jump, NOP, use_scalar])
+    };
+    assert!(!lost(&burst(4).collect::<Vec<_>>()));
+    assert!(lost(&burst(5).collect::<Vec<_>>()));
     // Two at once.
     assert!(lost(&[load, jump, NOP, mem(2, 8, 40, 4), jump, NOP, use_scalar]));
     // A load can arrive after the write that follows it.

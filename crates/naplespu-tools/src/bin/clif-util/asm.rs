@@ -103,6 +103,7 @@ pub fn run(args: &Args) -> Outcome {
             Stop::Reported
         };
         let object = asm::assemble(&source.text, &asm::Options::default()).map_err(faults)?;
+        warn(&source, &object);
         let bytes = write_object(&object).map_err(|error| Stop::Fault(format!("{}: {error}", source.name)))?;
         return output::write_file(args.output.as_deref(), &bytes);
     }
@@ -114,6 +115,7 @@ pub fn run(args: &Args) -> Outcome {
         output::report(&source.render(&faults));
         Stop::Reported
     })?;
+    warn(&source, &object);
     if let Some(path) = &args.symbols {
         output::write(Some(path), symbol_map(&object, &linked).as_bytes())?;
     }
@@ -130,6 +132,12 @@ pub fn run(args: &Args) -> Outcome {
         output::write(args.output.as_deref(), &bytes)?;
     }
     Ok(())
+}
+
+/// Reports the errata of the hardware that a program meets. It is assembled all the same.
+fn warn(source: &Source, object: &Object) {
+    let warnings: Vec<Diagnostic> = asm::warnings(object).into_iter().map(diagnostic).collect();
+    output::report(&source.render_warnings(&warnings));
 }
 
 /// The text of a source. That it is not UTF-8 is reported.

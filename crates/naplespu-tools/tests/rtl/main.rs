@@ -4,6 +4,9 @@
 //! Compiled functions get a `main` in front that loads the arguments of a run line, calls, and stores the results where both runs are compared. The linker's start-up code runs before it.
 //! The hardware starts twice: with zeros and with random values in its registers, memories and undriven nets.
 
+mod lines;
+mod lost_results;
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -79,8 +82,17 @@ fn main() -> ExitCode {
     add("corpus_one_thread", |s| corpus(s, 1));
     add("corpus_two_threads", |s| corpus(s, 2));
     add("corpus_eight_threads", |s| corpus(s, 8));
-    add("filetests", filetests);
+    add("calls", calls);
     add("random_programs", random_programs);
+    add("run_lines", lines::filetests);
+    add("lost_results_on_the_hardware", lost_results::on_the_hardware);
+    add("repeated_line_miss", repeated_line_miss);
+    trials.push(Trial::test("repeated_line_miss_is_reported", || {
+        repeated_line_miss_is_reported().map_err(|e| Failed::from(e.to_string()))
+    }));
+    trials.push(Trial::test("lost_results_on_the_simulator", || {
+        lost_results::on_the_simulator().map_err(|e| Failed::from(e.to_string()))
+    }));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -131,33 +143,16 @@ fn number(text: &str, find: impl Fn(&str) -> Option<&str>) -> Outcome<u64> {
     Ok(found.trim().parse()?)
 }
 
-fn on_hardware(simulator: &Path, image: &Path, threads: u32, seed: Option<u32>, bytes: u32) -> Outcome<Run> {
-    let mut command = Command::new(simulator);
-    command.arg("--image").arg(image).arg("--hex");
-    command.arg("--threads").arg(format!("{:#x}", (1u32 << threads) - 1));
-    command.arg("--max-cycles").arg(MAX_CYCLES.to_string());
-    command.arg("--dump").arg(format!("{RESULTS:#x}:{bytes}"));
-    if let Some(seed) = seed {
-        command.arg("--seed").arg(seed.to_string());
-    }
-    let text = run(&mut command)?;
-    let cycles = number(&text, |line| line.strip_prefix("cycles: "))?;
-    let dump = text.rsplit_once("mem:").ok_or("no memory")?.1;
+/// The words of memory that the hardware description or `clif-util sim` printed.
+fn memory_of(text: &str) -> Outcome<Vec<u32>> {
     let mut memory = Vec::new();
-    for word in dump.split_whitespace().filter(|word| !word.starts_with('@')) {
-        // Counters may follow on the line of the last word.
-        memory.push(u32::from_str_radix(word.get(..8).unwrap_or(word), 16)?);
+    if let Some((_, dump)) = text.rsplit_once("mem:") {
+        for word in dump.split_whitespace().filter(|word| !word.starts_with('@')) {
+            // Counters may follow on the line of the last word.
+            memory.push(u32::from_str_radix(word.get(..8).unwrap_or(word), 16)?);
+        }
+        return Ok(memory);
     }
-    Ok(Run { cycles, memory })
-}
-
-fn on_the_model(image: &Path, threads: u32, bytes: u32) -> Outcome<Run> {
-    let mut command = clif_util();
-    command.args(["sim", "--timing", "--format", "hex", "--pc", "0x400"]);
-    command.arg("--threads").arg(format!("{:#x}", (1u32 << threads) - 1));
-    command.arg("--dump").arg(format!("{RESULTS:#x}:{bytes}")).arg(image);
-    let text = run(&mut command)?;
-    let cycles = number(&text, |line| line.split_once(" cycles, ").map(|(cycles, _)| cycles))?;
     let mut bytes = Vec::new();
     for line in text.lines() {
         let Some((address, values)) = line.split_once(": ") else {
@@ -169,10 +164,34 @@ fn on_the_model(image: &Path, threads: u32, bytes: u32) -> Outcome<Run> {
             }
         }
     }
-    let memory = bytes
-        .chunks_exact(4)
-        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-        .collect();
+    let words = bytes.chunks_exact(4);
+    memory.extend(words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])));
+    Ok(memory)
+}
+
+fn on_hardware(simulator: &Path, image: &Path, threads: u32, seed: Option<u32>, bytes: u32) -> Outcome<Run> {
+    let mut command = Command::new(simulator);
+    command.arg("--image").arg(image).arg("--hex");
+    command.arg("--threads").arg(format!("{:#x}", (1u32 << threads) - 1));
+    command.arg("--max-cycles").arg(MAX_CYCLES.to_string());
+    command.arg("--dump").arg(format!("{RESULTS:#x}:{bytes}"));
+    if let Some(seed) = seed {
+        command.arg("--seed").arg(seed.to_string());
+    }
+    let text = run(&mut command)?;
+    let cycles = number(&text, |line| line.strip_prefix("cycles: "))?;
+    let memory = memory_of(&text)?;
+    Ok(Run { cycles, memory })
+}
+
+fn on_the_model(image: &Path, threads: u32, bytes: u32) -> Outcome<Run> {
+    let mut command = clif_util();
+    command.args(["sim", "--timing", "--format", "hex", "--pc", "0x400"]);
+    command.arg("--threads").arg(format!("{:#x}", (1u32 << threads) - 1));
+    command.arg("--dump").arg(format!("{RESULTS:#x}:{bytes}")).arg(image);
+    let text = run(&mut command)?;
+    let cycles = number(&text, |line| line.split_once(" cycles, ").map(|(cycles, _)| cycles))?;
+    let memory = memory_of(&text)?;
     Ok(Run { cycles, memory })
 }
 
@@ -276,13 +295,60 @@ fn corpus(simulator: &Path, threads: u32) -> Outcome<()> {
     Ok(())
 }
 
-fn filetests(simulator: &Path) -> Outcome<()> {
+fn calls(simulator: &Path) -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     for (name, function, arguments) in FILETESTS {
         let file = root().join(format!("filetests/{name}.clif"));
         let image = link(folder.path(), &file, function, arguments)?;
         for threads in [1, 2] {
             compare(simulator, name, &image, threads)?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls of functions in lines of one set. The third line replaces the first one, so the last call misses it again.
+const REPEATED_MISS: &str = ".org 0x400\n_start: moveih s3, 0\nmoveil s3, 0x1000\njmp s3\n\
+    .org 0x1000\njmpsr a\njmpsr b\njmpsr c\njmpsr a\nmovei s50, 2\nmovei s51, 11\nwrite_cr s50, s51\njmp .\n\
+    .org 0x4140\na: addi s1, s1, 1\njret\n.org 0x4940\nb: addi s1, s1, 1\njret\n.org 0x5140\nc: addi s1, s1, 1\njret\n";
+
+/// The erratum `repeated_instruction_line_miss`: one thread ends, of two only one.
+fn repeated_line_miss(simulator: &Path) -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let (source, image) = (folder.path().join("miss.s"), folder.path().join("miss.hex"));
+    std::fs::write(&source, REPEATED_MISS)?;
+    run(clif_util().arg("asm").arg("-o").arg(&image).arg(&source))?;
+    on_hardware(simulator, &image, 1, None, 64)?;
+    match on_hardware(simulator, &image, 2, None, 64) {
+        Ok(_) => Err("two threads end".into()),
+        Err(error) if error.to_string().contains("hang:") => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The model of cycles reports the program for two threads, and not for one.
+fn repeated_line_miss_is_reported() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let (source, image) = (folder.path().join("miss.s"), folder.path().join("miss.hex"));
+    std::fs::write(&source, REPEATED_MISS)?;
+    run(clif_util().arg("asm").arg("-o").arg(&image).arg(&source))?;
+    for (threads, expected) in [("0x1", false), ("0x3", true)] {
+        let mut command = clif_util();
+        command.args([
+            "sim",
+            "--timing",
+            "--strict",
+            "--format",
+            "hex",
+            "--pc",
+            "0x400",
+            "--threads",
+            threads,
+        ]);
+        let output = command.arg(&image).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        if text.contains("repeated_instruction_line_miss") != expected {
+            return Err(format!("threads {threads}: {text}").into());
         }
     }
     Ok(())
