@@ -1,7 +1,7 @@
 //===- NaplesPUErrata.td - where the machine differs from its own design ----===//
 //
 // One record for every fault that reaches compiled code. The compiler works around all
-// of them. Where that takes code, a setting `erratum_<name>` leaves the code out; in the
+// of them whose WorkAround does not begin with "Nothing". Where that takes code, a setting `erratum_<name>` leaves the code out; in the
 // other cases the work-around is built in (a register that is never allocated, an
 // instruction that is never selected), and the record is documentation.
 //
@@ -170,6 +170,6 @@ def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
 def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
   let Summary = "Threads that wait for an instruction line which another thread has already requested can hang if the line was in the cache before and was replaced.";
   let Effect = "The thread that requested the line goes on; the others never fetch again. The first miss of a line is safe. The instruction cache replaces a line of a set as soon as the third one comes. The exact condition is not known: the way that the line takes matters.";
-  let WorkAround = "Nothing. A program whose code is one piece of at most 4096 bytes never replaces a line, and threads that reach a line at least 50 cycles apart do not wait for the same request. The model of cycles reports each such request.";
+  let WorkAround = "Nothing yet: a program of several threads whose code is larger than the instruction cache can hang. The model of cycles reports each such request.";
   let Reference = "timing-corrections.md, corrections of values";
 }

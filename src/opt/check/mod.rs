@@ -52,9 +52,9 @@ use std::fmt;
 /// The outcome of a check.
 pub type Check = Result<(), CompileError>;
 
-/// Whether passes are checked: in debug builds, or if the setting `loop_checker` says so.
+/// Whether passes are checked: if the setting `loop_checker` says so, and in debug builds unless the flag `enable_verifier` is off.
 pub fn is_wanted(isa: &Isa) -> bool {
-    cfg!(debug_assertions) || isa.settings().loop_checker
+    isa.settings().loop_checker || cfg!(debug_assertions) && isa.flags().enable_verifier()
 }
 
 /// The error for a claim of a pass that does not hold.

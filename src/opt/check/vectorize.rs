@@ -19,6 +19,8 @@ const MOST_TIMES: u64 = 64;
 const MOST_DISTANCES: usize = 400;
 /// Points at which the loop is looked at, each with other values from outside of it.
 const SEEDS: u64 = 2;
+/// Points at which alignment is looked at: the values that place an access in its line are even and odd among them.
+const ALIGNMENT_SEEDS: u64 = 4;
 /// Bits of an address within a cache line, the largest alignment of a vector.
 const LINE_BITS: u32 = CACHE_LINE.trailing_zeros();
 
@@ -133,7 +135,9 @@ pub fn check(func: &Function, all: &[NaturalLoop], lp: &NaturalLoop, made: &Vect
             parts.counts(entry, number == 0)?;
             parts.continues(entry, seed)?;
         }
-        parts.alignment(entry, mix(1))?;
+        for number in 0..ALIGNMENT_SEEDS {
+            parts.alignment(entry, mix(number + 1))?;
+        }
     }
     Ok(())
 }
