@@ -237,7 +237,7 @@ fn every_overlap() {
             for first in [0, 4] {
                 let base = 512 + first;
                 // Of aligned arrays and of others; the third one, where there is one, overlaps as well.
-                for third in [256, distance / 2 & !3] {
+                for third in [256, (distance / 2) & !3] {
                     pair.check(&memory, |memory| {
                         vec![memory + base, memory + base + distance, memory + base + third, 0, 33]
                     });

@@ -183,7 +183,7 @@ fn function(seed: u64) -> String {
         text: String::from("L0:\n"),
         random: Random(seed),
         labels: 0,
-        frame: seed % 3 == 0,
+        frame: seed.is_multiple_of(3),
     };
     let end = source.label();
     let saved = [50, 51, 52];

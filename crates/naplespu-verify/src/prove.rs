@@ -201,6 +201,10 @@ impl Proof<'_> {
     }
 
     /// Shows the goals, by equal terms and by questions about them that may take longer and longer. Returns why one is still open.
+    #[expect(
+        clippy::result_large_err,
+        reason = "an error ends the proof of a function: there is one"
+    )]
     fn decide(
         &mut self,
         sweep: &mut Sweep,
@@ -230,6 +234,10 @@ impl Proof<'_> {
     }
 
     /// Goals that are still open after a question about each, with equal terms replaced, and why the last one is.
+    #[expect(
+        clippy::result_large_err,
+        reason = "an error ends the proof of a function: there is one"
+    )]
     fn settle_all(
         &mut self,
         sweep: Option<&Sweep>,

@@ -124,7 +124,7 @@ impl Model {
             "first" => *self.at(if b == 0 { a & 255 } else { a & 0x1ffff }, 0)?,
             "second" => *self.at(if b == 0 { a & 0x1ffff } else { a & 255 }, 0)?,
             "summed" => *self.at((a & 0xffff) + (b & 255), 0)?,
-            "scaled" => *self.at((a & 255) * 257 | (b & 1) << 7, 1)?,
+            "scaled" => *self.at(((a & 255) * 257) | ((b & 1) << 7), 1)?,
             _ => *self.at((a & 255).wrapping_sub(128), 0)?,
         };
         Some(byte.into())

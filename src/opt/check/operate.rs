@@ -83,16 +83,16 @@ pub fn operate(func: &Function, inst: Inst, operands: &[u64]) -> Option<u64> {
                 IntCC::UnsignedLessThanOrEqual => a <= b,
             })
         }
-        InstructionData::Ternary { opcode, .. } => match opcode {
-            Opcode::Select | Opcode::SelectSpectreGuard => {
-                if arg(0)?.0 != 0 {
-                    arg(1)?.0
-                } else {
-                    arg(2)?.0
-                }
+        InstructionData::Ternary {
+            opcode: Opcode::Select | Opcode::SelectSpectreGuard,
+            ..
+        } => {
+            if arg(0)?.0 != 0 {
+                arg(1)?.0
+            } else {
+                arg(2)?.0
             }
-            _ => return None,
-        },
+        }
         _ => return None,
     })
 }

@@ -161,10 +161,10 @@ impl Bits {
         }
         let (skip, bits) = ((by / 64) as usize, by % 64);
         let mut out = [0; WORDS];
-        for i in skip..WORDS {
-            out[i] = self.0[i - skip] << bits;
+        for (i, word) in out.iter_mut().enumerate().skip(skip) {
+            *word = self.0[i - skip] << bits;
             if bits != 0 && i > skip {
-                out[i] |= self.0[i - skip - 1] >> (64 - bits);
+                *word |= self.0[i - skip - 1] >> (64 - bits);
             }
         }
         Self(out).masked(width)
@@ -177,10 +177,10 @@ impl Bits {
         }
         let (skip, bits) = ((by / 64) as usize, by % 64);
         let mut out = [0; WORDS];
-        for i in 0..WORDS - skip {
-            out[i] = self.0[i + skip] >> bits;
+        for (i, word) in out.iter_mut().enumerate().take(WORDS - skip) {
+            *word = self.0[i + skip] >> bits;
             if bits != 0 && i + skip + 1 < WORDS {
-                out[i] |= self.0[i + skip + 1] << (64 - bits);
+                *word |= self.0[i + skip + 1] << (64 - bits);
             }
         }
         Self(out)

@@ -370,12 +370,15 @@ impl Program {
     }
 }
 
+/// A pointer's local, its base, its terms of outer loops, and its step.
+type Pointer = (usize, usize, Vec<(usize, i64)>, i64);
+
 /// How an iteration finds addresses: locals of counter, offset in bytes, and pointers.
 struct Active {
     counter: usize,
     shape: Shape,
     /// With [`Shape::Pointers`]: each pointer with its base, its terms of outer loops, and its step.
-    pointers: Vec<(usize, usize, Vec<(usize, i64)>, i64)>,
+    pointers: Vec<Pointer>,
     /// With [`Shape::Bytes`]: the local, and its step.
     bytes: Option<(usize, i64)>,
 }

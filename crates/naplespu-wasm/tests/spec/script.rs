@@ -57,7 +57,7 @@ fn is_assertion(directive: &WastDirective<'_>) -> bool {
 }
 
 /// Calls `each` with the directives of a script and their lines.
-fn each_directive<'a>(text: &'a str, mut each: impl FnMut(WastDirective<'_>, usize)) {
+fn each_directive(text: &str, mut each: impl FnMut(WastDirective<'_>, usize)) {
     let mut lexer = wast::lexer::Lexer::new(text);
     lexer.allow_confusing_unicode(true);
     let buffer = wast::parser::ParseBuffer::new_with_lexer(lexer).unwrap();
