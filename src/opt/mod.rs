@@ -45,7 +45,7 @@ use loops::NaturalLoop;
 ///
 /// # Errors
 ///
-/// [`CompileError::Optimizer`] if a pass fails, or its result is verified (see [`check`]) and not valid.
+/// [`CompileError::Optimizer`] if a pass fails, or its result is verified (setting `verify_passes`) and not valid.
 pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut Recorder) -> Result<(), CompileError> {
     let optimize = isa.flags().opt_level() != OptLevel::None;
     if isa.settings().verify_passes {

@@ -1,7 +1,7 @@
 //! What the routines of the runtime are for, as `src/runtime.rs` of the compiler documents them.
 //!
 //! Routines on integers are operations of CLIF. Those on floats are functions of which only the name is known, the same ones as in
-//! [`crate::floats`].
+//! `floats.rs`.
 
 use super::State;
 use super::calls::{clobber, region};
