@@ -2,7 +2,7 @@
 
 use super::{Pair, pattern};
 
-/// One loop: for each round, `store = op(load, load)` with elements of the given types and constant offsets.
+/// One loop: in each iteration, `store = op(load, load)` with elements of the given types and constant offsets.
 struct Shape {
     name: &'static str,
     /// Loads from the first and the second array; `v20` is the variable, `v0`, `v1` and `v2` are the arrays.

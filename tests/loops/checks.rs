@@ -35,7 +35,8 @@ const NUMBERS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Counts from `v1` to `v2`, checks against `v3`, and stores the variable to the memory `v0` in each round that gets so far.
+/// Counts from `v1` to `v2`, checks against `v3`, and stores the variable to the memory `v0` in each iteration that
+/// passes the check.
 fn checked(number: &str, check: &str, step: i64, condition: &str) -> String {
     format!(
         "function %checked(i32, i32, i32, i32, i32) -> i32 {{

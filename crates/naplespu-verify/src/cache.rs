@@ -55,7 +55,7 @@ impl AnswerCache {
         Answer::proved_from_json(func, &value)
     }
 
-    /// Keeps an answer, if it is that the code is right: others are found again, for they are what somebody works on.
+    /// Keeps an answer if it is "proved". Other answers are computed again: the user is changing that code.
     ///
     /// # Errors
     ///

@@ -304,7 +304,7 @@ fn divide(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Outcome {
     }
 }
 
-/// Operations with a second result that tells of overflow.
+/// Operations whose second result is the overflow flag.
 fn overflowing(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Option<Outcome> {
     let width = pool.width(a);
     let (value, over) = match op {

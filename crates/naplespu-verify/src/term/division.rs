@@ -189,7 +189,7 @@ impl Pool {
             };
             let multiplier = self.constant(width, factor);
             let mut high = self.smulhi(a, multiplier);
-            // The multiplier is taken as signed: what that leaves out is the dividend.
+            // The multiplication takes the multiplier as signed, so the product lacks the dividend once.
             if !negative && factor.get(width - 1) {
                 high = self.add(high, a);
             } else if negative && !factor.get(width - 1) {
