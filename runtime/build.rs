@@ -10,7 +10,7 @@ use cranelift_codegen::settings::{self, Flags};
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
 use cranelift_naplespu::{Isa, Pass, Triple, isa};
 use npu_mc::asm;
-use source::{CHECKS, SOURCES, difference, parse};
+use source::{CHECKS, SOURCES, SPLIT, difference, parse, rare, without_cold_blocks};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -188,6 +188,20 @@ fn routines() -> Result<BTreeMap<String, Routine>, String> {
         if found != expected {
             return Err(format!("{file}: found {found} of {expected} functions"));
         }
+    }
+    for name in SPLIT {
+        let missing = || format!("there is no routine {name} to be split");
+        let whole = all.get_mut(*name).ok_or_else(missing)?;
+        let rare = rare(name);
+        let warm = without_cold_blocks(&whole.function, &rare).ok_or_else(missing)?;
+        let mut function = std::mem::replace(&mut whole.function, warm);
+        function.name = UserFuncName::testcase(&rare);
+        let routine = Routine {
+            text_of: whole.text_of.clone(),
+            text: whole.text,
+            function,
+        };
+        all.insert(rare, routine);
     }
     for (name, sum) in DIFFERENCES {
         let missing = || format!("there is nothing to make {name} from");

@@ -168,8 +168,8 @@ def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
 }
 
 def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
-  let Summary = "Threads that wait for an instruction line which another thread has already requested can hang if the line was in the cache before and was replaced.";
-  let Effect = "The thread that requested the line goes on; the others never fetch again. The first miss of a line is safe. The instruction cache replaces a line of a set as soon as the third one comes. The exact condition is not known: the way that the line takes matters.";
-  let WorkAround = "Nothing yet: a program of several threads whose code is larger than the instruction cache can hang. The model of cycles reports each such request.";
+  let Summary = "A thread that waits for an instruction line which another thread has requested can hang.";
+  let Effect = "Requests for instruction lines go through a ring of eight entries, which keep their line numbers after the answer. A thread that misses a line with a pending request joins the entry whose number is the OR of the numbers of all entries with that line. The OR is wrong if the line was already requested a short time ago, was replaced since, and its old entry is among the last seven: the thread joins an entry that is never answered again, unless each bit of the old entry's number is set in the new one's. It never fetches again. The thread that made the request goes on. A line is replaced at the earliest when a third line of its set comes, so code of at most 4096 bytes in one piece is safe.";
+  let WorkAround = "In part: the code for rare arguments of the large float routines is in routines of its own, so that loops with float arithmetic stay below 4096 bytes. A loop of several threads whose code takes three lines of one set of the instruction cache can still hang. The timing model hangs in the same programs and in the same cycle as the hardware, and names the erratum.";
   let Reference = "timing-corrections.md, corrections of values";
 }

@@ -1,7 +1,9 @@
 //! What the library and the build script share: the routines as text.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Function, InstBuilder, UserFuncName, types};
+use cranelift_codegen::ir::{
+    Block, BlockCall, ExtFuncData, ExternalName, Function, Inst, InstBuilder, UserFuncName, types,
+};
 
 /// Name and text of each source.
 macro_rules! sources {
@@ -77,5 +79,60 @@ pub fn difference(sum: &Function, name: &str) -> Option<Function> {
     let sign = cursor.ins().iconst(types::I32, i64::from(1u32 << 31));
     let turned = cursor.ins().bxor(given, sign);
     func.dfg.change_to_alias(old, turned);
+    Some(func)
+}
+
+/// Routines of which the cold blocks are a routine of their own, [`rare`]: the code that a loop runs then takes fewer lines of the
+/// instruction cache. They change no memory, so that the rare one can begin again with the arguments.
+pub const SPLIT: &[&str] = &[
+    "__npu_f32_fma",
+    "__npu_f64_add",
+    "__npu_f64_div",
+    "__npu_f64_fma",
+    "__npu_f64_mul",
+    "__npu_f64_sqrt",
+];
+
+/// The name of the routine for the rare arguments of a routine of [`SPLIT`]: the function as its text has it.
+pub fn rare(name: &str) -> String {
+    format!("{name}_rare")
+}
+
+/// The function with a call of `rare`, which has the same signature, in place of its cold blocks.
+pub fn without_cold_blocks(whole: &Function, rare: &str) -> Option<Function> {
+    let mut func = whole.clone();
+    let entry = func.layout.entry_block()?;
+    let args = func.dfg.block_params(entry).to_vec();
+    let signature = func.import_signature(whole.signature.clone());
+    let rare = func.import_function(ExtFuncData {
+        name: ExternalName::testcase(rare),
+        signature,
+        colocated: false,
+        patchable: false,
+    });
+    let (cold, warm): (Vec<Block>, Vec<Block>) = func.layout.blocks().partition(|&block| func.layout.is_cold(block));
+    let ends: Vec<Inst> = warm.iter().filter_map(|&block| func.layout.last_inst(block)).collect();
+    let leaves = func.dfg.make_block();
+    func.layout.append_block(leaves);
+    func.layout.set_cold(leaves);
+    let mut cursor = FuncCursor::new(&mut func).at_bottom(leaves);
+    let call = cursor.ins().call(rare, &args);
+    let results = cursor.func.dfg.inst_results(call).to_vec();
+    cursor.ins().return_(&results);
+    for inst in ends {
+        let data = &mut func.dfg;
+        let to_leave = BlockCall::new(leaves, [], &mut data.value_lists);
+        for target in data.insts[inst].branch_destination_mut(&mut data.jump_tables, &mut data.exception_tables) {
+            if cold.contains(&target.block(&data.value_lists)) {
+                *target = to_leave;
+            }
+        }
+    }
+    for block in cold {
+        while let Some(inst) = func.layout.first_inst(block) {
+            func.layout.remove_inst(inst);
+        }
+        func.layout.remove_block(block);
+    }
     Some(func)
 }

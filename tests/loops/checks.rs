@@ -3,12 +3,16 @@
 use super::{Pair, pattern};
 
 /// How the checks of a round are written: `number` is checked against `most`.
-const CHECKS: [(&str, &str); 6] = [
+const CHECKS: [(&str, &str); 7] = [
     ("above", "    v50 = icmp ugt v40, v3\n    trapnz v50, heap_oob"),
     ("at or above", "    v50 = icmp uge v40, v3\n    trapnz v50, heap_oob"),
     ("not at most", "    v50 = icmp ule v40, v3\n    trapz v50, heap_oob"),
     ("not below", "    v50 = icmp ult v40, v3\n    trapz v50, heap_oob"),
     ("bound below", "    v50 = icmp ult v3, v40\n    trapnz v50, heap_oob"),
+    (
+        "bound at or below",
+        "    v50 = icmp ule v3, v40\n    trapnz v50, heap_oob",
+    ),
     (
         "branch",
         "    v50 = icmp ugt v40, v3\n    brif v50, block9, block8\nblock9 cold:\n    trap heap_oob\nblock8:",
@@ -70,6 +74,7 @@ fn courses() -> Vec<(i64, &'static str)> {
         (1, "ule"),
         (2, "ne"),
         (2, "ult"),
+        (3, "ne"),
         (3, "ult"),
         (3, "slt"),
         (4, "sle"),
@@ -119,6 +124,8 @@ fn arguments(number: &str, step: i64) -> Vec<[i32; 4]> {
             found.push([i32::MAX - 3, i32::MIN + 3, -1, base]);
             found.push([-4, 4, 100, base]);
             found.push([start, end + 1, largest + 3, base]);
+            // A step that does not divide the distance goes around the end of the numbers.
+            found.push([start, end + 1, 2000, base]);
             found.push([start, i32::MAX, largest, base]);
             found.push([start, i32::MIN, largest, base]);
         }
@@ -155,7 +162,7 @@ fn bounds_are_the_same() {
 }
 
 /// Two accesses with one bound, at a distance, and with two bounds; rows and columns; and a test of alignment.
-const NESTS: [&str; 5] = [
+const NESTS: [&str; 7] = [
     // Several offsets of one index.
     "function %offsets(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
@@ -207,6 +214,53 @@ block1(v10: i32, v11: i32):
     brif v21, block1(v20, v19), block2
 block2:
     return v19
+}",
+    // Two numbers from one base, of which one changes faster.
+    "function %paces(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 2
+    jump block1(v90)
+block1(v10: i32):
+    v12 = iadd v1, v10
+    v13 = icmp ugt v12, v3
+    trapnz v13, user1
+    v14 = ishl v10, v92
+    v15 = iadd v1, v14
+    v16 = icmp ugt v15, v3
+    trapnz v16, user2
+    v17 = iadd v0, v14
+    store v10, v17
+    v20 = iadd v10, v91
+    v21 = icmp ult v20, v2
+    brif v21, block1(v20), block2
+block2:
+    return v10
+}",
+    // A known trip count, and a number that wraps around.
+    "function %wraps(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 0x0d000000
+    v93 = iconst.i32 2
+    v94 = iconst.i32 20
+    v95 = iconst.i32 24
+    v96 = ishl v3, v95
+    jump block1(v90)
+block1(v10: i32):
+    v12 = imul v10, v92
+    v13 = icmp ugt v12, v96
+    trapnz v13, user1
+    v14 = ishl v10, v93
+    v17 = iadd v0, v14
+    store v10, v17
+    v20 = iadd v10, v91
+    v21 = icmp ne v20, v94
+    brif v21, block1(v20), block2
+block2:
+    return v10
 }",
     // Rows and columns: the bound is of both variables together.
     "function %rows(i32, i32, i32, i32) -> i32 {

@@ -179,7 +179,7 @@ fn errata() {
     let mut text = String::from(
         "# Errata\n\n\
          Made from `td/NaplesPUErrata.td` by `cargo test --test docs`; do not edit.\n\n\
-         The hardware description has faults that reach compiled code, and the compiler works around all of them but one. Where that takes\n\
+         The hardware description has faults that reach compiled code, and the compiler works around all of them, one of them in part. Where that takes\n\
          code, there is a setting, for a machine where the fault is corrected: `--set erratum_NAME=false` on the command line,\n\
          `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. In the other cases the\n\
          work-around is built in: a register that is never allocated, an instruction that is never selected. The reference names a\n\
@@ -191,7 +191,7 @@ fn errata() {
         let info = erratum.info();
         let how = match info.is_setting {
             true => "setting",
-            false if info.workaround.starts_with("Nothing") => "none",
+            false if info.workaround.starts_with("In part:") => "in part",
             false => "built in",
         };
         let _ = writeln!(text, "| [{0}](#{0}) | {how} |", info.name);

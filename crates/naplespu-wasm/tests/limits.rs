@@ -100,6 +100,42 @@ fn indices(offset: u64, bytes: u64) -> Vec<u32> {
     all.collect()
 }
 
+/// Functions of an index and a flag that load at the index in every way or in none: what was checked on one way only is checked
+/// again on the others.
+const WAYS: [&str; 5] = [
+    "(if (local.get 1) (then (drop (i32.load (local.get 0))))) (i32.load (local.get 0))",
+    "(if (result i32) (local.get 1) (then (i32.load (local.get 0))) (else (i32.load (local.get 0))))",
+    "(block (br_if 0 (local.get 1)) (drop (i32.load (local.get 0)))) (i32.load (local.get 0))",
+    "(block (block (br_table 0 1 (local.get 1))) (drop (i32.load (local.get 0)))) (i32.load (local.get 0))",
+    "(loop (if (local.get 1) (then (drop (i32.load (local.get 0))) (local.set 1 (i32.const 0)) (br 1)))) (i32.load (local.get 0))",
+];
+
+#[test]
+fn checks_on_one_way() {
+    for memory in MEMORIES {
+        let mut text = format!("(module (memory {memory})");
+        for (number, way) in WAYS.iter().enumerate() {
+            text += &format!("(func (export \"way{number}\") (param i32 i32) (result i32) {way})\n");
+        }
+        for level in ["none", "speed"] {
+            let mut run = Run::new(&format!("{text})"), level);
+            for number in 0..WAYS.len() {
+                for index in indices(0, 4) {
+                    for flag in [0, 1] {
+                        let found = run.word(&format!("way{number}"), &[index, flag]);
+                        let expected = is_inside(index, 0, 4).then_some(0);
+                        assert_eq!(
+                            found, expected,
+                            "{memory}, {level}: {} of {index}, {flag}",
+                            WAYS[number]
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn every_size_and_offset() {
     for memory in MEMORIES {

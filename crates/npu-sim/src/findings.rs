@@ -16,7 +16,8 @@ pub enum Hazard {
     IndirectCall,
     /// The mask was cleared by a write of the upper half of `rm`, and not set directly after it.
     HalfMask,
-    /// Several threads wait for one request of an instruction line that was replaced before: the hardware can hang all but one.
+    /// A thread waits for an instruction line that another thread has requested, and that was requested and replaced a short time before: it
+    /// never fetches again.
     RepeatedLineMiss,
     /// Undriven bits 31:16 of a vector integer compare were used.
     UndrivenBits,

@@ -61,6 +61,15 @@ pub enum Progress {
 }
 
 impl Machine {
+    /// Lets a thread hang where it is.
+    pub(crate) fn hang(&mut self, number: usize, reason: HangReason) {
+        let thread = &mut self.threads[number];
+        thread.rest = Some(Rest::Hung {
+            pc: thread.pc(),
+            reason,
+        });
+    }
+
     /// The address of the instruction that thread `number` executes next, and that instruction; numbers wrap.
     pub fn next_instruction(&self, number: usize) -> (u32, RawInst) {
         let pc = self.thread(number).pc;

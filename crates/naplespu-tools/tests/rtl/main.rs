@@ -4,6 +4,7 @@
 //! Compiled functions get a `main` in front that loads the arguments of a run line, calls, and stores the results where both runs are compared. The linker's start-up code runs before it.
 //! The hardware starts twice: with zeros and with random values in its registers, memories and undriven nets.
 
+mod line_misses;
 mod lines;
 mod lost_results;
 
@@ -84,12 +85,14 @@ fn main() -> ExitCode {
     add("corpus_eight_threads", |s| corpus(s, 8));
     add("calls", calls);
     add("random_programs", random_programs);
-    add("run_lines", lines::filetests);
+    add("run_lines", |simulator| lines::filetests(Some(simulator)));
     add("lost_results_on_the_hardware", lost_results::on_the_hardware);
-    add("repeated_line_miss", repeated_line_miss);
-    trials.push(Trial::test("repeated_line_miss_is_reported", || {
-        repeated_line_miss_is_reported().map_err(|e| Failed::from(e.to_string()))
+    add("line_misses_on_the_hardware", line_misses::on_the_hardware);
+    trials.push(Trial::test("line_misses_on_the_simulator", || {
+        line_misses::on_the_simulator().map_err(|e| Failed::from(e.to_string()))
     }));
+    let on_the_model = || lines::filetests(None).map_err(|e| Failed::from(e.to_string()));
+    trials.push(Trial::test("run_lines_on_the_model", on_the_model).with_ignored_flag(true));
     trials.push(Trial::test("lost_results_on_the_simulator", || {
         lost_results::on_the_simulator().map_err(|e| Failed::from(e.to_string()))
     }));
@@ -302,53 +305,6 @@ fn calls(simulator: &Path) -> Outcome<()> {
         let image = link(folder.path(), &file, function, arguments)?;
         for threads in [1, 2] {
             compare(simulator, name, &image, threads)?;
-        }
-    }
-    Ok(())
-}
-
-/// Calls of functions in lines of one set. The third line replaces the first one, so the last call misses it again.
-const REPEATED_MISS: &str = ".org 0x400\n_start: moveih s3, 0\nmoveil s3, 0x1000\njmp s3\n\
-    .org 0x1000\njmpsr a\njmpsr b\njmpsr c\njmpsr a\nmovei s50, 2\nmovei s51, 11\nwrite_cr s50, s51\njmp .\n\
-    .org 0x4140\na: addi s1, s1, 1\njret\n.org 0x4940\nb: addi s1, s1, 1\njret\n.org 0x5140\nc: addi s1, s1, 1\njret\n";
-
-/// The erratum `repeated_instruction_line_miss`: one thread ends, of two only one.
-fn repeated_line_miss(simulator: &Path) -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
-    let (source, image) = (folder.path().join("miss.s"), folder.path().join("miss.hex"));
-    std::fs::write(&source, REPEATED_MISS)?;
-    run(clif_util().arg("asm").arg("-o").arg(&image).arg(&source))?;
-    on_hardware(simulator, &image, 1, None, 64)?;
-    match on_hardware(simulator, &image, 2, None, 64) {
-        Ok(_) => Err("two threads end".into()),
-        Err(error) if error.to_string().contains("hang:") => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// The model of cycles reports the program for two threads, and not for one.
-fn repeated_line_miss_is_reported() -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
-    let (source, image) = (folder.path().join("miss.s"), folder.path().join("miss.hex"));
-    std::fs::write(&source, REPEATED_MISS)?;
-    run(clif_util().arg("asm").arg("-o").arg(&image).arg(&source))?;
-    for (threads, expected) in [("0x1", false), ("0x3", true)] {
-        let mut command = clif_util();
-        command.args([
-            "sim",
-            "--timing",
-            "--strict",
-            "--format",
-            "hex",
-            "--pc",
-            "0x400",
-            "--threads",
-            threads,
-        ]);
-        let output = command.arg(&image).output()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        if text.contains("repeated_instruction_line_miss") != expected {
-            return Err(format!("threads {threads}: {text}").into());
         }
     }
     Ok(())

@@ -2,7 +2,6 @@
 
 use super::second_level::{used, victim};
 use npu_mc::machine;
-use std::collections::BTreeSet;
 
 /// No line has this number, since lines are addresses divided by the line size.
 const EMPTY: u32 = u32::MAX;
@@ -29,8 +28,6 @@ pub(crate) struct InstructionCache {
     hit: Option<Hit>,
     /// Fills so far.
     fills: u64,
-    /// Lines that were replaced.
-    replaced: BTreeSet<u32>,
 }
 
 /// A hit: the cycle in which it changes the replacement state, its set, and whether it was in the lower half.
@@ -82,18 +79,12 @@ impl InstructionCache {
             odd: false,
             hit: None,
             fills: 0,
-            replaced: BTreeSet::new(),
         }
     }
 
     /// How many lines have come: between two of them every line stays where it is.
     pub fn fills(&self) -> u64 {
         self.fills
-    }
-
-    /// Whether a line was there once and was replaced.
-    pub fn was_replaced(&self, line: u32) -> bool {
-        self.replaced.contains(&line)
     }
 
     /// The half of its set that a line is in, if it is there: `true` for the lower one.
@@ -149,10 +140,7 @@ impl InstructionCache {
         self.settle(now);
         let set = line as usize % INSTRUCTION_SETS;
         let half = if self.upper_half[set] { INSTRUCTION_WAYS / 2 } else { 0 };
-        let old = std::mem::replace(&mut self.tags[set][half + usize::from(self.odd)], line);
-        if old != EMPTY {
-            self.replaced.insert(old);
-        }
+        self.tags[set][half + usize::from(self.odd)] = line;
         match hit {
             Some(hit) => self.turn(hit.set, hit.lower),
             None => self.turn(set, !self.upper_half[set]),

@@ -228,6 +228,8 @@ pub(super) struct Core {
     pub noticing: u8,
     /// Waiting for an instruction line.
     pub missing: u8,
+    /// Of these, the threads whose line never comes.
+    pub lost: u8,
     /// With operations for the load/store unit.
     pub queued: u8,
     /// The last cycle in which the controller put a line into the data cache, in which nothing looks at it.
@@ -293,6 +295,7 @@ impl Core {
             full: 0,
             noticing: 0,
             missing: 0,
+            lost: 0,
             queued: 0,
             updating: u64::MAX,
             issue_turn: THREADS as u8 - 1,
@@ -376,7 +379,9 @@ impl Core {
         pipe.starved = Stall::Fetch;
         pipe.ended = None;
         pipe.release = u64::MAX;
+        self.missing &= !(self.lost & bit);
         for set in [
+            &mut self.lost,
             &mut self.available,
             &mut self.operands,
             &mut self.full,
@@ -489,7 +494,6 @@ impl Core {
         if !self.controller.is_idle() {
             self.hear_of_losses(now, network);
             if let Some(request) = self.controller.step(now) {
-                self.report_repeated_miss(&request, machine);
                 self.transaction_ended(request, now);
                 active = true;
             }

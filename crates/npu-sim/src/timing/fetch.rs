@@ -3,12 +3,13 @@
 use super::cache::line_of;
 use super::core::{Core, Fetched, InFlight};
 use super::decode::{NO_REGISTER, Route};
-use super::memory::{Request, Transaction};
+use super::memory::{LineMiss, Request};
 use super::queues::next_in_turn;
 use super::report::Stall;
 use super::sink::Sink;
 use crate::findings::Hazard;
-use crate::machine::Machine;
+use crate::machine::{Machine, THREADS};
+use crate::rest::HangReason;
 use npu_mc::machine::{self, INSTRUCTION_SIZE};
 
 const FETCH_TO_ISSUE: u64 = machine::FETCH_TO_ISSUE as u64;
@@ -84,9 +85,12 @@ impl Core {
 
     /// One fetch.
     #[inline]
-    pub(super) fn fetch<S: Sink>(&mut self, now: u64, machine: &Machine, sink: &mut S) -> bool {
+    pub(super) fn fetch<S: Sink>(&mut self, now: u64, machine: &mut Machine, sink: &mut S) -> bool {
         if self.noticing != 0 {
-            self.notice_misses(now);
+            self.notice_misses(now, machine);
+        }
+        if self.lost != 0 {
+            self.hang_lost_threads(machine);
         }
         let candidates = self.enabled & !self.full & !self.missing;
         if candidates == 0 {
@@ -141,7 +145,7 @@ impl Core {
     }
 
     /// Misses that are noticed.
-    fn notice_misses(&mut self, now: u64) {
+    fn notice_misses(&mut self, now: u64, machine: &mut Machine) {
         let mut threads = self.noticing;
         while threads != 0 {
             let thread = threads.trailing_zeros() as usize;
@@ -155,28 +159,37 @@ impl Core {
                 // The line can have come meanwhile, for another thread.
                 if !self.instructions.holds(line) {
                     self.missing |= bit;
-                    if !self.controller.join(line, bit) {
-                        let from = now + TO_CONTROLLER - TO_NOTICE;
-                        let request = Request::new(Transaction::Instruction, line, bit, from);
-                        self.controller.request(request);
+                    let from = now + TO_CONTROLLER - TO_NOTICE;
+                    if self.controller.instruction_line(line, bit, from) == LineMiss::Lost {
+                        self.lose(thread, machine);
                     }
                 }
             }
         }
     }
 
-    /// Reports the erratum `repeated_instruction_line_miss` for the threads that did not make the request.
-    pub(super) fn report_repeated_miss(&self, request: &Request, machine: &mut Machine) {
-        let waits = request.kind == Transaction::Instruction && request.threads.count_ones() > 1;
-        if waits && self.instructions.was_replaced(request.line) {
-            let thread = self.global(request.threads.trailing_zeros() as usize) as u32;
-            let (address, count) = (
-                request.line.wrapping_mul(machine::CACHE_LINE),
-                request.threads.count_ones(),
-            );
-            machine.findings.report(thread, address, Hazard::RepeatedLineMiss, || {
-                format!("{count} threads wait for this instruction line, which was replaced before: the hardware can hang all but one")
-            });
+    /// Notes that a thread never fetches again (erratum `repeated_instruction_line_miss`). What it has fetched still issues.
+    fn lose(&mut self, thread: usize, machine: &mut Machine) {
+        let pc = self.pipes[thread].fetch_pc;
+        self.lost |= 1 << thread;
+        let number = self.global(thread) as u32;
+        machine.findings.report(number, pc, Hazard::RepeatedLineMiss, || {
+            "this instruction line was requested a short time ago and was replaced: a thread that waits for another one's request \
+             never fetches again"
+                .to_owned()
+        });
+    }
+
+    /// Lets the threads that never fetch again hang once everything that they have fetched has issued.
+    fn hang_lost_threads(&mut self, machine: &mut Machine) {
+        for thread in (0..THREADS).filter(|thread| self.lost >> thread & 1 != 0) {
+            let pipe = &self.pipes[thread];
+            let fetched = |flight: &mut InFlight| usize::from(flight.thread) == thread && flight.path == pipe.path;
+            let number = self.global(thread);
+            if pipe.buffer.is_empty() && !self.decoding.join(fetched) && machine.can_go_on(number) {
+                machine.hang(number, HangReason::InstructionLine);
+                self.check = true;
+            }
         }
     }
 

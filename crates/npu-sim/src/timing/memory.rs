@@ -3,6 +3,7 @@
 use super::cache::DataCache;
 use super::network::{Asks, Network};
 use super::queues::Ring;
+use crate::machine::THREADS;
 use npu_mc::machine;
 
 /// Transactions, in the order in which the controller prefers them.
@@ -42,6 +43,8 @@ pub(crate) struct Request {
     pub way: u8,
     /// The core may store to the line that comes.
     pub owned: bool,
+    /// The entry of the queue of instruction lines.
+    slot: u8,
 }
 
 impl Request {
@@ -53,6 +56,7 @@ impl Request {
         short: false,
         way: 0,
         owned: true,
+        slot: 0,
     };
 
     /// A request that the controller sees from cycle `from` on.
@@ -84,6 +88,52 @@ pub(super) const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
 const PRESENT_TO_REPLAY: u64 = machine::PRESENT_TO_REPLAY as u64;
 const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
 
+/// No line has this number.
+const NO_LINE: u32 = u32::MAX;
+
+/// The queue of requests for instruction lines: a ring that keeps the line numbers of requests that have been answered.
+///
+/// An entry is found by its line number. The hardware compares all entries, answered ones too, and combines the numbers of those
+/// that are equal by OR (erratum `repeated_instruction_line_miss`). What entries hold after reset is not defined: with zeros, two
+/// threads hang if they miss the line at address 0 as one of the first seven.
+#[derive(Clone, Debug)]
+struct LineQueue {
+    lines: [u32; THREADS],
+    next: u8,
+}
+
+impl LineQueue {
+    const fn new() -> LineQueue {
+        LineQueue {
+            lines: [NO_LINE; THREADS],
+            next: 0,
+        }
+    }
+
+    /// Puts a request into the next entry; gives its number.
+    fn put(&mut self, line: u32) -> u8 {
+        let slot = self.next;
+        self.lines[usize::from(slot)] = line;
+        self.next = (slot + 1) % self.lines.len() as u8;
+        slot
+    }
+
+    /// The number of the entry that the hardware finds for a line.
+    fn find(&self, line: u32) -> u8 {
+        let equal = (0..).zip(&self.lines).filter(|&(_, &entry)| entry == line);
+        equal.fold(0, |found, (slot, _)| found | slot)
+    }
+}
+
+/// What becomes of a thread that misses an instruction line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineMiss {
+    /// It goes on when a line comes.
+    Waits,
+    /// It never goes on.
+    Lost,
+}
+
 /// The controller.
 pub(crate) struct Controller {
     queues: [Ring<Request, 32>; KINDS],
@@ -99,6 +149,7 @@ pub(crate) struct Controller {
     delay: u64,
     /// Number of the core.
     core: usize,
+    lines: LineQueue,
     reads: u64,
     writes: u64,
 }
@@ -114,6 +165,7 @@ impl Controller {
             ending: Ring::new((Request::NONE, u64::MAX)),
             delay: delay.into(),
             core,
+            lines: LineQueue::new(),
             reads: 0,
             writes: 0,
         }
@@ -145,16 +197,32 @@ impl Controller {
         self.pending == 0 && self.ending.is_empty()
     }
 
-    /// Joins a request for the same instruction line that has not ended; gives whether there was one.
-    pub fn join(&mut self, line: u32, threads: u8) -> bool {
-        let joined = |request: &mut Request| {
-            let same = request.kind == Transaction::Instruction && request.line == line;
-            if same {
+    /// Requests an instruction line for a thread, or lets the thread wait for a request that has not been answered.
+    pub fn instruction_line(&mut self, line: u32, thread: u8, from: u64) -> LineMiss {
+        if !self.joins(0, |request| request.line == line) {
+            let mut request = Request::new(Transaction::Instruction, line, thread, from);
+            request.slot = self.lines.put(line);
+            self.request(request);
+            return LineMiss::Waits;
+        }
+        let slot = self.lines.find(line);
+        if self.joins(thread, |request| request.slot == slot) {
+            LineMiss::Waits
+        } else {
+            LineMiss::Lost
+        }
+    }
+
+    /// Adds threads to the request for an instruction line that `chosen` accepts; gives whether there is one.
+    fn joins(&mut self, threads: u8, chosen: impl Fn(&Request) -> bool) -> bool {
+        let join = |request: &mut Request| {
+            let joins = request.kind == Transaction::Instruction && chosen(request);
+            if joins {
                 request.threads |= threads;
             }
-            same
+            joins
         };
-        self.ending.join(|(request, _)| joined(request)) || self.queues[Transaction::Instruction as usize].join(joined)
+        self.ending.join(|(request, _)| join(request)) || self.queues[Transaction::Instruction as usize].join(join)
     }
 
     /// The transaction whose effect on the caches comes in cycle `now`, if there is one.
