@@ -23,6 +23,10 @@ const STEPS_EACH: usize = 8;
 const BOUNDARY_STEPS: usize = 6000;
 const BOUNDARIES: usize = 6;
 
+/// Points for versioned loops at which all numbers are at the ends of their types or near 0, and how many of them are compared.
+const SMALL_TRIED: u64 = 1500;
+const SMALL_POINTS: usize = 250;
+
 /// How many times more instructions a loop may take after the pass. Tests in front of a loop are many, and a loop around it may do them
 /// often.
 const SLOWER: usize = 100;
@@ -86,6 +90,15 @@ pub fn compare(pass: &'static str, before: &Function, after: &Function, lp: &Nat
             compared += 1;
             if !pair.agrees(start, &point, steps) {
                 return Err(different());
+            }
+        }
+        if versioned {
+            let small = (0..SMALL_TRIED).map(|seed| Numbers::small(seed, &constants));
+            let reached = small.filter(|point| pair.comes(start, point, steps));
+            for point in reached.take(SMALL_POINTS) {
+                if !pair.agrees(start, &point, LEAST_STEPS) {
+                    return Err(different());
+                }
             }
         }
         let Some(inside) = inside else {
@@ -251,6 +264,8 @@ fn constants(func: &Function, lp: &NaturalLoop) -> Vec<u64> {
 struct Numbers<'a> {
     seed: u64,
     constants: &'a [u64],
+    /// All numbers are at the ends of their types or near 0.
+    is_small: bool,
     /// A value with a number of its own.
     assigned: Option<(Value, u64)>,
     /// The values that were asked for, with their numbers.
@@ -262,8 +277,17 @@ impl<'a> Numbers<'a> {
         Self {
             seed,
             constants,
+            is_small: false,
             assigned: None,
             asked: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Numbers from 0 to 7; from -4 to 3; or of both kinds and around the ends of signed numbers.
+    fn small(seed: u64, constants: &'a [u64]) -> Self {
+        Self {
+            is_small: true,
+            ..Self::new(seed, constants)
         }
     }
 
@@ -271,6 +295,7 @@ impl<'a> Numbers<'a> {
     fn with(&self, value: Value, number: u64) -> Self {
         Self {
             assigned: Some((value, number)),
+            is_small: self.is_small,
             ..Self::new(self.seed, self.constants)
         }
     }
@@ -306,6 +331,15 @@ impl Point for Numbers<'_> {
         }
         let more = hash >> 8;
         let number = match hash & 15 {
+            _ if self.is_small => {
+                let end = 1u64 << (ty.bits() - 1);
+                match (self.seed % 3, hash & 3) {
+                    (0, _) | (2, 0) => more % 8,
+                    (1, _) | (2, 1) => (more % 8).wrapping_sub(4),
+                    (_, 2) => (more % 8).wrapping_add(end).wrapping_sub(4),
+                    _ => more % 3,
+                }
+            }
             0..=8 => self.base(ty).wrapping_add(more % NEAR),
             9..=11 => self.constant(more).wrapping_add((hash >> 40) % 5).wrapping_sub(2),
             12 => (1u64 << (ty.bits() - 1)).wrapping_add(more % 3).wrapping_sub(1),

@@ -20,6 +20,8 @@ mod form;
 mod plan;
 mod rounds;
 mod split;
+#[cfg(test)]
+mod tests;
 
 use super::check;
 use super::edit::Edge;
