@@ -16,8 +16,8 @@ pub struct Layout {
     pub sig: SigInfo,
     /// Bytes of the frame.
     pub frame: FrameLayout,
-    /// The sizes of the function's stack slots.
-    slots: Vec<u32>,
+    /// Size and alignment of the function's stack slots.
+    slots: Vec<(u32, u32)>,
     /// The code's own symbols are relative to where it stands.
     function: String,
 }
@@ -30,10 +30,20 @@ pub fn initial_register(pool: &mut Pool, reg: Reg, lane: u32) -> Term {
     }
 }
 
+/// The unknown upper bits of the stack pointer at entry.
+const STACK_POINTER: &str = "sp";
+/// How the names of unknown addresses of symbols begin.
+const ADDRESS: &str = "address_of_";
+
+/// Whether an unknown with this name says where something is.
+pub fn is_place(name: &str) -> bool {
+    name == STACK_POINTER || name.starts_with(ADDRESS)
+}
+
 /// The stack pointer at entry, which is aligned.
 fn stack_pointer(pool: &mut Pool) -> Term {
     let low = npu_mc::machine::STACK_ALIGN.trailing_zeros();
-    let high = pool.var("sp", WORD - low);
+    let high = pool.var(STACK_POINTER, WORD - low);
     let zero = pool.int(low, 0);
     pool.concat(&[high, zero])
 }
@@ -52,7 +62,7 @@ impl Layout {
             sig,
             slots: slots
                 .values()
-                .map(|slot| slot.size)
+                .map(|slot| (slot.size, 1 << slot.align_shift))
                 .take(frame.stack_slots.len())
                 .collect(),
             frame,
@@ -70,14 +80,23 @@ impl Layout {
         if name == self.function {
             return pool.int(WORD, u64::from(crate::machine::BASE));
         }
-        pool.var(&format!("address_of_{name}"), WORD)
+        pool.var(&format!("{ADDRESS}{name}"), WORD)
     }
 
     /// The address of a stack slot.
     pub fn slot(&self, pool: &mut Pool, number: u32) -> Option<Term> {
         let offset = *self.frame.stack_slots.get(number as usize)?;
-        let below = pool.int(WORD, u64::from(offset.wrapping_sub(self.frame.size)));
-        Some(pool.add(self.sp, below))
+        let (_, align) = *self.slots.get(number as usize)?;
+        // The frame has room to round up what needs more alignment than the stack pointer has.
+        let more = align.max(npu_mc::machine::STACK_ALIGN) - npu_mc::machine::STACK_ALIGN;
+        let below = offset.wrapping_sub(self.frame.size).wrapping_add(more);
+        let below = pool.int(WORD, u64::from(below));
+        let address = pool.add(self.sp, below);
+        if more == 0 {
+            return Some(address);
+        }
+        let mask = pool.int(WORD, u64::from(align.wrapping_neg()));
+        Some(pool.and(address, mask))
     }
 
     /// What is in a place at entry: of a register, or of the stack arguments.
@@ -116,7 +135,7 @@ impl Layout {
             let Some(start) = self.slot(pool, slot as u32) else {
                 continue;
             };
-            for at in 0..self.slots[slot] {
+            for at in 0..self.slots[slot].0 {
                 let offset = pool.int(WORD, u64::from(at));
                 let address = pool.add(start, offset);
                 let value = pool.app(&format!("frame_after_call{number}"), 8, &[address]);
@@ -132,7 +151,7 @@ impl Layout {
             let Some(start) = self.slot(pool, slot as u32) else {
                 continue;
             };
-            for at in 0..self.slots[slot] {
+            for at in 0..self.slots[slot].0 {
                 let offset = pool.int(WORD, u64::from(at));
                 out.push(pool.add(start, offset));
             }

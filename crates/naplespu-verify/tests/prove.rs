@@ -268,6 +268,21 @@ block4:
     return v1
 }";
 
+/// A stack slot with more alignment than the stack pointer has.
+const ALIGNED: &str = "function %f(i32) -> i32, i32 {
+    ss0 = explicit_slot 4, align = 256
+    ss1 = explicit_slot 5
+block0(v0: i32):
+    v1 = stack_addr.i32 ss0
+    v2 = stack_addr.i32 ss1
+    store v0, v1
+    store v1, v2
+    v3 = load.i32 v1
+    v4 = iconst.i32 255
+    v5 = band v1, v4
+    return v3, v5
+}";
+
 /// Functions that are proved, at both levels. All but the last ones need no solver.
 fn proofs(has_solver: bool) -> Vec<Trial> {
     let simple = [
@@ -281,6 +296,7 @@ fn proofs(has_solver: bool) -> Vec<Trial> {
         ("many", MANY),
         ("traps", TRAPS),
         ("loop", LOOP),
+        ("aligned", ALIGNED),
     ];
     let hard = [("shifts", SHIFTS), ("constants", CONSTANTS), ("switch", SWITCH)];
     let mut trials = Vec::new();
