@@ -88,6 +88,20 @@ pub fn goals(
     let mut assumptions = clif.assumptions;
     let mut expected = Expected::default();
 
+    // The caller aligns the area for results to what is in it.
+    if let Some(area) = result_area(pool, layout) {
+        let in_memory = layout.sig.rets.iter().zip(&func.signature.returns);
+        let sizes = in_memory.filter_map(|(places, param)| match places.first()? {
+            Place::Memory(_) if param.value_type.is_vector() && places.len() == 1 => Some(LANES * WORD / 8),
+            Place::Memory(_) => Some(WORD / 8),
+            Place::Reg(_) => None,
+        });
+        let mask = pool.int(WORD, u64::from(sizes.max().unwrap_or(1) - 1));
+        let rest = pool.and(area, mask);
+        let zero = pool.int(WORD, 0);
+        assumptions.push(pool.eq(rest, zero));
+    }
+
     // Ways that are too long are left out.
     let cut = ends(pool, &clif.exits, ExitKind::Cut, clif_path);
     assumptions.push(pool.not(cut));
@@ -263,6 +277,18 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
     }
 }
 
+/// The address of the area for results that are in no register.
+fn result_area(pool: &mut Pool, layout: &Layout) -> Option<Term> {
+    Some(match layout.sig.ret_area? {
+        Place::Reg(reg) => initial_register(pool, reg, 0),
+        Place::Memory(offset) => {
+            let offset = pool.int(WORD, u64::from(offset));
+            let address = pool.add(layout.sp, offset);
+            Memory::default().load(pool, Region::Frame, address, WORD / 8)
+        }
+    })
+}
+
 /// Results, and memory.
 fn results(
     pool: &mut Pool,
@@ -274,14 +300,7 @@ fn results(
     list: &mut Vec<Goal>,
 ) -> Result<(), String> {
     let sig = &layout.sig;
-    let area = sig.ret_area.map(|place| match place {
-        Place::Reg(reg) => initial_register(pool, reg, 0),
-        Place::Memory(offset) => {
-            let offset = pool.int(WORD, u64::from(offset));
-            let address = pool.add(layout.sp, offset);
-            Memory::default().load(pool, Region::Frame, address, WORD / 8)
-        }
-    });
+    let area = result_area(pool, layout);
     let values = std::mem::take(&mut clif.results);
     for (number, ((param, places), lanes)) in func.signature.returns.iter().zip(&sig.rets).zip(&values).enumerate() {
         let words = words_of(pool, param, lanes);
@@ -304,12 +323,17 @@ fn results(
                     });
                 }
                 Some(&Place::Memory(offset)) => {
-                    let Some(area) = area.filter(|_| pool.width(word) == WORD) else {
-                        return Err("a narrow result in memory is not compared".to_owned());
-                    };
+                    let area = area.ok_or("a result is in memory that nobody gives")?;
                     let offset = pool.int(WORD, u64::from(offset + 4 * lane));
                     let address = pool.add(area, offset);
                     clif.memory.store(pool, Region::Main, address, word);
+                    // The bytes above a narrow result mean nothing.
+                    for at in pool.width(word) / 8..WORD / 8 {
+                        let at = pool.int(WORD, u64::from(at));
+                        let address = pool.add(address, at);
+                        let byte = machine.memory.load(pool, Region::Main, address, 1);
+                        clif.memory.store(pool, Region::Main, address, byte);
+                    }
                 }
                 None => return Err("a result has no place".to_owned()),
             }

@@ -283,6 +283,15 @@ block0(v0: i32):
     return v3, v5
 }";
 
+/// Narrow results behind those that are in registers.
+const RESULTS: &str = "function %f(i8, i16, i64) -> i64, i64, i64, i64, i8, i16, i32 {
+block0(v0: i8, v1: i16, v2: i64):
+    v3 = iadd v0, v0
+    v4 = imul v1, v1
+    v5 = sextend.i32 v4
+    return v2, v2, v2, v2, v3, v4, v5
+}";
+
 /// Functions that are proved, at both levels. All but the last ones need no solver.
 fn proofs(has_solver: bool) -> Vec<Trial> {
     let simple = [
@@ -297,6 +306,7 @@ fn proofs(has_solver: bool) -> Vec<Trial> {
         ("traps", TRAPS),
         ("loop", LOOP),
         ("aligned", ALIGNED),
+        ("results", RESULTS),
     ];
     let hard = [("shifts", SHIFTS), ("constants", CONSTANTS), ("switch", SWITCH)];
     let mut trials = Vec::new();
