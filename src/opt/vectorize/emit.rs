@@ -393,24 +393,22 @@ impl Emitter<'_> {
             }
             Check::Disjoint(a, b, bytes) => {
                 let starts = [a, b].map(|access| self.first_address(decide, &plan.accesses[access]));
-                let sizes = [a, b].map(|access| {
-                    let access = &plan.accesses[access];
-                    let mut cursor = FuncCursor::new(self.func).at_bottom(decide);
-                    if access.form == Form::OnePlace {
-                        number(&mut cursor, types::I32, bytes.into())
-                    } else {
-                        let size = number(&mut cursor, types::I32, access.size().into());
-                        cursor.ins().imul(whole, size)
-                    }
-                });
                 let mut cursor = self.at(decide);
                 for (one, other) in [(0, 1), (1, 0)] {
-                    let distance = cursor.ins().isub(starts[other], starts[one]);
-                    conditions.push(
-                        cursor
-                            .ins()
-                            .icmp(IntCC::UnsignedGreaterThanOrEqual, distance, sizes[one]),
-                    );
+                    let access = &plan.accesses[[a, b][one]];
+                    let mut distance = cursor.ins().isub(starts[other], starts[one]);
+                    // In elements: the bytes of all iterations together may be 2^32 and more.
+                    let limit = if access.form == Form::OnePlace {
+                        number(&mut cursor, types::I32, bytes.into())
+                    } else {
+                        let shift = access.size().trailing_zeros();
+                        if shift > 0 {
+                            let shift = number(&mut cursor, types::I32, shift.into());
+                            distance = cursor.ins().ushr(distance, shift);
+                        }
+                        whole
+                    };
+                    conditions.push(cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, distance, limit));
                 }
             }
         }
