@@ -141,6 +141,7 @@ fn small_to_float(func: &mut Function, inst: Inst) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::straight;
     use super::*;
 
     /// The largest that the value returned can be.
@@ -153,10 +154,79 @@ mod tests {
         largest(func, func.dfg.inst_args(last)[0])
     }
 
+    const UNARY: [&str; 7] = ["ineg", "bnot", "iabs", "clz", "ctz", "popcnt", "cls"];
+    const BINARY: [&str; 18] = [
+        "iadd", "isub", "imul", "band", "bor", "bxor", "ishl", "ushr", "sshr", "rotl", "umin", "umax", "smin", "smax",
+        "udiv", "urem", "sdiv", "srem",
+    ];
+
+    /// Parameters below different powers of two, and at most 5 and 12.
+    fn functions(width: u32, last: impl Fn(&str, &str) -> String) -> Vec<String> {
+        let masks = [(0, 0), (3, 7), (0x7f, 5), (12, 1), (-1, 3), (-1, -1)];
+        let text = |(a, b): (i64, i64)| {
+            let last = last("v4", "v5");
+            format!(
+                "function %f(i{width}, i{width}) -> i{width} {{\nblock0(v0: i{width}, v1: i{width}):\n    v2 = iconst.i{width} {a}\n    \
+                 v3 = iconst.i{width} {b}\n    v4 = band v0, v2\n    v5 = band v1, v3\n{last}\n    return v9\n}}"
+            )
+        };
+        masks.map(text).to_vec()
+    }
+
+    #[test]
+    fn nothing_is_above_its_bound() {
+        for width in [8, 16, 32, 64] {
+            for opcode in UNARY {
+                for text in functions(width, |a, _| format!("    v9 = {opcode} {a}")) {
+                    straight::is_at_most(&text, largest);
+                }
+            }
+            for opcode in BINARY {
+                for text in functions(width, |a, b| format!("    v9 = {opcode} {a}, {b}")) {
+                    straight::is_at_most(&text, largest);
+                }
+                for constant in [1, 3, width / 2, width - 1] {
+                    let last =
+                        |a: &str, _: &str| format!("    v6 = iconst.i{width} {constant}\n    v9 = {opcode} {a}, v6");
+                    for text in functions(width, last) {
+                        straight::is_at_most(&text, largest);
+                    }
+                }
+            }
+            let select = |a: &str, b: &str| format!("    v6 = icmp ult v0, v1\n    v9 = select v6, {a}, {b}");
+            for text in functions(width, select) {
+                straight::is_at_most(&text, largest);
+            }
+        }
+    }
+
+    #[test]
+    fn masks_that_go_are_useless() {
+        let mut gone = 0;
+        for width in [8, 32] {
+            for mask in [0, 1, 2, 4, 5, 7, 12, 15, 0x7f, -2, -1] {
+                for opcode in ["iadd", "band", "bor", "umin", "umax", "imul"] {
+                    let last = |a: &str, b: &str| {
+                        format!("    v6 = {opcode} {a}, {b}\n    v7 = iconst.i{width} {mask}\n    v9 = band v6, v7")
+                    };
+                    for text in functions(width, last) {
+                        gone += usize::from(straight::keeps(&text, |func| run(func, false)));
+                    }
+                }
+            }
+        }
+        assert!(gone > 200, "{gone}");
+    }
+
     #[test]
     fn bounds_follow_operations() {
         for (body, expected) in [
             ("v9 = uextend.i32 v1", 0xff),
+            ("v9 = uload8.i32 v0", 0xff),
+            ("v9 = uload16.i32 v0", 0xffff),
+            ("v2 = uload32.i64 v0\n v9 = ireduce.i32 v2", 0xffff_ffff),
+            ("v9 = load.i32 v0", 0xffff_ffff),
+            ("v9 = sload8.i32 v0", 0xffff_ffff),
             ("v2 = iconst.i32 12\n v9 = band v0, v2", 12),
             ("v2 = iconst.i32 12\n v9 = urem v0, v2", 11),
             ("v2 = iconst.i32 28\n v9 = ushr v0, v2", 15),

@@ -23,6 +23,8 @@ mod phis;
 mod pointers;
 mod selects;
 mod simplify;
+#[cfg(test)]
+mod straight;
 mod unroll;
 mod vectorize;
 mod verify;

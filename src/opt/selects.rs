@@ -298,3 +298,92 @@ fn truth(func: &mut Function, inst: Inst, condition: Value, otherwise: bool, ty:
         std::cmp::Ordering::Greater => cursor.ins().ireduce(ty, truth),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::straight::keeps;
+    use super::run;
+
+    /// Conditions `v9` of `v0`, `v1` and `v2`, an i8.
+    const CONDITIONS: [&str; 13] = [
+        "v9 = icmp slt v0, v1",
+        "v9 = icmp uge v0, v1",
+        "v9 = icmp ne v0, v1",
+        "v9 = icmp eq v0, v20",
+        "v9 = icmp ne v0, v20",
+        "v9 = icmp ugt v2, v24",
+        "v9 = iadd v2, v24",
+        "v9 = band v2, v21",
+        "v8 = band v0, v22\n    v9 = icmp ne v8, v20",
+        "v8 = band v0, v22\n    v9 = icmp eq v8, v20",
+        "v8 = band v0, v23\n    v9 = icmp ne v8, v20",
+        "v8 = band v0, v23\n    v9 = icmp eq v8, v20",
+        "v7 = icmp ult v0, v1\n    v8 = uextend.{T} v7\n    v9 = icmp eq v8, v20",
+    ];
+
+    /// Choices `v12` and `v13` of `v0` and `v1`.
+    const CHOICES: [&str; 14] = [
+        "v12 = iconst.{T} 1\n    v13 = iconst.{T} 0",
+        "v12 = iconst.{T} 0\n    v13 = iconst.{T} 1",
+        "v12 = iconst.{T} 12\n    v13 = iconst.{T} 0",
+        "v12 = iconst.{T} 0\n    v13 = iconst.{T} 100",
+        "v12 = iconst.{T} 3\n    v13 = iconst.{T} 5",
+        "v12 = iconst.{T} 2\n    v13 = iconst.{T} 1",
+        "v12 = iconst.{T} -1\n    v13 = iconst.{T} 120",
+        "v12 = iadd v1, v20\n    v13 = iconst.{T} 0",
+        "v12 = iconst.{T} 0\n    v13 = iadd v0, v20",
+        "v12 = iadd v1, v0\n    v13 = iadd v1, v20",
+        "v13 = bxor v1, v0\n    v12 = bor v1, v20",
+        "v12 = isub v1, v0\n    v13 = bor v1, v1",
+        "v12 = isub v0, v1\n    v13 = bor v1, v1",
+        "v12 = iadd v1, v22\n    v13 = bor v1, v1",
+    ];
+
+    fn text(ty: &str, body: &str) -> String {
+        format!(
+            "function %f({ty}, {ty}, i8) -> {ty} {{\nblock0(v0: {ty}, v1: {ty}, v2: i8):\n    v20 = iconst.{ty} 0\n    \
+             v21 = iconst.i8 1\n    v22 = iconst.{ty} 1\n    v23 = iconst.{ty} 4\n    v24 = iconst.i8 0\n    {body}\n    return v14\n}}"
+        )
+        .replace("{T}", ty)
+    }
+
+    #[test]
+    fn selects_mean_the_same() {
+        let mut changed = 0;
+        for ty in ["i8", "i16", "i32"] {
+            for condition in CONDITIONS {
+                for choices in CHOICES {
+                    let body = format!("{condition}\n    {choices}\n    v14 = select v9, v12, v13");
+                    changed += usize::from(keeps(&text(ty, &body), run));
+                }
+                // The first choice is wanted elsewhere too.
+                let body = format!(
+                    "{condition}\n    v12 = iadd v1, v0\n    v10 = select v9, v12, v1\n    v14 = bxor v10, v12"
+                );
+                keeps(&text(ty, &body), run);
+            }
+        }
+        assert!(changed > 250, "{changed}");
+    }
+
+    #[test]
+    fn limits_and_masks_mean_the_same() {
+        let mut changed = 0;
+        for ty in ["i8", "i16", "i32"] {
+            for opcode in ["smax", "smin"] {
+                for operands in ["v0, v20", "v20, v0", "v0, v22", "v0, v1"] {
+                    changed += usize::from(keeps(&text(ty, &format!("v14 = {opcode} {operands}")), run));
+                }
+            }
+            for bit in ["band v0, v22", "band v0, v23", "bor v0, v22", "ushr v0, v20"] {
+                for negative in ["ineg v8", "isub v20, v8", "isub v22, v8"] {
+                    for mask in ["v10, v1", "v1, v10"] {
+                        let body = format!("v8 = {bit}\n    v10 = {negative}\n    v14 = band {mask}");
+                        changed += usize::from(keeps(&text(ty, &body), run));
+                    }
+                }
+            }
+        }
+        assert!(changed >= 16, "{changed}");
+    }
+}

@@ -39,6 +39,9 @@ struct Args {
     /// The longest time for one run of tests, in seconds, beside eight times what it takes without a fault
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     timeout: u64,
+    /// Leave out tests that take longer than this without a fault, in seconds: a first look at many faults
+    #[arg(long, value_name = "SECONDS")]
+    longest: Option<u64>,
     /// The most memory for one run of tests, in MiB
     #[arg(long, default_value_t = 8192, value_name = "MIB")]
     memory: u64,
@@ -236,6 +239,10 @@ impl Campaign<'_> {
                 filter: String::new(),
             });
             tests.extend(all);
+        }
+        if let Some(longest) = self.args.longest {
+            let is_short = |test: &Test| self.times.get(test).is_none_or(|time| time.as_secs() < longest);
+            tests.retain(is_short);
         }
         let log = self.places.logs.join(format!("{}.txt", fault.name));
         let mut verdict = Verdict {

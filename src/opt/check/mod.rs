@@ -38,7 +38,7 @@
 mod effects;
 mod eval;
 mod execute;
-mod operate;
+pub(super) mod operate;
 pub mod vectorize;
 mod world;
 

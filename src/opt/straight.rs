@@ -1,0 +1,122 @@
+//! Straight-line functions of integers, evaluated on numbers near the limits: what passes that simplify must keep.
+
+use super::check::operate::operate;
+use super::loops::mask;
+use cranelift_codegen::ir::{Function, Opcode, Value};
+use rustc_hash::FxHashMap;
+
+/// Numbers near the limits of a type of this width.
+pub fn numbers(width: u32) -> Vec<u64> {
+    let all = u64::MAX >> (64 - width);
+    let sign = 1u64 << (width - 1);
+    [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        8,
+        13,
+        100,
+        0x7f,
+        0x80,
+        0xff,
+        0x100,
+        sign - 1,
+        sign,
+        sign + 1,
+        all - 1,
+        all,
+    ]
+    .into_iter()
+    .filter(|&number| number <= all)
+    .collect()
+}
+
+/// The values that a function of one block computes from these arguments, and what it returns; `None` if it traps or does what
+/// [`operate`] does not know.
+fn evaluate(func: &Function, args: &[u64]) -> Option<(FxHashMap<Value, u64>, Vec<u64>)> {
+    let entry = func.layout.entry_block()?;
+    let mut known: FxHashMap<Value, u64> = func
+        .dfg
+        .block_params(entry)
+        .iter()
+        .copied()
+        .zip(args.iter().copied())
+        .collect();
+    for inst in func.layout.block_insts(entry) {
+        let operands: Option<Vec<u64>> = func
+            .dfg
+            .inst_args(inst)
+            .iter()
+            .map(|&arg| known.get(&func.dfg.resolve_aliases(arg)).copied())
+            .collect();
+        let operands = operands?;
+        if func.dfg.insts[inst].opcode() == Opcode::Return {
+            return Some((known, operands));
+        }
+        let result = func.dfg.first_result(inst);
+        let bits = operate(func, inst, &operands)? & mask(func.dfg.value_type(result));
+        known.insert(result, bits);
+    }
+    None
+}
+
+/// Calls `each` with the values and results of a function for all combinations of numbers as arguments.
+fn for_all(func: &Function, mut each: impl FnMut(&[u64], Option<(FxHashMap<Value, u64>, Vec<u64>)>)) {
+    let entry = func.layout.entry_block().expect("a block");
+    let params = func.dfg.block_params(entry);
+    let choices: Vec<Vec<u64>> = params
+        .iter()
+        .map(|&param| numbers(func.dfg.value_type(param).bits()))
+        .collect();
+    let mut place = vec![0; choices.len()];
+    loop {
+        let args: Vec<u64> = place.iter().zip(&choices).map(|(&at, numbers)| numbers[at]).collect();
+        each(&args, evaluate(func, &args));
+        let Some(next) = (0..place.len()).find(|&at| place[at] + 1 < choices[at].len()) else {
+            return;
+        };
+        place[next] += 1;
+        place[..next].fill(0);
+    }
+}
+
+fn parse(text: &str) -> Function {
+    let mut functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    functions.remove(0)
+}
+
+/// Applies a pass to a function and compares the results before and after. Gives whether the pass changed anything.
+pub fn keeps(text: &str, pass: impl FnOnce(&mut Function) -> bool) -> bool {
+    let before = parse(text);
+    let mut after = before.clone();
+    if !pass(&mut after) {
+        return false;
+    }
+    let mut known = 0;
+    for_all(&before, |args, was| {
+        let Some((_, was)) = was else { return };
+        known += 1;
+        let is = evaluate(&after, args).map(|(_, results)| results);
+        assert_eq!(Some(was), is, "arguments {args:x?}\n{before}\n{after}");
+    });
+    assert!(known > 0, "nothing was compared: {text}");
+    true
+}
+
+/// Checks that no value of a function is above its bound.
+pub fn is_at_most(text: &str, bound: impl Fn(&Function, Value) -> u64) {
+    let func = parse(text);
+    for_all(&func, |args, found| {
+        let Some((known, _)) = found else { return };
+        for (value, number) in known {
+            let most = bound(&func, value);
+            assert!(
+                number <= most,
+                "arguments {args:x?}: {value} is {number:#x}, at most {most:#x}\n{func}"
+            );
+        }
+    });
+}
