@@ -464,6 +464,13 @@ mod tests {
     }
 
     #[test]
+    fn the_number_for_none_is_no_entity() {
+        let largest = u32::MAX.to_le_bytes();
+        assert_eq!(Inst::take(&mut Input { rest: &largest }), None);
+        comes_back(Inst::from_u32(u32::MAX - 1));
+    }
+
+    #[test]
     fn names_come_back() {
         Opcode::all().iter().copied().for_each(comes_back);
         LibCall::all_libcalls().iter().copied().for_each(comes_back);
