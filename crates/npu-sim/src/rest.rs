@@ -87,7 +87,9 @@ impl fmt::Display for HangReason {
             HangReason::PendingAtBarrier => f.write_str("a barrier waits for an operation that never completes"),
             HangReason::BlockedIo => f.write_str("the I/O queue waits for a write that nobody takes"),
             HangReason::SelfJump => f.write_str("endless jump to itself"),
-            HangReason::InstructionLine => f.write_str("its instruction line was answered without it"),
+            HangReason::InstructionLine => {
+                f.write_str("its instruction line was answered without it (erratum repeated_instruction_line_miss)")
+            }
         }
     }
 }

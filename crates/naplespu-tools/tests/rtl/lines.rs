@@ -297,7 +297,12 @@ fn on_the_model(
         {
             return Ok(None);
         }
-        halt => return Err(format!("the simulator does not end: {halt}").into()),
+        halt => {
+            let places: Vec<String> = (0..threads as usize)
+                .map(|thread| format!("{:#x}", machine.thread(thread).pc()))
+                .collect();
+            return Err(format!("the simulator does not end: {halt}, threads at {}", places.join(", ")).into());
+        }
     }
     let read = |thread: u32| {
         let start = RESULTS + thread * RESULT_PAGE;
@@ -365,11 +370,12 @@ fn compare(
 ) -> Outcome<Compared> {
     let linked = assemble(&driver(lines, threads)?, base)?;
     let bytes = lines.len() as u32 * RESULT_BYTES;
-    let Some(expected) = on_the_model(words, &linked, base, threads, bytes)? else {
+    let expected = on_the_model(words, &linked, base, threads, bytes);
+    if let Ok(None) = expected {
         return Ok(Compared::Hangs);
-    };
+    }
     let Some(simulator) = simulator else {
-        return Ok(Compared::Ended(Vec::new()));
+        return expected.map(|_| Compared::Ended(Vec::new()));
     };
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("lines.hex");
@@ -383,7 +389,16 @@ fn compare(
     std::fs::write(&path, text)?;
     let steps: u64 = lines.iter().map(|line| line.steps + 300).sum();
     let cycles = steps * CYCLES_PER_STEP + 100_000;
-    let found = on_the_hardware(simulator, &path, base, threads, bytes, cycles)?;
+    let found = on_the_hardware(simulator, &path, base, threads, bytes, cycles);
+    let expected = match expected {
+        Ok(Some(expected)) => expected,
+        Ok(None) => return Ok(Compared::Hangs),
+        Err(error) => {
+            let hardware = found.map_or_else(|error| error.to_string(), |_| "the hardware ends".to_owned());
+            return Err(format!("{error}; {hardware}").into());
+        }
+    };
+    let found = found?;
     let mut wrong = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let range = number * RESULT_BYTES as usize / 4..(number + 1) * RESULT_BYTES as usize / 4;
