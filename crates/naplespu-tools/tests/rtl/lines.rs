@@ -19,7 +19,7 @@ use naplespu_reader::ClifFile;
 use naplespu_reader::config::{Config, FileConfigs};
 use npu_link::{Format, Linked, Placement, link};
 use npu_mc::{Reg, SReg, VReg};
-use npu_sim::{Halt, HangReason, Machine, NoSink, Timing, TimingConfig};
+use npu_sim::{Halt, Hazard, Machine, NoSink, Timing, TimingConfig};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
