@@ -185,7 +185,7 @@ mod tests {
                 for text in functions(width, |a, b| format!("    v9 = {opcode} {a}, {b}")) {
                     straight::is_at_most(&text, largest);
                 }
-                for constant in [1, 3, width / 2, width - 1] {
+                for constant in [1, 3, width / 2, width - 1, width, width + 2] {
                     let last =
                         |a: &str, _: &str| format!("    v6 = iconst.i{width} {constant}\n    v9 = {opcode} {a}, v6");
                     for text in functions(width, last) {

@@ -693,3 +693,97 @@ fn remove_dead(func: &mut Function, blocks: impl Iterator<Item = Block>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::straight::keeps;
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn simplified(func: &mut Function) -> bool {
+        let mut ctx = Context::for_function(func.clone());
+        ctx.compute_cfg();
+        ctx.compute_domtree();
+        run(&mut ctx);
+        *func = ctx.func;
+        true
+    }
+
+    const OPERATIONS: [&str; 15] = [
+        "iadd", "isub", "iadd", "isub", "imul", "ishl", "ushr", "sshr", "band", "bor", "bxor", "rotl", "rotr", "udiv",
+        "urem",
+    ];
+    const CONSTANTS: [i64; 12] = [0, 1, -1, 2, 3, 4, 7, 8, 31, 33, 100, -128];
+
+    /// A function of ten operations, two thirds of them with a constant.
+    fn random(ty: &str, seed: u64) -> String {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |count: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 20) as usize % count
+        };
+        let mut text = format!("function %f({ty}, {ty}) -> {ty} {{\nblock0(v0: {ty}, v1: {ty}):\n");
+        for (number, constant) in CONSTANTS.iter().enumerate() {
+            let _ = writeln!(text, "    v{} = iconst.{ty} {constant}", number + 2);
+        }
+        let first = CONSTANTS.len() + 2;
+        for number in first..first + 10 {
+            let mut value = |constant: bool| match below(3) {
+                0 if number > first => first + below(number - first),
+                _ if constant => 2 + below(CONSTANTS.len()),
+                _ => below(2),
+            };
+            let (a, b) = (value(false), value(true));
+            match below(8) {
+                0 => {
+                    let condition = IntCC::all()[below(IntCC::all().len())];
+                    let _ = writeln!(text, "    v1{number} = icmp {condition} v{a}, v{b}");
+                    let _ = writeln!(text, "    v{number} = select v1{number}, v{b}, v{a}");
+                }
+                1 => {
+                    let opcode = ["ineg", "bnot"][below(2)];
+                    let _ = writeln!(text, "    v{number} = {opcode} v{a}");
+                }
+                _ => {
+                    let opcode = OPERATIONS[below(OPERATIONS.len())];
+                    let (a, b) = if below(4) == 0 { (b, a) } else { (a, b) };
+                    let _ = writeln!(text, "    v{number} = {opcode} v{a}, v{b}");
+                }
+            }
+        }
+        let last = first + 9;
+        let _ = writeln!(
+            text,
+            "    v500 = isub v{last}, v{}\n    v501 = bxor v500, v{}\n    return v501\n}}",
+            last - 1,
+            last - 2
+        );
+        text
+    }
+
+    #[test]
+    fn operations_mean_the_same() {
+        for ty in ["i32", "i32", "i8", "i64"] {
+            for seed in 0..300 {
+                keeps(&random(ty, seed + 1), simplified);
+            }
+        }
+    }
+
+    #[test]
+    fn extensions_mean_the_same() {
+        for opcode in ["uextend", "sextend"] {
+            for number in [0, 1, 127, -128, -1] {
+                keeps(
+                    &format!(
+                        "function %f(i32) -> i32 {{\nblock0(v0: i32):\n    v1 = iconst.i8 {number}\n    v2 = {opcode}.i32 v1\n    \
+                         v3 = iadd v0, v2\n    v4 = ireduce.i8 v3\n    v5 = {opcode}.i32 v4\n    return v5\n}}"
+                    ),
+                    simplified,
+                );
+            }
+        }
+    }
+}

