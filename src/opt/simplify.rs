@@ -773,6 +773,39 @@ mod tests {
     }
 
     #[test]
+    fn compares_of_sums_mean_the_same() {
+        for (a, b) in [(4, 8), (8, 4), (5, 5), (-1, 0xffff)] {
+            for condition in ["eq", "ne", "ult", "slt"] {
+                for opcode in ["iadd", "isub"] {
+                    keeps(
+                        &format!(
+                            "function %f(i32, i32) -> i8 {{\nblock0(v0: i32, v1: i32):\n    v2 = iconst.i32 {a}\n    \
+                             v3 = iconst.i32 {b}\n    v4 = {opcode} v0, v2\n    v5 = iadd v0, v3\n    v6 = isub v5, v4\n    \
+                             v7 = icmp {condition} v4, v5\n    v8 = ireduce.i8 v6\n    v9 = bxor v7, v8\n    return v9\n}}"
+                        ),
+                        simplified,
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn branches_on_constants_are_jumps() {
+        for (number, target) in [(0, 2), (1, 1), (256, 1)] {
+            let text = format!(
+                "function %f(i32) -> i32 {{\nblock0(v0: i32):\n    v1 = iconst.i32 {number}\n    brif v1, block1, block2\n\
+                 block1:\n    return v0\nblock2:\n    return v1\n}}"
+            );
+            let mut func = cranelift_reader::parse_functions(&text).unwrap().remove(0);
+            simplified(&mut func);
+            let last = func.layout.last_inst(Block::from_u32(0)).unwrap();
+            let to = edit::target(&func, Edge { inst: last, number: 0 });
+            assert_eq!(to, Some(Block::from_u32(target)), "{func}");
+        }
+    }
+
+    #[test]
     fn extensions_mean_the_same() {
         for opcode in ["uextend", "sextend"] {
             for number in [0, 1, 127, -128, -1] {

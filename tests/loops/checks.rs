@@ -162,7 +162,7 @@ fn bounds_are_the_same() {
 }
 
 /// Two accesses with one bound, at a distance, and with two bounds; rows and columns; and a test of alignment.
-const NESTS: [&str; 7] = [
+const NESTS: [&str; 9] = [
     // Several offsets of one index.
     "function %offsets(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
@@ -215,14 +215,17 @@ block1(v10: i32, v11: i32):
 block2:
     return v19
 }",
-    // Two numbers from one base, of which one changes faster.
+    // Two numbers from one base, of which one changes faster, in a loop that begins anew.
     "function %paces(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
     v91 = iconst.i32 1
     v92 = iconst.i32 2
-    jump block1(v90)
-block1(v10: i32):
+    v93 = icmp ne v2, v90
+    brif v93, block1(v90), block4(v90)
+block1(v9: i32):
+    jump block2(v90)
+block2(v10: i32):
     v12 = iadd v1, v10
     v13 = icmp ugt v12, v3
     trapnz v13, user1
@@ -234,22 +237,28 @@ block1(v10: i32):
     store v10, v17
     v20 = iadd v10, v91
     v21 = icmp ult v20, v2
-    brif v21, block1(v20), block2
-block2:
-    return v10
+    brif v21, block2(v20), block3
+block3:
+    v22 = iadd v9, v91
+    v23 = icmp ult v22, v92
+    brif v23, block1(v22), block4(v10)
+block4(v24: i32):
+    return v24
 }",
     // A known trip count, and a number that wraps around.
     "function %wraps(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
     v91 = iconst.i32 1
-    v92 = iconst.i32 0x0d000000
+    v92 = iconst.i32 0x0e000000
     v93 = iconst.i32 2
     v94 = iconst.i32 20
     v95 = iconst.i32 24
     v96 = ishl v3, v95
     jump block1(v90)
-block1(v10: i32):
+block1(v9: i32):
+    jump block2(v90)
+block2(v10: i32):
     v12 = imul v10, v92
     v13 = icmp ugt v12, v96
     trapnz v13, user1
@@ -258,9 +267,58 @@ block1(v10: i32):
     store v10, v17
     v20 = iadd v10, v91
     v21 = icmp ne v20, v94
+    brif v21, block2(v20), block3
+block3:
+    v22 = iadd v9, v91
+    v23 = icmp ult v22, v93
+    brif v23, block1(v22), block4
+block4:
+    return v10
+}",
+    // A number with a part that the loop loads, and that it changes.
+    "function %loaded(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 3
+    jump block1(v90)
+block1(v10: i32):
+    v11 = load.i32 v0
+    v12 = iadd v10, v11
+    v13 = icmp ugt v12, v3
+    trapnz v13, user1
+    v14 = ishl v10, v92
+    store v14, v0
+    v20 = iadd v10, v91
+    v21 = icmp ult v20, v2
     brif v21, block1(v20), block2
 block2:
     return v10
+}",
+    // The tests lead out of the loop where they hold: the variable is above its bound, not below.
+    "function %leaves(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 5
+    v93 = iconst.i32 1020
+    v94 = icmp ult v1, v2
+    brif v94, block2(v1), block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v13 = icmp ugt v10, v3
+    trapnz v13, user1
+    v14 = band v11, v93
+    v17 = iadd v0, v14
+    store v10, v17
+    v18 = load.i32 v17
+    v19 = band v18, v91
+    v20 = isub v10, v91
+    v22 = isub v20, v19
+    v23 = iadd v11, v92
+    v24 = icmp ult v22, v2
+    brif v24, block2(v22), block1(v22, v23)
+block2(v30: i32):
+    return v30
 }",
     // Rows and columns: the bound is of both variables together.
     "function %rows(i32, i32, i32, i32) -> i32 {
