@@ -301,3 +301,19 @@ fn relocations_change_their_field_alone() {
         }
     }
 }
+
+/// A name for a place near a symbol of another object.
+#[test]
+fn names_near_symbols_of_other_objects() {
+    for addend in [-4i64, 0, 4, 8] {
+        let here = format!(
+            "        .globl main\nmain:   jret\n        .globl near\n        .set near, there{addend:+}\n        .data\n        .globl word\n\
+             word:   .long near\n"
+        );
+        let other = "        .globl there\n        nop\nthere:  jret\n        nop\n        nop\n";
+        let program = linked(&[&here, other]);
+        let expected = symbol(&program, "there").wrapping_add_signed(addend as i32);
+        assert_eq!(symbol(&program, "near"), expected, "{addend}");
+        assert_eq!(word(&program, symbol(&program, "word")), Some(expected), "{addend}");
+    }
+}
