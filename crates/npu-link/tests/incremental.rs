@@ -139,3 +139,46 @@ fn only_what_was_allocated_is_released() {
     assert_eq!(linker.allocate("block", 0x200, 64).unwrap(), block);
     assert!(linker.allocate("block", 0x1000, 64).is_err());
 }
+
+#[test]
+fn each_far_target_has_a_veneer_of_its_own() {
+    let call = npu_mc::encode(&Inst::new(Opcode::JMPSR_OFF, [Operand::Imm(0)])).unwrap();
+    let calls = [("one", 0), ("two", 0), ("one", 8), ("one", 0), ("two", -4)];
+    let bytes: Vec<u8> = calls.iter().flat_map(|_| call.to_le_bytes()).collect();
+    let reference = |(number, &(target, addend)): (usize, &(&'static str, i64))| Reference {
+        offset: 4 * number as u32,
+        kind: Reloc::Branch,
+        target,
+        addend,
+    };
+    let mut memory = Sparse::default();
+    let mut linker = Linker::new(Layout::new((0x1000, 0x4000_0000), (0x4000_0000, 0x5000_0000), 0));
+    let contents = Contents {
+        references: calls.iter().enumerate().map(reference).collect(),
+        ..caller(&bytes)
+    };
+    let index = linker.place(&mut memory, contents).unwrap();
+    let symbols = [("one", 0x2345_6780), ("two", 0x3000_0040)];
+    let address_of = |name| symbols.iter().find(|symbol| symbol.0 == name).unwrap().1;
+    for waiting in linker.take_waiting() {
+        let target = linker.reference(waiting).unwrap().target;
+        linker.apply(&mut memory, waiting, address_of(target)).unwrap();
+    }
+    let operand = |address, place: usize| {
+        let word = u32::from_le_bytes(memory.read_word(Purpose::Code, address).unwrap());
+        npu_mc::decode(word).unwrap().operands.as_ref()[place].imm().unwrap()
+    };
+    let start = linker.object(index).unwrap().address;
+    for (number, (target, addend)) in (0u32..).zip(calls) {
+        let at = start + 4 * number;
+        let veneer = at.wrapping_add_signed(operand(at, 0));
+        let half = |address| operand(address, 1).cast_unsigned() & 0xffff;
+        let found = half(veneer) << 16 | half(veneer + 4);
+        assert_eq!(
+            found,
+            address_of(target).wrapping_add_signed(addend as i32),
+            "call {number}"
+        );
+        assert_eq!(inst(&memory, veneer + 8), "jmp tr", "call {number}");
+    }
+}
