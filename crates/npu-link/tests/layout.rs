@@ -1,0 +1,103 @@
+//! Where sections go: at the ends of what has a size, and alignments that differ.
+
+use npu_link::{Input, LinkOptions, MemoryLayout, Placement, Program, ProgramError, link, link_program};
+use npu_mc::asm;
+use npu_mc::machine::{CACHE_LINE, SCRATCHPAD_SIZE};
+use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
+
+fn assembled(text: &str) -> npu_mc::asm::Object {
+    asm::assemble(text, &asm::Options::default()).unwrap_or_else(|faults| panic!("{faults:?}\n{text}"))
+}
+
+fn linked(text: &str, layout: MemoryLayout) -> Result<Program, Vec<ProgramError>> {
+    let input = Input {
+        name: "a".to_owned(),
+        object: assembled(&format!("        .globl main\nmain:   jret\n{text}")),
+    };
+    let options = LinkOptions {
+        layout,
+        ..LinkOptions::default()
+    };
+    link_program(vec![input], &mut [], &options)
+}
+
+fn symbol(program: &Program, name: &str) -> u32 {
+    let found = program.symbols.iter().find(|symbol| symbol.name == name);
+    found.unwrap_or_else(|| panic!("no symbol {name}")).address
+}
+
+fn word(program: &Program, address: u32) -> u32 {
+    let found = program.image().segments.iter().find_map(|segment| {
+        let at = address.checked_sub(segment.address)? as usize;
+        Some(u32::from_le_bytes(*segment.bytes.get(at..)?.first_chunk()?))
+    });
+    found.unwrap_or_else(|| panic!("nothing at {address:#x}"))
+}
+
+#[test]
+fn the_scratchpad_can_be_full() {
+    for (size, fits) in [(SCRATCHPAD_SIZE, true), (SCRATCHPAD_SIZE + 4, false)] {
+        let text = format!("        .section {SCRATCHPAD_SECTION}, \"aw\"\n        .space {size}\n");
+        assert_eq!(linked(&text, MemoryLayout::DEFAULT).is_ok(), fits, "{size}");
+    }
+}
+
+#[test]
+fn data_may_end_where_stacks_begin() {
+    let layout = MemoryLayout::DEFAULT;
+    for (data, fits) in [
+        (layout.stacks - 128, true),
+        (layout.stacks - 64, false),
+        (layout.stacks, false),
+        (layout.stacks + layout.stack_size, false),
+    ] {
+        let text = "        .data\n        .globl value\nvalue:  .space 128\n";
+        let program = linked(text, MemoryLayout { data, ..layout });
+        assert_eq!(program.is_ok(), fits, "data at {data:#x}");
+    }
+}
+
+/// What is copied keeps its distance to the start, so the start has the largest alignment.
+#[test]
+fn what_is_copied_stays_aligned() {
+    let text = format!(
+        "        .section {SCRATCHPAD_SECTION}, \"aw\"\n        .globl first\nfirst:  .long 1\n\
+                        .balign 256\n        .globl second\nsecond: .long 2\n\
+                        .data\n        .globl places\nplaces: .long second, __scratchpad_data_start\n"
+    );
+    let program = linked(&text, MemoryLayout::DEFAULT).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let places = symbol(&program, "places");
+    let (second, start) = (word(&program, places), word(&program, places + 4));
+    assert_eq!((second % 256, start % 256), (0, 0), "{second:#x} {start:#x}");
+    assert_eq!(word(&program, start + second), 2);
+}
+
+#[test]
+fn blocks_of_thread_local_storage_are_whole_lines() {
+    for size in [4, CACHE_LINE, CACHE_LINE + 4] {
+        let text = format!(
+            "        .section .tdata, \"aw\"\n        .space {size}, 1\n        .data\n        .globl place\nplace:  .long __npu_tls_size\n"
+        );
+        let program = linked(&text, MemoryLayout::DEFAULT).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let found = word(&program, symbol(&program, "place"));
+        assert_eq!(found, (size as u32).next_multiple_of(CACHE_LINE), "{size}");
+    }
+}
+
+/// A name for a place near a symbol, in a single object.
+#[test]
+fn names_near_symbols() {
+    let text = "start:  jret\n        .set near, later+8\nplace:  .long near\nlater:  jret\n        nop\n        nop\n";
+    let placement = Placement {
+        base: 0x1000,
+        sections: Vec::new(),
+    };
+    let linked = link(&assembled(text), &placement).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let bytes: Vec<u8> = linked
+        .image
+        .segments
+        .iter()
+        .flat_map(|segment| segment.bytes.clone())
+        .collect();
+    assert_eq!(bytes[4..8], 0x1010u32.to_le_bytes());
+}
