@@ -1,6 +1,6 @@
 //! Where sections go: at the ends of what has a size, and alignments that differ.
 
-use npu_link::{Input, LinkOptions, MemoryLayout, Placement, Program, ProgramError, link, link_program};
+use npu_link::{Input, LinkOptions, MemoryLayout, Program, ProgramError, link_program};
 use npu_mc::asm;
 use npu_mc::machine::{CACHE_LINE, SCRATCHPAD_SIZE};
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
@@ -82,22 +82,4 @@ fn blocks_of_thread_local_storage_are_whole_lines() {
         let found = word(&program, symbol(&program, "place"));
         assert_eq!(found, (size as u32).next_multiple_of(CACHE_LINE), "{size}");
     }
-}
-
-/// A name for a place near a symbol, in a single object.
-#[test]
-fn names_near_symbols() {
-    let text = "start:  jret\n        .set near, later+8\nplace:  .long near\nlater:  jret\n        nop\n        nop\n";
-    let placement = Placement {
-        base: 0x1000,
-        sections: Vec::new(),
-    };
-    let linked = link(&assembled(text), &placement).unwrap_or_else(|faults| panic!("{faults:?}"));
-    let bytes: Vec<u8> = linked
-        .image
-        .segments
-        .iter()
-        .flat_map(|segment| segment.bytes.clone())
-        .collect();
-    assert_eq!(bytes[4..8], 0x1010u32.to_le_bytes());
 }
