@@ -179,3 +179,54 @@ fn multiply(cursor: &mut FuncCursor<'_>, value: Value, factor: u32) -> Value {
     let factor = cursor.ins().iconst(types::I32, i64::from(factor.cast_signed()));
     cursor.ins().imul(value, factor)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::straight::keeps;
+    use super::*;
+    use cranelift_codegen::cursor::Cursor;
+
+    /// Computes what a function returns as its sum says, on top of another sum and a constant.
+    fn written_anew(func: &mut Function) -> bool {
+        let entry = func.layout.entry_block().unwrap();
+        let last = func.layout.last_inst(entry).unwrap();
+        let value = func.dfg.inst_args(last)[0];
+        let sum = Sum::of(func, value, &|_, _| true).unwrap();
+        let mut cursor = FuncCursor::new(func).at_inst(last);
+        let constant = cursor.ins().iconst(types::I32, i64::from(sum.constant.cast_signed()));
+        let total = add_terms(&mut cursor, Some(constant), &sum.terms).unwrap();
+        let own = add_terms(&mut cursor, None, &sum.terms);
+        // Twice the sum minus its terms and its constant.
+        let twice = own.map_or(total, |own| {
+            let double = cursor.ins().iadd(total, total);
+            let less = cursor.ins().isub(double, own);
+            cursor.ins().isub(less, constant)
+        });
+        func.dfg.inst_args_mut(last)[0] = twice;
+        true
+    }
+
+    #[test]
+    fn sums_are_what_they_stand_for() {
+        let steps = ["iadd", "isub", "imul", "ishl"];
+        let operands = ["v2", "v3", "v4", "v5"];
+        for first in steps {
+            for second in steps {
+                for third in ["iadd", "isub"] {
+                    for (number, one) in operands.iter().enumerate() {
+                        let other = operands[(number + 1) % operands.len()];
+                        keeps(
+                            &format!(
+                                "function %f(i32, i32) -> i32 {{\nblock0(v0: i32, v1: i32):\n    v2 = iconst.i32 5\n    \
+                                 v3 = iconst.i32 -3\n    v4 = iconst.i32 8\n    v5 = iconst.i32 1\n    v6 = {first} v0, {one}\n    \
+                                 v7 = {second} v1, {other}\n    v8 = {third} v6, v7\n    v9 = isub v8, {one}\n    v10 = isub v9, v1\n    \
+                                 v11 = isub v10, v1\n    v12 = iadd {other}, v11\n    return v12\n}}"
+                            ),
+                            written_anew,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

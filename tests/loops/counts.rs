@@ -161,3 +161,65 @@ block2:
         }
     }
 }
+
+/// Ways to write a loop that counts differently: the operands of the compare exchanged, a step that is subtracted, a bound that
+/// changes, and a test that not every iteration makes.
+fn written(way: usize, step: i64, condition: &str) -> String {
+    let text = counting("i32", step, condition, 0, false);
+    let test = format!("icmp {condition} v31, v11");
+    assert!(text.contains(&test) && text.contains("    brif v32,"));
+    match way {
+        0 => {
+            let swapped = match condition.split_at(1) {
+                (sign, "lt") => format!("{sign}gt"),
+                (sign, "le") => format!("{sign}ge"),
+                (sign, "gt") => format!("{sign}lt"),
+                (sign, "ge") => format!("{sign}le"),
+                _ => condition.to_owned(),
+            };
+            text.replace(&test, &format!("icmp {swapped} v11, v31"))
+        }
+        1 => text.replace("v25 = iadd v3, v24", "v25 = isub v3, v24").replace(
+            &format!("v24 = iconst.i32 {step}\n"),
+            &format!("v24 = iconst.i32 {}\n", -step),
+        ),
+        2 => text.replace(&test, &format!("icmp {condition} v31, v52")).replace(
+            "    v32 =",
+            "    v50 = iconst.i32 3\n    v51 = band v23, v50\n    v52 = iadd v11, v51\n    v32 =",
+        ),
+        _ => text
+            .replace(
+                "    brif v32, block1(v25, v23), block2(v23)",
+                "    brif v32, block5, block2(v23)\nblock5:\n    jump block1(v25, v23)",
+            )
+            .replace(
+                "    v30 =",
+                "    v60 = iconst.i32 1\n    v61 = band v20, v60\n    brif v61, block4, block5\nblock4:\n    v30 =",
+            ),
+    }
+}
+
+#[test]
+fn other_ways_to_count_are_the_same() {
+    for step in [1, -1, 3] {
+        let compares = match step > 0 {
+            true => ["ne", "slt", "ule"],
+            false => ["ne", "sge", "ugt"],
+        };
+        for condition in compares {
+            for way in 0..4 {
+                if condition == "ne" && way > 1 {
+                    // It may never end.
+                    continue;
+                }
+                let mut pair = Pair::new(written(way, step, condition));
+                for (start, bound) in ends(step) {
+                    if bound.wrapping_sub(start).abs() < 64 {
+                        pair.check(&[], |_| vec![start, bound]);
+                    }
+                }
+                assert!(pair.compared > 50, "{} calls", pair.compared);
+            }
+        }
+    }
+}
