@@ -119,7 +119,7 @@ fn checks_on_one_way() {
         }
         for level in ["none", "speed"] {
             let mut run = Run::new(&format!("{text})"), level);
-            for number in 0..WAYS.len() {
+            for (number, way) in WAYS.iter().enumerate() {
                 for index in indices(0, 4) {
                     for flag in [0, 1] {
                         let found = run.word(&format!("way{number}"), &[index, flag]);

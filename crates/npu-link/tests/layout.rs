@@ -80,6 +80,6 @@ fn blocks_of_thread_local_storage_are_whole_lines() {
         );
         let program = linked(&text, MemoryLayout::DEFAULT).unwrap_or_else(|errors| panic!("{errors:?}"));
         let found = word(&program, symbol(&program, "place"));
-        assert_eq!(found, (size as u32).next_multiple_of(CACHE_LINE), "{size}");
+        assert_eq!(found, size.next_multiple_of(CACHE_LINE), "{size}");
     }
 }
