@@ -124,11 +124,7 @@ fn checks_on_one_way() {
                     for flag in [0, 1] {
                         let found = run.word(&format!("way{number}"), &[index, flag]);
                         let expected = is_inside(index, 0, 4).then_some(0);
-                        assert_eq!(
-                            found, expected,
-                            "{memory}, {level}: {} of {index}, {flag}",
-                            WAYS[number]
-                        );
+                        assert_eq!(found, expected, "{memory}, {level}: {} of {index}, {flag}", way);
                     }
                 }
             }
