@@ -812,7 +812,7 @@ mod tests {
                 keeps(
                     &format!(
                         "function %f(i32) -> i32 {{\nblock0(v0: i32):\n    v1 = iconst.i8 {number}\n    v2 = {opcode}.i32 v1\n    \
-                         v3 = iadd v0, v2\n    v4 = ireduce.i8 v3\n    v5 = {opcode}.i32 v4\n    return v5\n}}"
+                         v3 = iadd v0, v2\n    v4 = ireduce.i8 v3\n    v5 = {opcode}.i32 v4\n    v6 = bxor v3, v5\n    return v6\n}}"
                     ),
                     simplified,
                 );
