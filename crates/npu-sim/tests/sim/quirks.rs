@@ -482,12 +482,26 @@ fn shuffles_and_lanes() {
     assert_eq!(machine.thread(0).scalar(sreg(4)), 3);
     assert_eq!(machine.thread(0).scalar(sreg(6)), 0xaaaa);
     assert!(machine.findings().is_empty());
-    let machine = done(&[rr(25, 4, 2, 5, SVS)], |m| {
-        m.thread_mut(0).set_vector(vreg(2), counting());
-        m.thread_mut(0).set_scalar(sreg(5), 19);
-    });
-    assert_eq!(machine.thread(0).scalar(sreg(4)), 3);
-    assert_eq!(hazards(&machine), [Hazard::LaneIndex]);
+    for index in [15, 16, 19] {
+        let expected = if index > 15 {
+            vec![Hazard::LaneIndex]
+        } else {
+            Vec::new()
+        };
+        let machine = done(&[rr(25, 4, 2, 5, SVS)], |m| {
+            m.thread_mut(0).set_vector(vreg(2), counting());
+            m.thread_mut(0).set_scalar(sreg(5), index);
+        });
+        assert_eq!(machine.thread(0).scalar(sreg(4)), index % 16);
+        assert_eq!(hazards(&machine), expected, "getlane {index}");
+        let machine = done(&[rr(24, 1, 2, 3, VVV)], |m| {
+            m.thread_mut(0).set_vector(vreg(2), counting());
+            m.thread_mut(0)
+                .set_vector(vreg(3), Lanes(std::array::from_fn(|k| if k == 4 { index } else { 1 })));
+        });
+        assert_eq!(machine.thread(0).vector(vreg(1)).0[4], index % 16);
+        assert_eq!(hazards(&machine), expected, "shuffle {index}");
+    }
 }
 
 #[test]
