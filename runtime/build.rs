@@ -10,7 +10,7 @@ use cranelift_codegen::settings::{self, Flags};
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
 use cranelift_naplespu::{Isa, Pass, Triple, isa};
 use npu_mc::asm;
-use source::{CHECKS, SOURCES, SPLIT, difference, parse, rare, without_cold_blocks};
+use source::{CHECKS, SOURCES, SPLIT, made_from, parse, rare};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -189,30 +189,22 @@ fn routines() -> Result<BTreeMap<String, Routine>, String> {
             return Err(format!("{file}: found {found} of {expected} functions"));
         }
     }
-    for name in SPLIT {
-        let missing = || format!("there is no routine {name} to be split");
-        let whole = all.get_mut(*name).ok_or_else(missing)?;
-        let rare = rare(name);
-        let warm = without_cold_blocks(&whole.function, &rare).ok_or_else(missing)?;
-        let mut function = std::mem::replace(&mut whole.function, warm);
-        function.name = UserFuncName::testcase(&rare);
-        let routine = Routine {
-            text_of: whole.text_of.clone(),
-            text: whole.text,
-            function,
-        };
-        all.insert(rare, routine);
-    }
-    for (name, sum) in DIFFERENCES {
+    let derived = SPLIT
+        .iter()
+        .flat_map(|name| [(rare(name), *name), ((*name).to_owned(), *name)])
+        .chain(DIFFERENCES.iter().map(|(name, sum)| ((*name).to_owned(), *sum)));
+    let mut made = Vec::new();
+    for (name, text_of) in derived {
         let missing = || format!("there is nothing to make {name} from");
-        let sum = all.get(*sum).ok_or_else(missing)?;
+        let whole = all.get(text_of).ok_or_else(missing)?;
         let routine = Routine {
-            text_of: sum.text_of.clone(),
-            text: sum.text,
-            function: difference(&sum.function, name).ok_or_else(missing)?,
+            text_of: text_of.to_owned(),
+            text: whole.text,
+            function: made_from(&whole.function, text_of, &name).ok_or_else(missing)?,
         };
-        all.insert((*name).to_owned(), routine);
+        made.push((name, routine));
     }
+    all.extend(made);
     Ok(all)
 }
 

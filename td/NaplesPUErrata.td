@@ -1,7 +1,8 @@
 //===- NaplesPUErrata.td - where the machine differs from its own design ----===//
 //
 // One record for every fault that reaches compiled code. The compiler works around all
-// of them whose WorkAround does not begin with "Nothing". Where that takes code, a setting `erratum_<name>` leaves the code out; in the
+// of them; where the work-around does not cover every program, its text begins with
+// "In part:". Where that takes code, a setting `erratum_<name>` leaves the code out; in the
 // other cases the work-around is built in (a register that is never allocated, an
 // instruction that is never selected), and the record is documentation.
 //
@@ -169,7 +170,7 @@ def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
 
 def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
   let Summary = "A thread that waits for an instruction line which another thread has requested can hang.";
-  let Effect = "Requests for instruction lines go through a ring of eight entries, which keep their line numbers after the answer. A thread that misses a line with a pending request joins the entry whose number is the OR of the numbers of all entries with that line. The OR is wrong if the line was already requested a short time ago, was replaced since, and its old entry is among the last seven: the thread joins an entry that is never answered again, unless each bit of the old entry's number is set in the new one's. It never fetches again. The thread that made the request goes on. A line is replaced at the earliest when a third line of its set comes, so code of at most 4096 bytes in one piece is safe.";
-  let WorkAround = "In part: the code for rare arguments of the large float routines is in routines of its own, so that loops with float arithmetic stay below 4096 bytes. A loop of several threads whose code takes three lines of one set of the instruction cache can still hang. The timing model hangs in the same programs and in the same cycle as the hardware, and names the erratum.";
+  let Effect = "Requests for instruction lines go through a ring of eight entries, which keep their line numbers after the answer. A thread that misses a line with a pending request joins the entry whose number is the OR of the numbers of all entries with that line. The OR is wrong if the line was already requested a short time ago, was replaced since, and its old entry is among the last seven: the thread joins an entry that is never answered again, unless each bit of the old entry's number is set in the new one's. It never fetches again. The thread that made the request goes on. Mostly a line is replaced only when a third line of its set comes: no program of at most 4096 bytes in one piece was seen to hang.";
+  let WorkAround = "In part: the code for rare arguments of the large float routines is in routines of its own, so that a loop that calls a few of them can stay below 4096 bytes. A loop of several threads whose code takes three lines of one set of the instruction cache can still hang. The timing model hangs in the same programs and in the same cycle as the hardware, and names the erratum.";
   let Reference = "timing-corrections.md, corrections of values";
 }

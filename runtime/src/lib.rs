@@ -24,13 +24,13 @@ mod built {
 }
 
 use built::{CODE, FLAGS, PASSES, ROUTINES};
-use cranelift_codegen::ir::{Function, TrapCode, UserFuncName};
+use cranelift_codegen::ir::{Function, TrapCode};
 use cranelift_naplespu::code::{CompiledCode, Reloc, RelocTarget, Trap};
 use cranelift_naplespu::runtime::is_reserved;
 use cranelift_naplespu::settings::TargetSettings;
 use cranelift_naplespu::{Isa, Pass};
 use npu_mc::machine::{BARRIER_COUNTERS, BARRIER_IDS, CACHE_LINE, WORD_SLOT};
-use source::{CHECKS, SOURCES, SPLIT, difference, parse, rare, without_cold_blocks};
+use source::{CHECKS, SOURCES, made_from, parse};
 use std::sync::OnceLock;
 
 /// A data object of the runtime. It is in main memory, and zero when a program starts unless its name says otherwise.
@@ -124,20 +124,9 @@ fn read(routine: &Built) -> Result<Function, String> {
         .and_then(|(name, text)| Some((name, text.get(from..to)?)));
     let (file, text) = found.ok_or_else(|| format!("the runtime has no text of {}", routine.name))?;
     let function = parse(file, text)?.pop();
-    let mut function = function.ok_or_else(|| format!("{file} has no function {}", routine.text_of))?;
-    let failed = || format!("{} cannot be made from {}", routine.name, routine.text_of);
-    if SPLIT.contains(&routine.text_of) {
-        let rare = rare(routine.text_of);
-        if routine.name == rare {
-            function.name = UserFuncName::testcase(&rare);
-            return Ok(function);
-        }
-        function = without_cold_blocks(&function, &rare).ok_or_else(failed)?;
-    }
-    if routine.text_of == routine.name {
-        return Ok(function);
-    }
-    difference(&function, routine.name).ok_or_else(failed)
+    let function = function.ok_or_else(|| format!("{file} has no function {}", routine.text_of))?;
+    made_from(&function, routine.text_of, routine.name)
+        .ok_or_else(|| format!("{} cannot be made from {}", routine.name, routine.text_of))
 }
 
 /// The function of the runtime with this name, without `%`, if it is CLIF. Its text is read once a process.

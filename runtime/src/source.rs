@@ -69,7 +69,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Function>, String> {
 }
 
 /// The function under another name and with the sign of its last argument turned.
-pub fn difference(sum: &Function, name: &str) -> Option<Function> {
+fn difference(sum: &Function, name: &str) -> Option<Function> {
     let mut func = sum.clone();
     func.name = UserFuncName::testcase(name);
     let entry = func.layout.entry_block()?;
@@ -80,6 +80,24 @@ pub fn difference(sum: &Function, name: &str) -> Option<Function> {
     let turned = cursor.ins().bxor(given, sign);
     func.dfg.change_to_alias(old, turned);
     Some(func)
+}
+
+/// The routine `name`, made from the function in the text of the routine `text_of`.
+pub fn made_from(whole: &Function, text_of: &str, name: &str) -> Option<Function> {
+    let mut func = whole.clone();
+    if SPLIT.contains(&text_of) {
+        let rare = rare(text_of);
+        if name == rare {
+            func.name = UserFuncName::testcase(&rare);
+            return Some(func);
+        }
+        func = without_cold_blocks(&func, &rare)?;
+    }
+    if name == text_of {
+        Some(func)
+    } else {
+        difference(&func, name)
+    }
 }
 
 /// Routines of which the cold blocks are a routine of their own, [`rare`]: the code that a loop runs then takes fewer lines of the
@@ -99,7 +117,7 @@ pub fn rare(name: &str) -> String {
 }
 
 /// The function with a call of `rare`, which has the same signature, in place of its cold blocks.
-pub fn without_cold_blocks(whole: &Function, rare: &str) -> Option<Function> {
+fn without_cold_blocks(whole: &Function, rare: &str) -> Option<Function> {
     let mut func = whole.clone();
     let entry = func.layout.entry_block()?;
     let args = func.dfg.block_params(entry).to_vec();

@@ -10,7 +10,6 @@ pub const VARIABLE: &str = "NAPLESPU_FAULT";
 /// The module that each library with faults gets.
 pub const SWITCH: &str = r#"
 #[doc(hidden)]
-#[allow(missing_docs, dead_code)]
 pub mod fault_switch {
     static ON: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
         std::env::var("NAPLESPU_FAULT").ok().and_then(|number| number.parse().ok()).unwrap_or(0)

@@ -89,12 +89,15 @@ fn vectorized(text: &str) -> (Function, Vec<NaturalLoop>, VectorLoop) {
 fn faults(func: &Function, inst: Inst) -> Vec<InstructionData> {
     match func.dfg.insts[inst] {
         InstructionData::UnaryImm { opcode, imm } if imm.bits() != 0 => {
-            [imm.bits() + 1, imm.bits() - 1, imm.bits() / 2]
-                .map(|bits| InstructionData::UnaryImm {
-                    opcode,
-                    imm: bits.into(),
-                })
-                .to_vec()
+            // Offsets stay even: with an odd one no access of a half-word is valid, so that the vector loop is never entered.
+            let (near, part) = if imm.bits() < 256 { (1, 2) } else { (2, 3) };
+            let mut others = vec![imm.bits() + near, imm.bits() - near, imm.bits() / part];
+            others.dedup();
+            let constant = |bits: i64| InstructionData::UnaryImm {
+                opcode,
+                imm: bits.into(),
+            };
+            others.into_iter().map(constant).collect()
         }
         InstructionData::IntCompare { opcode, args, .. } => [IntCC::Equal, IntCC::NotEqual, IntCC::UnsignedLessThan]
             .map(|cond| InstructionData::IntCompare { opcode, args, cond })
@@ -139,9 +142,9 @@ fn unnoticed(text: &str) -> (usize, Vec<String>) {
 /// succeed, or another value in a lane, which the check does not follow.
 #[test]
 fn the_check_finds_faults_in_conditions_and_addresses() {
-    for (text, allowed) in [(TWO_SIZES, 19), (TWO_ARRAYS, 13)] {
+    for (text, allowed) in [(TWO_SIZES, 15), (TWO_ARRAYS, 12)] {
         let (all, missed) = unnoticed(text);
-        assert!(all > 2 * allowed, "{all} faults");
+        assert!(all > 3 * allowed, "{all} faults");
         assert!(missed.len() <= allowed, "of {all} not noticed:\n{}", missed.join("\n"));
     }
 }

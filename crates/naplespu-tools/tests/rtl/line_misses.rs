@@ -1,15 +1,16 @@
 //! The erratum `repeated_instruction_line_miss`: chains of jumps through lines of a few sets of the instruction cache.
 
 use crate::{Outcome, Random, clif_util, run};
+use npu_mc::machine;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 /// Where lines of set 0 start, and the distance between two lines of a set.
 const FIRST: u32 = 0x4000;
-const SETS: u32 = 32;
-const LINE: u32 = 64;
-/// The line in which all threads end, in a set of its own.
+const SETS: u32 = machine::ICACHE_SETS;
+const LINE: u32 = machine::CACHE_LINE;
+/// The line in which all threads end.
 const LAST: u32 = 0x3fc0;
 /// Visits of a line, each at a word of its own. What is fetched behind a jump stays in the line.
 const MOST_VISITS: usize = 6;

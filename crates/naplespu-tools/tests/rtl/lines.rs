@@ -1,4 +1,4 @@
-//! Run lines of filetests on the hardware description and on the simulator.
+//! Run lines of filetests on the hardware description and on the timing model.
 //!
 //! The functions of a file are compiled and linked once for each level of optimization. The lines of the file become one
 //! program: a driver sets the registers and the stack as the host does for each line, calls, and stores results and the
@@ -370,10 +370,9 @@ fn compare(
 ) -> Outcome<Compared> {
     let linked = assemble(&driver(lines, threads)?, base)?;
     let bytes = lines.len() as u32 * RESULT_BYTES;
-    let expected = on_the_model(words, &linked, base, threads, bytes);
-    if let Ok(None) = expected {
+    let Some(expected) = on_the_model(words, &linked, base, threads, bytes).transpose() else {
         return Ok(Compared::Hangs);
-    }
+    };
     let Some(simulator) = simulator else {
         return expected.map(|_| Compared::Ended(Vec::new()));
     };
@@ -391,8 +390,7 @@ fn compare(
     let cycles = steps * CYCLES_PER_STEP + 100_000;
     let found = on_the_hardware(simulator, &path, base, threads, bytes, cycles);
     let expected = match expected {
-        Ok(Some(expected)) => expected,
-        Ok(None) => return Ok(Compared::Hangs),
+        Ok(expected) => expected,
         Err(error) => {
             let hardware = found.map_or_else(|error| error.to_string(), |_| "the hardware ends".to_owned());
             return Err(format!("{error}; {hardware}").into());

@@ -7,8 +7,7 @@ use super::common::{Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
 use npu_mc::raw::RawInst;
 use npu_sim::{
-    Config, Finding, Halt, Hazard, Issue, Lanes, Machine, NoSink, Progress, Report, Schedule, Sink, Stop, THREADS,
-    Timing, TimingConfig,
+    Config, Halt, Issue, Lanes, Machine, NoSink, Progress, Report, Schedule, Sink, Stop, THREADS, Timing, TimingConfig,
 };
 
 /// Words of a random program.
@@ -184,15 +183,7 @@ pub fn compare_state(seed: u64, a: &Machine, b: &Machine) {
         );
     }
     assert_eq!(a.console_output(), b.console_output(), "console, seed {seed}");
-    assert_eq!(untimed_findings(a), untimed_findings(b), "findings, seed {seed}");
-}
-
-/// The findings but for those that only the model of cycles can have.
-fn untimed_findings(machine: &Machine) -> Vec<&Finding> {
-    let findings = machine.findings().iter();
-    findings
-        .filter(|finding| finding.hazard != Hazard::RepeatedLineMiss)
-        .collect()
+    assert_eq!(a.findings(), b.findings(), "findings, seed {seed}");
 }
 
 fn compare_thread(seed: u64, a: &Machine, b: &Machine, number: usize) {
