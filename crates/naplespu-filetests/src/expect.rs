@@ -4,8 +4,8 @@
 //! `;;` and run lines may stand there too; they are no part of it and are kept.
 
 use filecheck::{Checker, CheckerBuilder, NO_VARIABLES};
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use naplespu_reader::parse::{ClifFile, FunctionCase};
-use similar::TextDiff;
 use std::ops::Range;
 
 /// Checks `output` against the filecheck directives of the file's preamble and the function's comments.
@@ -55,12 +55,17 @@ pub fn precise(file: &ClifFile, index: usize, output: &str) -> Result<(), String
     let [mut before, mut after] = [expected.join("\n"), actual.join("\n")];
     before.push('\n');
     after.push('\n');
-    let diff = TextDiff::from_lines(&before, &after);
-    Err(diff
-        .unified_diff()
-        .context_radius(3)
-        .header("expected", "actual")
-        .to_string())
+    Err(format!("--- expected\n+++ actual\n{}", unified_diff(&before, &after)))
+}
+
+/// The lines in which two texts differ, with three lines around them.
+pub fn unified_diff(before: &str, after: &str) -> String {
+    let input = InternedInput::new(before, after);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let printer = BasicLineDiffPrinter(&input.interner);
+    diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input)
+        .to_string()
 }
 
 /// The file with new precise expectations: for each function named by its index, the output that it gave.

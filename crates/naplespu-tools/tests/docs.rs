@@ -9,6 +9,8 @@
 mod embed;
 #[path = "docs/forms.rs"]
 mod forms;
+#[path = "docs/once.rs"]
+mod once;
 #[path = "docs/sessions.rs"]
 mod sessions;
 #[path = "docs/vectors.rs"]
@@ -23,6 +25,7 @@ use cranelift_naplespu::legalize::{self, Legality, LegalizeAction, LegalizeCondi
 use cranelift_naplespu::settings::Setting;
 use cranelift_naplespu::{CompileError, Isa, isa};
 use forms::{Access, Form};
+use naplespu_filetests::expect;
 use naplespu_reader::panics::{self, caught};
 use npu_mc::errata::Erratum;
 use std::collections::BTreeMap;
@@ -38,11 +41,10 @@ fn check_document(name: &str, text: &str) {
         return;
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    let diff = similar::TextDiff::from_lines(committed.as_str(), text);
     assert!(
         committed == text,
-        "docs/{name} is not what the code says; CRANELIFT_TEST_BLESS=1 rewrites it\n{}",
-        diff.unified_diff().header("committed", "made from the code")
+        "docs/{name} is not what the code says; CRANELIFT_TEST_BLESS=1 rewrites it\n--- committed\n+++ made from the code\n{}",
+        expect::unified_diff(&committed, text)
     );
 }
 
