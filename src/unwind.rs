@@ -531,4 +531,104 @@ mod tests {
             );
         }
     }
+
+    /// The rows of assembly, as text: `offset: register + distance, saved registers and places`.
+    fn rows_of(source: &str, with: impl FnOnce(&mut CompiledCode)) -> Vec<String> {
+        let func = cranelift_reader::parse_functions("function %f() {\nblock0:\n return\n}").unwrap();
+        let isa = crate::isa::lookup_by_name("naplespu").unwrap();
+        let isa = isa.finish(Flags::new(settings::builder())).unwrap();
+        let mut context = Context::for_function(func[0].clone());
+        let mut code = isa.compile(&mut context, &mut ControlPlane::default()).unwrap();
+        let object = npu_mc::asm::assemble(source, &npu_mc::asm::Options::default()).unwrap();
+        let [section] = object.sections.as_slice() else {
+            panic!("one section")
+        };
+        code.bytes = section.bytes_at(0).to_vec();
+        code.pool_start = code.bytes.len() as u32;
+        with(&mut code);
+        let rows = code.unwind_rows_without_frame();
+        rows.iter()
+            .map(|row| {
+                let cfa = row.cfa.map(|(reg, distance)| format!("{reg} + {distance}"));
+                let saved: String = row.saved.iter().map(|(reg, at)| format!(", {reg} at {at}")).collect();
+                let lost: String = row.lost.iter().map(|reg| format!(", {reg} lost")).collect();
+                format!("{}: {}{saved}{lost}", row.offset, cfa.unwrap_or_default())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_large_frame_is_a_number_of_two_halves_in_any_order() {
+        for halves in ["moveih s1, 1\nmoveil s1, 0x86a0", "moveil s1, 0x86a0\nmoveih s1, 1"] {
+            let source = format!("{halves}\nsub_i32 sp, sp, s1\nadd_i32 sp, sp, s1\njret\n");
+            assert_eq!(rows_of(&source, |_| {}), ["0: sp + 0", "12: sp + 100000", "16: sp + 0"]);
+        }
+    }
+
+    #[test]
+    fn a_saved_register_is_found_until_something_else_is_in_its_place() {
+        let source = "addi sp, sp, -64\nstore32 s50, 56(sp)\nstore32 s51, 60(sp)\nmove_i32 s50, s0\nstore32 s50, 60(sp)\naddi sp, sp, 64\njret\n";
+        assert_eq!(
+            rows_of(source, |_| {}),
+            [
+                "0: sp + 0",
+                "4: sp + 64",
+                "8: sp + 64, s50 at -8",
+                "12: sp + 64, s50 at -8, s51 at -4",
+                "20: sp + 64, s50 at -8",
+                "24: sp + 0"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_handler_finds_the_frame_by_the_register_that_it_is_given() {
+        let Some(Reg::S(at)) = handler_stack_pointer() else {
+            panic!("no register for the stack pointer of handlers");
+        };
+        let source =
+            format!("addi sp, sp, -64\njmpsr far\njret\nmove_i32 sp, {at}\naddi sp, sp, 64\njret\nfar: jret\n");
+        let rows = rows_of(&source, |code| {
+            code.frame.size = 64;
+            code.frame.saved = vec![(Reg::S(SReg::new(50).unwrap()), 56)];
+            code.call_sites = vec![crate::code::CallSite {
+                return_offset: 8,
+                popped: 0,
+                handlers: vec![ExceptionHandler::Default(12)],
+            }];
+        });
+        assert_eq!(
+            rows,
+            [
+                "0: sp + 0",
+                "4: sp + 64",
+                "8: sp + 64, ra lost",
+                &format!("12: {at} + 64, s50 at -8, ra lost"),
+                "16: sp + 64, s50 at -8, ra lost",
+                "20: sp + 0, ra lost"
+            ]
+        );
+    }
+
+    #[test]
+    fn all_entries_of_a_jump_table_are_followed() {
+        let source = "addi sp, sp, -64\naddi s7, pc, 12\nadd_i32 s6, s6, s7\njmp s6\njmp one\njmp two\njmp three\n\
+                      one: addi sp, sp, 64\njret\ntwo: addi sp, sp, 32\naddi sp, sp, 32\njret\n\
+                      three: addi sp, sp, 48\naddi sp, sp, 16\njret\n";
+        let rows = rows_of(source, |code| code.block_starts = vec![0, 28, 36, 48]);
+        assert_eq!(
+            rows,
+            [
+                "0: sp + 0",
+                "4: sp + 64",
+                "32: sp + 0",
+                "36: sp + 64",
+                "40: sp + 32",
+                "44: sp + 0",
+                "48: sp + 64",
+                "52: sp + 16",
+                "56: sp + 0"
+            ]
+        );
+    }
 }

@@ -118,3 +118,83 @@ fn common() -> CommonInformationEntry {
     common.add_instruction(CallFrameInstruction::Cfa(sp, 0));
     common
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gimli::write::RelocateWriter;
+    use npu_link::debug::{Frames as Read, Place};
+    use npu_mc::VReg;
+
+    /// Rows of a function, made from a number: frames by two registers, saves, losses and ends of back traces.
+    fn rows(mut seed: u32) -> Vec<UnwindRow> {
+        let mut below = |limit: u32| {
+            seed = seed.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+            (seed >> 8) % limit
+        };
+        let mut rows = Vec::new();
+        let mut offset = 0;
+        for _ in 0..12 {
+            let reg = [SReg::SP, SReg::SP, SReg::FP][below(3) as usize];
+            let cfa = (below(8) > 0).then(|| (reg, 4 * below(40_000) as i32));
+            let mut row = UnwindRow {
+                offset,
+                cfa,
+                ..UnwindRow::default()
+            };
+            let scalars = [50, 51, 62].map(|number| Reg::S(SReg::new(number).unwrap()));
+            let vectors = [56, 57].map(|number| Reg::V(VReg::new(number).unwrap()));
+            for reg in scalars.into_iter().chain(vectors) {
+                match below(3) {
+                    0 => row.saved.push((reg, -4 * below(300) as i32)),
+                    1 => row.lost.push(reg),
+                    _ => {}
+                }
+            }
+            rows.push(row);
+            offset += INSTRUCTION_SIZE * (1 + below(300));
+        }
+        rows
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        for seed in 0..200 {
+            let rows = rows(seed);
+            let last = rows.last().unwrap().offset;
+            let mut frames = Frames::default();
+            frames.add(SectionId::new(0), 0, last + INSTRUCTION_SIZE, &rows);
+            let mut section = EhFrame(Relocated::default());
+            frames.table.write_eh_frame(&mut section).unwrap();
+            let read = Read::new(section.0.writer().slice(), 0x1000).unwrap();
+            let (start, _) = read.functions().next().unwrap();
+            for (number, row) in rows.iter().enumerate() {
+                let end = rows.get(number + 1).map_or(last + INSTRUCTION_SIZE, |next| next.offset);
+                for offset in [row.offset, end - INSTRUCTION_SIZE] {
+                    let rules = read.rules(start + offset).unwrap().unwrap();
+                    let place = |reg: Reg| rules.place(reg);
+                    let Some(cfa) = row.cfa else {
+                        assert_eq!(place(Reg::S(SReg::RA)), Some(Place::Lost), "{seed}, {offset}");
+                        continue;
+                    };
+                    assert_eq!(rules.cfa, cfa, "{seed}, {offset}");
+                    for number in [50, 51, 52, 62] {
+                        let reg = Reg::S(SReg::new(number).unwrap());
+                        assert_eq!(place(reg), wanted(row, reg), "{seed}, {offset}, {reg}");
+                    }
+                    for number in [56, 57, 58] {
+                        let reg = Reg::V(VReg::new(number).unwrap());
+                        assert_eq!(place(reg), wanted(row, reg), "{seed}, {offset}, {reg}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the value of a register is, as the row says.
+    fn wanted(row: &UnwindRow, reg: Reg) -> Option<Place> {
+        let saved = row.saved.iter().find(|(saved, _)| *saved == reg);
+        let lost = row.lost.contains(&reg).then_some(Place::Lost);
+        saved.map(|&(_, at)| Place::Memory(at)).or(lost)
+    }
+}

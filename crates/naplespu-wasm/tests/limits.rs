@@ -104,7 +104,7 @@ fn indices(offset: u64, bytes: u64) -> Vec<u32> {
 /// again on the others.
 const WAYS: [&str; 5] = [
     "(if (local.get 1) (then (drop (i32.load (local.get 0))))) (i32.load (local.get 0))",
-    "(if (result i32) (local.get 1) (then (i32.load (local.get 0))) (else (i32.load (local.get 0))))",
+    "(if (local.get 1) (then (drop (i32.load (local.get 0)))) (else (drop (i32.load (local.get 0))))) (i32.load (local.get 0))",
     "(block (br_if 0 (local.get 1)) (drop (i32.load (local.get 0)))) (i32.load (local.get 0))",
     "(block (block (br_table 0 1 (local.get 1))) (drop (i32.load (local.get 0)))) (i32.load (local.get 0))",
     "(loop (if (local.get 1) (then (drop (i32.load (local.get 0))) (local.set 1 (i32.const 0)) (br 1)))) (i32.load (local.get 0))",
@@ -115,16 +115,24 @@ fn checks_on_one_way() {
     for memory in MEMORIES {
         let mut text = format!("(module (memory {memory})");
         for (number, way) in WAYS.iter().enumerate() {
-            text += &format!("(func (export \"way{number}\") (param i32 i32) (result i32) {way})\n");
+            // The last access goes one byte further than what was checked before it.
+            let last = "(i32.load (local.get 0))";
+            let before = way.strip_suffix(last).unwrap();
+            let further = format!("{before}(i32.load offset=1 (local.get 0))");
+            for (name, way) in [("way", *way), ("further", further.as_str())] {
+                text += &format!("(func (export \"{name}{number}\") (param i32 i32) (result i32) {way})\n");
+            }
         }
         for level in ["none", "speed"] {
             let mut run = Run::new(&format!("{text})"), level);
             for (number, way) in WAYS.iter().enumerate() {
                 for index in indices(0, 4) {
                     for flag in [0, 1] {
-                        let found = run.word(&format!("way{number}"), &[index, flag]);
-                        let expected = is_inside(index, 0, 4).then_some(0);
-                        assert_eq!(found, expected, "{memory}, {level}: {} of {index}, {flag}", way);
+                        for (name, offset) in [("way", 0), ("further", 1)] {
+                            let found = run.word(&format!("{name}{number}"), &[index, flag]);
+                            let expected = is_inside(index, offset, 4).then_some(0);
+                            assert_eq!(found, expected, "{memory}, {level}: {name}, {way} of {index}, {flag}");
+                        }
                     }
                 }
             }
@@ -194,6 +202,8 @@ const BETWEEN: [(&str, &str); 14] = [
 #[test]
 fn accesses_that_share_a_check() {
     let pairs = [
+        (0, 0),
+        (9, 9),
         (0, 3),
         (3, 0),
         (0, 4),
@@ -266,6 +276,127 @@ fn accesses_that_share_a_check() {
                                 }
                             }
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What ends a function between two accesses to one index if its second argument is 1: by a branch, or by a trap of its own, which is
+/// named. Where it is a loop or a condition, what it does not end is done.
+const ENDS: [(&str, &str); 21] = [
+    ("i32.const 7 local.get 1 br_if 0 drop", ""),
+    ("i32.const 7 i32.const 7 local.get 1 br_if 0 drop drop", ""),
+    ("local.get 1 if i32.const 7 return end", ""),
+    (
+        "block i32.const 7 local.get 1 i32.eqz br_if 1 drop i32.const 7 return end",
+        "",
+    ),
+    (
+        "block i32.const 7 block (param i32) (result i32) local.get 1 br_table 0 2 0 end drop end",
+        "",
+    ),
+    ("i32.const 7 ref.null func br_on_null 0 drop drop", ""),
+    (
+        "block (result (ref func)) ref.func $see br_on_non_null 0 i32.const 7 return end drop i32.const 7 return",
+        "",
+    ),
+    (
+        "i32.const 0 local.get 1 i32.const 1 i32.sub i32.div_u drop",
+        "integer divide by zero",
+    ),
+    (
+        "i32.const 1 i32.const 1 local.get 1 i32.sub i32.div_s drop",
+        "integer divide by zero",
+    ),
+    ("i64.const 1 i64.const 0 i64.rem_u drop", "integer divide by zero"),
+    ("f32.const nan i32.trunc_f32_s drop", "invalid conversion to integer"),
+    ("f64.const inf i32.trunc_f64_u drop", "integer overflow"),
+    ("f64.const nan i64.trunc_f64_s drop", "invalid conversion to integer"),
+    ("local.get 1 if unreachable end", "unreachable"),
+    ("ref.null func ref.as_non_null drop", "null reference"),
+    ("ref.null $nothing call_ref $nothing", "null function reference"),
+    (
+        "i32.const 5 i32.const 0 call_indirect (param i32)",
+        "indirect call type mismatch",
+    ),
+    ("i32.const 9 call_indirect", "undefined element"),
+    ("i32.const 9 table.get $refs drop", "out of bounds table access"),
+    (
+        "i32.const 9 ref.null func table.set $refs",
+        "out of bounds table access",
+    ),
+    (
+        "i32.const 0 i32.const 9 i32.const 1 table.init $refs $see",
+        "out of bounds table access",
+    ),
+];
+
+/// A check of the second access is not made before something that ends the function: it would trap although there is no second access.
+#[test]
+fn what_ends_a_function_between_two_accesses() {
+    for memory in MEMORIES {
+        for level in ["none", "speed"] {
+            let mut functions = String::new();
+            for (number, (end, _)) in ENDS.iter().enumerate() {
+                functions += &format!(
+                    "(func (export \"end{number}\") (param i32 i32) (result i32)
+                        local.get 0 i32.load8_u
+                        drop {end}
+                        local.get 0 i32.load16_u offset=260)\n"
+                );
+            }
+            let text = format!(
+                "(module (memory {memory}) (type $nothing (func))
+                (table $calls 2 2 funcref) (table $refs 1 funcref) (elem $see func $see) (elem (table $calls) (i32.const 0) func $see)
+                (func $see) {functions})"
+            );
+            let mut run = Run::new(&text, level);
+            for (number, (end, trap)) in ENDS.iter().enumerate() {
+                for index in [PAGE - 1, PAGE - 200, PAGE - 261] {
+                    let arguments = [Value::I32(index as i32), Value::I32(1)];
+                    let found = run.store.invoke(&run.instance, &format!("end{number}"), &arguments);
+                    let place = format!("{end}: {index:#x}, {memory}, {level}: {found:?}");
+                    match found {
+                        Ok(values) => {
+                            assert!(trap.is_empty(), "{place}");
+                            assert!(matches!(values[..], [Value::I32(7)]), "{place}");
+                        }
+                        Err(error) => {
+                            let error = error.to_string();
+                            assert!(!error.contains("out of bounds memory"), "{place}");
+                            assert!(error.contains(trap), "{place}, {error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies within and between memories of one and three pages: each side is checked with the size of its own memory.
+#[test]
+fn copies_between_memories_of_different_sizes() {
+    let sizes = [PAGE, 3 * PAGE];
+    let mut text = "(module (memory $m0 1) (memory $m1 3)".to_owned();
+    for (to, from) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        text += &format!(
+            "(func (export \"copy{to}{from}\") (param i32 i32 i32) (result i32)
+                (memory.copy $m{to} $m{from} (local.get 0) (local.get 1) (local.get 2)) i32.const 1)\n"
+        );
+    }
+    for level in ["none", "speed"] {
+        let mut run = Run::new(&format!("{text})"), level);
+        for (to, from) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            for count in [0, 1, 4, 70] {
+                let places = |size: u64| [0, PAGE - count, PAGE - count + 1, size - count, size - count + 1];
+                for place in places(sizes[to]) {
+                    for source in places(sizes[from]) {
+                        let arguments = [place as u32, source as u32, count as u32];
+                        let found = run.word(&format!("copy{to}{from}"), &arguments);
+                        let inside = place + count <= sizes[to] && source + count <= sizes[from];
+                        assert_eq!(found, inside.then_some(1), "{to} from {from}, {arguments:?}, {level}");
                     }
                 }
             }

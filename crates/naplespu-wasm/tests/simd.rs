@@ -80,6 +80,33 @@ fn a_condition_with_an_argument_of_other_lanes() {
 
 /// The suite has no assertions for these.
 #[test]
+fn relaxed_sums_of_products() {
+    let text = r#"(module
+        (func (export "plus") (param v128 v128 v128) (result v128)
+            local.get 0 local.get 1 local.get 2 f32x4.relaxed_madd)
+        (func (export "minus") (param v128 v128 v128) (result v128)
+            local.get 0 local.get 1 local.get 2 f32x4.relaxed_nmadd)
+        (func (export "plus64") (param v128 v128 v128) (result v128)
+            local.get 0 local.get 1 local.get 2 f64x2.relaxed_madd)
+        (func (export "minus64") (param v128 v128 v128) (result v128)
+            local.get 0 local.get 1 local.get 2 f64x2.relaxed_nmadd))"#;
+    // Exact, so that rounding once or twice is the same.
+    let (a, b, c) = ([2.0, -3.0, 0.5, 8.0], [3.0, 5.0, -4.0, 0.0], [1.0, 2.0, 100.0, -7.0]);
+    let (d, e, f) = ([2.0, -3.0], [3.0, 5.0], [1.0, 2.0]);
+    for level in LEVELS {
+        let mut store = store(level);
+        let instance = add(&mut store, text);
+        let narrow = [floats(a), floats(b), floats(c)];
+        let wide = [doubles(d), doubles(e), doubles(f)];
+        let mut call = |name, arguments: &[Value; 3]| store.invoke(&instance, name, arguments).unwrap();
+        assert_eq!(call("plus", &narrow), [floats([7.0, -13.0, 98.0, -7.0])], "{level}");
+        assert_eq!(call("minus", &narrow), [floats([-5.0, 17.0, 102.0, -7.0])], "{level}");
+        assert_eq!(call("plus64", &wide), [doubles([7.0, -13.0])], "{level}");
+        assert_eq!(call("minus64", &wide), [doubles([-5.0, 17.0])], "{level}");
+    }
+}
+
+#[test]
 fn relaxed_conversions() {
     let text = r#"(module
         (func (export "floats") (param v128) (result v128 v128)

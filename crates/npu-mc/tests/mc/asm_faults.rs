@@ -71,6 +71,11 @@ fn what_the_old_assembler_cuts_off_or_misreads_is_refused() {
             "the distance from this place to `sym` is not known",
         ),
         ("jmp f\n.byte 0\nf: .byte 0", "f", "is not an address of an instruction"),
+        (
+            "jmp f\n.byte 0, 0\nf: .byte 0",
+            "f",
+            "is not an address of an instruction",
+        ),
         (".byte 1\nnop", "nop", "not a multiple of 4"),
         (".byte 256", "256", "256 does not fit in 1 byte"),
         (".short -32769", "-32769", "does not fit"),

@@ -3,6 +3,7 @@
 use super::common::{Random, sreg};
 use super::loops::{ADD, BASE, DATA, SUB, Words, branch, jump, load, mem, prepared, ri, rr};
 use super::random::compare;
+use npu_mc::raw::AluOp;
 use npu_sim::{Machine, Schedule, Stop, THREADS};
 
 /// Where [`probe`] puts its words.
@@ -108,12 +109,19 @@ fn threads_take_turns_at_the_same_points() {
     assert!(entered > 300, "{entered} entries: the programs are not translated");
 }
 
-/// Runs a loop that counts s1 down from 500, both ways, and gives the machines.
+/// Runs a loop that counts s1 down from 500, both ways, up to the limit, and gives the machines.
 fn both(body: &[u32], limit: u64) -> [Machine; 2] {
+    let (machines, stop) = ended(body, limit);
+    assert_eq!(stop, Stop::StepLimit);
+    machines
+}
+
+/// As [`both`], to where the loop ends.
+fn ended(body: &[u32], limit: u64) -> ([Machine; 2], Stop) {
     let mut words = body.to_vec();
     words.push(ri(SUB, 1, 1, 1));
     words.push(branch(true, 1, -(words.len() as i32)));
-    let machines = [Some(2), None].map(|after| {
+    let [(translated, stop), (interpreted, other)] = [Some(2), None].map(|after| {
         let mut machine = load(&words, after);
         let thread = machine.thread_mut(0);
         thread.set_scalar(sreg(59), 0xffff);
@@ -122,11 +130,11 @@ fn both(body: &[u32], limit: u64) -> [Machine; 2] {
         thread.set_scalar(sreg(13), BASE);
         thread.set_pc(BASE);
         let stop = machine.run(0, limit);
-        assert_eq!(stop, Stop::StepLimit);
-        machine
+        (machine, stop)
     });
-    compare(0, &machines[0], &machines[1]);
-    machines
+    assert_eq!(stop, other);
+    compare(0, &translated, &interpreted);
+    ([translated, interpreted], stop)
 }
 
 #[test]
@@ -199,6 +207,40 @@ fn lost_results_are_found_in_translated_loops() {
     let [translated, interpreted] = both(&body, 2500);
     assert!(translated.translations_entered() > 0);
     assert!(!interpreted.findings().is_empty());
+}
+
+/// Each operation before a taken branch, with words between that do nothing, and before an instruction that reads or writes its result: what
+/// is lost is lost in translations, too.
+#[test]
+fn lost_results_are_the_same_in_translations() {
+    let nothing = 0x5f00_0000;
+    let mut lost = 0;
+    let operations = (0..64).filter_map(AluOp::from_code);
+    // Those that end a thread are no loop.
+    let operations = operations.filter(|op| !matches!(op, AluOp::F32tof64 | AluOp::F64tof32 | AluOp::Crp));
+    let by_files = operations.flat_map(|op| {
+        let code = op as u32;
+        [
+            rr(code, 3, 4, 5),
+            ri(code, 3, 4, 3),
+            rr(code, 3, 1, 5) | 2 << 1,
+            ri(code, 3, 1, 3) | 1 << 1,
+        ]
+    });
+    let loads = [0, 1, 2, 4, 5].map(|op| mem(op, 3, 12, 0));
+    let scratchpad = [2].map(|op| mem(op, 3, 12, 0) | 1 << 1);
+    for producer in by_files.chain(loads).chain(scratchpad) {
+        for between in [0, 1, 3] {
+            for follower in [rr(ADD, 8, 8, 3), 0x6200_0000 | 3 << 18 | 7 << 2] {
+                let mut body = vec![producer];
+                body.extend(vec![nothing; between]);
+                body.extend([jump(false, 2), nothing, follower, rr(ADD, 9, 9, 3)]);
+                let ([_, interpreted], _) = ended(&body, 200);
+                lost += usize::from(!interpreted.findings().is_empty());
+            }
+        }
+    }
+    assert!(lost > 100, "{lost} programs lose a result");
 }
 
 /// s20 = the lanes in which v1 > v2.

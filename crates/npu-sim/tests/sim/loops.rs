@@ -64,7 +64,7 @@ fn rare_vector_word(random: &mut Random, [d, a, b]: [u32; 3]) -> u32 {
         5 | 6 => ri(2, d, a, 15) | 6,
         7 => rr(24, d, a, b) | 7 << 1,
         8 => rr(25, d, a, b) | 2 << 1,
-        9 => ri(25, d, a, random.below(18)) | 2 << 1,
+        9 => ri(25, d, a, random.below(18)) | 1 << 1,
         10 => rr(50, d, a, b) | 2 << 1,
         _ => 0x6000_0002 | random.below(2) << 24 | d << 18 | any & 0x3_fffc,
     }

@@ -313,12 +313,44 @@ fn misaligned_accesses_are_performed_and_trap() {
     trapped(&run(ctl(5, 3, 0)));
     assert_eq!(run(ctl(5, 2, 0)).thread(0).pc(), BASE + 4);
     assert_eq!(run(ctl(2, 40, 0)).thread(0).pc(), BASE + 4);
+    for (code, alignment) in [(2, 4), (5, 2)] {
+        for address in DATA..DATA + 16 {
+            let mut machine = program(&[ctl(code, 41, 0)]);
+            machine.thread_mut(0).set_scalar(sreg(41), address);
+            machine.run(0, 1);
+            let traps = machine.thread(0).pc() != BASE + 4;
+            assert_eq!(traps, !address.is_multiple_of(alignment), "{code} at {address:#x}");
+        }
+    }
     // 64-bit opcodes check nothing.
     assert_eq!(run(mem(3, 5, 40, 3)).thread(0).pc(), BASE + 4);
     // Scratchpad: the whole word moves.
     let machine = run(spm(34, 1, 0, 5));
     assert_eq!(machine.thread(0).trap_reason(), TrapReason::ScratchpadMisaligned);
     assert_eq!(machine.scratchpad()[3..9], [0, 0x11, 0x22, 0x33, 0x44, 0]);
+}
+
+#[test]
+fn a_store_to_any_protected_byte_is_refused() {
+    for (code, bytes) in [(32, 1), (33, 2), (34, 4), (36, 16), (37, 32), (38, 64)] {
+        for at in 0..64 {
+            for protected in 0..64 {
+                let inside = (at..at + bytes).contains(&protected);
+                let last = DATA + 64 - bytes;
+                if !(at % bytes == 0 && DATA + at <= last) {
+                    continue;
+                }
+                let mut machine = program(&[mem(code, 1, 40, at.cast_signed()), NOP]);
+                machine.protect(DATA + protected, 1).unwrap();
+                let refused = Stop::ReadOnly {
+                    pc: BASE,
+                    address: DATA + protected,
+                };
+                let stop = if inside { refused } else { Stop::StepLimit };
+                assert_eq!(machine.run(0, 1), stop, "{code} at {at}, {protected} is protected");
+            }
+        }
+    }
 }
 
 #[test]
