@@ -10,7 +10,7 @@
 
 use crate::{Outcome, memory_of, root};
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::Signature;
+use cranelift_codegen::ir::{Function, Opcode, Signature};
 use naplespu_filetests::lines::{CallError, RunLines};
 use naplespu_filetests::outcome::Finding;
 use naplespu_filetests::runner;
@@ -57,6 +57,8 @@ struct Line {
     /// Words and vectors of results.
     words: u32,
     returned_vectors: u32,
+    /// Whether threads that run it see each other's changes.
+    shares: bool,
 }
 
 /// What all lines came to.
@@ -101,6 +103,14 @@ struct Batch {
     lines: Vec<Line>,
 }
 
+/// Whether a function changes words of the scratchpad, which the threads of a core share, and reads them back.
+fn shares(func: &Function) -> bool {
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let mut opcodes = insts.map(|inst| func.dfg.insts[inst].opcode());
+    opcodes.any(|opcode| matches!(opcode, Opcode::AtomicRmw | Opcode::AtomicCas))
+        && func.display().to_string().contains("\"scratchpad\"")
+}
+
 fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
     let mut program = Program::new(config.isa()?);
     for case in &file.functions {
@@ -109,8 +119,8 @@ fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
     }
     let mut lines: Vec<Line> = Vec::new();
     let mut left_out = |why: &'static str| *sum.left_out.entry(why).or_default() += 1;
-    each_line(file, |name, signature, args| {
-        let (words, returned_vectors) = match passed(signature) {
+    each_line(file, |name, func, args| {
+        let (words, returned_vectors) = match passed(&func.signature) {
             Ok(passed) => passed,
             Err(why) => {
                 left_out(why);
@@ -147,6 +157,7 @@ fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
                 steps: program.steps(),
                 words,
                 returned_vectors,
+                shares: shares(func),
             }),
             Err(naplespu_jit::RunError::Timeout { .. }) => left_out("too many instructions"),
             Err(naplespu_jit::RunError::Trap(_)) => left_out("traps"),
@@ -156,19 +167,19 @@ fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
     Ok(Batch { program, lines })
 }
 
-/// Calls `each` for every run line, with the name of the function, its signature and the arguments.
-fn each_line(file: &ClifFile, mut each: impl FnMut(&str, &Signature, &[DataValue])) {
+/// Calls `each` for every run line, with the name of the function, the function and the arguments.
+fn each_line(file: &ClifFile, mut each: impl FnMut(&str, &Function, &[DataValue])) {
     let mut faults = Vec::new();
     let mut lines = RunLines::collect(file, false, &mut faults);
     let mut findings = vec![Finding::default(); file.functions.len()];
     lines.execute(file, "", &mut findings, &mut Vec::new(), |case, args| {
-        each(&function_name(&case.func.name), &case.func.signature, args);
+        each(&function_name(&case.func.name), &case.func, args);
         Err(CallError::Refused(String::new()))
     });
 }
 
 /// Assembly of a driver for some lines.
-fn driver(lines: &[Line], threads: u32) -> Outcome<String> {
+fn driver(lines: &[&Line], threads: u32) -> Outcome<String> {
     let mut text = String::new();
     let set = |text: &mut String, register: &str, value: u32| {
         writeln!(
@@ -364,7 +375,7 @@ enum Compared {
 fn compare(
     simulator: Option<&Path>,
     words: &BTreeMap<u32, u32>,
-    lines: &[Line],
+    lines: &[&Line],
     threads: u32,
     base: u32,
 ) -> Outcome<Compared> {
@@ -435,10 +446,14 @@ fn file_at(simulator: Option<&Path>, path: &Path, level: &str, threads: &[u32], 
     }
     let words = image(&mut batch.program)?;
     for &threads in threads {
-        let mut rest = batch.lines.as_slice();
+        let (chosen, left_out): (Vec<_>, Vec<_>) = batch.lines.iter().partition(|line| threads == 1 || !line.shares);
+        if !left_out.is_empty() {
+            *sum.left_out.entry("on several threads at once").or_default() += left_out.len();
+        }
+        let mut rest = chosen.as_slice();
         while !rest.is_empty() {
             let mut steps = 0;
-            let fits = |line: &&Line| {
+            let fits = |line: &&&Line| {
                 steps += line.steps;
                 steps <= MOST_STEPS
             };
@@ -467,7 +482,7 @@ fn file_at(simulator: Option<&Path>, path: &Path, level: &str, threads: &[u32], 
 
 impl Sum {
     /// Adds what some lines came to.
-    fn add(&mut self, result: Outcome<Compared>, path: &Path, level: &str, part: &[Line], threads: u32) {
+    fn add(&mut self, result: Outcome<Compared>, path: &Path, level: &str, part: &[&Line], threads: u32) {
         let names: Vec<&str> = part.iter().map(|line| line.name.as_str()).collect();
         let place = format!("{} at opt_level={level}", path.display());
         match result {
