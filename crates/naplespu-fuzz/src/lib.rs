@@ -23,6 +23,7 @@ pub mod lanes;
 mod loops;
 pub mod model;
 mod operations;
+pub mod seeds;
 pub mod shape_files;
 pub mod shrink;
 pub mod vector_files;

@@ -6,11 +6,7 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_naplespu::remarks::LoopOutcome;
-use naplespu_fuzz as fuzz;
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
+use naplespu_fuzz::{self as fuzz, seeds};
 
 /// The settings under which loops are vectorised.
 fn configs() -> Vec<fuzz::Config> {
@@ -20,22 +16,9 @@ fn configs() -> Vec<fuzz::Config> {
 
 #[test]
 fn differential_arrays() {
-    let programs = fuzz::Programs::new(&configs());
-    let seeds = match number("NAPLESPU_FUZZ_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("NAPLESPU_FUZZ_CASES").unwrap_or(400),
-    };
-    let mut failures = Vec::new();
-    for seed in seeds {
-        if let Err(report) = fuzz::arrays::run(&fuzz::bytes(seed), &programs) {
-            failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}"));
-            // A few reports say enough.
-            if failures.len() == 3 {
-                break;
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    let configs = configs();
+    let run = |programs: &fuzz::Programs, seed| fuzz::arrays::run(&fuzz::bytes(seed), programs);
+    seeds::check(400, || fuzz::Programs::new(&configs), run).unwrap_or_else(|reports| panic!("{reports}"));
 }
 
 /// Many of the loops are vectorised, in every way that there is.

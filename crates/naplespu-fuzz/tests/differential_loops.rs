@@ -5,37 +5,22 @@
 //! seeds for some minutes.
 
 use cranelift_naplespu::remarks::LoopOutcome;
-use naplespu_fuzz::counted;
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
+use naplespu_fuzz::{counted, seeds};
 
 #[test]
 fn differential_loops() {
-    let compilers = counted::compilers().unwrap();
-    let seeds = match number("NAPLESPU_FUZZ_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("NAPLESPU_FUZZ_CASES").unwrap_or(150),
-    };
-    let mut failures = Vec::new();
+    let run = |compilers: &Vec<_>, seed| counted::run(&counted::bytes(seed), compilers, seed);
+    let all = seeds::check(150, || counted::compilers().unwrap(), run).unwrap_or_else(|reports| panic!("{reports}"));
     let mut seen = counted::Seen::default();
-    for seed in seeds.clone() {
-        match counted::run(&counted::bytes(seed), &compilers, seed) {
-            Ok(more) => seen.add(more),
-            Err(report) => failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}")),
-        }
-        // A few reports say enough.
-        if failures.len() == 3 {
-            break;
-        }
+    let count = all.len();
+    for one in all {
+        seen.add(one);
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     println!("{seen:?}");
     // Calls without a meaning show nothing.
     let compared = seen.returned + seen.trapped;
     assert!(
-        seeds.end - seeds.start < 50 || compared * 10 > seen.calls * 7 && seen.trapped * 100 > seen.calls,
+        count < 50 || compared * 10 > seen.calls * 7 && seen.trapped * 100 > seen.calls,
         "{seen:?}"
     );
 }

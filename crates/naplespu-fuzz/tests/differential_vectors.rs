@@ -4,31 +4,13 @@
 //! A failure prints its seed and both forms of the function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone;
 //! `NAPLESPU_FUZZ_CASES=n` runs more or fewer than 1,500 cases, counted from seed 0.
 
-use naplespu_fuzz as fuzz;
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
+use naplespu_fuzz::{self as fuzz, seeds};
 
 #[test]
 fn differential_vectors() {
     let configs = fuzz::configs().unwrap();
-    let programs = fuzz::Programs::new(&configs);
-    let seeds = match number("NAPLESPU_FUZZ_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("NAPLESPU_FUZZ_CASES").unwrap_or(1500),
-    };
-    let mut failures = Vec::new();
-    for seed in seeds {
-        if let Err(report) = fuzz::lanes::run(&fuzz::bytes(seed), &programs) {
-            failures.push(format!("NAPLESPU_FUZZ_SEED={seed}: {report}"));
-            // A few reports say enough.
-            if failures.len() == 3 {
-                break;
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    let run = |programs: &fuzz::Programs, seed| fuzz::lanes::run(&fuzz::bytes(seed), programs);
+    seeds::check(1500, || fuzz::Programs::new(&configs), run).unwrap_or_else(|reports| panic!("{reports}"));
 }
 
 /// What the generator makes is valid in both forms.
