@@ -203,7 +203,7 @@ pub enum LabelLoc {
     Stack(i32),
 }
 
-/// The stack frame, from high to low addresses; all sizes in bytes (`isa-abi.md` 5.4).
+/// The stack frame, from high to low addresses; all sizes in bytes (`docs/abi.md`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameLayout {

@@ -1,4 +1,4 @@
-//! The stack frame: layout after register allocation, prologue and epilogue (`isa-abi.md` 5.4 and 5.5).
+//! The stack frame: layout after register allocation, prologue and epilogue (`docs/abi.md`).
 //!
 //! From high to low addresses:
 //!

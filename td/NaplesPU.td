@@ -1,8 +1,8 @@
 //===- NaplesPU.td - the NaplesPU many-core, described once -------------------===//
 //
 // Everything the compiler, assembler, disassembler and simulator know about the
-// machine that fits in tables stands in this folder. `isa-abi.md` and `microarch.md`
-// are the sources of the facts.
+// machine that fits in tables stands in this folder. docs/machine/
+// describes it.
 //
 //===----------------------------------------------------------------------===//
 

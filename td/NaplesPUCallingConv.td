@@ -1,6 +1,6 @@
 //===- NaplesPUCallingConv.td - where arguments and results live ------------===//
 //
-// isa-abi.md 5.1 to 5.3.
+// docs/abi.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ def RetCC_NaplesPU : CallingConv<[
   CCIfType<[v16i32, v16f32], CCAssignToReg<VRegs<0, 5>.L>>
 ]>;
 
-// The order of isa-abi.md 1.4 without what is never allocated and so never changed
+// The order of docs/machine/registers.md without what is never allocated and so never changed
 // (v59, v63) and without rm, which is all ones at every function boundary.
 def NaplesPUCSR : CalleeSavedRegs<
   !listconcat(SRegs<50, 57>.L, [FP_REG, RA_REG], VRegs<56, 58>.L, VRegs<60, 62>.L)>;

@@ -26,21 +26,21 @@ def ErratumMaskAlwaysApplied : Erratum<"mask_always_applied"> {
   let Summary = "The lane mask applies to every vector instruction, whatever its mask bit says.";
   let Effect = "A move, spill or reload of a vector loses the lanes that are disabled in rm.";
   let WorkAround = "rm is all ones between any two instructions of the compiler; a masked operation sets rm, works and restores it as one unit.";
-  let Reference = "microarch.md 3; isa-abi.md 2.1, 9.4 item 43";
+  let Reference = "docs/machine/formats.md";
 }
 
 def ErratumVectorWriteTo59 : Erratum<"vector_write_to_59"> {
   let Summary = "A write to v59 replaces the lane mask.";
   let Effect = "The low half of lane 0 becomes the mask, at a time no scoreboard tracks.";
   let WorkAround = "v59 is never allocated.";
-  let Reference = "microarch.md 5.2; isa-abi.md 9.4 item 48";
+  let Reference = "docs/machine/registers.md";
 }
 
 def ErratumHalfWriteToMask : Erratum<"half_write_to_mask"> {
   let Summary = "moveih rm clears the lane mask.";
   let Effect = "The mask takes the low half of the result bus, which is 0, while rm itself keeps its low half.";
   let WorkAround = "rm is written as a whole: by move_i32 and movei.";
-  let Reference = "microarch.md 4.2; isa-abi.md 9.4 item 48";
+  let Reference = "docs/machine/operations.md";
   let Operations = [MVI_MOVEIH];
 }
 
@@ -49,7 +49,7 @@ def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
   let Effect = "The callee returns into itself.";
   let WorkAround = "An indirect call sets ra with addi ra, pc, 8 and jumps with jmp.";
   let isSetting = true;
-  let Reference = "microarch.md 4.4; isa-abi.md 4.1, 9.4 item 45";
+  let Reference = "docs/machine/control.md";
   let Operations = [JBA_JMPSR];
 }
 
@@ -58,14 +58,14 @@ def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
   let Effect = "If the result is late, an instruction at the branch target that reads the register gets its old value; if it writes the register, the late result replaces its result for the next reader. Float results of latency 11 and more, results of the scratchpad and of loads that miss are late; all other results but those of float compares are late while float results of any thread take the write port. A call can lose its return address in the same way.";
   let WorkAround = "An instruction of another kind (a nop does not issue and does not count) stands between such an instruction and a branch, unless the branch reads the result. Integer results count in functions that have float instructions, if one of the first instructions at the target touches the register. A call waits if four float results may be under way. Not covered: float results of other threads that delay an integer result of a function without float instructions, or a return address.";
   let isSetting = true;
-  let Reference = "microarch.md 10 item 1; timing-corrections.md, corrections of values";
+  let Reference = "docs/machine/pipeline.md";
 }
 
 def ErratumFloatCompareValue : Erratum<"float_compare_value"> {
   let Summary = "A scalar float compare gives 0xFFFF for true.";
   let Effect = "The result is not the 1 of an integer compare.";
   let WorkAround = "The result is masked with 1 where its value, and not only its being zero, matters.";
-  let Reference = "microarch.md 5.1; isa-abi.md 9.4 item 46";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_CMPFEQ, RR_CMPFNE, RR_CMPFGT, RR_CMPFGE, RR_CMPFLT, RR_CMPFLE];
 }
 
@@ -73,7 +73,7 @@ def ErratumFloatCompareOrder : Erratum<"float_compare_order"> {
   let Summary = "Float compares order bit patterns: negative numbers the wrong way round, -0 below +0, NaN as a number.";
   let Effect = "-1 < -2 is true and -0 == +0 is false.";
   let WorkAround = "Float compares are made from integer compares of transformed operands.";
-  let Reference = "microarch.md 6.6; isa-abi.md 9.4 item 46";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_CMPFEQ, RR_CMPFNE, RR_CMPFGT, RR_CMPFGE, RR_CMPFLT, RR_CMPFLE];
 }
 
@@ -81,7 +81,7 @@ def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
   let Summary = "ftoi of a number from 128 to 255 gives 0.";
   let Effect = "Wrong conversions in that range, of either sign.";
   let WorkAround = "The range is converted through integer operations on the bit pattern.";
-  let Reference = "microarch.md 6.5, 10 item 3";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_FTOI];
 }
 
@@ -89,7 +89,7 @@ def ErratumItofCarry : Erratum<"itof_carry"> {
   let Summary = "itof loses the carry into the exponent when rounding overflows the significand.";
   let Effect = "33554431, 67108863 and their like become half of what they should.";
   let WorkAround = "The integer is rounded to 24 significant bits before the conversion.";
-  let Reference = "microarch.md 6.4, 10 item 3";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_ITOF];
 }
 
@@ -98,7 +98,7 @@ def ErratumPackedVectorLoads : Erratum<"packed_vector_loads"> {
   let Effect = "Lane i gets the low byte or half of word i of the cache line instead of element i.";
   let WorkAround = "load_v16i8, load_v16i16 and their unsigned forms are not used; the words of the line are loaded, shuffled to their lanes and shifted.";
   let isSetting = true;
-  let Reference = "microarch.md 4.3; isa-abi.md 4.2";
+  let Reference = "docs/machine/memory.md";
   let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16U8, MEM_LOAD_V16U16];
   let OnUnit = UnitLSU;
 }
@@ -108,7 +108,7 @@ def ErratumVectorStoreUnmasked : Erratum<"main_memory_vector_store_unmasked"> {
   let Effect = "All 16 lanes are written.";
   let WorkAround = "A masked store loads the old value, merges and stores all lanes.";
   let isSetting = true;
-  let Reference = "microarch.md 4.3; isa-abi.md 9.4 item 43";
+  let Reference = "docs/machine/memory.md";
   let Operations = [MEM_STORE_V16I8, MEM_STORE_V16I16, MEM_STORE_V16I32];
   let OnUnit = UnitLSU;
 }
@@ -118,7 +118,7 @@ def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
   let Effect = "The thread hangs at the next use of the loaded register.";
   let WorkAround = "A masked scratchpad access is jumped over if its mask is empty.";
   let isSetting = true;
-  let Reference = "microarch.md 4.3";
+  let Reference = "docs/machine/memory.md";
   let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16I32, MEM_LOAD_V16U8, MEM_LOAD_V16U16, MEM_LOAD_V16U32,
                     MEM_STORE_V16I8, MEM_STORE_V16I16, MEM_STORE_V16I32];
   let OnUnit = UnitSPM;
@@ -128,7 +128,7 @@ def ErratumGatherScatter : Erratum<"gather_scatter_missing"> {
   let Summary = "Gather and scatter do not exist.";
   let Effect = "loadg32 writes 0 to a scalar register, stores32 stores one scalar 16 times.";
   let WorkAround = "They are expanded to scalar accesses.";
-  let Reference = "microarch.md 4.3, 4.6; isa-abi.md 9.4 item 47";
+  let Reference = "docs/machine/memory.md";
   let Operations = [MEM_LOADG_I8, MEM_LOADG_I16, MEM_LOADG_I32, MEM_LOADG_U8, MEM_LOADG_U16, MEM_LOADG_U32,
                     MEM_STORES_8, MEM_STORES_16, MEM_STORES_32];
 }
@@ -137,7 +137,7 @@ def ErratumCrossProduct : Erratum<"cross_product_missing"> {
   let Summary = "The cross product goes to a unit that does not exist.";
   let Effect = "The destination stays busy for ever; its next use hangs the thread.";
   let WorkAround = "crp is never emitted.";
-  let Reference = "microarch.md 4.1";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_CRP];
 }
 
@@ -146,7 +146,7 @@ def ErratumShiftAmount : Erratum<"shift_amount_not_modulo"> {
   let Effect = "A shift by 32 or more gives 0 (for ashr from 33 on, zeros shifted into the sign bits).";
   let WorkAround = "The amount is masked with 31 unless it is known to be below 32.";
   let isSetting = true;
-  let Reference = "microarch.md 4.1; isa-abi.md 9.4 item 49";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_ASHR, RR_SHR, RR_SHL];
 }
 
@@ -155,7 +155,7 @@ def ErratumVectorCompareUpperHalf : Erratum<"vector_compare_upper_half"> {
   let Effect = "A test of the whole register sees garbage.";
   let WorkAround = "The result is masked with 0xFFFF before it is tested or used as a number.";
   let isSetting = true;
-  let Reference = "microarch.md 13";
+  let Reference = "docs/machine/operations.md";
   let Operations = [RR_CMPEQ, RR_CMPNE, RR_CMPGT, RR_CMPGE, RR_CMPLT, RR_CMPLE,
                     RR_CMPUGT, RR_CMPUGE, RR_CMPULT, RR_CMPULE];
   let onVectorsOnly = true;
@@ -165,12 +165,12 @@ def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
   let Summary = "A register-register result in v63 is taken for a jump.";
   let Effect = "The program counter changes.";
   let WorkAround = "v63 is never allocated.";
-  let Reference = "microarch.md 13";
+  let Reference = "docs/machine/operations.md";
 }
 
 def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
   let Summary = "A thread that waits for an instruction line which another thread has requested can hang.";
   let Effect = "Requests for instruction lines go through a ring of eight entries, which keep their line numbers after the answer. A thread that misses a line with a pending request joins the entry whose number is the OR of the numbers of all entries with that line. The OR is wrong if the line was already requested a short time ago, was replaced since, and its old entry is among the last seven: the thread joins an entry that is never answered again, unless each bit of the old entry's number is set in the new one's. It never fetches again. The thread that made the request goes on. Mostly a line is replaced only when a third line of its set comes: no program of at most 4096 bytes in one piece was seen to hang.";
   let WorkAround = "In part: the code for rare arguments of the large float routines is in routines of its own, so that a loop that calls a few of them can stay below 4096 bytes. A loop of several threads whose code takes three lines of one set of the instruction cache can still hang. The timing model hangs in the same programs and in the same cycle as the hardware, and names the erratum.";
-  let Reference = "timing-corrections.md, corrections of values";
+  let Reference = "docs/machine/pipeline.md";
 }

@@ -1,6 +1,6 @@
 //===- NaplesPUHwLayouts.td - how the hardware splits a word ----------------===//
 //
-// microarch.md 3. The instruction records say what the assembler means by a word; these
+// docs/machine/formats.md. The instruction records say what the assembler means by a word; these
 // say which fields the hardware takes from it, whatever their values. Bits that are unset
 // here are not looked at.
 //

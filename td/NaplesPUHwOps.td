@@ -1,7 +1,7 @@
 //===- NaplesPUHwOps.td - operations of the hardware ------------------------===//
 //
 // Every number the hardware gives a meaning to, also those without an instruction
-// (microarch.md 4). Instructions take opcode bits, unit, latency and meaning from here.
+// (docs/machine/operations.md). Instructions take opcode bits, unit, latency and meaning from here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,9 +47,9 @@ class HwOp<InstFormat fmt, bits<6> num, string name, HwUnit unit, int latency> {
   HwUnit Unit = unit;
   HwStatus Status = HwOk;
   // Issue of the producer to issue of a dependent instruction, in cycles, for a cache hit
-  // without write-back contention (microarch.md 9.2); 0 without a result.
+  // without write-back contention (docs/machine/pipeline.md); 0 without a result.
   int Latency = latency;
-  // Floating point operations may not have equal issue cycle + slot (microarch.md 9.3); -1: none.
+  // Floating point operations may not have equal issue cycle + slot (docs/machine/pipeline.md); -1: none.
   int FpSlot = -1;
   // The same operation on the scratchpad. Only loads and stores have one.
   HwStatus ScratchpadStatus = HwNo;
@@ -72,7 +72,7 @@ class Misaligned<int bytes> {
 }
 
 //===----------------------------------------------------------------------===//
-// R format, and I format for numbers below 32 (microarch.md 4.1)
+// R format, and I format for numbers below 32 (docs/machine/operations.md)
 //===----------------------------------------------------------------------===//
 
 class IntOp<bits<6> num, string name, dag result> : HwOp<FrmRR, num, name, UnitINT, 7> {
@@ -196,7 +196,7 @@ let Status = HwHang in
   }
 
 //===----------------------------------------------------------------------===//
-// MOVEI format (microarch.md 4.2). The lane mask takes the result bus, not the register.
+// MOVEI format (docs/machine/operations.md). The lane mask takes the result bus, not the register.
 //===----------------------------------------------------------------------===//
 
 def MVI_MOVEIL : HwOp<FrmMVI, 0, "moveil", UnitINT, 7> {
@@ -211,7 +211,7 @@ def MVI_MOVEI : HwOp<FrmMVI, 2, "movei", UnitINT, 7> {
 }
 
 //===----------------------------------------------------------------------===//
-// M format (microarch.md 4.3). A misaligned access is performed, at an address whose low
+// M format (docs/machine/memory.md). A misaligned access is performed, at an address whose low
 // bits are dropped, and traps.
 //===----------------------------------------------------------------------===//
 
@@ -389,7 +389,7 @@ def MEM_STORES_16 : ScatterOp<41, "stores_16", 2>;
 def MEM_STORES_32 : ScatterOp<42, "stores_32", 4>;
 
 //===----------------------------------------------------------------------===//
-// Control (microarch.md 4.5)
+// Control (docs/machine/control.md)
 //===----------------------------------------------------------------------===//
 
 class CtrOp<bits<6> num, string name, HwUnit unit, int latency, list<dag> does>
@@ -412,7 +412,7 @@ let Status = HwBug in
       (do_invalidate $a)]>;
 
 //===----------------------------------------------------------------------===//
-// Branches (microarch.md 4.4)
+// Branches (docs/machine/control.md)
 //===----------------------------------------------------------------------===//
 
 class JbaOp<bits<6> num, string name, list<dag> does, int latency = 0>

@@ -1,6 +1,6 @@
 //===- NaplesPUInstrFormats.td - layout of the instruction word -------------===//
 //
-// isa-abi.md 2, microarch.md 3. Bit 31 is the most significant bit of the word.
+// docs/machine/formats.md. Bit 31 is the most significant bit of the word.
 //
 //===----------------------------------------------------------------------===//
 

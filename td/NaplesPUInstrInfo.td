@@ -1,6 +1,6 @@
 //===- NaplesPUInstrInfo.td - the instructions -------------------------------===//
 //
-// All 282 encodable instructions (isa-abi.md 3). Letters in the names: S scalar and V
+// All 282 encodable instructions (docs/machine/formats.md). Letters in the names: S scalar and V
 // vector register, destination first; I immediate; _M the assembler's `.m` form, _U the
 // other one.
 //

@@ -1,7 +1,7 @@
 //===- NaplesPUIntrinsics.td - calls that the compiler answers itself ---------===//
 //
 // A call to one of these names is not a call: it becomes an instruction or a short sequence. Names, types and meaning are those of
-// the C compiler's builtins (isa-abi.md 6.10): `i32x16` stands for <16 x i32>, `f32x16` for <16 x float>, i32 for pointers.
+// the C compiler's builtins (docs/intrinsics.md): `i32x16` stands for <16 x i32>, `f32x16` for <16 x float>, i32 for pointers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 //===- NaplesPUOperands.td - operands that are not registers ----------------===//
 //
-// isa-abi.md 4. Every range is checked: the hardware keeps the low bits of the field
+// docs/machine/objects.md. Every range is checked: the hardware keeps the low bits of the field
 // and says nothing.
 //
 //===----------------------------------------------------------------------===//

@@ -1,10 +1,10 @@
 //===- NaplesPUPipeline.td - the numbers of the pipeline ----------------------===//
 //
-// microarch.md 1, 7.2, 8, 9. Cycles unless something else is said. Latencies of operations
+// docs/machine/pipeline.md. Cycles unless something else is said. Latencies of operations
 // stand with them in NaplesPUHwOps.td; this is what the simulator's timing model needs
 // beside them.
 //
-// What microarch.md does not say was measured on the hardware description, each fact with a
+// Facts that only the model needs were measured on the hardware description, each with a
 // program of its own in crates/npu-sim/tests/sim/facts/, where its cycles are recorded.
 //
 //===----------------------------------------------------------------------===//
@@ -54,18 +54,17 @@ def INVALIDATE_TO_END : PipelineConstant<3, "Cycles from the start of the write 
 def PRESENT_TO_REPLAY : PipelineConstant<3, "Cycles from the start of a read whose line has come meanwhile to the second look of the access that missed.">;
 
 //===----------------------------------------------------------------------===//
-// Several cores. All of it is read (microarch.md 1, 8 and 11), nothing measured: the
-// many-core system was never simulated. What routers, links, L2 and directory take is not
-// said anywhere, so there are no numbers for it.
+// Several cores: read in the sources of the hardware before the mesh could be run. The model
+// does not follow the measurements in docs/machine/several-cores.md yet.
 //===----------------------------------------------------------------------===//
 
-// microarch.md 1: "4x4 mesh, 8 NPU tiles, memory tile 15, host tile 14" (mc/system/npu_noc.sv).
+// mc/system/npu_noc.sv
 def MESH_WIDTH       : PipelineConstant<4, "Tiles of a row of the mesh.">;
 def MESH_HEIGHT      : PipelineConstant<4, "Rows of the mesh.">;
 def MEMORY_TILE      : PipelineConstant<15, "The tile that memory is in.">;
 def HOST_TILE        : PipelineConstant<14, "The tile that the host is in, and the console.">;
-// microarch.md 1: "L2 / directory: 128 sets x 8 ways x 64 B" (include/npu_user_defines.sv).
+// include/npu_user_defines.sv
 def L2_SETS          : PipelineConstant<128, "Sets of the second-level cache.">;
 def L2_WAYS          : PipelineConstant<8, "Ways of the second-level cache.">;
-// microarch.md 8: "memory_dummy answers 2 cycles after the request and accepts one request at a time".
+// The memory of the test bench accepts one request at a time.
 def MEMORY_ANSWER    : PipelineConstant<2, "Cycles that a read takes memory for, without its delay.">;

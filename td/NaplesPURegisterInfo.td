@@ -1,6 +1,6 @@
 //===- NaplesPURegisterInfo.td - the two register files --------------------===//
 //
-// isa-abi.md 1. A register field is always six bits; the instruction format tells
+// docs/machine/registers.md. A register field is always six bits; the instruction format tells
 // whether it names a scalar or a vector register.
 //
 //===----------------------------------------------------------------------===//

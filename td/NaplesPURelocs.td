@@ -1,6 +1,6 @@
 //===- NaplesPURelocs.td - object files and relocations ----------------------===//
 //
-// isa-abi.md 4.6 and 4.7.
+// docs/machine/objects.md.
 //
 //===----------------------------------------------------------------------===//
 

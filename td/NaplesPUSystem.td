@@ -1,6 +1,6 @@
 //===- NaplesPUSystem.td - memory map, control registers, frames -------------===//
 //
-// microarch.md 1, 2, 5.4, 7; isa-abi.md 5.4, 7.2, 7.4.
+// docs/machine/memory.md, docs/machine/control.md.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,7 +27,7 @@ fn edges() -> Vec<u32> {
         let power = 1u32 << bit;
         all.extend([power.wrapping_sub(1), power, power.wrapping_add(1), power | power >> 1]);
     }
-    // Where conversion to float rounds, and where it goes wrong (microarch.md 6.4).
+    // Where conversion to float rounds, and where it goes wrong (docs/machine/operations.md).
     for shift in 0..=8 {
         for top in [0xff_ffffu32, 0xff_fffe, 0xff_fffd, 0x80_0001] {
             all.extend([top << shift, (top << shift) | ((1 << shift) - 1)]);

@@ -134,12 +134,14 @@ fn chapters_are_complete(book: &MDBook, pages: &Path) -> Result<()> {
         .chapters()
         .filter_map(|chapter| chapter.path.as_deref())
         .collect();
-    for entry in fs::read_dir(pages)? {
-        let name = entry?.file_name();
-        let name = Path::new(&name);
-        let is_page = name.extension().is_some_and(|extension| extension == "md");
-        if is_page && name != "SUMMARY.md" && !chapters.contains(&name) {
-            bail!("docs/SUMMARY.md does not name {}", name.display());
+    for folder in [pages.to_owned(), pages.join("machine")] {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            let name = path.strip_prefix(pages)?;
+            let is_page = name.extension().is_some_and(|extension| extension == "md");
+            if is_page && name != "SUMMARY.md" && !chapters.contains(&name) {
+                bail!("docs/SUMMARY.md does not name {}", name.display());
+            }
         }
     }
     Ok(())

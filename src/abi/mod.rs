@@ -1,4 +1,4 @@
-//! The calling convention: where arguments and results live, and the code around calls (`isa-abi.md` section 5).
+//! The calling convention: where arguments and results live, and the code around calls (`docs/abi.md`).
 
 pub use crate::types::is_vector;
 

@@ -240,7 +240,7 @@ impl SigInfo {
 }
 
 /// Which argument a function returns beside what its signature says, and where: as in C, the address of the result that it
-/// was given (`isa-abi.md` 5.2). Not with the convention `tail`, where the last callee may know nothing of it.
+/// was given (`docs/abi.md`). Not with the convention `tail`, where the last callee may know nothing of it.
 fn returned_pointer(sig: &Signature) -> Option<(usize, Reg)> {
     let like_c = match sig.call_conv {
         CallConv::Fast | CallConv::SystemV | CallConv::Winch | CallConv::AppleAarch64 | CallConv::WindowsFastcall => {

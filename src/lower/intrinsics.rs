@@ -1,6 +1,6 @@
 //! What is left of intrinsics when CLIF is lowered: operations of the machine.
 //!
-//! Those of the float unit on bits do exactly what the hardware does (`microarch.md` 4.1 and 6), errata included; the
+//! Those of the float unit on bits do exactly what the hardware does (`docs/machine/operations.md`), errata included; the
 //! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width.
 
 use super::context::{InstOutput, Lower};

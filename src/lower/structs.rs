@@ -1,4 +1,4 @@
-//! Structures passed by value: the caller copies them into its frame and passes the address of the copy (`isa-abi.md` 5.1).
+//! Structures passed by value: the caller copies them into its frame and passes the address of the copy (`docs/abi.md`).
 
 use super::context::Lower;
 use crate::inst::ops::access;

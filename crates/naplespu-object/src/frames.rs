@@ -1,4 +1,4 @@
-//! `.eh_frame`: how a debugger or a back trace leaves each function (`isa-abi.md` 5.7).
+//! `.eh_frame`: how a debugger or a back trace leaves each function (`docs/abi.md`).
 
 use crate::builder::Builder;
 use crate::sections::{Relocated, RelocationTargets};

@@ -475,7 +475,7 @@ fn archive(folder: &Folder, members: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// The words are those of `isa-abi.md` 3, written by hand.
+/// The words are those of `docs/machine/formats.md`, written by hand.
 #[test]
 fn a_dump_of_an_object() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Images of programs, and reading them: flat binaries, hex words, and the two memory dumps of the existing tools (`isa-abi.md` 7.5).
+//! Images of programs, and reading them: flat binaries, hex words, and the two memory dumps of the existing tools (`docs/machine/objects.md`).
 
 use std::fmt;
 

@@ -10,7 +10,7 @@ pub(crate) const START: &str = "_start";
 /// What the start-up code calls.
 pub(crate) const MAIN: &str = "__npu_entry";
 
-/// The line that the host counts write-backs of (`isa-abi.md` 7.3).
+/// The line that the host counts write-backs of (`docs/machine/control.md`).
 const END_LINE: u32 = 0xffff_ffc0;
 
 const TEXT: &str = include_str!("startup.s");

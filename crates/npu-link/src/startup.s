@@ -1,4 +1,4 @@
-# What runs before `main`, on every thread, and after it (`isa-abi.md` 7.3). The symbols with `__npu_` are the linker's.
+# What runs before `main`, on every thread, and after it (`docs/machine/control.md`). The symbols with `__npu_` are the linker's.
         .text
         .globl  _start
         .type   _start, @function

@@ -1,4 +1,4 @@
-//! The calling convention: where arguments and results live (`isa-abi.md` 5.1 to 5.3).
+//! The calling convention: where arguments and results live (`docs/abi.md`).
 //!
 //! A convention is td's list of actions, walked for one value at a time by a [`State`] that knows which
 //! registers are taken and how much of the stack is used.

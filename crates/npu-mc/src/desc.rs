@@ -24,7 +24,7 @@ pub struct InstDesc {
     pub mnemonic: &'static str,
     /// The td `AsmString`.
     pub asm: &'static str,
-    /// The instruction format (`isa-abi.md` section 2).
+    /// The instruction format (`docs/machine/formats.md`).
     pub format: Format,
     /// The encoded operands in assembly order. A memory operand is two of them, base and then offset. The tied
     /// old value of a masked instruction is not among them.
@@ -38,17 +38,17 @@ pub struct InstDesc {
     /// Registers written beside the operands (td `Defs`).
     pub implicit_defs: &'static [Reg],
     /// The `.m` form, which names the lane mask as an input. The hardware masks by the vector bits instead
-    /// (`isa-abi.md` 2.1).
+    /// (`docs/machine/formats.md`).
     pub masked: bool,
     /// Accesses the scratchpad instead of main memory.
     pub scratchpad: bool,
     /// The execution unit.
     pub unit: Unit,
     /// Cycles from the issue of this instruction to the issue of one that needs its result, without contention
-    /// and with cache hits (`microarch.md` 9.2); 0 if it has no result.
+    /// and with cache hits (`docs/machine/pipeline.md`); 0 if it has no result.
     pub latency: u8,
     /// Slot of the float unit's write port: two float operations may not have equal issue cycle plus slot
-    /// (`microarch.md` 9.3). `None` for other units.
+    /// (`docs/machine/pipeline.md`). `None` for other units.
     pub fp_slot: Option<u8>,
     /// What kind of instruction it is.
     pub flags: InstFlags,
@@ -299,9 +299,9 @@ pub struct HwOpInfo {
     pub name: &'static str,
     /// The execution unit; for a memory operation that of main memory.
     pub unit: Unit,
-    /// Cycles from issue to the issue of a dependent instruction (`microarch.md` 9.2); 0 without a result.
+    /// Cycles from issue to the issue of a dependent instruction (`docs/machine/pipeline.md`); 0 without a result.
     pub latency: u8,
-    /// Slot of the float unit's write port (`microarch.md` 9.3).
+    /// Slot of the float unit's write port (`docs/machine/pipeline.md`).
     pub fp_slot: Option<u8>,
     /// How well the hardware does it.
     pub status: HwStatus,

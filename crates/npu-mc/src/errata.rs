@@ -1,4 +1,4 @@
-//! The hardware's bugs that reach compiled code (`microarch.md` section 10), from td's `Erratum` records.
+//! The hardware's bugs that reach compiled code (`docs/errata.md`), from td's `Erratum` records.
 
 pub use crate::desc::ErratumInfo;
 pub use crate::generated::Erratum;

@@ -1,7 +1,7 @@
 //! The hardware's view of a word, for simulators.
 //!
 //! The machine decodes more laxly than the assembler's tables: it ignores the mask bit and unused fields, and
-//! does something with many words that are no instruction (`microarch.md` sections 3 and 4). [`split`] takes a
+//! does something with many words that are no instruction (`docs/machine/formats.md`, `docs/machine/operations.md`). [`split`] takes a
 //! word apart into the fields the hardware reads; the operation enums name what it does with their numbers.
 
 pub use crate::desc::HwOpInfo;

@@ -1,4 +1,4 @@
-//! Registers: two files of 64, scalar (32 bits) and vector (16 lanes of 32 bits), `isa-abi.md` section 1.
+//! Registers: two files of 64, scalar (32 bits) and vector (16 lanes of 32 bits), `docs/machine/registers.md`.
 //!
 //! A register number alone does not say its file, so each file has its own type and a mix-up does not compile.
 
@@ -38,7 +38,7 @@ macro_rules! register_file {
                 self.0
             }
 
-            /// The assembler's name. There are no aliases (`isa-abi.md` 1.3).
+            /// The assembler's name. There are no aliases (`docs/machine/registers.md`).
             pub const fn name(self) -> &'static str {
                 generated::$table[self.0 as usize].name
             }

@@ -1,4 +1,4 @@
-//! Relocations and ELF constants (`isa-abi.md` 4.6, 4.7).
+//! Relocations and ELF constants (`docs/machine/objects.md`).
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! The operations of the R and I formats, one lane each (`microarch.md` 4.1 and 5.1).
+//! The operations of the R and I formats, one lane each (`docs/machine/operations.md`).
 //!
 //! [`operations`] is the one list of them: what an operation computes, and what it is called in the fast interpreter. An operation
 //! of td that is not in it does not compile, and one that is runs everywhere.

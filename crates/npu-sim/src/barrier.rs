@@ -1,4 +1,4 @@
-//! Barriers: the accounts of the sync masters (`microarch.md` 7.2 and 13).
+//! Barriers: the accounts of the sync masters (`docs/machine/control.md`).
 //!
 //! The first arrival loads the counter of its id with the number of arrivals that are missing, each later one takes one off
 //! whatever number it brings, and the one that makes it 0 opens the barrier. A system of one core has one master, in which

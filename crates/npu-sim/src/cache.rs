@@ -1,4 +1,4 @@
-//! The data caches, as far as a program or the host can tell that they are there (`microarch.md` 7.3, 8, 11, 13).
+//! The data caches, as far as a program or the host can tell that they are there (`docs/machine/memory.md`, `docs/machine/several-cores.md`).
 //!
 //! Each core has one: write-back, write-allocate, a dirty bit a byte, and a victim that goes round the ways of a set. Main
 //! memory, which is what the host and instruction fetch read, changes by evictions, `flush` and `dcache_inv` alone, or by every

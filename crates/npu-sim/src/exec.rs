@@ -1,4 +1,4 @@
-//! One instruction, by the book of `microarch.md` sections 3 to 7 and 13.
+//! One instruction, as `docs/machine/` describes it.
 //!
 //! This is the definition of the machine: every word goes through here correctly, whatever it is. The fast interpreter
 //! ([`crate::fast`]) repeats the common cases and must agree with it.

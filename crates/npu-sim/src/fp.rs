@@ -1,4 +1,4 @@
-//! The single-precision units of the core, bit for bit (`microarch.md` section 6).
+//! The single-precision units of the core, bit for bit (`docs/machine/operations.md`).
 //!
 //! Operands and results are binary32 bit patterns in `u32`. The units are not IEEE: `fadd`, `fsub` and `fmul` treat
 //! exponents 0 and 255 as ordinary ones (no infinities, NaNs or subnormals, exponents wrap modulo 256), compares look at

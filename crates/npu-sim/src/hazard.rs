@@ -2,9 +2,9 @@
 //!
 //! Three things are followed through a program, none of which costs anything while it does not occur:
 //!
-//! - **lost results** (`microarch.md` 10.1): a result of latency 11 or above issued immediately before a taken branch. After
+//! - **lost results** (`docs/errata.md`): a result of latency 11 or above issued immediately before a taken branch. After
 //!   such a branch the register is watched for at most [`LOST_WINDOW`] instructions. [`crate::late`] has the values;
-//! - **undriven bits** (`microarch.md` 13, 5.1): bits 31:16 of an integer compare of vectors. They are followed bit by bit
+//! - **undriven bits** (`docs/machine/operations.md`): bits 31:16 of an integer compare of vectors. They are followed bit by bit
 //!   through moves, logic, arithmetic, shifts and memory; a use is what can change another bit, an address, a branch or a
 //!   vector lane;
 //! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.

@@ -1,4 +1,4 @@
-//! The values that the erratum of lost results leaves in registers (`microarch.md` 10.1; td record `ErratumLostResult`).
+//! The values that the erratum of lost results leaves in registers (`docs/errata.md`; td record `ErratumLostResult`).
 //!
 //! A taken branch clears the busy bit of the instruction that issued in the cycle before it. While that result is under way,
 //! the thread goes through [`Late`], which keeps every new result back until the cycle in which the register file has it, and

@@ -5,7 +5,7 @@
 //! [`Machine`] holds main memory, the console, barriers, and of each core the hardware threads, the scratchpad and the control
 //! registers. It runs threads instruction by instruction with the results of the real hardware, faults included: floats round as the
 //! hardware rounds ([`fp`]), the `m` bit means nothing, packed vector loads take the wrong bytes, misaligned accesses trap
-//! late, and so on (`microarch.md` sections 3 to 7, 10 and 13).
+//! late, and so on (`docs/machine/`).
 //!
 //! An instruction word of any value does what the hardware does with it. Whatever would stop a hardware thread for ever stops
 //! the run with [`Stop::Hang`] and a [`HangReason`].
@@ -63,7 +63,7 @@
 //! - Instruction fetch reads main memory, as if no instruction were ever cached.
 //! - With several cores the caches have the round-robin victims of the one-core system, the second-level cache counts as main
 //!   memory, and the last unit of a non-coherent region is taken to be inside it. Each core is a tile of its own.
-//! - A scratchpad access directly after a misaligned one is not dropped (`microarch.md` 13).
+//! - A scratchpad access directly after a misaligned one is not dropped (`docs/machine/memory.md`).
 //! - Undriven bits are followed through memory for each thread by itself.
 //! - Memory is bounded by [`Config::memory_limit`]; what nobody wrote is zero, or what [`Config::fill`] says.
 //!

@@ -407,7 +407,7 @@ impl Machine {
         value.unwrap_or(0)
     }
 
-    /// A control-register write by the host to every core, with the side effect on CPU control (`microarch.md` 7.1).
+    /// A control-register write by the host to every core, with the side effect on CPU control (`docs/machine/control.md`).
     pub fn set_control_register(&mut self, register: ControlRegister, value: u32) {
         for core in &mut self.cores {
             core.host_write_control(register, value);

@@ -1,4 +1,4 @@
-//! The operations of the M format: what they move (`microarch.md` 4.3).
+//! The operations of the M format: what they move (`docs/machine/memory.md`).
 
 use npu_mc::raw::MemOp;
 

@@ -129,7 +129,7 @@ pub(crate) const fn is_slow(op: AluOp) -> bool {
     op.latency() as u32 >= machine::LOST_RESULT
 }
 
-/// Whether the result of an instruction can be lost before a taken branch by its own latency (`microarch.md` 10.1). A load
+/// Whether the result of an instruction can be lost before a taken branch by its own latency (`docs/errata.md`). A load
 /// can miss.
 pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
     match *inst {

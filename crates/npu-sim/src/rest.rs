@@ -4,7 +4,7 @@ use npu_mc::Reg;
 use npu_mc::machine::ThreadStatus;
 use std::fmt;
 
-/// Control register 11, a software flag without effect on execution (`microarch.md` 7.1).
+/// Control register 11, a software flag without effect on execution (`docs/machine/control.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Status(u8);
 

@@ -83,7 +83,7 @@ impl Thread {
     }
 
     /// The lane mask in force, bit *i* = lane *i*. It follows the low half of `rm` except after the odd writes of
-    /// `microarch.md` 5.2.
+    /// `docs/machine/registers.md`.
     pub fn mask(&self) -> u16 {
         self.mask
     }

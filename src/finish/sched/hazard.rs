@@ -1,4 +1,4 @@
-//! The erratum "lost result before a taken branch" (`microarch.md` section 10, number 1; td record `ErratumLostResult`).
+//! The erratum "lost result before a taken branch" (`docs/errata.md`; td record `ErratumLostResult`).
 //!
 //! The scoreboard of a thread has one busy bit for each register. A taken branch clears the bit of the instruction that
 //! issued in the cycle before it. If the result of that instruction arrives after the first instructions at the target issue:

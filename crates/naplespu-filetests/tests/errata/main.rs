@@ -79,7 +79,7 @@ const MET_AT_TARGET: usize = 3;
 /// A distance that has no bound.
 const MISS: u32 = u32::MAX;
 
-/// Cycles from the issue of an instruction to that of one that needs its result, as measured on the hardware (`microarch.md` 9.2);
+/// Cycles from the issue of an instruction to that of one that needs its result, as measured on the hardware (`docs/machine/pipeline.md`);
 /// 0 without a result. Not td's numbers, which the compiler goes by.
 fn distance(mnemonic: &str) -> u32 {
     match mnemonic.trim_end_matches(".m") {

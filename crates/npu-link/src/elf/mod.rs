@@ -1,4 +1,4 @@
-//! ELF files: 32 bits, little-endian, with explicit addends (`isa-abi.md` 4.6).
+//! ELF files: 32 bits, little-endian, with explicit addends (`docs/machine/objects.md`).
 
 mod inspect;
 mod read;

@@ -54,7 +54,7 @@ pub struct MemoryLayout {
 }
 
 impl MemoryLayout {
-    /// That of the hardware's testbench (`isa-abi.md` 7.2).
+    /// That of the hardware's testbench (`docs/machine/memory.md`).
     pub const DEFAULT: Self = Self {
         code: BOOT_PC,
         data: 0x0080_0000,

@@ -26,7 +26,7 @@ fn table(rows: &[(&str, &str, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the old assembler takes without a word (`isa-abi.md` 4.3, 4.4, 4.8 and 9.2).
+/// What the old assembler takes without a word (`docs/assembler.md`, `docs/machine/objects.md`).
 #[test]
 fn what_the_old_assembler_cuts_off_or_misreads_is_refused() {
     table(&[

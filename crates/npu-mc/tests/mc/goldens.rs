@@ -3,10 +3,10 @@
 use crate::common::{assemble, golden, rows};
 use npu_mc::{Inst, Opcode, decode, encode};
 
-/// Instructions that the old tools do not have: the hardware's own (`microarch.md` 7.3), and those that td got since.
+/// Instructions that the old tools do not have: the hardware's own (`docs/machine/memory.md`), and those that td got since.
 const NEW: &[&str] = &["DCACHE_INV"];
 
-/// What the old assembler gives where it is wrong (`isa-abi.md` 9.2 and 2), from the right word.
+/// What the old assembler gives where it is wrong (`docs/assembler.md`, `docs/machine/formats.md`), from the right word.
 fn old_word(inst: &Inst, word: u32) -> Option<u32> {
     match inst.opcode {
         // The register number stands in the low bits as well. Nothing reads it there.
@@ -93,7 +93,7 @@ fn every_disassembled_row_decodes_or_is_refused_alike() {
             continue;
         }
         let shown = decode(word).map_or_else(|_| "<invalid>".to_owned(), |i| i.to_string());
-        // The old printer shows `ori s0, s0, 0` as `nop`, which does not assemble back (`isa-abi.md` 9.2).
+        // The old printer shows `ori s0, s0, 0` as `nop`, which does not assemble back (`docs/assembler.md`).
         let expected = match (word, row[1]) {
             (0x4100_0000, "nop") => "ori s0, s0, 0",
             (_, text) => text,

@@ -1,4 +1,4 @@
-//! Barriers (`microarch.md` 7.2): when the arrival of a thread is counted, and when those that a barrier lets go issue again.
+//! Barriers (`docs/machine/control.md`): when the arrival of a thread is counted, and when those that a barrier lets go issue again.
 //!
 //! A barrier instruction issues like any other, and its thread stops. The arrival goes to the sync master when nothing of the thread is
 //! pending, which is looked at from some cycles after issue on. The master takes one arrival at a time. With several cores there is a

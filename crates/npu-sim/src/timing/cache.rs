@@ -1,4 +1,4 @@
-//! The tags of the two caches (`microarch.md` 8). Data stays in main memory: only presence matters for time.
+//! The tags of the two caches (`docs/machine/memory.md`). Data stays in main memory: only presence matters for time.
 
 use super::second_level::{used, victim};
 use npu_mc::machine;
@@ -175,7 +175,7 @@ pub(crate) struct DataCache {
     coherence: Option<Box<Coherence>>,
 }
 
-/// What a data cache knows in a system of several cores. Read, not measured (`microarch.md` 11): its states are those of MSI, and it
+/// What a data cache knows in a system of several cores. Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): its states are those of MSI, and it
 /// chooses victims by pseudo-LRU there.
 #[derive(Default)]
 struct Coherence {

@@ -1,6 +1,6 @@
 //! The directory: which cores have which lines of data, and what a core has to wait for until it has one.
 //!
-//! Read, not measured (`microarch.md` 11): the states are those of MSI, and the data caches are kept coherent by a directory with the
+//! Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): the states are those of MSI, and the data caches are kept coherent by a directory with the
 //! second-level cache. MSI is taken to be that of the textbooks: a line is *modified* in one core, or *shared* by some that read it,
 //! or nowhere. A load asks for the line to share it; a store asks for it alone, also if the core shares it already. A line that
 //! another core has modified comes from there, and goes to the second level as well if it is shared then; a line that others share is

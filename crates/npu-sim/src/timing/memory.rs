@@ -1,4 +1,4 @@
-//! The way to memory: the controller of both caches, which does one transaction at a time (`microarch.md` 8).
+//! The way to memory: the controller of both caches, which does one transaction at a time (`docs/machine/memory.md`).
 
 use super::cache::DataCache;
 use super::network::{Asks, Network};

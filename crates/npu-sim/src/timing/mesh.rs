@@ -1,6 +1,6 @@
 //! The mesh between the tiles: which links a message takes, and when.
 //!
-//! Read, not measured (`microarch.md` 1): the tiles are a mesh of four by four, memory is in tile 15, the host in tile 14. Assumed: tiles
+//! Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): the tiles are a mesh of four by four, memory is in tile 15, the host in tile 14. Assumed: tiles
 //! are numbered row by row; a message goes along its row first, then along the column; a link is taken by one message at a time, in
 //! each direction. What a hop takes, and how long a message takes a link, is what the user says: nothing gives a number for either.
 

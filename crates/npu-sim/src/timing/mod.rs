@@ -1,4 +1,4 @@
-//! Cycles: a model of the pipeline of each core, driven by execution (`microarch.md` 8 and 9).
+//! Cycles: a model of the pipeline of each core, driven by execution (`docs/machine/memory.md`, `docs/machine/pipeline.md`).
 //!
 //! [`Machine::run_timed`] runs the enabled threads in the order in which the pipelines of their cores issue them, and a
 //! [`Timing`] keeps the state of the pipelines and counts. What the threads compute is what the functional machine computes

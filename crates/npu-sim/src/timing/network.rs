@@ -1,6 +1,6 @@
 //! What is between several cores and memory: the mesh, the directory with its second-level cache, and the one memory that all share.
 //!
-//! Nothing here is measured: the hardware description that could be run has one core. What is read (`microarch.md` 1, 7.2, 8, 11):
+//! Made before the mesh could be run; the measurements in `docs/machine/several-cores.md` say otherwise. What is read:
 //! tiles, mesh and their places; data and instruction misses go to the tile of memory, I/O to that of the host, barriers to the tile in
 //! their id; the directory and the second level, their size and the kind of states; memory takes one request at a time and answers after
 //! two cycles and its delay. The mesh ([`mesh`](super::mesh)), the second level ([`second_level`](super::second_level)) and the directory

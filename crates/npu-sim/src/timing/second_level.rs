@@ -1,6 +1,6 @@
 //! The tags of the second-level cache, and the replacement of caches in the many-core.
 //!
-//! Read, not measured (`microarch.md` 1 and 11): it has 128 sets of 8 ways, and the data caches of the cores choose victims by
+//! Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): it has 128 sets of 8 ways, and the data caches of the cores choose victims by
 //! pseudo-LRU there. That the second level does so as well, and that pseudo-LRU is the usual tree of bits, is assumed.
 
 use npu_mc::machine;

@@ -1,4 +1,4 @@
-//! The facts of the timing model that `microarch.md` leaves open, one at a time: `facts/` has a program for each, in the format of the goldens,
+//! The facts of the timing model that `docs/machine/pipeline.md` leaves open, one at a time: `facts/` has a program for each, in the format of the goldens,
 //! with its source and with the cycles that the hardware description took for it, whatever its registers and memories held before.
 
 use super::common::Golden;

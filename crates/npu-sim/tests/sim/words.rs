@@ -1,4 +1,4 @@
-//! Instruction words, by the formats of `microarch.md` 3.
+//! Instruction words, by the formats of `docs/machine/formats.md`.
 
 // V bits of the R format.
 pub const VVV: u32 = 7;

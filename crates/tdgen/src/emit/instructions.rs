@@ -9,12 +9,12 @@ pub(super) fn emit(target: &Target, out: &mut String) {
     let formats = variants(&target.formats);
     named_enum(
         out,
-        "The instruction formats (`isa-abi.md` section 2).",
+        "The instruction formats (`docs/machine/formats.md`).",
         "Format",
         &formats,
     );
     let units = variants(&target.units);
-    named_enum(out, "The execution units (`microarch.md` section 9).", "Unit", &units);
+    named_enum(out, "The execution units (`docs/machine/pipeline.md`).", "Unit", &units);
     operand_kinds(target, out);
     opcodes(target, out);
     let most = target.instructions.iter().map(|i| i.operands.len()).max();

@@ -10,13 +10,13 @@ pub(super) fn emit(target: &Target, out: &mut String) {
     value_enum(
         out,
         "TrapReason",
-        "Why the hardware trapped (`microarch.md` 7.5).",
+        "Why the hardware trapped (`docs/machine/control.md`).",
         &target.trap_reasons,
     );
     value_enum(
         out,
         "ThreadStatus",
-        "The state of a hardware thread (`microarch.md` 7).",
+        "The state of a hardware thread (`docs/machine/control.md`).",
         &target.thread_statuses,
     );
     errata(target, out);

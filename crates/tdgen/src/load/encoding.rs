@@ -21,7 +21,7 @@ pub(super) struct Encoding {
     pub(super) runs: Vec<Vec<BitRun>>,
 }
 
-/// The width of a register field (`isa-abi.md` 1).
+/// The width of a register field (`docs/machine/registers.md`).
 const REGISTER_FIELD: u32 = 6;
 
 /// The width of an instruction word.
