@@ -582,6 +582,21 @@ mod tests {
     }
 
     #[test]
+    fn a_store_of_another_value_saves_nothing_and_a_load_from_another_place_restores_nothing() {
+        let source = "addi sp, sp, -64\nmove_i32 s50, s0\nstore32 s50, 56(sp)\nstore32 ra, 60(sp)\njmpsr far\n\
+                      load32 ra, 56(sp)\naddi sp, sp, 64\njret\nfar: jret\n";
+        assert_eq!(
+            rows_of(source, |_| {}),
+            [
+                "0: sp + 0",
+                "4: sp + 64",
+                "16: sp + 64, ra at -4",
+                "28: sp + 0, ra lost"
+            ]
+        );
+    }
+
+    #[test]
     fn a_handler_finds_the_frame_by_the_register_that_it_is_given() {
         let Some(Reg::S(at)) = handler_stack_pointer() else {
             panic!("no register for the stack pointer of handlers");

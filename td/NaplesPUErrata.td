@@ -87,7 +87,7 @@ def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
 
 def ErratumItofCarry : Erratum<"itof_carry"> {
   let Summary = "itof loses the carry into the exponent when rounding overflows the significand.";
-  let Effect = "33554431, 67108863 and their like become half of what they should.";
+  let Effect = "33554431, 67108863 and their like become half of what they should be, 67108859 and its like twice.";
   let WorkAround = "The integer is rounded to 24 significant bits before the conversion.";
   let Reference = "docs/machine/operations.md";
   let Operations = [RR_ITOF];

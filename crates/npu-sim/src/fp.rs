@@ -167,7 +167,7 @@ pub fn div(a: u32, b: u32) -> u32 {
 }
 
 /// `itof`: signed integer to float, nearest even; a rounding carry out of a significand of all ones is lost, which halves
-/// the result.
+/// the result, and one is made up for the significand before that, which doubles it.
 pub fn from_int(a: u32) -> u32 {
     let value = a as i32;
     let magnitude = value.unsigned_abs();
@@ -180,8 +180,8 @@ pub fn from_int(a: u32) -> u32 {
     let mut rounded = normal >> 8;
     let round_up = normal & 0x80 != 0 && (normal & 0x17f != 0);
     if round_up {
-        // The hardware compares with one less than all ones: the exponent moves one step too early (harmless, because that
-        // significand is even and never rounds up into a carry) and not at all when it should.
+        // The hardware compares with one less than all ones: the exponent moves if there is no carry, which doubles the
+        // result, and does not move when it should.
         if rounded == 0x00ff_fffe {
             power += 1;
         }

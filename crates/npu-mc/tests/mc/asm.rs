@@ -432,3 +432,16 @@ fn everything_assembles() {
             .any(|l| l.inst.is_some_and(|i| i.opcode == Opcode::LV32WMainmem_M))
     );
 }
+
+/// A branch to a label at the same offset of another section is left to the linker; one within the section is not.
+#[test]
+fn branches_to_other_sections_are_relocations() {
+    let source = "jmp near\nnear: jmp far\nbeqz s0, far\n.section .text.other, \"ax\"\nnop\nfar: jret\n";
+    let object = assemble(source, &Options::default()).unwrap();
+    let places: Vec<(u32, u8)> = object
+        .relocations
+        .iter()
+        .map(|reloc| (reloc.offset, reloc.kind.number()))
+        .collect();
+    assert_eq!(places, [(4, Reloc::Branch.number()), (8, Reloc::Branch.number())]);
+}

@@ -4,6 +4,25 @@ use super::common;
 
 use npu_sim::fp;
 
+/// Rounding to and from significands of all ones, as `npusim` does it: the result is half or twice what it should be.
+#[test]
+fn carries_of_itof() {
+    for (number, float) in [
+        (16_777_217, 0x4b80_0000),
+        (33_554_431, 0x4b80_0000),
+        (67_108_859, 0x4cff_ffff),
+        (67_108_862, 0x4c00_0000),
+        (2_147_483_488, 0x4fff_ffff),
+        (-2_147_483_488, 0xcfff_ffff),
+        (2_147_483_520, 0x4eff_ffff),
+        (i32::MAX, 0x4e80_0000),
+        (i32::MIN, 0xcf00_0000),
+    ] {
+        let found = fp::from_int(number.cast_unsigned());
+        assert_eq!(found, float, "{number}: {found:#x}");
+    }
+}
+
 #[test]
 fn every_row_is_bit_exact() {
     let path = common::goldens().join("golden-fp.tsv");

@@ -209,6 +209,20 @@ fn lost_results_are_found_in_translated_loops() {
     assert!(!interpreted.findings().is_empty());
 }
 
+/// `moveil` and `moveih` of vectors whose lanes have bits where the new halves have none, and the other way round.
+#[test]
+fn halves_of_vectors_are_replaced_in_translations() {
+    let half = |high: u32, value: u32| (0x60 + high) << 24 | 3 << 18 | value << 2 | 2;
+    for values in [[0xffff, 0], [0x8001, 0x7ffe], [0, 0xffff]] {
+        let body = values.iter().flat_map(|&value| {
+            let both = [half(0, value), half(1, value), half(0, !value & 0xffff)];
+            both.map(|word| [word, rr(ADD, 4, 4, 3) | 7 << 1]).concat()
+        });
+        let [translated, _] = both(&body.collect::<Vec<_>>(), 3000);
+        assert_eq!(translated.translations_entered(), 1);
+    }
+}
+
 /// Each operation before a taken branch, with words between that do nothing, and before an instruction that reads or writes its result: what
 /// is lost is lost in translations, too.
 #[test]
