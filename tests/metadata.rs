@@ -120,6 +120,49 @@ fn source_locations_cover_the_code_they_made() {
     assert_eq!(traps, [(code7, SourceLoc::new(0x20)), (code7, SourceLoc::new(0x40))]);
 }
 
+/// Two instructions with one location, and one without between them: its code belongs to none.
+#[test]
+fn code_between_two_places_of_one_location_has_none() {
+    let text = "
+    function %between(i32, i32) -> i32 {
+    block0(v0: i32, v1: i32):
+    @0010 v2 = imul v0, v1
+        v3 = bxor v2, v0
+    @0010 v4 = imul v3, v1
+        return v4
+    }";
+    let code = compile(&isa(&[]), parse(text));
+    let without = (0..code.pool_start)
+        .step_by(4)
+        .filter(|&offset| code.srcloc_at(offset).is_none());
+    let opcodes: Vec<Opcode> = without.map(|offset| opcode_at(&code, offset)).collect();
+    assert!(opcodes.contains(&Opcode::XORSSS_32), "{opcodes:?}");
+    assert!(!opcodes.contains(&Opcode::MULLSSS_32), "{opcodes:?}");
+}
+
+#[test]
+fn call_sites_rise() {
+    let text = "
+    function %two(i32) -> i32 {
+        sig0 = (i32) -> i32 system_v
+        fn0 = %callee sig0
+    block0(v0: i32):
+        try_call fn0(v0), sig0, block1(ret0), [ tag1: block3(exn0) ]
+    block1(v1: i32):
+        try_call fn0(v1), sig0, block2(ret0), [ tag2: block3(exn0), default: block2(v1) ]
+    block2(v2: i32):
+        try_call fn0(v2), sig0, block3(ret0), [ tag3: block2(v2) ]
+    block3(v3: i32):
+        return v3
+    }";
+    for level in ["none", "speed"] {
+        let code = compile(&isa(&[("opt_level", level)]), parse(text));
+        assert_eq!(code.call_sites.len(), 3);
+        let rises = code.call_sites.is_sorted_by(|a, b| a.return_offset < b.return_offset);
+        assert!(rises, "{level}: {:?}", code.call_sites);
+    }
+}
+
 #[test]
 fn a_trap_tells_which_of_two_places_with_one_code_it_came_from() {
     for (args, loc) in [([0, 5], 0x20), ([1, 1], 0x40)] {

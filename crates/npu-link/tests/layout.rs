@@ -83,3 +83,32 @@ fn blocks_of_thread_local_storage_are_whole_lines() {
         assert_eq!(found, size.next_multiple_of(CACHE_LINE), "{size}");
     }
 }
+
+/// What stands for the address of a function that is left out: a zero would end a list of ranges.
+#[test]
+fn addresses_of_functions_that_are_left_out() {
+    let sections = [(".debug_ranges", 1), (".debug_loc", 1), (".debug_addr", u32::MAX)];
+    let tables: String = sections
+        .iter()
+        .map(|(name, _)| format!("        .section {name}, \"\"\n        .long unused\n        .long main\n"))
+        .collect();
+    let text = format!("        .section .text.unused, \"ax\"\nunused: jret\n{tables}");
+    let input = Input {
+        name: "a".to_owned(),
+        object: assembled(&format!("        .globl main\nmain:   jret\n{text}")),
+    };
+    let options = LinkOptions {
+        gc_sections: true,
+        ..LinkOptions::default()
+    };
+    let program = link_program(vec![input], &mut [], &options).unwrap();
+    for (name, expected) in sections {
+        let section = program.sections.iter().find(|section| section.name == name);
+        let bytes = &section.unwrap_or_else(|| panic!("no {name}")).bytes;
+        let words: Vec<u32> = bytes
+            .chunks(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(words, [expected, symbol(&program, "main")], "{name}");
+    }
+}
