@@ -3,9 +3,9 @@
 use crate::code::CompiledCode;
 use crate::compile;
 use crate::error::CompileError;
+use crate::explaining::Explaining;
 use crate::isa::Isa;
 use crate::passes::StageRequest;
-use crate::reason::Explaining;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use std::cell::RefCell;

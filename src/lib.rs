@@ -62,6 +62,7 @@ mod encode;
 pub mod error;
 #[cfg(feature = "explain")]
 pub mod explain;
+mod explaining;
 mod finish;
 mod frame;
 mod handlers;

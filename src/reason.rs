@@ -5,9 +5,9 @@
 //! is nothing, and takes no space and no time.
 
 #[cfg(feature = "explain")]
-pub use tracked::{By, Explaining, Reasons, Why};
+pub use tracked::{By, Reasons, Why};
 #[cfg(not(feature = "explain"))]
-pub use untracked::{Explaining, Reasons, Why};
+pub use untracked::{Reasons, Why};
 
 /// What makes instructions beside rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,9 +75,7 @@ impl Maker {
 #[cfg(feature = "explain")]
 mod tracked {
     use super::Maker;
-    use crate::explain::Explanation;
-    use crate::finish::func::MachFunction;
-    use crate::vcode::{Origin, VCode};
+    use crate::vcode::Origin;
     use cranelift_codegen::ir::Inst;
     use cranelift_codegen::packed_option::PackedOption;
     use regalloc2::VReg;
@@ -251,38 +249,12 @@ mod tracked {
             })
         }
     }
-
-    /// What is found out about a function, if somebody wants to know.
-    #[derive(Debug, Default)]
-    pub struct Explaining(pub Option<Explanation>);
-
-    impl Explaining {
-        /// Whether somebody wants to know.
-        pub fn is_wanted(&self) -> bool {
-            self.0.is_some()
-        }
-
-        /// The VCode is complete.
-        pub fn vcode(&mut self, vcode: &VCode) {
-            if let Some(explanation) = &mut self.0 {
-                *explanation = Explanation::of_vcode(vcode);
-            }
-        }
-
-        /// The code is complete.
-        pub fn code(&mut self, func: &MachFunction, reasons: &Reasons) {
-            if let Some(explanation) = &mut self.0 {
-                explanation.add(func, reasons);
-            }
-        }
-    }
 }
 
 #[cfg(not(feature = "explain"))]
 mod untracked {
     use super::Maker;
-    use crate::finish::func::MachFunction;
-    use crate::vcode::{Origin, VCode};
+    use crate::vcode::Origin;
     use cranelift_codegen::ir::Inst;
     use regalloc2::VReg;
 
@@ -345,24 +317,5 @@ mod untracked {
         pub fn flush(&mut self, origins: &mut Vec<Origin>, count: usize, origin: Origin) {
             origins.resize(origins.len() + count, origin);
         }
-    }
-    /// Nobody wants to know.
-    #[derive(Debug, Default)]
-    pub struct Explaining(());
-
-    impl Explaining {
-        /// Nobody does.
-        #[inline]
-        pub fn is_wanted(&self) -> bool {
-            false
-        }
-
-        /// Nothing happens.
-        #[inline]
-        pub fn vcode(&mut self, _: &VCode) {}
-
-        /// Nothing happens.
-        #[inline]
-        pub fn code(&mut self, _: &MachFunction, _: &Reasons) {}
     }
 }

@@ -1,9 +1,11 @@
 //! Conditions of rules: those of the settings, and those of an instruction at hand.
 
-use super::{LegalizeAction, LegalizeCondition, Rule, fixed, rules};
+use super::dynamic::fixed;
+use super::rules::{Rule, rules};
 use crate::settings::{Atomics, TargetSettings};
 use cranelift_codegen::ir::{Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type};
 use cranelift_codegen::settings::Flags;
+use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
 /// The table under the settings of a target.
 #[derive(Clone, Copy)]

@@ -4,11 +4,13 @@
 //! lanes. Every value of such a type becomes one of a type of fixed size, in signatures, block parameters, results and stack slots, and is
 //! from then on what any vector of that many lanes is.
 
-use super::{LegalizeCondition, rules};
+use super::rules::rules;
+use super::zeros::replace_by_zeros;
 use crate::error::Refusal;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Signature, Type, Value};
 use npu_mc::machine::VECTOR_SLOT;
+use npu_mc::tables::LegalizeCondition;
 use rustc_hash::FxHashMap;
 
 /// The scale of every type: `extract_vector` takes one of so many parts.
@@ -85,7 +87,7 @@ pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
         labels.retain(|value, _| !changed.contains_key(value));
     }
     for inst in refused {
-        super::replace_by_zeros(func, inst);
+        replace_by_zeros(func, inst);
     }
     refusals
 }

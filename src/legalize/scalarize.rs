@@ -5,8 +5,12 @@
 //! through it. Block parameters, arguments and results become as many as there are lanes, in their order. What has no form on whole
 //! registers, or mixes vectors of both kinds, is done here, lane by lane.
 
-use super::widen::{Form, Root, register_type};
-use super::{Legality, LegalizeCondition, convert, fixed, is_other, is_split, pairs, webs};
+use super::conditions::Legality;
+use super::dynamic::fixed;
+use super::rules::{is_other, rules as rules_of, unsupported};
+use super::widen::{Form, Root, is_split, register_type};
+use super::zeros::zero;
+use super::{convert, pairs, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
@@ -18,6 +22,7 @@ use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData,
     Opcode, SigRef, Signature, StackSlot, Type, Value, ValueList, types,
 };
+use npu_mc::tables::LegalizeCondition;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What values of a type become: those of vectors that are split their lanes, those of other vectors of fewer than sixteen lanes
@@ -268,11 +273,11 @@ impl Splitter<'_> {
             [result, ..] => {
                 let ty = self.type_of(*result);
                 if is_other(ty) {
-                    let lanes = (0..ty.lane_count()).map(|_| super::zero(&mut self.cursor, ty.lane_type()));
+                    let lanes = (0..ty.lane_count()).map(|_| zero(&mut self.cursor, ty.lane_type()));
                     let lanes = lanes.collect();
                     self.replace_by_lanes(inst, lanes);
                 } else {
-                    let zero = super::zero(&mut self.cursor, ty);
+                    let zero = zero(&mut self.cursor, ty);
                     self.replace(inst, vec![zero]);
                 }
             }
@@ -286,7 +291,7 @@ impl Splitter<'_> {
         // Conversions between other numbers of lanes, which CLIF's verifier lets pass, have words of their own.
         let count = |value: &Value| func.dfg.value_type(*value).lane_count();
         let differ = func.dfg.inst_args(inst).first().map(count) != func.dfg.inst_results(inst).first().map(count);
-        let mut rules = super::rules(opcode, ty).iter();
+        let mut rules = rules_of(opcode, ty).iter();
         let rule = rules.find(|rule| differ && rule.when == LegalizeCondition::LanesDiffer);
         self.refusals.push(Refusal {
             function: self.name.clone(),
@@ -297,7 +302,7 @@ impl Splitter<'_> {
                 None if ty.is_invalid() => format!("this {opcode}"),
                 None => format!("{opcode}.{ty}"),
             },
-            help: Some(rule.unwrap_or(super::unsupported()).nearest_form.to_owned()),
+            help: Some(rule.unwrap_or(unsupported()).nearest_form.to_owned()),
         });
     }
 

@@ -1,6 +1,6 @@
 //! Switching stacks, which a routine of the runtime does; and dynamic stack slots, which have a fixed size here.
 
-use super::fixed;
+use super::dynamic::fixed;
 use super::routines::{import, word_of};
 use crate::intrinsics::STACK_SWITCH;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

@@ -1,6 +1,6 @@
 //! The table that the build makes of `td/NaplesPULegalize.td`, and what is computed from it.
 
-use super::Rule;
+use super::rules::Rule;
 use cranelift_codegen::ir::{Opcode, Type, types};
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 

@@ -4,7 +4,7 @@
 //! and stored, takes fewer instructions word by word. Values that become one another are looked at together: a web is either registers or
 //! lanes. A web that leaves the function, joins at a block parameter or has an instruction that is not here is registers.
 
-use super::Legality;
+use super::conditions::Legality;
 use super::widen::widened;
 use crate::spaces::{self, Space};
 use cranelift_codegen::dominator_tree::DominatorTree;

@@ -11,8 +11,8 @@
 //! memory ignore the mask. But stores of packed elements write as many bytes as there are lanes, so sixteen bytes, whatever they are, are stored
 //! as `i8x16`, and thirty-two as `i16x16`.
 
+use super::rules::is_other;
 use super::scalarize::Splitter;
-use super::{LegalizeAction, is_other, is_split};
 use crate::inst::LANES;
 use crate::spaces::{self, Space};
 use crate::types::is_vector;
@@ -23,11 +23,17 @@ use cranelift_codegen::ir::{
     StackSlotData, StackSlotKind, Type, Value, ValueDef, types,
 };
 use npu_mc::machine::{CACHE_LINE, WORD_SLOT as WORD};
+use npu_mc::tables::LegalizeAction;
 
 /// The vector of sixteen lanes whose register holds a vector of fewer.
 pub fn widened(ty: Type) -> Option<Type> {
     let wide = ty.lane_type().by(LANES as u32)?;
     (is_other(ty) && ty.lane_count() < LANES as u32 && is_vector(wide)).then_some(wide)
+}
+
+/// Whether values of the type are taken apart into their lanes: vectors that no register holds.
+pub fn is_split(ty: Type) -> bool {
+    is_other(ty) && register_type(ty).is_none()
 }
 
 /// The type of the register that holds a vector; none if there is none.

@@ -1,7 +1,7 @@
 //! Arguments, results and calls as VCode.
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs};
-use super::{intrinsics, structs};
+use super::structs;
 use crate::abi::registers::{RegisterSet, clobbered};
 use crate::abi::sig::{Place, Places, SigInfo};
 use crate::code::RelocTarget;
@@ -150,9 +150,6 @@ pub fn target(func: &Function, callee: FuncRef) -> RelocTarget {
 
 /// Lowers a call of a known function.
 pub fn direct(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
-    if let Some(output) = intrinsics::lower(ctx, callee, args) {
-        return Some(output);
-    }
     let dest = destination(ctx, callee);
     emit_call(ctx, ctx.func.dfg.ext_funcs[callee].signature, dest, args)
 }

@@ -6,7 +6,7 @@ use super::vector::rules::{lane_rules, vector_methods};
 use super::vector::{self, LaneRules, Lanes, Splat, float as lane_float, memory as lane_memory, permute};
 use super::word_rules::word_methods;
 use super::words::{self, Word, WordRules, Words};
-use super::{address, call, tail};
+use super::{address, call, intrinsics, tail};
 use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
@@ -609,7 +609,8 @@ impl generated::Context for Lower<'_> {
     }
 
     fn gen_call(&mut self, callee: FuncRef, args: ValueSlice) -> Option<InstOutput> {
-        call::direct(self, callee, args.0.as_slice(&self.func.dfg.value_lists))
+        let args = args.0.as_slice(&self.func.dfg.value_lists);
+        intrinsics::lower(self, callee, args).or_else(|| call::direct(self, callee, args))
     }
 
     fn gen_call_indirect(&mut self, sig: SigRef, callee: Value, args: ValueSlice) -> Option<InstOutput> {
