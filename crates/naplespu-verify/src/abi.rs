@@ -8,6 +8,9 @@ use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use cranelift_naplespu::code::FrameLayout;
 use npu_mc::{Reg, SReg};
 
+/// The address at which the code stands. Code does not depend on it except through relocations.
+pub const BASE: u32 = 0x1000_0000;
+
 /// What a function knows about its surroundings.
 pub struct Layout {
     /// The stack pointer at entry.
@@ -78,7 +81,7 @@ impl Layout {
     /// The address of the symbol of this name.
     pub fn symbol_named(&self, pool: &mut Pool, name: &str) -> Term {
         if name == self.function {
-            return pool.int(WORD, u64::from(crate::machine::BASE));
+            return pool.int(WORD, u64::from(BASE));
         }
         pool.var(&format!("{ADDRESS}{name}"), WORD)
     }

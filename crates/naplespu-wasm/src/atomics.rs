@@ -3,15 +3,13 @@
 //! Those on memory are CLIF's, after the check of bounds and one of alignment, which is no hint here. Waiting has no instruction on this
 //! machine: each shared memory has a queue of the threads that wait for some address in it, in the order in which they came, under a lock that is given in that order too. A thread
 //! that waits looks at a word of its own until somebody changes it, or its time has come. Two functions do this, which a module has if it needs them.
-//!
-//! The queue: the lock, which is the next ticket and the one that is served, the number of entries, the entries (an address and the number of a thread), and a word for each thread that becomes 1
-//! when it is woken.
 
 use crate::body::Body;
 use crate::emit::{Emitter, Region};
 use crate::env::fault;
 use crate::error::{Result, WasmError};
 use crate::memory::Access;
+use crate::queue::{COUNT, ENTRIES, ENTRY_BYTES, NEXT_TICKET, SERVED, WOKEN, Waiting};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -19,20 +17,9 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::{FuncId, Linkage};
-use npu_sim::{CORE_LIMIT, THREADS};
+use npu_sim::THREADS;
 use types::{I8, I16, I32, I64};
 use wasmparser::{MemArg, Operator};
-
-/// Most threads that can wait: all that there are.
-const WAITERS: u32 = (CORE_LIMIT * THREADS) as u32;
-const NEXT_TICKET: u32 = 0;
-const SERVED: i32 = 4;
-const COUNT: i32 = 8;
-const ENTRIES: u32 = 16;
-const ENTRY_BYTES: u32 = 8;
-const WOKEN: u32 = ENTRIES + WAITERS * ENTRY_BYTES;
-/// Bytes of a queue.
-pub(crate) const QUEUE_BYTES: u32 = WOKEN + WAITERS * 4;
 
 /// What `memory.atomic.wait` gives.
 const OK: u32 = 0;
@@ -41,30 +28,6 @@ const TIMED_OUT: u32 = 2;
 
 /// Nanoseconds of a cycle, as for WASI: the clock is taken to be 100 MHz.
 const CYCLE_NANOSECONDS: i64 = 10;
-
-/// A function that waits or wakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    /// Of the queue, an address on the device, the value that is expected there as 64 bits, whether there are so many, and nanoseconds,
-    /// negative for ever; gives what the instruction gives.
-    Wait,
-    /// Of the queue, an address, and how many threads at most; gives how many it was.
-    Notify,
-}
-
-impl Waiting {
-    pub fn signature(self) -> Signature {
-        let params: &[Type] = match self {
-            Self::Wait => &[I32, I32, I64, I32, I64],
-            Self::Notify => &[I32, I32, I32],
-        };
-        Signature {
-            params: params.iter().map(|&ty| AbiParam::new(ty)).collect(),
-            returns: vec![AbiParam::new(I32)],
-            call_conv: CallConv::SystemV,
-        }
-    }
-}
 
 impl Body<'_, '_, '_, '_, '_> {
     /// Pops an address, and gives that on the device, which is aligned and inside.

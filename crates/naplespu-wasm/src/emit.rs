@@ -6,6 +6,7 @@ use crate::error::{Result, WasmError};
 use crate::items::{Base, GlobalItem, MemoryItem, TableItem};
 use crate::parse::ConstOp;
 use crate::traps;
+use crate::types::WHOLE;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AliasRegion, AliasRegionData, BlockArg, FuncRef, GlobalValue, InstBuilder, MemFlagsData, SigRef, TrapCode, Type,
@@ -189,7 +190,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
             ConstOp::I64(value) => ins.iconst(types::I64, value),
             ConstOp::F32(bits) => ins.f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(bits)),
             ConstOp::F64(bits) => ins.f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(bits)),
-            ConstOp::V128(bytes) => self.vector(crate::simd::WHOLE, bytes),
+            ConstOp::V128(bytes) => self.vector(WHOLE, bytes),
             ConstOp::Null => ins.iconst(types::I32, 0),
             other => return Err(WasmError::internal(format!("a constant, not {other:?}"))),
         })

@@ -2,9 +2,10 @@
 
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
-use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem, TagItem};
+use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports, Keeper, MemoryItem, TableItem, TagItem};
 use crate::lines::PREFIX;
 use crate::parse::{ConstOp, Global, Import, ImportKind, Limits, Memory, ModuleInfo};
+use crate::queue::{QUEUE_BYTES, Waiting};
 use crate::types::{Types, ValueType};
 use cranelift_codegen::ir::Signature;
 use cranelift_module::{DataDescription, DataId, FuncId, FuncOrDataId, Linkage, Module, ModuleError};
@@ -43,7 +44,7 @@ pub(crate) struct Env<'a, 'm> {
     pub memories: Vec<MemoryItem>,
     pub tags: Vec<TagItem>,
     /// What keeps exceptions that are referred to, as soon as it is needed.
-    pub keeper: Option<crate::exceptions::Keeper>,
+    pub keeper: Option<Keeper>,
     pub elements: Vec<Segment>,
     pub data: Vec<Segment>,
     /// Where the functions of the module start.
@@ -53,7 +54,7 @@ pub(crate) struct Env<'a, 'm> {
     /// The shadow stack pointer that every thread has, and its first value.
     pub stack_pointer: Option<(GlobalItem, u32)>,
     /// Functions that wait or wake, as soon as one is needed.
-    pub waiting: Vec<(crate::atomics::Waiting, FuncId)>,
+    pub waiting: Vec<(Waiting, FuncId)>,
     names: HashSet<String>,
 }
 
@@ -320,7 +321,7 @@ impl<'a, 'm> Env<'a, 'm> {
             let size = self.word(&format!("memory{number}.size"), limits.min * PAGE)?;
             let queue = match shared {
                 true => {
-                    let zeros = Contents::Zeros(crate::atomics::QUEUE_BYTES as usize);
+                    let zeros = Contents::Zeros(QUEUE_BYTES as usize);
                     Some(self.object(&format!("memory{number}.waiters"), zeros, 8, true)?)
                 }
                 false => None,

@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::emit::{Emitter, Region};
 use crate::env::{Contents, Env, fault, get};
 use crate::error::{Result, WasmError};
-use crate::items::TagItem;
+use crate::items::{Keeper, TagItem};
 use crate::traps;
 use crate::types::{TypeId, ValueType};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -20,7 +20,7 @@ use cranelift_codegen::ir::{
     SigRef, Signature, Value,
 };
 use cranelift_codegen::isa::CallConv;
-use cranelift_module::{DataId, FuncId, Linkage};
+use cranelift_module::{FuncId, Linkage};
 use wasmparser::{Catch, TryTable};
 
 /// The routine of the runtime that throws.
@@ -44,15 +44,6 @@ pub(crate) struct Handler {
     target: Block,
     /// Made when something may be thrown there: takes the address of the exception and its reference.
     landing: Option<Block>,
-}
-
-/// Memory for exceptions that are referred to, and the function that puts them there.
-#[derive(Clone, Copy)]
-pub(crate) struct Keeper {
-    function: FuncId,
-    memory: DataId,
-    /// The word with the bytes that are taken.
-    used: DataId,
 }
 
 /// Where the values of an exception are, and its size in bytes.
@@ -110,12 +101,6 @@ pub(crate) fn keeper_signature() -> Signature {
     signature.params = vec![AbiParam::new(I32); 2];
     signature.returns = vec![AbiParam::new(I32)];
     signature
-}
-
-impl Keeper {
-    pub fn id(self) -> FuncId {
-        self.function
-    }
 }
 
 impl Emitter<'_, '_, '_, '_> {
@@ -316,7 +301,7 @@ impl Body<'_, '_, '_, '_, '_> {
                 None => Vec::new(),
             };
             if handler.with_reference {
-                let keeper = self.emitter.env.keeper()?.id();
+                let keeper = self.emitter.env.keeper()?.function;
                 let keeper = self
                     .emitter
                     .env

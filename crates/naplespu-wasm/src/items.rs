@@ -123,3 +123,14 @@ impl Imports {
         self.0.get(module)?.get(name).copied()
     }
 }
+
+/// Memory for exceptions that are referred to, and the function that puts them there.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeper {
+    /// The function.
+    pub function: FuncId,
+    /// The memory.
+    pub memory: DataId,
+    /// The word with the bytes that are taken.
+    pub used: DataId,
+}

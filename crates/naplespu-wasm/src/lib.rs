@@ -43,6 +43,7 @@ mod npu;
 mod parse;
 mod plain;
 mod program;
+mod queue;
 mod simd;
 mod store;
 pub mod traps;
@@ -151,13 +152,13 @@ pub fn translate(
     if let Some(keeper) = env.keeper.take() {
         let mut ctx = env.module.make_context();
         ctx.func.signature = exceptions::keeper_signature();
-        ctx.func.name = UserFuncName::user(0, keeper.id().as_u32());
+        ctx.func.name = UserFuncName::user(0, keeper.function.as_u32());
         let frontend = env.module.target_config();
         let builder = FunctionBuilder::new(&mut ctx.func, &mut context);
         let mut emitter = Emitter::new(builder, &mut env);
         emitter.make_keeper(keeper)?;
         emitter.builder.finalize(frontend);
-        functions.push((keeper.id(), ctx));
+        functions.push((keeper.function, ctx));
     }
     Ok(Translated {
         functions,

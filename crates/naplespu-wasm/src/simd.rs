@@ -11,6 +11,7 @@ use crate::body::Body;
 use crate::emit::Emitter;
 use crate::error::Result;
 use crate::memory::Access;
+use crate::types::WHOLE;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
     ConstantData, Endianness, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef, types,
@@ -18,9 +19,6 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::FuncInstBuilder;
 use types::{F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2};
 use wasmparser::{MemArg, Operator};
-
-/// The shape of vectors outside of the stack: that of the machine's lanes, which casts cost least from.
-pub(crate) const WHOLE: Type = I32X4;
 
 impl Emitter<'_, '_, '_, '_> {
     pub fn vector(&mut self, ty: Type, bytes: u128) -> Value {

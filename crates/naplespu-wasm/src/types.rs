@@ -5,6 +5,9 @@ use cranelift_codegen::ir::{AbiParam, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use wasmparser::{AbstractHeapType, HeapType, RefType, ValType};
 
+/// The shape of vectors outside of the stack: that of the machine's lanes, which casts cost least from.
+pub(crate) const WHOLE: Type = types::I32X4;
+
 /// A function type: its number in [`Types`], which equal types of all modules share. Indirect calls compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
@@ -97,7 +100,7 @@ impl ValueType {
             Self::I64 => types::I64,
             Self::F32 => types::F32,
             Self::F64 => types::F64,
-            Self::V128 => crate::simd::WHOLE,
+            Self::V128 => WHOLE,
         }
     }
 

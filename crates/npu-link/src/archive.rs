@@ -1,7 +1,7 @@
 //! Archives of object files, as `ar` makes them.
 
 use crate::elf::{self, ElfError};
-use crate::program::{Input, Library};
+use crate::program::types::{Input, Library};
 use npu_mc::asm::{Binding, SymbolValue};
 use object::read::archive::ArchiveFile;
 use std::collections::HashMap;

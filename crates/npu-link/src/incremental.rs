@@ -4,7 +4,7 @@
 //! says where their symbols are: those whose symbol is there are written, the others go on waiting. What a name stands for is not known here;
 //! a reference carries a target of its user's choice.
 
-use crate::layout::{DEFAULT_ALIGN, Layout, Purpose};
+use crate::layout::{DEFAULT_ALIGN, Layout, MAX_ALIGN, Purpose};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::{self, Reloc};
 use npu_mc::{EncodeError, Inst, Opcode, Operand, SReg};
@@ -15,7 +15,7 @@ use std::hash::Hash;
 /// Why an object cannot be placed, or a reference not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
-    /// An alignment that is not a power of two, or larger than [`MAX_ALIGN`](crate::MAX_ALIGN).
+    /// An alignment that is not a power of two, or larger than [`MAX_ALIGN`].
     Alignment {
         /// The object.
         name: String,
@@ -48,7 +48,7 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alignment { name, align } => {
-                let max = crate::MAX_ALIGN;
+                let max = MAX_ALIGN;
                 write!(f, "%{name}: an alignment of {align} is not a power of two up to {max}")
             }
             Self::OutOfBounds { name, offset } => {

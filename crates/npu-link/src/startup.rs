@@ -1,6 +1,6 @@
 //! The code that runs before the program, as an object.
 
-use crate::program::Input;
+use crate::program::types::Input;
 use npu_mc::asm::{self, Fault};
 use npu_mc::machine::{ControlRegister, ThreadStatus};
 

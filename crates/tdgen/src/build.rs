@@ -11,7 +11,7 @@ const ROOT: &str = "NaplesPU.td";
 pub struct Generated {
     /// The generated module of `npu-mc`, see [`emit_mc`](crate::emit_mc()).
     pub machine_code: String,
-    /// What instructions do, see [`emit_semantics`](crate::semantics::emit_semantics()).
+    /// What instructions do, see [`emit_semantics`](crate::emit_semantics()).
     pub semantics: String,
     /// The compiler's settings, see [`emit_settings`](crate::emit_settings()).
     pub settings: String,
@@ -53,7 +53,7 @@ fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
     let loaded = crate::load(parsed).map(|target| {
         (
             crate::emit_mc(&target),
-            crate::semantics::emit_semantics(&target),
+            crate::emit_semantics(&target),
             crate::emit_settings(&target),
         )
     });

@@ -6,7 +6,7 @@
 //!
 //! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
 //!   relations, hardware view, relocations, errata);
-//! * [`emit_semantics`](semantics::emit_semantics()): the tables of `npu-mc` of what instructions do;
+//! * [`emit_semantics`]: the tables of `npu-mc` of what instructions do;
 //! * [`emit_settings`](emit_settings()): the settings of the compiler, with those of the errata;
 //! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns;
 //! * [`emit_legalize`](emit_legalize()): what becomes of each CLIF instruction on each type.
@@ -46,7 +46,7 @@ mod searchable_tables;
 pub mod semantics;
 mod tree;
 
-pub use emit::{emit_mc, emit_settings};
+pub use emit::{emit_mc, emit_semantics, emit_settings};
 pub use instr_map::instr_map;
 pub use isa_manual::isa_manual;
 pub use isle::{Rule, emit_isle, named_instructions, selection_rules};

@@ -2,7 +2,7 @@
 //!
 //! Every table keeps the span of its record, so that a later check can still point into td.
 
-use crate::semantics::{Operations, Semantics};
+use crate::semantics::graph::{Operations, Semantics};
 use tablegen::Span;
 
 /// The whole target, checked.

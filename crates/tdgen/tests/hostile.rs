@@ -123,7 +123,7 @@ fn damaged_descriptions_never_panic() {
             Ok(target) => {
                 good += 1;
                 assert!(!tdgen::emit_mc(&target).is_empty());
-                assert!(!tdgen::semantics::emit_semantics(&target).is_empty());
+                assert!(!tdgen::emit_semantics(&target).is_empty());
             }
             Err(faults) => {
                 faulty += 1;

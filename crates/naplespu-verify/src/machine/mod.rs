@@ -15,7 +15,7 @@ mod state;
 
 pub use state::{Obligation, State};
 
-use crate::abi::{Layout, initial_register, symbol_name};
+use crate::abi::{BASE, Layout, initial_register, symbol_name};
 use crate::clif::{Call, ExitKind, Limits};
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::Function;
@@ -29,9 +29,6 @@ use npu_mc::semantics::{ControlEffect, execute};
 use npu_mc::{Reg, SReg, decode, split};
 use state::Step;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The address at which the code stands. Code does not depend on it except through relocations.
-pub const BASE: u32 = 0x1000_0000;
 
 /// What cannot be executed here.
 #[derive(Clone, PartialEq, Eq, Debug)]

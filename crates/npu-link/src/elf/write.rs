@@ -1,7 +1,7 @@
 //! Objects and programs to ELF files.
 
 use super::{ElfError, LARGEST, SHT_INIT_ARRAY};
-use crate::program::Program;
+use crate::program::types::Program;
 use npu_mc::asm::{Binding, Object, Section, Symbol, SymbolId, SymbolKind, SymbolValue, Target};
 use npu_mc::reloc::{Formula, elf as target};
 use object::Endianness;

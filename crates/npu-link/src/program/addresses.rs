@@ -1,9 +1,12 @@
 //! Sections of one kind are put together and get addresses.
 
+use super::error::ProgramError;
+use super::exceptions;
 use super::frames::{EH_FRAME, TERMINATOR};
+use super::linking::Linking;
 use super::relocations::Veneers;
 use super::symbols::{UNWIND_COUNT, UNWIND_END, UNWIND_START};
-use super::{Linking, OutputSection, Part, ProgramError, exceptions};
+use super::types::{OutputSection, Part, TILE_THREADS};
 use crate::elf::LARGEST;
 use crate::incremental::VENEER_SIZE;
 use crate::startup;
@@ -11,9 +14,6 @@ use npu_mc::asm::Section;
 use npu_mc::machine::{CACHE_LINE, INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
 use npu_mc::reloc::elf;
 use std::collections::HashMap;
-
-/// Threads of a tile that have numbers.
-pub(super) const TILE_THREADS: u32 = 8;
 
 /// The barrier at which threads wait for what one of them does before `main`: the last of those of tile 0.
 const START_BARRIER: u32 = 31;

@@ -1,8 +1,10 @@
 //! The tables by which exceptions find their handlers: those of functions that are in the program, if anybody throws, in the order of their addresses.
 
+use super::error::ProgramError;
 use super::frames::is_kept;
+use super::linking::Linking;
 use super::symbols::{UNWIND_COUNT, UNWIND_END, UNWIND_START, symbol_of};
-use super::{Linking, OutputSection, ProgramError};
+use super::types::OutputSection;
 use crate::elf::contents_of;
 use npu_mc::asm::{Piece, Relocation, Section, SymbolId, SymbolValue, Target};
 use npu_mc::machine::WORD_SLOT;

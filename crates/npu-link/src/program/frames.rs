@@ -1,6 +1,8 @@
 //! `.eh_frame`: entries of functions that are not in the program go.
 
-use super::{Input, Linking, ProgramError};
+use super::error::ProgramError;
+use super::linking::Linking;
+use super::types::Input;
 use crate::elf::contents_of;
 use npu_mc::asm::{Object, Piece, Relocation, SectionId, SymbolValue, Target};
 use std::collections::{BTreeMap, HashMap};

@@ -1,8 +1,11 @@
 //! What the words of a program are: relocations are applied, and branches that do not reach get veneers.
 
 use super::addresses::{KINDS, Kind, Plan};
-use super::symbols::{Definition, symbol_of};
-use super::{Linking, OutputSymbol, Program, ProgramError, exceptions};
+use super::error::ProgramError;
+use super::exceptions;
+use super::linking::{Definition, Linking};
+use super::symbols::symbol_of;
+use super::types::{OutputSymbol, Program};
 use crate::incremental::{VENEER_SIZE, veneer};
 use crate::startup;
 use npu_mc::asm::{Binding, Relocation, SymbolId, SymbolValue, Target};

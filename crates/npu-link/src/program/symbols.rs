@@ -1,13 +1,12 @@
 //! What names stand for: definitions of objects and of members of libraries, and which sections are in the program.
 
-use super::{Input, Library, Linking, ProgramError};
+use super::error::ProgramError;
+use super::linking::{Definition, Linking};
+use super::types::{Input, Library};
 use crate::elf::COMMON;
 use crate::startup;
 use npu_mc::asm::{Binding, Object, Relocation, Symbol, SymbolId, SymbolValue, Target};
 use std::collections::{HashMap, HashSet};
-
-/// Where a definition is: object and symbol.
-pub(super) type Definition = (usize, SymbolId);
 
 /// Where the frames that exceptions are unwound by start.
 pub(super) const UNWIND_START: &str = "__npu_unwind_start";

@@ -17,7 +17,7 @@
 //!
 //! With one core there is no network, and its controller is all that there is.
 
-use super::TimingConfig;
+use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
 use super::memory::{READ_TO_FILL, WRITE_BUSY};
 use super::mesh::Mesh;

@@ -8,11 +8,13 @@ mod decoder;
 mod hardware;
 mod instructions;
 mod registers;
+mod semantics;
 mod settings;
 mod system;
 
 use crate::model::{Named, Target};
 
+pub use semantics::emit_semantics;
 pub use settings::emit_settings;
 
 /// Appends a formatted line to a `String`.

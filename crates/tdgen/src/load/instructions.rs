@@ -7,7 +7,7 @@ use super::operands::{Compound, Listed, Part};
 use super::{Loader, also, fault, field_span, identifier, in_record, int_in};
 use crate::isle::place;
 use crate::model::{Flags, Instruction, Operand};
-use crate::semantics::Semantics;
+use crate::semantics::graph::Semantics;
 use crate::tree::Candidate;
 use std::collections::HashSet;
 use tablegen::{Diagnostic, Record};

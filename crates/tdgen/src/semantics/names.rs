@@ -1,21 +1,8 @@
 //! The operations that td declares: those that become enums, and the memories.
 
-use super::Operation;
+use super::graph::{Operation, Operations};
 use crate::load::{fault, field_span, identifier, text_or_empty};
 use tablegen::{Diagnostic, Record, RecordKeeper};
-
-/// The operations that are enums in Rust.
-#[derive(Debug, Default)]
-pub struct Operations {
-    /// On one value.
-    pub unary: Vec<Operation>,
-    /// On two values.
-    pub binary: Vec<Operation>,
-    /// Of the float unit.
-    pub floats: Vec<Operation>,
-    /// Memories.
-    pub spaces: Vec<Operation>,
-}
 
 impl Operations {
     /// Reads the declarations.

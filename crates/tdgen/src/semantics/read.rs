@@ -1,6 +1,6 @@
 //! Values: from dags to nodes, with names, numbers of operands and widths checked.
 
-use super::{Node, NodeId, NodeKind, Operations, Output, Statement};
+use super::graph::{Node, NodeId, NodeKind, Operations, Output, Statement};
 use crate::load::{also, fault};
 use crate::model::{OperandRange, RegFile, Target};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Statements: from dags to what an instruction does.
 
+use super::graph::{Output, Statement};
 use super::read::{Fallible, LANES, Reader, STATEMENTS, WORD, arg_text, operator_name};
-use super::{Output, Statement};
 use tablegen::{Dag, Value};
 
 impl<'a> Reader<'a, '_> {

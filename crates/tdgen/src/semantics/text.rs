@@ -1,6 +1,6 @@
 //! Semantics as text for people: `dst[i] = src0[i] + src1[i] for lanes i in rm`.
 
-use super::{Node, NodeId, NodeKind, Output, Statement};
+use super::graph::{Node, NodeId, NodeKind, Output, Statement};
 use crate::model::{Instruction, Target};
 use std::cell::Cell;
 

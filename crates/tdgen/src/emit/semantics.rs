@@ -1,9 +1,10 @@
 //! Semantics to Rust: enums of the operations, one table an instruction, and the texts.
 
-use super::{Node, NodeId, NodeKind, Operation, Output, Semantics, Statement, operation_text};
-use crate::emit::line;
+use super::line;
 use crate::load::pascal;
 use crate::model::Target;
+use crate::semantics::graph::{Node, NodeId, NodeKind, Operation, Output, Semantics, Statement};
+use crate::semantics::operation_text;
 use std::collections::HashMap;
 
 /// The generated part of the module `semantics` of `npu-mc`.
