@@ -1,11 +1,13 @@
 //! Calls of functions of the device from the host.
 
+use super::error::LinkError;
 use super::error::{RunError, TrapReport};
 use super::layout::{RETURN_TO, stack_top};
-use super::link::{Resolved, Target, words};
+use super::link::{Resolved, words};
+use super::npu_module::NpuModule;
+use super::target::Target;
 use super::timed::run_thread;
 use super::values::{ThreadPlaces, fit, host_types, is_value_type};
-use super::{LinkError, NpuModule};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode};
 use cranelift_module::FuncId;

@@ -1,7 +1,6 @@
 //! What each instruction costs in cycles, over all timed calls of a module.
 
-use super::NpuModule;
-use npu_sim::{Issue, STALLS, Sink, Stall, TimingConfig};
+use npu_sim::{Issue, STALLS, Sink, Stall};
 use std::collections::BTreeMap;
 
 /// What an instruction cost, by the timing model.
@@ -29,7 +28,7 @@ impl InstCycles {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CycleProfile {
     /// By address.
-    insts: BTreeMap<u32, InstCycles>,
+    pub(super) insts: BTreeMap<u32, InstCycles>,
     threads: Vec<Thread>,
 }
 
@@ -78,22 +77,6 @@ impl Sink for CycleProfile {
         self.thread(thread).stalls[cause as usize] += to.saturating_sub(from);
     }
 }
-
-impl NpuModule {
-    /// Runs later calls with the timing model, as [`NpuModule::set_timing`] does, and notes what each instruction costs.
-    pub fn profile_cycles(&mut self, config: TimingConfig) {
-        self.set_timing(Some(config));
-        if let Some(timed) = &mut self.timed {
-            timed.profile = Some(CycleProfile::default());
-        }
-    }
-
-    /// What the instructions of all calls since [`NpuModule::profile_cycles`] cost, by address; nothing without that.
-    pub fn inst_cycles(&self) -> Option<&BTreeMap<u32, InstCycles>> {
-        Some(&self.timed.as_ref()?.profile.as_ref()?.insts)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -490,3 +490,12 @@ impl From<LinkError> for RunError {
         Self::Link(error)
     }
 }
+
+/// Functions of a module have numbers for names; people want those of the declarations.
+pub(super) fn name_refusals(error: &mut CompileError, name: &str) {
+    if let CompileError::Unsupported(refusals) = error {
+        for refusal in refusals {
+            refusal.function = format!("%{name}");
+        }
+    }
+}

@@ -4,10 +4,9 @@
 //! program knows, pointers in registers and memory, cannot be found: at the entry of a function that is gone the simulator stops, until others
 //! have its memory.
 
-use super::error::{DefineError, LinkError};
-use super::link::Names;
-use super::module::name_refusals;
-use super::{Definition, NpuModule};
+use super::error::{DefineError, LinkError, name_refusals};
+use super::npu_module::{Definition, NpuModule};
+use super::target::Names;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_module::{DataId, FuncId};

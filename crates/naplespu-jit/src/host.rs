@@ -3,16 +3,13 @@
 //! Such a function is one instruction on the device, a return, with a stop address. Whoever calls it stops there; the host takes the
 //! arguments from where the convention puts them, puts the results where it wants them, and lets the thread go on with the return.
 
-use super::error::{DefineError, LinkError, RunError};
-use super::link::words;
-use super::values::{ThreadPlaces, fit, is_value_type};
-use super::{Definition, NpuModule};
+use super::error::{LinkError, RunError};
+use super::values::{ThreadPlaces, fit};
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Signature, Type};
-use cranelift_module::{FuncId, Linkage, Module};
+use cranelift_codegen::ir::Type;
 use cranelift_naplespu::abi::sig::SigInfo;
-use npu_mc::{Inst, Opcode, SReg};
-use npu_sim::{Machine, Stop};
+use npu_mc::SReg;
+use npu_sim::Machine;
 use std::collections::HashMap;
 
 /// What a function of the host is given beside its arguments.
@@ -61,17 +58,17 @@ pub enum HostStop {
 pub type HostFunction = Box<dyn FnMut(HostCall<'_>, &[DataValue]) -> Result<Vec<DataValue>, HostStop> + Send>;
 
 /// One of them on the device.
-struct Host {
-    name: String,
-    info: SigInfo,
-    params: Vec<Type>,
-    returns: Vec<Type>,
-    function: HostFunction,
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) info: SigInfo,
+    pub(super) params: Vec<Type>,
+    pub(super) returns: Vec<Type>,
+    pub(super) function: HostFunction,
 }
 
 /// All of them, by their addresses.
 #[derive(Default)]
-pub(super) struct Hosts(HashMap<u32, Host>);
+pub(super) struct Hosts(pub(super) HashMap<u32, Host>);
 
 impl Hosts {
     /// Whether such a function is at an address.
@@ -85,61 +82,8 @@ impl Hosts {
     }
 }
 
-impl NpuModule {
-    /// Defines a function that the host computes, which functions of the module call like any other. Arguments and results are
-    /// what [`NpuModule::call`] gives and takes. The threads of the device stand still meanwhile, and no time passes for them.
-    ///
-    /// # Errors
-    ///
-    /// See [`DefineError`]; [`LinkError::HostType`] if the host has no value for a type of the signature.
-    pub fn define_host_function(
-        &mut self,
-        name: &str,
-        signature: &Signature,
-        function: HostFunction,
-    ) -> Result<FuncId, DefineError> {
-        let types = |list: &[cranelift_codegen::ir::AbiParam]| list.iter().map(|param| param.value_type).collect();
-        let (params, returns): (Vec<Type>, Vec<Type>) = (types(&signature.params), types(&signature.returns));
-        if let Some(&ty) = params.iter().chain(&returns).find(|ty| !is_value_type(**ty)) {
-            return Err(LinkError::HostType(name.to_owned(), ty).into());
-        }
-        let info = SigInfo::new(signature, name).map_err(DefineError::Compile)?;
-        let id = self.declare_function(name, Linkage::Export, signature)?;
-        let code = words(&[Inst::new(Opcode::JRET, [])])?;
-        self.define_function_bytes(id, 4, &code, &[])?;
-        let address = match self.functions.get(id) {
-            Some(&Definition::Object(index)) => self.linker.object(index).map(|object| object.address),
-            _ => None,
-        };
-        let Some(address) = address else {
-            return Err(LinkError::Internal(format!("%{name} has no address")).into());
-        };
-        self.machine.add_breakpoint(address);
-        let host = Host {
-            name: name.to_owned(),
-            info,
-            params,
-            returns,
-            function,
-        };
-        self.hosts.0.insert(address, host);
-        Ok(id)
-    }
-
-    /// Computes the function of the host that the thread has stopped at; `false` if it stopped for another reason.
-    pub(super) fn answer(&mut self, thread: usize, stop: &Stop) -> Result<bool, RunError> {
-        let Stop::Breakpoint { pc } = stop else {
-            return Ok(false);
-        };
-        match self.hosts.0.get_mut(pc) {
-            Some(host) => host.answer(&mut self.machine, thread).map(|()| true),
-            None => Ok(false),
-        }
-    }
-}
-
 impl Host {
-    fn answer(&mut self, machine: &mut Machine, thread: usize) -> Result<(), RunError> {
+    pub(super) fn answer(&mut self, machine: &mut Machine, thread: usize) -> Result<(), RunError> {
         let sp = machine.thread(thread).scalar(SReg::SP);
         let places = ThreadPlaces {
             machine: &mut *machine,

@@ -1,8 +1,9 @@
 //! The trait that makes [`NpuModule`] a module of Cranelift.
 
-use super::error::{DefineError, LinkError};
-use super::link::{Names, Target};
-use super::{Definition, NpuModule, parallel};
+use super::error::{DefineError, LinkError, name_refusals};
+use super::npu_module::{Definition, NpuModule};
+use super::parallel;
+use super::target::{Names, Target};
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -356,14 +357,5 @@ fn check(definition: &Definition, linkage: Linkage, name: String) -> Result<Stri
         Err(ModuleError::DuplicateDefinition(name).into())
     } else {
         Ok(name)
-    }
-}
-
-/// Functions of a module have numbers for names; people want those of the declarations.
-pub(super) fn name_refusals(error: &mut CompileError, name: &str) {
-    if let CompileError::Unsupported(refusals) = error {
-        for refusal in refusals {
-            refusal.function = format!("%{name}");
-        }
     }
 }

@@ -3,7 +3,10 @@
 //! A [`Program`] is an [`NpuModule`] for text: functions come without declarations, references go by name, and a function that
 //! is refused does not stop the others. Calling it, or one that reaches it, says why.
 
-use super::{DefineError, Frame, LinkError, Names, NpuModule, RunError};
+use super::error::{DefineError, LinkError, RunError};
+use super::npu_module::NpuModule;
+use super::target::Names;
+use super::trace::Frame;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;

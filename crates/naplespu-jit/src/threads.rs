@@ -4,10 +4,10 @@
 //! (control register 2, and 0 for the tile of its core), and the arguments if they are given different ones. They share memory, meet at
 //! barriers, and take turns by a [`Schedule`], so that a call repeats exactly. A thread that returns is out; the call is over when all are.
 
-use super::NpuModule;
 use super::call::{Call, call_info};
 use super::error::{RunError, StuckThread};
 use super::layout::RETURN_TO;
+use super::npu_module::NpuModule;
 use super::timed::{Timed, run_threads};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Signature;

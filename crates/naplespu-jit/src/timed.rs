@@ -1,22 +1,19 @@
 //! Calls with the timing model: what a call costs in cycles, and why.
 
-use super::NpuModule;
 use super::cycles::CycleProfile;
 use super::watch::Watcher;
-use npu_sim::{
-    Both, Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig, Waits, WaitsReport,
-};
+use npu_sim::{Both, Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig, Waits};
 
 /// The timing model of a call, or of the calls of a module.
 pub(super) struct Timed {
-    config: TimingConfig,
-    limit: Option<u64>,
+    pub(super) config: TimingConfig,
+    pub(super) limit: Option<u64>,
     /// That of the last call.
-    timing: Timing,
+    pub(super) timing: Timing,
     /// What instructions cost, if somebody wants to know.
     pub(super) profile: Option<CycleProfile>,
     /// What waited for what in the last call, if somebody wants to know.
-    waits: Option<Waits>,
+    pub(super) waits: Option<Waits>,
 }
 
 impl Timed {
@@ -58,59 +55,6 @@ impl Timed {
             (None, Some(waits)) => machine.run_timed(timing, limit, waits),
             (None, None) => machine.run_timed(timing, limit, &mut NoSink),
         }
-    }
-}
-
-impl NpuModule {
-    /// Runs later calls with the timing model, or without it again. They compute the same and take about ten times as long. Each
-    /// call starts with empty caches.
-    pub fn set_timing(&mut self, config: Option<TimingConfig>) {
-        self.timed = config.map(|config| Timed::new(config, None));
-    }
-
-    /// Limits the cycles of later calls with the timing model, from the first instruction on, or stops limiting them: a call that takes more
-    /// is [`RunError::CycleLimit`](super::RunError::CycleLimit). Gives `false` and does nothing without [`NpuModule::set_timing`].
-    pub fn set_cycle_limit(&mut self, cycles: Option<u64>) -> bool {
-        match &mut self.timed {
-            Some(timed) => timed.limit = cycles,
-            None => return false,
-        }
-        true
-    }
-
-    /// Notes in later calls with the timing model which instruction waited how long for what, or no longer. Gives `false` and does nothing without
-    /// [`NpuModule::set_timing`].
-    pub fn set_waits(&mut self, on: bool) -> bool {
-        match &mut self.timed {
-            Some(timed) => timed.waits = on.then(Waits::new),
-            None => return false,
-        }
-        true
-    }
-
-    /// What waited for what in the last call; `None` without [`NpuModule::set_waits`].
-    pub fn waits_report(&self) -> Option<WaitsReport> {
-        Some(self.timed.as_ref()?.waits.as_ref()?.report())
-    }
-
-    /// What the last call took; `None` without [`NpuModule::set_timing`]. Functions go by the names of the module.
-    pub fn timing_report(&self) -> Option<Report> {
-        self.timed.as_ref().map(Timed::report)
-    }
-
-    /// Makes the pipelines of a call.
-    pub(super) fn start_timing(&self, timed: &mut Timed) {
-        timed.timing = Timing::new(timed.config);
-        timed.timing.set_cycle_limit(timed.limit);
-        if let Some(profile) = &mut timed.profile {
-            profile.start();
-        }
-        if let Some(waits) = &mut timed.waits {
-            *waits = Waits::new();
-        }
-        let code = self.linker.code();
-        let symbols = code.map(|(_, object)| (object.address, object.name.clone()));
-        timed.timing.set_symbols(symbols.collect());
     }
 }
 

@@ -5,7 +5,7 @@
 use super::call::handler_bytes;
 use super::error::{Location, SourceLine};
 use super::layout::RETURN_TO;
-use super::{Definition, NpuModule};
+use super::npu_module::{Definition, NpuModule};
 use cranelift_codegen::ir::{self, SourceLoc};
 use cranelift_module::FuncId;
 use cranelift_naplespu::code::CompiledCode;

@@ -1,8 +1,8 @@
 //! The table by which the routine `npu_throw` leaves frames and finds handlers: `naplespu_runtime::unwind` makes its words.
 
-use super::NpuModule;
 use super::error::LinkError;
-use super::link::Target;
+use super::npu_module::NpuModule;
+use super::target::Target;
 use cranelift_naplespu::code::CompiledCode;
 use naplespu_runtime::UNWIND_TABLE;
 use naplespu_runtime::unwind::{FRAME_WORDS, Word, calls, frame};

@@ -1,9 +1,7 @@
 //! Calls that somebody watches instruction by instruction, and the names and lines of what they execute: for profiles.
 
-use super::NpuModule;
 use super::error::SourceLine;
 use cranelift_naplespu::code::SrcLocRange;
-use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::TraceEvent;
 
 /// What sees every instruction of a call.
@@ -13,17 +11,17 @@ pub type Watcher = Box<dyn FnMut(&TraceEvent<'_>) + Send>;
 #[derive(Clone, Debug, Default)]
 pub struct CodeMap {
     /// By rising address.
-    code: Vec<MappedCode>,
+    pub(super) code: Vec<MappedCode>,
 }
 
 #[derive(Clone, Debug)]
-struct MappedCode {
-    start: u32,
-    end: u32,
-    name: String,
+pub(super) struct MappedCode {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) name: String,
     /// The source file, if source locations are lines of one.
-    file: Option<String>,
-    lines: Vec<SrcLocRange>,
+    pub(super) file: Option<String>,
+    pub(super) lines: Vec<SrcLocRange>,
 }
 
 impl CodeMap {
@@ -49,31 +47,5 @@ impl CodeMap {
             file,
             line: range.loc.bits(),
         })
-    }
-}
-
-impl NpuModule {
-    /// Lets somebody see every instruction of later calls as it is executed, or nobody again. Calls then take many times as long. With the
-    /// timing model ([`NpuModule::set_timing`]) nothing is seen, since instructions of several threads are under way at once there; use its report.
-    pub fn set_watcher(&mut self, watcher: Option<Watcher>) {
-        self.watcher = watcher;
-    }
-
-    /// Names and lines of the code as it is now. What is defined later, or linked by a later call, is not in it; see
-    /// [`NpuModule::finalize_definitions`].
-    pub fn code_map(&self) -> CodeMap {
-        let code = self.linker.code().map(|(index, object)| {
-            let compiled = self.code.get(&index);
-            MappedCode {
-                start: object.address,
-                end: object.address.saturating_add(object.size.max(INSTRUCTION_SIZE)),
-                name: object.name.clone(),
-                file: self.source_file(index).map(str::to_owned),
-                lines: compiled.map_or_else(Vec::new, |code| code.srclocs.clone()),
-            }
-        });
-        let mut code: Vec<MappedCode> = code.collect();
-        code.sort_by_key(|code| code.start);
-        CodeMap { code }
     }
 }

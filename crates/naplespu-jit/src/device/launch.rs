@@ -1,8 +1,8 @@
 //! Kernels on threads.
 
 use super::{Arg, Device, DeviceError, Fault, ThreadId, ThreadSet, ThreadTrace};
-use crate::STEP_LIMIT;
 use crate::error::RunError;
+use crate::npu_module::STEP_LIMIT;
 use crate::threads::{Run, RunOptions};
 use crate::timed::Timed;
 use cranelift_codegen::data_value::DataValue;

@@ -30,8 +30,10 @@ pub use threads::{ThreadId, ThreadSet};
 
 use crate::error::{DefineError, LinkError};
 use crate::host::HostFunction;
-use crate::link::Names;
-use crate::{NpuModule, function_name, parallel};
+use crate::npu_module::NpuModule;
+use crate::parallel;
+use crate::program::function_name;
+use crate::target::Names;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
