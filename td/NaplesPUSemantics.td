@@ -116,7 +116,6 @@ class DoOp<string summary> {
 }
 
 def do_nothing       : DoOp<"(do_nothing).">;
-def do_all           : DoOp<"(do_all STATEMENT...): one after the other.">;
 def do_set           : DoOp<"(do_set VALUE [, MASK]): the result. If its register has the number of rm, MASK or else the low half of VALUE becomes the lane mask. A vector register takes it in the lanes that the mask enables.">;
 def do_set_of_lanes  : DoOp<"(do_set_of_lanes VALUE): the result of a scalar register, in place of do_set, if a source is a vector.">;
 def do_store         : DoOp<"(do_store SPACE, BYTES, ADDRESS, VALUE [, CONDITION]): bytes of memory.">;

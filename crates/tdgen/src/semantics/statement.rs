@@ -37,11 +37,6 @@ impl<'a> Reader<'a, '_> {
                 let [] = self.arguments(dag)?;
                 return Ok(());
             }
-            "do_all" => {
-                let inner = self.inner(&dag.args(), lane)?;
-                out.extend(inner);
-                return Ok(());
-            }
             "do_set" => match self.set(dag)? {
                 Some(set) => set,
                 None => return Ok(()),
