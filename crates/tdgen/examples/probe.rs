@@ -110,7 +110,12 @@ fn probe(filter: Option<&str>) -> Result<(), String> {
         for statement in statements(path, &text) {
             // Lines stay where they are: what is generated names them.
             let lines = text[statement.start..statement.end].matches('\n').count();
-            let without = format!("{}{}{}", &text[..statement.start], "\n".repeat(lines), &text[statement.end..]);
+            let without = format!(
+                "{}{}{}",
+                &text[..statement.start],
+                "\n".repeat(lines),
+                &text[statement.end..]
+            );
             write(path, &without)?;
             match tdgen::build::all(&copy) {
                 Err(_) => refused += 1,
@@ -121,11 +126,17 @@ fn probe(filter: Option<&str>) -> Result<(), String> {
         write(path, &text)?;
     }
     std::fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
-    eprintln!("{refused} are refused if they are taken out, {changed} change what is generated, {} decide nothing", nothing.len());
+    eprintln!(
+        "{refused} are refused if they are taken out, {changed} change what is generated, {} decide nothing",
+        nothing.len()
+    );
     for (file, line) in nothing {
         let text = read(&file)?;
         let shown = text.lines().nth(line - 1).unwrap_or_default().trim().to_owned();
-        eprintln!("td/{}:{line}: {shown}", file.file_name().unwrap_or_default().to_string_lossy());
+        eprintln!(
+            "td/{}:{line}: {shown}",
+            file.file_name().unwrap_or_default().to_string_lossy()
+        );
     }
     Ok(())
 }
