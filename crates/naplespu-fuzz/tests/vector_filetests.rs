@@ -10,6 +10,7 @@ const BY_HAND: &[&str] = &[
     "big_endian.clif",
     "bitcast.clif",
     "calls.clif",
+    "constant_lanes.clif",
     "fcvt.clif",
     "iadd_pairwise.clif",
     "iadd_pairwise_i8x16.clif",
