@@ -36,7 +36,7 @@ impl CodeMap {
         Some((&code.name, address - code.start))
     }
 
-    /// The line of the source that an instruction comes from; see [`NpuModule::set_source_file`].
+    /// The line of the source that an instruction comes from; see [`NpuModule::set_source_file`](crate::NpuModule::set_source_file).
     pub fn line(&self, address: u32) -> Option<SourceLine> {
         let code = self.code_at(address)?;
         let file = code.file.clone()?;
