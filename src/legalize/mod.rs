@@ -17,11 +17,13 @@
 //! Whether something can be called is decided elsewhere ([`LegalizeCondition::BadCallee`]), and whether an access is known to be
 //! aligned depends on where its address comes from: here an access without the flag may be unaligned.
 
+mod accesses;
 mod atomics;
 mod bytes;
 mod conditions;
 mod convert;
 mod dynamic;
+mod lanewise;
 mod pairs;
 mod routines;
 mod rules;

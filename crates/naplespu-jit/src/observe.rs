@@ -8,8 +8,9 @@ use npu_sim::TimingConfig;
 use std::collections::BTreeMap;
 
 impl NpuModule {
-    /// Lets somebody see every instruction of later calls as it is executed, or nobody again. Calls then take many times as long. With the
-    /// timing model ([`NpuModule::set_timing`]) nothing is seen, since instructions of several threads are under way at once there; use its report.
+    /// Sets the watcher, which receives every instruction of later calls as it executes, or removes it. Calls with a watcher take many
+    /// times as long. The timing model ([`NpuModule::set_timing`]) calls no watcher, since it has instructions of several threads under
+    /// way at once; use its report.
     pub fn set_watcher(&mut self, watcher: Option<Watcher>) {
         self.watcher = watcher;
     }

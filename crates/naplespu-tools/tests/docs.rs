@@ -9,6 +9,8 @@
 mod embed;
 #[path = "docs/forms.rs"]
 mod forms;
+#[path = "docs/imports.rs"]
+mod imports;
 #[path = "docs/once.rs"]
 mod once;
 #[path = "docs/sessions.rs"]

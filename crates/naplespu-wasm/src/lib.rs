@@ -23,7 +23,7 @@
 //! # Structure
 //!
 //! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body`,
-//! `plain`, `atomics`, `simd` and `exceptions` the functions of the module. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
+//! `plain`, `atomics`, `simd` and `exceptions` the functions of the module. `queue` is the memory of threads that wait. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
 
 #![deny(missing_docs)]
 

@@ -53,7 +53,7 @@ impl Console {
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub scratchpad: Box<[u8]>,
-    /// A write to an I/O address that nobody answers sits in the queue: all later I/O waits for ever (`docs/machine/memory.md`).
+    /// A write to an I/O address without a device stays in the queue and blocks all later I/O for ever (`docs/machine/memory.md`).
     pub io_blocked: bool,
     pub tile: u32,
     pub core: u32,

@@ -16,7 +16,7 @@ pub struct Input {
     pub object: Object,
 }
 
-/// Objects of which one is taken when somebody needs a symbol that it defines.
+/// A library: the linker takes an object out of it to define a symbol that is undefined so far.
 pub trait Library {
     /// The object that defines the symbol, if there is one. It is asked for once for each symbol.
     ///
