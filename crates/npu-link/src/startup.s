@@ -7,11 +7,18 @@ _start: movei   rm, 65535
         movei   s51, CR_STATUS
         write_cr s50, s51
 
+        # The thread goes on in its own copy of all instructions, if it has one.
+        movei   s51, CR_THREAD
+        read_cr s53, s51
+        lea     s52, __npu_copy_bytes
+        mull_i32 s52, s52, s53
+        addi    s51, pc, 12
+        add_i32 s51, s51, s52
+        jmp     s51
+
         # The stack: the threads of all tiles have one each, in a row.
         movei   s51, CR_TILE
         read_cr s52, s51
-        movei   s51, CR_THREAD
-        read_cr s53, s51
         lea     s54, __npu_tile_threads
         mull_i32 s54, s52, s54
         add_i32 s54, s54, s53
@@ -74,6 +81,9 @@ _start: movei   rm, 65535
         movei   s51, CR_STATUS
         write_cr s50, s51
         lea     s51, __npu_entry
+        lea     s52, __npu_copy_bytes
+        mull_i32 s52, s52, s53
+        add_i32 s51, s51, s52
         addi    ra, pc, 8
         jmp     s51
 

@@ -59,6 +59,11 @@ impl Reloc {
         self.info().name
     }
 
+    /// Whether the value depends on where the word stands: it is a distance.
+    pub const fn is_pc_relative(self) -> bool {
+        matches!(self.info().formula, Formula::Pc)
+    }
+
     /// The type with this number.
     pub fn from_number(number: u32) -> Option<Reloc> {
         Reloc::ALL.iter().copied().find(|r| u32::from(r.number()) == number)

@@ -1,6 +1,7 @@
 //! Object files, linked and run: the whole way from source to memory.
 
 mod common;
+mod copies;
 mod corpus;
 mod debug;
 mod exceptions;

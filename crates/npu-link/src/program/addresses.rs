@@ -5,7 +5,7 @@ use super::exceptions;
 use super::frames::{EH_FRAME, TERMINATOR};
 use super::linking::Linking;
 use super::relocations::Veneers;
-use super::symbols::{UNWIND_COUNT, UNWIND_END, UNWIND_START};
+use super::symbols::{COPY_BYTES, UNWIND_COUNT, UNWIND_END, UNWIND_START};
 use super::types::{OutputSection, Part, TILE_THREADS};
 use crate::elf::LARGEST;
 use crate::incremental::VENEER_SIZE;
@@ -18,10 +18,17 @@ use std::collections::HashMap;
 /// The barrier at which threads wait for what one of them does before `main`: the last of those of tile 0.
 const START_BARRIER: u32 = 31;
 
+/// The section of all instructions.
+pub(super) const TEXT: &str = ".text";
+
+/// The section of copies of all instructions, for threads but the first one of a core.
+pub(super) const TEXT_COPIES: &str = ".text.copies";
+
 /// What sections of objects are put together to, in the order in which they stand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
+    TextCopies,
     ReadOnly,
     Frames,
     UnwindFrames,
@@ -34,8 +41,9 @@ pub(super) enum Kind {
     TlsBlocks,
 }
 
-pub(super) const KINDS: [(Kind, &str); 11] = [
-    (Kind::Text, ".text"),
+pub(super) const KINDS: [(Kind, &str); 12] = [
+    (Kind::Text, TEXT),
+    (Kind::TextCopies, TEXT_COPIES),
     (Kind::ReadOnly, ".rodata"),
     (Kind::Frames, EH_FRAME),
     (Kind::UnwindFrames, elf::UNWIND_FRAMES_SECTION),
@@ -102,6 +110,17 @@ impl Linking<'_> {
         let mut errors = Vec::new();
         let mut stored = 0;
         for (kind, name) in KINDS {
+            if kind == Kind::TextCopies {
+                match self.copies(&plan) {
+                    Ok(Some(own)) => {
+                        next = u64::from(own.address) + u64::from(own.size);
+                        plan.sections.push(own);
+                    }
+                    Ok(None) => {}
+                    Err(error) => errors.push(error),
+                }
+                continue;
+            }
             if kind == Kind::InitArray {
                 // What is written starts where the layout says.
                 next = next.max(layout.data.into());
@@ -336,6 +355,7 @@ impl Linking<'_> {
             (UNWIND_COUNT, (unwind_end - unwind) / exceptions::FRAME),
             ("__npu_waiting", waiting),
             ("__npu_start_barrier", START_BARRIER),
+            (COPY_BYTES, self.copy_bytes(plan)),
         ];
         self.given = values.into_iter().collect();
         let entry = self.globals.get(&self.options.entry).copied();
@@ -345,7 +365,7 @@ impl Linking<'_> {
     }
 }
 
-fn section(plan: &Plan, kind: Kind) -> Option<&OutputSection> {
+pub(super) fn section(plan: &Plan, kind: Kind) -> Option<&OutputSection> {
     let (_, name) = KINDS.iter().find(|(known, _)| *known == kind)?;
     plan.sections.iter().find(|section| section.name == *name)
 }

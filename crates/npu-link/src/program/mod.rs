@@ -5,6 +5,7 @@
 //! one name the largest counts.
 
 mod addresses;
+mod copies;
 mod error;
 mod exceptions;
 mod frames;

@@ -1,6 +1,7 @@
 //! What the words of a program are: relocations are applied, and branches that do not reach get veneers.
 
 use super::addresses::{KINDS, Kind, Plan};
+use super::copies::{self, Distance};
 use super::error::ProgramError;
 use super::exceptions;
 use super::linking::{Definition, Linking};
@@ -145,6 +146,9 @@ impl Linking<'_> {
             }
         }
         let mut written = Vec::new();
+        let copy_bytes = self.copy_bytes(&plan);
+        let mut distances = Vec::new();
+        let mut goals = Vec::new();
         for (number, input) in self.inputs.iter().enumerate() {
             for relocation in &input.object.relocations {
                 let section = relocation.section.index();
@@ -192,13 +196,24 @@ impl Linking<'_> {
                     let goal = target.wrapping_add_signed(addend);
                     let at = (address + size).next_multiple_of(INSTRUCTION_SIZE) + VENEER_SIZE * slot as u32;
                     match veneer(goal) {
-                        Ok(code) => written.push((out, at, code)),
+                        Ok(code) => {
+                            written.push((out, at, code));
+                            goals.push((at, goal));
+                        }
                         Err(error) => errors.push(ProgramError::Internal(error.to_string())),
                     }
                     (target, addend) = (at, 0);
                 }
                 let place = address.wrapping_add(relocation.offset);
                 let own = &mut plan.sections[out];
+                if copy_bytes != 0 && own.exec && relocation.kind.is_pc_relative() {
+                    distances.push(Distance {
+                        place,
+                        kind: relocation.kind,
+                        target,
+                        addend,
+                    });
+                }
                 let bytes = own.bytes.get_mut((place - own.address) as usize..).unwrap_or_default();
                 if let Err(error) = reloc::apply(relocation.kind, bytes, target, addend, place) {
                     errors.push(ProgramError::Relocation {
@@ -216,6 +231,9 @@ impl Linking<'_> {
             let start = (at - own.address) as usize;
             put(&own.name, &mut own.bytes, start, &code).unwrap_or_else(|error| errors.push(error));
         }
+        if copy_bytes != 0 {
+            copies::fill(&mut plan, copy_bytes, &distances, &goals).unwrap_or_else(|error| errors.push(error));
+        }
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -232,7 +250,8 @@ impl Linking<'_> {
         let Some(entry) = entry else {
             return Err(vec![ProgramError::Internal(format!("`{first}` has no address"))]);
         };
-        let symbols = self.symbols(&plan);
+        let mut symbols = self.symbols(&plan);
+        symbols.extend(copies::symbols(&plan, copy_bytes, &symbols));
         Ok(Program {
             entry,
             sections: plan.sections,

@@ -17,6 +17,9 @@ pub(super) const UNWIND_END: &str = "__npu_unwind_end";
 /// How many there are.
 pub(super) const UNWIND_COUNT: &str = "__npu_unwind_count";
 
+/// Bytes from the instructions of one thread to those of the next; 0 if all threads have the same.
+pub(super) const COPY_BYTES: &str = "__npu_copy_bytes";
+
 /// The symbols that the linker gives.
 const GIVEN: &[&str] = &[
     "__npu_tile_threads",
@@ -35,6 +38,7 @@ const GIVEN: &[&str] = &[
     UNWIND_COUNT,
     "__npu_waiting",
     "__npu_start_barrier",
+    COPY_BYTES,
     startup::MAIN,
 ];
 

@@ -74,6 +74,9 @@ pub struct LinkOptions {
     pub gc_sections: bool,
     /// How many threads run the program, of all tiles together: they wait for constructors and for the scratchpad.
     pub threads: u32,
+    /// Whether each thread of a core has a copy of all instructions for itself, so that no two threads ever wait for the same line of
+    /// the instruction cache (erratum `repeated_instruction_line_miss`). It wants start-up code, and programs without exceptions.
+    pub text_per_thread: bool,
 }
 
 impl Default for LinkOptions {
@@ -84,6 +87,7 @@ impl Default for LinkOptions {
             startup: true,
             gc_sections: false,
             threads: 1,
+            text_per_thread: false,
         }
     }
 }

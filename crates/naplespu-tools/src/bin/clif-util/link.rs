@@ -40,6 +40,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     threads: u32,
 
+    /// A copy of all instructions for each thread of a core, so that no thread hangs by the erratum `repeated_instruction_line_miss`
+    #[arg(long, conflicts_with = "nostdlib")]
+    text_per_thread: bool,
+
     /// Link neither the start-up code nor the runtime
     #[arg(long)]
     nostdlib: bool,
@@ -81,6 +85,7 @@ pub fn run(args: &Args) -> Outcome {
         startup: !args.nostdlib,
         gc_sections: args.gc_sections,
         threads: args.threads,
+        text_per_thread: args.text_per_thread,
     };
     let mut config = Config::new();
     for setting in &args.settings {

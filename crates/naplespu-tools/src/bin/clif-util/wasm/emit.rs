@@ -111,6 +111,7 @@ fn linked(
         startup: true,
         gc_sections: false,
         threads: args.threads.into(),
+        ..LinkOptions::default()
     };
     let mut runtime = RuntimeLibrary::new(isa);
     link_program(vec![input], &mut [&mut runtime], &options).map_err(|errors| {

@@ -1,0 +1,176 @@
+//! A copy of all instructions for each thread: what a thread does is the same, each in its own copy.
+
+use crate::common::{address, assembled, image, linked, run, words};
+use npu_link::{LinkOptions, MemoryLayout, Program};
+use npu_mc::machine::CACHE_LINE;
+use npu_sim::{Halt, Machine, NoSink, Timing, TimingConfig};
+
+fn options(threads: u32) -> LinkOptions {
+    LinkOptions {
+        threads,
+        text_per_thread: true,
+        ..LinkOptions::default()
+    }
+}
+
+/// Address and size of a section.
+fn section(program: &Program, name: &str) -> Option<(u32, u32)> {
+    let found = program.sections.iter().find(|own| own.name == name)?;
+    Some((found.address, found.size))
+}
+
+/// Each thread stores where it runs, where `f` runs, the address of `f`, a word of the data, and where a call by the address leads.
+const REPORT: &str = "
+        .globl main
+        .type main, @function
+main:   move_i32 s55, ra
+        movei   s50, 2
+        read_cr s50, s50                # the thread
+        lea     s51, results
+        mulli   s52, s50, 64
+        add_i32 s51, s51, s52
+        addi    s53, pc, 0
+        store32 s53, (s51)
+        jmpsr   f
+        store32 s0, 4(s51)
+        lea     s54, f
+        store32 s54, 8(s51)
+        lea     s52, number
+        load32  s52, (s52)
+        store32 s52, 12(s51)
+        addi    ra, pc, 8
+        jmp     s54
+        store32 s0, 16(s51)
+        move_i32 ra, s55
+        jret
+        .size main, . - main
+        .data
+number: .long   0x1234567
+        .bss
+        .balign 64
+        .globl results
+results: .zero  512
+";
+
+const CALLED: &str = "
+        .globl f
+        .type f, @function
+f:      addi    s0, pc, 0
+        jret
+        .size f, . - f
+";
+
+#[test]
+fn each_thread_runs_in_its_own_copy() {
+    // With the functions next to each other, and so far apart that a veneer leads from one to the other.
+    let far = "        .text\n        .zero 0x24000\n";
+    for (filler, numbers) in [("", [1, 2, 8]), (far, [1, 2, 3])] {
+        for threads in numbers {
+            let inputs = [assembled(REPORT), assembled(filler), assembled(CALLED)];
+            let program = linked(&inputs, &mut [], &options(threads)).unwrap();
+            let (text, size) = section(&program, ".text").unwrap();
+            let bytes = size.next_multiple_of(CACHE_LINE);
+            let copies = section(&program, ".text.copies");
+            assert_eq!(copies, (threads > 1).then_some((text + bytes, (threads - 1) * bytes)));
+            let machine = run(&program, threads);
+            let found = words(&machine, &program, "results", 16 * threads);
+            let (main, f) = (address(&program, "main"), address(&program, "f"));
+            for (thread, words) in (0..).zip(found.chunks(16)) {
+                let moved = thread * bytes;
+                // `lea` is two instructions.
+                let expected = [main + 28 + moved, f + moved, f, 0x0123_4567, f];
+                assert_eq!(words[..5], expected, "thread {thread} of {threads}");
+                if thread > 0 {
+                    assert_eq!(address(&program, &format!("f.{thread}")), f + moved);
+                }
+            }
+        }
+    }
+}
+
+/// A call of what is not copied, as a routine at a fixed address, leads there from each copy.
+#[test]
+fn distances_out_of_the_copies_are_made_anew() {
+    let caller = "        .globl main\nmain:   jmpsr fixed\n        jret\n";
+    let fixed = "        .globl fixed\n        .set fixed, 0x10000\n";
+    let program = linked(&[assembled(caller), assembled(fixed)], &mut [], &options(4)).unwrap();
+    let (text, bytes) = section(&program, ".text").unwrap();
+    let bytes = bytes.next_multiple_of(CACHE_LINE);
+    for thread in 0..4 {
+        let place = address(&program, "main") + thread * bytes;
+        let segments = program.image().segments;
+        let segment = segments
+            .iter()
+            .find(|own| own.address == if thread == 0 { text } else { text + bytes });
+        let at = (place - segment.unwrap().address) as usize;
+        let word = u32::from_le_bytes(segment.unwrap().bytes[at..at + 4].try_into().unwrap());
+        let inst = npu_mc::decode(word).unwrap();
+        let distance = inst.operands.as_ref().last().and_then(|operand| operand.imm()).unwrap();
+        assert_eq!(place.wrapping_add_signed(distance), 0x10000, "thread {thread}");
+    }
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused() {
+    let refused = |text: &str, options: &LinkOptions| {
+        let errors = linked(&[assembled(text)], &mut [], options).err().unwrap();
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let plain = "        .globl main\nmain:   jret\n";
+    let bare = LinkOptions {
+        startup: false,
+        ..options(2)
+    };
+    assert!(refused(plain, &bare).contains("need the start-up code"));
+    let high = LinkOptions {
+        layout: MemoryLayout {
+            code: 0xffff_fc00,
+            ..MemoryLayout::DEFAULT
+        },
+        ..options(8)
+    };
+    let text = refused(plain, &high);
+    assert!(text.contains("past the end of memory"), "{text}");
+}
+
+/// Three lines of one set of the instruction cache, over and over: threads that share them hang.
+const ONE_SET: &str = "
+        .globl main
+        .balign 4096
+main:   movei   s0, 40
+again:  jmp     one
+back:   subi    s0, s0, 1
+        bnez    s0, again
+        jret
+        .balign 4096
+one:    jmp     two
+        .balign 4096
+two:    jmp     back
+";
+
+#[test]
+fn threads_that_share_no_line_do_not_hang() {
+    let mut hung = 0;
+    for threads in [2, 8] {
+        for text_per_thread in [false, true] {
+            let options = LinkOptions {
+                text_per_thread,
+                ..options(threads)
+            };
+            let program = linked(&[assembled(ONE_SET)], &mut [], &options).unwrap();
+            let mut machine = Machine::new(npu_sim::Config::default());
+            let image = image(&program);
+            machine.load(&image).unwrap();
+            machine.enable(0, (1 << threads) - 1);
+            (0..threads as usize).for_each(|number| machine.boot(number, image.entry.unwrap()));
+            let mut timing = Timing::new(TimingConfig::default());
+            let halt = machine.run_timed(&mut timing, 1_000_000, &mut NoSink);
+            if text_per_thread {
+                assert!(matches!(halt, Halt::Ended), "{threads} threads: {halt}");
+            } else {
+                hung += u32::from(halt.to_string().contains("repeated_instruction_line_miss"));
+            }
+        }
+    }
+    assert!(hung > 0);
+}

@@ -1,0 +1,136 @@
+//! Copies of all instructions, one for each thread of a core: a way around the erratum `repeated_instruction_line_miss`.
+//!
+//! A copy is what the linker made of the section of instructions, moved by a multiple of the cache's lines. Branches and distances within the
+//! section stay as they are, and so do addresses. So a function has one address, that of the first copy; distances to what is not
+//! copied are made anew. The start-up code goes on in the copy of its thread and calls the entry there.
+
+use super::addresses::{Kind, Plan, TEXT, TEXT_COPIES, section};
+use super::error::ProgramError;
+use super::linking::Linking;
+use super::types::{OutputSection, OutputSymbol, TILE_THREADS};
+use npu_mc::asm::{Binding, SymbolKind};
+use npu_mc::machine::CACHE_LINE;
+use npu_mc::reloc::{self, Reloc};
+
+/// A word whose contents depend on where it stands: its address and type, and what it leads to.
+pub(super) struct Distance {
+    pub(super) place: u32,
+    pub(super) kind: Reloc,
+    pub(super) target: u32,
+    pub(super) addend: i32,
+}
+
+impl Linking<'_> {
+    /// How many copies there are beside the first one.
+    fn more_copies(&self) -> u32 {
+        match self.options.text_per_thread {
+            true => self.options.threads.clamp(1, TILE_THREADS) - 1,
+            false => 0,
+        }
+    }
+
+    /// Bytes from one copy to the next; 0 if there is one only.
+    pub(super) fn copy_bytes(&self, plan: &Plan) -> u32 {
+        match (self.more_copies(), section(plan, Kind::Text)) {
+            (1.., Some(text)) => text.size.next_multiple_of(CACHE_LINE),
+            _ => 0,
+        }
+    }
+
+    /// The section for the copies, still empty.
+    pub(super) fn copies(&self, plan: &Plan) -> Result<Option<OutputSection>, ProgramError> {
+        let (more, Some(text)) = (self.more_copies(), section(plan, Kind::Text)) else {
+            return Ok(None);
+        };
+        if more == 0 {
+            return Ok(None);
+        }
+        if !self.options.startup {
+            let what = "instructions for each thread need the start-up code, which picks them";
+            return Err(ProgramError::Layout(what.to_owned()));
+        }
+        let past = || ProgramError::Layout(format!("`{TEXT_COPIES}` goes past the end of memory"));
+        let bytes = text.size.checked_next_multiple_of(CACHE_LINE).ok_or_else(past)?;
+        let address = text.address.checked_add(bytes).ok_or_else(past)?;
+        let size = bytes.checked_mul(more).ok_or_else(past)?;
+        address.checked_add(size).ok_or_else(past)?;
+        Ok(Some(OutputSection {
+            name: TEXT_COPIES.to_owned(),
+            address,
+            size,
+            align: CACHE_LINE,
+            alloc: true,
+            exec: true,
+            ..OutputSection::default()
+        }))
+    }
+}
+
+/// Fills the copies with what is in the section of instructions. `distances` are its words that depend on where they stand, but for the
+/// veneers, which are given as address and target.
+pub(super) fn fill(
+    plan: &mut Plan,
+    bytes: u32,
+    distances: &[Distance],
+    veneers: &[(u32, u32)],
+) -> Result<(), ProgramError> {
+    let Some(text) = section(plan, Kind::Text) else {
+        return Ok(());
+    };
+    let (start, end, original) = (text.address, text.address + text.size, text.bytes.clone());
+    let inside = |address: u32| (start..end).contains(&address);
+    if let Some(frames) = section(plan, Kind::UnwindFrames).filter(|frames| frames.size > 0) {
+        let what = format!(
+            "`{}` finds frames by the addresses of one copy of the instructions",
+            frames.name
+        );
+        return Err(ProgramError::Layout(what));
+    }
+    let Some(own) = plan.sections.iter_mut().find(|own| own.name == TEXT_COPIES) else {
+        return Ok(());
+    };
+    own.bytes = vec![0; own.size as usize];
+    for (number, copy) in (1..).zip(own.bytes.chunks_mut(bytes as usize)) {
+        let moved = number * bytes;
+        copy[..original.len()].copy_from_slice(&original);
+        for distance in distances.iter().filter(|distance| !inside(distance.target)) {
+            let at = (distance.place - start) as usize;
+            let place = distance.place + moved;
+            let words = copy.get_mut(at..).unwrap_or_default();
+            reloc::apply(distance.kind, words, distance.target, distance.addend, place).map_err(|error| {
+                ProgramError::Layout(format!("a copy of the word at {:#010x}: {error}", distance.place))
+            })?;
+        }
+        for &(address, target) in veneers.iter().filter(|(_, target)| inside(*target)) {
+            let code = crate::incremental::veneer(target + moved);
+            let code = code.map_err(|error| ProgramError::Internal(error.to_string()))?;
+            let at = (address - start) as usize;
+            let place = copy.get_mut(at..at + code.len());
+            let place =
+                place.ok_or_else(|| ProgramError::Internal(format!("no room for a veneer at {address:#010x}")))?;
+            place.copy_from_slice(&code);
+        }
+    }
+    Ok(())
+}
+
+/// The functions of the copies, named `f.1`, `f.2` and so on after `f`.
+pub(super) fn symbols(plan: &Plan, bytes: u32, list: &[OutputSymbol]) -> Vec<OutputSymbol> {
+    let number = |name: &str| plan.sections.iter().position(|own| own.name == name);
+    let (Some(text), Some(copies)) = (number(TEXT), number(TEXT_COPIES)) else {
+        return Vec::new();
+    };
+    let of_copy = |copy: u32| {
+        let functions = list
+            .iter()
+            .filter(move |symbol| symbol.section == Some(text) && symbol.kind == SymbolKind::Function);
+        functions.map(move |symbol| OutputSymbol {
+            name: format!("{}.{copy}", symbol.name),
+            address: symbol.address + copy * bytes,
+            section: Some(copies),
+            binding: Binding::Local,
+            ..symbol.clone()
+        })
+    };
+    (1..=plan.sections[copies].size / bytes).flat_map(of_copy).collect()
+}
