@@ -223,3 +223,26 @@ impl ListScheduler {
         end.max(cycle)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An order in which the second and third wait for the first one, which takes long.
+    fn order(may_be_last: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut scheduler = ListScheduler::default();
+        (0..4).for_each(|_| scheduler.add(1, false));
+        scheduler.depend(0, 1, 5);
+        scheduler.depend(0, 2, 5);
+        scheduler.run(may_be_last).to_vec()
+    }
+
+    #[test]
+    fn the_last_one_may_be_last() {
+        assert_eq!(order(|_| true), [0, 3, 1, 2]);
+        assert_eq!(order(|index| index != 2), [0, 3, 2, 1]);
+        assert_eq!(order(|index| index == 3), [0, 1, 2, 3]);
+        // The others wait for the first one, and nothing else may be last.
+        assert_eq!(order(|index| index == 0), [0, 3, 1, 2]);
+    }
+}

@@ -566,6 +566,52 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_the_linker_is_not_known() {
+        let source = "moveih s1, 0\nmoveil s1, 64\nsub_i32 sp, sp, s1\njret\n";
+        assert_eq!(rows_of(source, |_| {}), ["0: sp + 0", "12: sp + 64"]);
+        for offset in [0, 4] {
+            let rows = rows_of(source, |code| {
+                code.relocs = vec![crate::code::Reloc {
+                    offset,
+                    kind: npu_mc::reloc::Reloc::AbsHighLea,
+                    target: crate::code::RelocTarget::Function,
+                    addend: 0,
+                }];
+            });
+            assert_eq!(rows, ["0: sp + 0", "12: "]);
+        }
+    }
+
+    #[test]
+    fn where_ways_meet_only_what_both_know_is_known() {
+        let ways = [
+            (
+                "addi sp, sp, -64\nstore32 s50, 56(sp)\n",
+                "addi sp, sp, -64\nstore32 s50, 60(sp)\n",
+                "sp + 64",
+            ),
+            (
+                "addi sp, sp, -64\nmove_i32 s3, s4\n",
+                "addi sp, sp, -32\nmove_i32 s3, s4\n",
+                "",
+            ),
+            (
+                "addi sp, sp, -64\nstore32 s50, 56(sp)\n",
+                "addi sp, sp, -64\nstore32 s50, 56(sp)\n",
+                "sp + 64, s50 at -8",
+            ),
+        ];
+        for (one, other, expected) in ways {
+            let source = format!("beqz s0, other\n{one}jmp both\nother: {other}both: move_i32 s1, s0\njmp both\n");
+            let rows = rows_of(&source, |_| {});
+            // The row of the place where they meet, at 24.
+            let rows = rows.iter().filter_map(|row| row.split_once(": "));
+            let reached = rows.filter(|(offset, _)| offset.parse::<u32>().unwrap() <= 24);
+            assert_eq!(reached.last().unwrap().1, expected, "{one}{other}");
+        }
+    }
+
+    #[test]
     fn a_saved_register_is_found_until_something_else_is_in_its_place() {
         let source = "addi sp, sp, -64\nstore32 s50, 56(sp)\nstore32 s51, 60(sp)\nmove_i32 s50, s0\nstore32 s50, 60(sp)\naddi sp, sp, 64\njret\n";
         assert_eq!(

@@ -261,7 +261,6 @@ fn table_with_far_targets() {
     }
 }
 
-/// Distances around the reach, forwards and backwards, one instruction apart.
 /// A table with so many entries that it becomes several: each entry leads to its own block.
 #[test]
 fn table_with_many_entries() {
@@ -303,6 +302,33 @@ fn table_with_many_entries() {
     }
 }
 
+/// A table whose entries are all out of reach and all different: more of them than there is room for sequences after one table.
+#[test]
+fn table_with_many_far_entries() {
+    const ENTRIES: u32 = 9_000;
+    let large = function("far", 2, |b, params| {
+        let all = blocks(b, ENTRIES);
+        let other = b.create_block();
+        table(b, params[0], other, &all);
+        b.switch_to_block(other);
+        let x = mix(b, 0, REACH as u32 / 16, params[1]);
+        b.ins().return_(&[x]);
+        for (number, &block) in (0u32..).zip(&all) {
+            b.switch_to_block(block);
+            let number = constant(b, number);
+            let x = b.ins().bxor(params[1], number);
+            b.ins().return_(&[x]);
+        }
+    });
+    let mut program = program(("none", "single_pass"));
+    program.define(&large).unwrap();
+    for index in (0..ENTRIES).step_by(613).chain([ENTRIES - 1]) {
+        let result = call(&mut program, "far", &[index, 99]).unwrap();
+        assert_eq!(result, index ^ 99, "entry {index}");
+    }
+}
+
+/// Distances around the reach, forwards and backwards, one instruction apart.
 #[test]
 fn around_the_reach() {
     let first = REACH / 4 - 12;

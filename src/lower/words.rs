@@ -380,7 +380,7 @@ pub fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX, Word, Words};
+    use super::{MAX, Op, Word, Words, fold};
 
     #[test]
     fn words_that_do_not_exist_are_missing() {
@@ -394,5 +394,61 @@ mod tests {
         assert!(!full.as_slice().contains(&Word::Missing));
         let over = full.then(Words::one(Word::ZERO));
         assert_eq!((over.len(), over.top()), (MAX, Word::Missing));
+    }
+
+    /// What an operation gives, on numbers wide enough for every result.
+    type Wide = fn(i128, i128) -> i128;
+
+    /// The operations on signed and on unsigned numbers; a result is taken modulo 2^32.
+    const SIGNED: [(Op, Wide); 10] = [
+        (Op::ADDSSS_32, |a, b| a + b),
+        (Op::SUBSSS_32, |a, b| a - b),
+        (Op::MULLSSS_32, |a, b| a * b),
+        (Op::MULHSSS_32, |a, b| (a * b) >> 32),
+        (Op::SEQSISSS_32, |a, b| i128::from(a == b)),
+        (Op::SNESISSS_32, |a, b| i128::from(a != b)),
+        (Op::SLTSISSS_32, |a, b| i128::from(a < b)),
+        (Op::SGESISSS_32, |a, b| i128::from(a >= b)),
+        (Op::SGTSISSS_32, |a, b| i128::from(a > b)),
+        (Op::SLESISSS_32, |a, b| i128::from(a <= b)),
+    ];
+    const UNSIGNED: [(Op, Wide); 8] = [
+        (Op::ANDSSS_32, |a, b| a & b),
+        (Op::ORSSS_32, |a, b| a | b),
+        (Op::XORSSS_32, |a, b| a ^ b),
+        (Op::MULHUSSS_32, |a, b| (a * b) >> 32),
+        (Op::SLTUISSS_32, |a, b| i128::from(a < b)),
+        (Op::SGEUISSS_32, |a, b| i128::from(a >= b)),
+        (Op::SGTUISSS_32, |a, b| i128::from(a > b)),
+        (Op::SLEUISSS_32, |a, b| i128::from(a <= b)),
+    ];
+
+    #[test]
+    fn constants_are_computed_with_as_the_machine_does() {
+        let corners = [0u32, 1, 2, 5, 31, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff];
+        for (a, b) in corners.iter().flat_map(|&a| corners.map(|b| (a, b))) {
+            let signed = |number: u32| i128::from(number.cast_signed());
+            for (op, wide) in SIGNED {
+                assert_eq!(
+                    fold(op, a, b),
+                    Some(wide(signed(a), signed(b)) as u32),
+                    "{op:?} of {a:#x} and {b:#x}"
+                );
+            }
+            for (op, wide) in UNSIGNED {
+                assert_eq!(
+                    fold(op, a, b),
+                    Some(wide(a.into(), b.into()) as u32),
+                    "{op:?} of {a:#x} and {b:#x}"
+                );
+            }
+            let shifts: [(Op, Wide); 2] = [(Op::SLLSSS_32, |a, b| a << b), (Op::SRLSSS_32, |a, b| a >> b)];
+            for (op, wide) in shifts {
+                let expected = (b < 32).then(|| wide(a.into(), b.into()) as u32);
+                assert_eq!(fold(op, a, b), expected, "{op:?} of {a:#x} and {b:#x}");
+            }
+            let expected = (b < 32).then(|| (signed(a) >> b) as u32);
+            assert_eq!(fold(Op::SRASSS_32, a, b), expected, "{a:#x} and {b:#x}");
+        }
     }
 }

@@ -502,31 +502,221 @@ mod tests {
     use super::*;
     use cranelift_codegen::ir::types;
 
+    fn holds(condition: IntCC, x: u8, y: u8) -> bool {
+        let (signed_x, signed_y) = (x.cast_signed(), y.cast_signed());
+        match condition {
+            IntCC::Equal => x == y,
+            IntCC::NotEqual => x != y,
+            IntCC::SignedLessThan => signed_x < signed_y,
+            IntCC::SignedGreaterThanOrEqual => signed_x >= signed_y,
+            IntCC::SignedGreaterThan => signed_x > signed_y,
+            IntCC::SignedLessThanOrEqual => signed_x <= signed_y,
+            IntCC::UnsignedLessThan => x < y,
+            IntCC::UnsignedGreaterThanOrEqual => x >= y,
+            IntCC::UnsignedGreaterThan => x > y,
+            IntCC::UnsignedLessThanOrEqual => x <= y,
+        }
+    }
+
     /// Counts by doing it.
     fn count(first: u8, step: u8, leaves: IntCC, bound: u8) -> Option<u64> {
-        let holds = |x: u8| {
-            let (sx, sb) = (x.cast_signed(), bound.cast_signed());
-            match leaves {
-                IntCC::Equal => x == bound,
-                IntCC::NotEqual => x != bound,
-                IntCC::SignedLessThan => sx < sb,
-                IntCC::SignedGreaterThanOrEqual => sx >= sb,
-                IntCC::SignedGreaterThan => sx > sb,
-                IntCC::SignedLessThanOrEqual => sx <= sb,
-                IntCC::UnsignedLessThan => x < bound,
-                IntCC::UnsignedGreaterThanOrEqual => x >= bound,
-                IntCC::UnsignedGreaterThan => x > bound,
-                IntCC::UnsignedLessThanOrEqual => x <= bound,
-            }
-        };
         let mut x = first;
         for rounds in 0..300 {
-            if holds(x) {
+            if holds(leaves, x, bound) {
                 return Some(rounds);
             }
             x = x.wrapping_add(step);
         }
         None
+    }
+
+    /// The function, with its loops.
+    fn analysed(text: &str) -> (Context, Vec<NaturalLoop>) {
+        let mut functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let mut ctx = Context::for_function(functions.remove(0));
+        ctx.compute_cfg();
+        ctx.compute_domtree();
+        ctx.compute_loop_analysis();
+        let loops = find(&ctx);
+        (ctx, loops)
+    }
+
+    /// A loop that counts from 3 by `step`, with a compare of `left` and `right`, and the exit as the edge with this number. `v1` is
+    /// the variable, `v2` the variable and 5, `v3` the bound 20, `v0` a bound that is not known.
+    fn counting(step: i8, condition: IntCC, left: &str, right: &str, exit: usize) -> String {
+        let (first, second) = if exit == 0 {
+            ("block2", "block1(v6)")
+        } else {
+            ("block1(v6)", "block2")
+        };
+        format!(
+            "function %f(i8) {{
+block0(v0: i8):
+    v3 = iconst.i8 20
+    v4 = iconst.i8 {step}
+    v5 = iconst.i8 5
+    v9 = iconst.i8 3
+    jump block1(v9)
+block1(v1: i8):
+    v2 = iadd v1, v5
+    v6 = iadd v1, v4
+    v7 = icmp {condition} {left}, {right}
+    brif v7, {first}, {second}
+block2:
+    return
+}}"
+        )
+    }
+
+    #[test]
+    fn exits_leave_when_their_branches_do() {
+        let mut known = 0;
+        for &condition in IntCC::all() {
+            for exit in [0, 1] {
+                for (left, right) in [
+                    ("v1", "v0"),
+                    ("v0", "v1"),
+                    ("v2", "v0"),
+                    ("v0", "v2"),
+                    ("v1", "v3"),
+                    ("v3", "v2"),
+                ] {
+                    for step in [1i8, -1, 7] {
+                        let text = counting(step, condition, left, right, exit);
+                        let (ctx, loops) = analysed(&text);
+                        let exits = counted_exits(&ctx, &loops[0]);
+                        let [found] = exits.as_slice() else {
+                            panic!("{} exits\n{text}", exits.len())
+                        };
+                        let swapped = !matches!(left, "v1" | "v2");
+                        let offset = if [left, right].contains(&"v2") { 5 } else { 0 };
+                        assert_eq!(found.offset, u64::from(offset), "{text}");
+                        for (x, y) in (0..=255)
+                            .step_by(5)
+                            .flat_map(|x| [0, 1, x, 127, 128, 255].map(|y| (x, y)))
+                        {
+                            let (a, b) = if swapped { (y, x) } else { (x, y) };
+                            let leaves = holds(condition, a, b) == (exit == 0);
+                            assert_eq!(holds(found.leaves, x, y), leaves, "{x} and {y}\n{text}");
+                        }
+                        if [left, right].contains(&"v3") {
+                            let counted = count(3 + offset, step.cast_unsigned(), found.leaves, 20);
+                            if let Some(count) = found.count {
+                                assert_eq!(Some(count - 1), counted, "{text}");
+                                known += 1;
+                            }
+                        } else {
+                            assert_eq!(found.count, None, "{text}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(known > 60, "{known}");
+    }
+
+    #[test]
+    fn only_exits_of_every_iteration_count() {
+        // The first exit is on one way through the loop only, the second is in an inner loop, the third counts.
+        let text = "function %f(i8, i8) {
+block0(v0: i8, v1: i8):
+    v2 = iconst.i8 0
+    v3 = iconst.i8 1
+    v4 = iconst.i8 100
+    jump block1(v2)
+block1(v5: i8):
+    v6 = iadd v5, v3
+    brif v1, block2, block3
+block2:
+    v7 = icmp eq v6, v0
+    brif v7, block9, block3
+block3:
+    jump block4(v2)
+block4(v8: i8):
+    v9 = iadd v8, v3
+    v10 = icmp eq v9, v0
+    brif v10, block9, block5
+block5:
+    v11 = icmp eq v9, v4
+    brif v11, block6, block4(v9)
+block6:
+    v12 = icmp eq v6, v4
+    brif v12, block9, block1(v6)
+block9:
+    return
+}";
+        let (ctx, loops) = analysed(text);
+        let counted: Vec<(u32, usize)> = loops
+            .iter()
+            .flat_map(|lp| {
+                let exits = counted_exits(&ctx, lp);
+                let header = lp.header.as_u32();
+                exits.into_iter().map(move |exit| (header, exit))
+            })
+            .map(|(header, exit)| {
+                let block = ctx.func.layout.inst_block(exit.edge.inst);
+                (header, block.map_or(0, |block| block.as_u32() as usize))
+            })
+            .collect();
+        assert_eq!(counted, [(1, 6), (4, 4), (4, 5)]);
+    }
+
+    #[test]
+    fn the_most_iterations_of_an_inner_loop_are_those_of_the_outermost_start() {
+        // From the outer variable, which is 0 to 9, up to 20, or down to -3; the exit tests the variable and `offset`.
+        for (step, bound) in [(1i8, 20i8), (2, 21), (-1, -3), (-3, -6)] {
+            for offset in [0i8, 4, -2] {
+                let condition = if step > 0 { "sge" } else { "sle" };
+                let text = format!(
+                    "function %f(i8) {{
+block0(v0: i8):
+    v1 = iconst.i8 0
+    v2 = iconst.i8 1
+    v3 = iconst.i8 10
+    v4 = iconst.i8 {step}
+    v5 = iconst.i8 {bound}
+    v6 = iconst.i8 {offset}
+    jump block1(v1)
+block1(v7: i8):
+    jump block2(v7)
+block2(v8: i8):
+    v9 = iadd v8, v6
+    v10 = iadd v8, v4
+    v11 = icmp {condition} v9, v5
+    brif v11, block3, block2(v10)
+block3:
+    v12 = iadd v7, v2
+    v13 = icmp eq v12, v3
+    brif v13, block4, block1(v12)
+block4:
+    return
+}}"
+                );
+                let (ctx, loops) = analysed(&text);
+                let ranges = ranges(&ctx, &loops);
+                let inner = loops.iter().find(|lp| lp.header.as_u32() == 2).expect("the inner loop");
+                let exits = counted_exits(&ctx, inner);
+                let leaves = if step > 0 {
+                    IntCC::SignedGreaterThanOrEqual
+                } else {
+                    IntCC::SignedLessThanOrEqual
+                };
+                let most = (0..10u8)
+                    .map(|first| {
+                        count(
+                            first.wrapping_add_signed(offset),
+                            step.cast_unsigned(),
+                            leaves,
+                            bound.cast_unsigned(),
+                        )
+                    })
+                    .map(|rounds| rounds.expect("it ends") + 1)
+                    .max();
+                let found = most_rounds(&ctx.func, inner, &exits[0], &ranges);
+                let close = found.zip(most).is_some_and(|(found, most)| found.abs_diff(most) <= 1);
+                assert!(close, "{found:?} for {most:?}\n{text}");
+            }
+        }
     }
 
     #[test]

@@ -508,3 +508,160 @@ fn other_courses_are_the_same() {
         assert!(pair.compared > 400, "{name}");
     }
 }
+
+/// Single places that are read in each iteration, the higher one first or last, around and in the array that is written.
+#[test]
+fn single_places_are_the_same() {
+    let memory = pattern();
+    for [first, second] in [[8, 0], [0, 8], [40, 0], [0, 0], [4, 60]] {
+        for regions in ["", "region0 "] {
+            let text = format!(
+                "function %places(i32, i32, i32) {{
+    region0 = 1 \"one\"
+block0(v0: i32, v1: i32, v2: i32):
+    v3 = iconst.i32 0
+    v4 = iconst.i32 1
+    v5 = iconst.i32 2
+    jump block1(v3)
+block1(v20: i32):
+    v30 = ishl v20, v5
+    v31 = iadd v1, v30
+    v32 = load.i32 {regions}aligned v0+{first}
+    v33 = load.i32 {regions}aligned v0+{second}
+    v34 = imul v32, v33
+    v35 = iadd v34, v20
+    store {regions}aligned v35, v31
+    v36 = iadd v20, v4
+    v37 = icmp ult v36, v2
+    brif v37, block1(v36), block2
+block2:
+    return
+}}"
+            );
+            let mut pair = Pair::new(text);
+            for count in [1, 16, 17, 40] {
+                for distance in (-72..=16).step_by(4).chain([100, 156, 160, 600]) {
+                    pair.check(&memory, |memory| vec![memory + 512 + distance, memory + 512, count]);
+                }
+            }
+        }
+    }
+}
+
+/// Loads and stores of one region, whose arrays overlap.
+#[test]
+fn arrays_of_one_region_are_the_same() {
+    let memory = pattern();
+    let text = "function %region(i32, i32, i32) {
+    region0 = 1 \"one\"
+block0(v0: i32, v1: i32, v2: i32):
+    v3 = iconst.i32 0
+    v4 = iconst.i32 1
+    v5 = iconst.i32 2
+    jump block1(v3)
+block1(v20: i32):
+    v30 = ishl v20, v5
+    v31 = iadd v0, v30
+    v32 = iadd v1, v30
+    v33 = load.i32 region0 aligned v31
+    v34 = iadd v33, v20
+    store region0 aligned v34, v32
+    v36 = iadd v20, v4
+    v37 = icmp ult v36, v2
+    brif v37, block1(v36), block2
+block2:
+    return
+}";
+    let mut pair = Pair::new(text.to_owned());
+    for count in [16, 33, 64] {
+        for distance in (-128..=128).step_by(4) {
+            pair.check(&memory, |memory| vec![memory + 512, memory + 512 + distance, count]);
+        }
+    }
+}
+
+/// Counts that are known, around multiples of the vector: nothing behind the last element is written.
+#[test]
+fn known_counts_are_the_same() {
+    let memory = pattern();
+    for count in (1..=50).chain([63, 64, 65, 95, 96, 97]) {
+        let text = format!(
+            "function %known(i32, i32) {{
+block0(v0: i32, v1: i32):
+    v3 = iconst.i32 0
+    v4 = iconst.i32 1
+    v5 = iconst.i32 2
+    v6 = iconst.i32 {count}
+    jump block1(v3)
+block1(v20: i32):
+    v30 = ishl v20, v5
+    v31 = iadd v0, v30
+    v32 = iadd v1, v30
+    v33 = load.i32 aligned v31
+    v34 = bnot v33
+    store aligned v34, v32
+    v36 = iadd v20, v4
+    v37 = icmp ne v36, v6
+    brif v37, block1(v36), block2
+block2:
+    return
+}}"
+        );
+        let mut pair = Pair::new(text);
+        for first in [0, 4, 60] {
+            pair.check(&memory, |memory| vec![memory + first, memory + 1024 + first]);
+        }
+    }
+}
+
+/// Rows of a slot that begin at a product: it is as aligned as both factors together, and no more.
+#[test]
+fn rows_at_products_are_the_same() {
+    for (left, right) in [(0, 2), (1, 2), (2, 2), (2, 3), (3, 3), (4, 2)] {
+        let text = format!(
+            "function %rows(i32, i32, i32) -> i32 {{
+    ss0 = explicit_slot 1024, align = 64
+block0(v0: i32, v1: i32, v2: i32):
+    v3 = iconst.i32 0
+    v4 = iconst.i32 1
+    v5 = iconst.i32 2
+    v6 = iconst.i32 {left}
+    v7 = iconst.i32 {right}
+    v8 = stack_addr.i32 ss0
+    v9 = ishl v0, v6
+    v10 = ishl v1, v7
+    v11 = imul v9, v10
+    v14 = iadd v8, v11
+    jump block1(v3)
+block1(v20: i32):
+    v30 = ishl v20, v5
+    v31 = iadd v14, v30
+    v34 = imul v20, v2
+    store aligned v34, v31
+    v36 = iadd v20, v4
+    v37 = icmp ult v36, v2
+    brif v37, block1(v36), block3(v3, v3)
+block3(v40: i32, v41: i32):
+    v42 = ishl v40, v5
+    v43 = iadd v14, v42
+    v44 = load.i32 aligned v43
+    v45 = iadd v41, v44
+    v46 = iadd v40, v4
+    v47 = icmp ult v46, v2
+    brif v47, block3(v46, v45), block4
+block4:
+    return v45
+}}"
+        );
+        let mut pair = Pair::new(text);
+        for (a, b) in [(0, 1), (1, 1), (1, 3), (3, 1), (1, 2), (2, 1)] {
+            if (a << left) * (b << right) > 400 || (a << left) * (b << right) % 4 != 0 {
+                continue;
+            }
+            for count in [15, 16, 40, 64] {
+                pair.check(&[], |_| vec![a, b, count]);
+            }
+        }
+        assert!(pair.compared > 0);
+    }
+}

@@ -1,6 +1,8 @@
 //! Loops whose rounds check bounds and alignment: calls on both sides of each bound, and what was stored before a trap.
 
-use super::{Pair, pattern};
+use super::{Pair, pattern, target};
+use cranelift_codegen::Context;
+use cranelift_naplespu::passes::Stage;
 
 /// How the checks of a round are written: `number` is checked against `most`.
 const CHECKS: [(&str, &str); 7] = [
@@ -161,8 +163,37 @@ fn bounds_are_the_same() {
     );
 }
 
+/// Whether the checks of the loop are done before it, in one of two copies.
+fn is_versioned(text: &str) -> bool {
+    let functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut ctx = Context::for_function(functions[0].clone());
+    let request = [Stage::Bits, Stage::Guards].into_iter().collect();
+    let code = target("speed")
+        .compile_with_stages(&mut ctx, &mut Default::default(), request)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let after = |wanted: Stage| {
+        code.stages
+            .iter()
+            .find(|(stage, _)| *stage == wanted)
+            .map(|(_, text)| text)
+    };
+    assert!(after(Stage::Guards).is_some());
+    after(Stage::Bits) != after(Stage::Guards)
+}
+
+#[test]
+fn every_way_to_write_a_check_is_known() {
+    for (name, check) in CHECKS {
+        let text = checked(NUMBERS[0].1, check, 1, "ult");
+        assert!(is_versioned(&text), "{name}\n{text}");
+    }
+    let others = NESTS.iter().filter(|text| !is_versioned(text));
+    let names: Vec<&str> = others.filter_map(|text| text.split(['%', '(']).nth(1)).collect();
+    assert_eq!(names, ["loaded", "leaves", "steps_above", "odd"]);
+}
+
 /// Two accesses with one bound, at a distance, and with two bounds; rows and columns; and a test of alignment.
-const NESTS: [&str; 9] = [
+const NESTS: [&str; 11] = [
     // Several offsets of one index.
     "function %offsets(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
@@ -314,6 +345,47 @@ block1(v10: i32, v11: i32):
     v19 = band v18, v91
     v20 = isub v10, v91
     v22 = isub v20, v19
+    v23 = iadd v11, v92
+    v24 = icmp ult v22, v2
+    brif v24, block2(v22), block1(v22, v23)
+block2(v30: i32):
+    return v30
+}",
+    // A step that is not known, and a test whose second way leads back.
+    "function %steps(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v92 = iconst.i32 4
+    v93 = iconst.i32 1020
+    v94 = icmp uge v1, v2
+    brif v94, block2(v90), block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v13 = icmp ugt v10, v3
+    trapnz v13, user1
+    v14 = band v11, v93
+    v17 = iadd v0, v14
+    store v10, v17
+    v22 = iadd v10, v1
+    v23 = iadd v11, v92
+    v24 = icmp uge v22, v2
+    brif v24, block2(v22), block1(v22, v23)
+block2(v30: i32):
+    return v30
+}",
+    // The same, and the second way leads back where the variable is not below.
+    "function %steps_above(i32, i32, i32, i32) -> i32 {
+block0(v0: i32, v1: i32, v2: i32, v3: i32):
+    v90 = iconst.i32 0
+    v92 = iconst.i32 4
+    v93 = iconst.i32 1020
+    jump block1(v1, v90)
+block1(v10: i32, v11: i32):
+    v13 = icmp ugt v10, v3
+    trapnz v13, user1
+    v14 = band v11, v93
+    v17 = iadd v0, v14
+    store v10, v17
+    v22 = iadd v10, v1
     v23 = iadd v11, v92
     v24 = icmp ult v22, v2
     brif v24, block2(v22), block1(v22, v23)

@@ -1,6 +1,6 @@
 //! Trip counts: every way to count, with few rounds, from both ends of the numbers.
 
-use super::Pair;
+use super::{End, Pair};
 
 /// A loop that counts from `v0` to `v1` by `step` while `condition` holds, tested at the end or at the start, and adds up a
 /// polynomial of the variable, so that every round changes the result.
@@ -219,6 +219,40 @@ fn other_ways_to_count_are_the_same() {
                     }
                 }
                 assert!(pair.compared > 50, "{} calls", pair.compared);
+            }
+        }
+    }
+}
+
+/// A loop that steps over its bound goes on for ever, whatever it stores.
+#[test]
+fn loops_without_an_end_have_none() {
+    for (step, store) in [(2, "istore16"), (4, "store aligned")] {
+        let text = format!(
+            "function %endless(i32, i32) {{
+block0(v0: i32, v1: i32):
+    v2 = iconst.i32 0
+    v3 = iconst.i32 {step}
+    jump block1(v2)
+block1(v5: i32):
+    v6 = iadd v0, v5
+    {store} v5, v6
+    v7 = iadd v5, v3
+    v8 = icmp ne v7, v1
+    brif v8, block1(v7), block2
+block2:
+    return
+}}"
+        );
+        let mut pair = Pair::new(text);
+        for bound in [1, 129, 257, 513, 1025] {
+            let memory = pair.memory();
+            for (level, at) in pair.levels.iter_mut().zip(memory) {
+                assert_eq!(
+                    level.call(&[], &[at, bound]).0,
+                    End::Unknown,
+                    "step {step}, bound {bound}"
+                );
             }
         }
     }

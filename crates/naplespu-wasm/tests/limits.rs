@@ -404,6 +404,98 @@ fn copies_between_memories_of_different_sizes() {
     }
 }
 
+/// The same index in two memories of different sizes, and of tables: what is known of one is not known of the other.
+#[test]
+fn one_index_for_two_memories_or_tables() {
+    let mut text = "(module (memory $m0 3) (memory $m1 1) (table $t0 5 funcref) (table $t1 2 funcref)".to_owned();
+    for (first, second) in [(0, 1), (1, 0)] {
+        text += &format!(
+            "(func (export \"loads{first}\") (param i32) (result i32)
+                (drop (i32.load $m{first} (local.get 0))) (i32.load $m{second} (local.get 0)))
+             (func (export \"tables{first}\") (param i32 i32 i32) (result i32)
+                (table.copy $t{first} $t{second} (local.get 0) (local.get 1) (local.get 2)) i32.const 1)\n"
+        );
+    }
+    for level in ["none", "speed"] {
+        let mut run = Run::new(&format!("{text})"), level);
+        for first in [0, 1] {
+            for index in [0, PAGE - 4, PAGE - 3, PAGE, 3 * PAGE - 4, 3 * PAGE - 3] {
+                let found = run.word(&format!("loads{first}"), &[index as u32]);
+                assert_eq!(found, (index + 4 <= PAGE).then_some(0), "{first}, {index:#x}, {level}");
+            }
+            let sizes = [5, 2];
+            for [to, from, count] in
+                (0..=6).flat_map(|to| (0..=6).flat_map(move |from| [0, 1, 2, 3].map(|n| [to, from, n])))
+            {
+                let arguments = [to, from, count].map(Value::I32);
+                let found = run.store.invoke(&run.instance, &format!("tables{first}"), &arguments);
+                let inside = to + count <= sizes[first] && from + count <= sizes[1 - first];
+                assert_eq!(
+                    found.is_ok(),
+                    inside,
+                    "{first}, {to} {from} {count}, {level}: {found:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Indices of which something is known by how they are computed, and loads of all sizes from there: an address is as aligned as it is.
+#[test]
+fn addresses_of_every_alignment() {
+    let indices: [(&str, Of); 12] = [
+        ("local.get 0", |a, _| a),
+        ("local.get 0 i32.const 1 i32.shl", |a, _| a << 1),
+        ("local.get 0 i32.const 2 i32.shl", |a, _| a << 2),
+        ("local.get 0 i32.const 3 i32.shl", |a, _| a << 3),
+        ("local.get 0 i32.const 33 i32.shl", |a, _| a << 1),
+        ("local.get 0 i32.const 2 i32.mul", |a, _| a * 2),
+        ("local.get 0 i32.const 6 i32.mul", |a, _| a * 6),
+        ("local.get 0 i32.const 12 i32.mul", |a, _| a * 12),
+        ("local.get 0 i32.const 2 i32.shl i32.const 2 i32.add", |a, _| {
+            (a << 2) + 2
+        }),
+        (
+            "local.get 0 i32.const 2 i32.shl local.get 0 i32.const 1 i32.shl i32.add",
+            |a, _| (a << 2) + (a << 1),
+        ),
+        ("local.get 0 i32.const -2 i32.and", |a, _| a & !1),
+        ("local.get 0 i32.const 1 i32.shl i32.const 4 i32.or", |a, _| a << 1 | 4),
+    ];
+    let bytes: String = (0..160).map(|byte| format!("\\{byte:02x}")).collect();
+    let mut text = format!("(module (memory 1 1) (data (i32.const 0) \"{bytes}\")");
+    let loads = [("i32.load16_u", 2), ("i32.load", 4)];
+    for (place, (index, _)) in indices.iter().enumerate() {
+        for (load, _) in loads {
+            for offset in [0, 1, 2, 4] {
+                text += &format!(
+                    "(func (export \"{load}{place} {offset}\") (param i32) (result i32) {index} {load} offset={offset})\n"
+                );
+            }
+        }
+    }
+    for level in ["none", "speed"] {
+        let mut run = Run::new(&format!("{text})"), level);
+        for (place, (index, of)) in indices.iter().enumerate() {
+            for ((load, size), offset) in loads
+                .into_iter()
+                .flat_map(|load| [0, 1, 2, 4].map(|offset| (load, offset)))
+            {
+                for a in 0..8 {
+                    let at = of(a, 0) + offset;
+                    let expected = (0..size).rev().fold(0, |word, byte| word << 8 | (at + byte));
+                    let found = run.word(&format!("{load}{place} {offset}"), &[a]);
+                    assert_eq!(
+                        found,
+                        Some(expected),
+                        "{load} of {index} with {a} and {offset}, {level}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Indices that their operations keep small: the text of two arguments, and the same here.
 type Of = fn(u32, u32) -> u32;
 const RANGES: [(&str, Of); 26] = [

@@ -269,6 +269,80 @@ fn a_loop_on_masks_from_compares_is_one_entry() {
     assert!(translated.findings().is_empty());
 }
 
+/// Runs a loop both ways as [`both`], and then uses everything, so that a finding says what nothing drives.
+fn both_probed(body: &[u32], limit: u64) -> [Machine; 2] {
+    let mut machines = both(body, limit);
+    machines.iter_mut().for_each(|machine| probe(machine, 0));
+    let [translated, interpreted] = &machines;
+    compare(0, translated, interpreted);
+    machines
+}
+
+#[test]
+fn a_compare_spilled_within_a_round_is_followed() {
+    // The word is driven again at the end of each round: no translation begins with one that is not.
+    let body = [
+        COMPARE,
+        mem(34, 20, 12, 4),
+        mem(2, 3, 12, 4),
+        rr(ADD, 6, 6, 1),
+        mem(34, 1, 12, 4),
+    ];
+    let [translated, interpreted] = both_probed(&body, 7 * 300);
+    assert!(translated.translated_instructions() > 1000);
+    let s3 = interpreted
+        .findings()
+        .iter()
+        .any(|finding| finding.detail.contains("s3"));
+    assert!(s3, "{:?}", interpreted.findings());
+}
+
+#[test]
+fn a_number_of_a_lane_above_the_last_is_found_in_translations() {
+    // Lane 15 in the first 49 rounds, and then the number after it.
+    let body = [
+        ri(ADD, 5, 5, 1),
+        ri(14, 6, 5, 50),
+        ri(ADD, 6, 6, 15),
+        rr(AluOp::Getlane as u32, 3, 1, 6) | 2 << 1,
+    ];
+    let [translated, interpreted] = both(&body, 6 * 200);
+    assert!(translated.translated_instructions() > 300);
+    assert_eq!(interpreted.findings().len(), 1);
+}
+
+#[test]
+fn a_number_of_a_shuffle_above_the_last_is_found_in_translations() {
+    // All numbers are 15 in the first 49 rounds, and then the number after it.
+    let body = [
+        ri(ADD, 5, 5, 1),
+        ri(14, 6, 5, 50),
+        ri(ADD, 6, 6, 15),
+        rr(AluOp::Move as u32, 2, 6, 0) | 4 << 1,
+        rr(AluOp::Shuffle as u32, 3, 1, 2) | 7 << 1,
+    ];
+    let [translated, interpreted] = both(&body, 7 * 200);
+    assert!(translated.translated_instructions() > 300);
+    assert_eq!(interpreted.findings().len(), 1);
+}
+
+#[test]
+fn a_jump_to_itself_ends_a_translated_loop() {
+    // The register leads to the next instruction, and to the jump itself in the 50th round.
+    let body = [
+        ri(ADD, 5, 5, 1),
+        ri(14, 6, 5, 50),
+        rr(ADD, 6, 6, 6),
+        rr(ADD, 6, 6, 6),
+        ri(ADD, 9, 13, 28),
+        rr(SUB, 9, 9, 6),
+        0x7000_0000 | 9 << 18,
+    ];
+    let ([translated, _], stop) = ended(&body, 3000);
+    assert_ne!(stop, Stop::StepLimit);
+    assert_eq!(translated.translations_entered(), 1);
+}
+
 #[test]
 fn a_vector_stored_over_spilled_compares_drives_their_words() {
     let body = [

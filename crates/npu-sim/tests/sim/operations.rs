@@ -397,6 +397,8 @@ fn check_access(what: &str, words: &[u32], table: &[u32], mask: u32) {
             thread.set_scalar(sreg(register), value);
         }
         thread.set_pc(BASE);
+        // What the first address of I/O space gives.
+        machine.push_console_input(&[0x81, 0x82, 0x83]);
         machine
     };
     let mut defined = prepared(None);

@@ -545,6 +545,49 @@ fn a_scalar_float_result_with_lane_0_off_is_stale() {
 }
 
 #[test]
+fn only_one_float_operation_has_a_form_of_64_bits() {
+    for code in (33..=42).chain([48, 49]) {
+        let [short, long] = [0, 1].map(|bit| done(&[rr(code, 1, 2, 3, SSS) | bit << 4], |_| {}));
+        let [found, other] = [&short, &long].map(|machine| (hazards(machine), machine.thread(0).scalar(sreg(1))));
+        if code == 49 {
+            assert_eq!(found, other);
+        } else {
+            assert_eq!(other, (vec![Hazard::UndefinedOperation], 0), "operation {code}");
+        }
+        assert_eq!(found.0, []);
+    }
+}
+
+/// Branches at both ends of a page of code, to every word around the other page's end.
+#[test]
+fn branches_from_one_page_to_another() {
+    let page = 4096 / 4;
+    for from in [page - 3, page - 2, page, page + 1] {
+        for to in page - 4..page + 4 {
+            if to == from {
+                continue;
+            }
+            let mut words = vec![NOP; 2 * page as usize];
+            words[from as usize] = jra(0, 4 * (to - from));
+            let run = |traced: bool| {
+                let mut machine = program(&words);
+                machine.thread_mut(0).set_pc(BASE + 4 * from as u32);
+                match traced {
+                    true => machine.run_traced(0, 1, &mut |_| {}),
+                    false => machine.run(0, 1),
+                };
+                machine.thread(0).pc()
+            };
+            assert_eq!(
+                [run(false), run(true)],
+                [BASE + 4 * to as u32; 2],
+                "from {from} to {to}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_slow_result_before_a_taken_branch_can_be_lost() {
     let fadd = rr(33, 1, 2, 3, SSS);
     let load = mem(2, 1, 40, 0);
@@ -554,10 +597,10 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     let jump = jra(0, 8);
     let lost = |words: &[u32]| {
         let mut machine = program(words);
-        machine.run(0, 12);
+        machine.run(0, 24);
         let found = hazards(&machine);
         let mut traced = program(words);
-        traced.run_traced(0, 12, &mut |_| {});
+        traced.run_traced(0, 24, &mut |_| {});
         assert_eq!(found, hazards(&traced));
         let mut strict = at(
             Config {
@@ -566,7 +609,7 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
             },
             words,
         );
-        let stop = strict.run(0, 12);
+        let stop = strict.run(0, 24);
         assert_eq!(matches!(stop, Stop::Erratum(_)), !found.is_empty(), "{stop}");
         found == [Hazard::LostResult]
     };
@@ -607,6 +650,27 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     // Jumping to the branch instead of falling into it is safe.
     let words = [jra(0, 12), load, NOP, jra(0, 8), NOP, use_scalar];
     assert!(!lost(&words));
+    // A write meets the result of each unit up to so many instructions from the target on, and no later one.
+    let reach = |producer: u32| {
+        (0..npu_sim::LOST_WINDOW as usize)
+            .take_while(|&between| {
+                let mut words = vec![producer, jump, NOP];
+                words.extend(vec![other; between]);
+                words.push(write);
+                lost(&words)
+            })
+            .count()
+    };
+    let reaches = [fadd, fmul, rr(36, 1, 2, 3, SSS), rr(49, 1, 2, 3, SSS), spm(2, 1, 2, 0)].map(reach);
+    assert_eq!(reaches, [3, 2, 15, 2, 2]);
+    // The mask has its new value at once here, but a reader is told for as long.
+    let reads = |between: usize| {
+        let mut words = vec![rr(33, 59, 2, 3, SSS), jump, NOP];
+        words.extend(vec![other; between]);
+        words.push(rr(32, 5, 59, 0, SSS));
+        lost(&words)
+    };
+    assert_eq!([0, 2, 3].map(reads), [true, true, false]);
     // The register is forgotten after a while.
     let mut words = vec![load, jump, NOP];
     words.extend([other; npu_sim::LOST_WINDOW as usize]);
