@@ -330,7 +330,29 @@ block2:
 }
 
 /// Strides, down-counting, loops in stack slots with known sizes, and choices in the body.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 7] = [
+    (
+        "every second word",
+        "function %every_second(i32, i32, i32) {
+block0(v0: i32, v1: i32, v2: i32):
+    v90 = iconst.i32 0
+    v91 = iconst.i32 1
+    v92 = iconst.i32 3
+    jump block1(v90)
+block1(v20: i32):
+    v30 = ishl v20, v92
+    v31 = iadd v0, v30
+    v33 = load.i32 aligned v31
+    v34 = bnot v33
+    v32 = iadd v1, v30
+    store aligned v34, v32
+    v22 = iadd v20, v91
+    v21 = icmp ult v22, v2
+    brif v21, block1(v22), block2
+block2:
+    return
+}",
+    ),
     (
         "down",
         "function %down(i32, i32, i32) {

@@ -343,10 +343,10 @@ fn both_halves_of_an_address_are_loaded() {
 
 #[test]
 fn a_line_tells_its_instruction_with_the_final_operand() {
-    let object = object("jmp 1f\nmovei s0, N\n1: N = 3\nlea s1, x\nx:");
+    let object = object("movei s0, N\njmp 1f\n1: N = 3\nlea s1, x\nx:");
     let inst = |n: usize| object.lines[n].inst.map(|i| i.to_string());
-    assert_eq!(inst(0).as_deref(), Some("jmp 8"));
-    assert_eq!(inst(1).as_deref(), Some("movei s0, 3"));
+    assert_eq!(inst(0).as_deref(), Some("movei s0, 3"));
+    assert_eq!(inst(1).as_deref(), Some("jmp 4"));
     assert_eq!(object.lines[3].len, 8);
 }
 
