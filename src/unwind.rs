@@ -606,8 +606,8 @@ mod tests {
             let rows = rows_of(&source, |_| {});
             // The row of the place where they meet, at 24.
             let rows = rows.iter().filter_map(|row| row.split_once(": "));
-            let reached = rows.filter(|(offset, _)| offset.parse::<u32>().unwrap() <= 24);
-            assert_eq!(reached.last().unwrap().1, expected, "{one}{other}");
+            let mut reached = rows.filter(|(offset, _)| offset.parse::<u32>().unwrap() <= 24);
+            assert_eq!(reached.next_back().unwrap().1, expected, "{one}{other}");
         }
     }
 

@@ -183,11 +183,11 @@ fn errata() {
     let mut text = String::from(
         "# Errata\n\n\
          Made from `td/NaplesPUErrata.td` by `cargo test --test docs`; do not edit.\n\n\
-         The hardware description has faults that reach compiled code, and the compiler works around all of them, one of them in part. Where that takes\n\
+         The hardware description has faults that reach compiled code, and the compiler works around all of them, some of them in part. Where that takes\n\
          code, there is a setting, for a machine where the fault is corrected: `--set erratum_NAME=false` on the command line,\n\
          `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. In the other cases the\n\
          work-around is built in: a register that is never allocated, an instruction that is never selected. The reference names a\n\
-         section of the machine documents, which are not part of this repository.\n\n\
+         page of the manual of the machine.\n\n\
          The simulator always is the machine with the faults: code for a machine without one (`erratum_NAME=false`) gives wrong results on it, or does not end.\n\n\
          | erratum | work-around |\n|---|---|\n",
     );

@@ -24,7 +24,8 @@ impl Linking<'_> {
     /// How many copies there are beside the first one.
     fn more_copies(&self) -> u32 {
         match self.options.text_per_thread {
-            true => self.options.threads.clamp(1, TILE_THREADS) - 1,
+            // Whatever threads run: one without a copy would go on behind the last one.
+            true => TILE_THREADS - 1,
             false => 0,
         }
     }

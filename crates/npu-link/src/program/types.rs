@@ -75,7 +75,8 @@ pub struct LinkOptions {
     /// How many threads run the program, of all tiles together: they wait for constructors and for the scratchpad.
     pub threads: u32,
     /// Whether each thread of a core has a copy of all instructions for itself, so that no two threads ever wait for the same line of
-    /// the instruction cache (erratum `repeated_instruction_line_miss`). It wants start-up code, and programs without exceptions.
+    /// the instruction cache (erratum `repeated_instruction_line_miss`). There are copies for all threads that a core has, whatever `threads`
+    /// says. It wants start-up code, and programs without exceptions.
     pub text_per_thread: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     threads: u32,
 
-    /// A copy of all instructions for each thread of a core, so that no thread hangs by the erratum `repeated_instruction_line_miss`
+    /// A copy of all instructions for each of the eight threads of a core, so that no thread hangs by the erratum `repeated_instruction_line_miss`
     #[arg(long, conflicts_with = "nostdlib")]
     text_per_thread: bool,
 

@@ -11,6 +11,7 @@ use naplespu_verify::answer::{Answer, Reason, Verdict};
 use naplespu_verify::cache::AnswerCache;
 use naplespu_verify::prove::{Options, prove_code};
 use naplespu_verify::solver;
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME")]
     function: Vec<String>,
 
-    /// Seconds for each function
+    /// Seconds for each function; a question that is under way may take a few more
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 
@@ -71,6 +72,8 @@ struct Counts {
     refuted: usize,
     undecided: usize,
     no_solver: bool,
+    /// The functions that were found, without the `%`.
+    found: BTreeSet<String>,
 }
 
 /// Runs the subcommand.
@@ -94,13 +97,16 @@ pub fn run(args: &Args) -> Outcome {
             }
         }
     }
+    if let Some(name) = args.function.iter().find(|name| !counts.found.contains(bare(name))) {
+        return Err(Stop::Fault(format!("there is no function `%{}`", bare(name))));
+    }
     if !args.json {
         let Counts {
             proved,
             refuted,
             undecided,
             ..
-        } = counts;
+        } = &counts;
         output::print(format!("functions: {proved} proved, {refuted} refuted, {undecided} undecided\n").as_bytes())?;
     }
     if counts.no_solver {
@@ -134,6 +140,9 @@ fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mu
         iterations: args.iterations,
     };
     let wanted: Vec<&FunctionCase> = file.functions.iter().filter(|case| is_wanted(args, case)).collect();
+    counts
+        .found
+        .extend(wanted.iter().map(|case| bare(&case.name).to_owned()));
     let bar = progress(wanted.len());
     let mut worker = Worker::default();
     let mut faults = Vec::new();
@@ -178,8 +187,11 @@ impl Counts {
     }
 }
 
+fn bare(name: &str) -> &str {
+    name.trim_start_matches('%')
+}
+
 fn is_wanted(args: &Args, case: &FunctionCase) -> bool {
-    let bare = |name: &str| name.trim_start_matches('%').to_owned();
     args.function.is_empty() || args.function.iter().any(|name| bare(name) == bare(&case.name))
 }
 
