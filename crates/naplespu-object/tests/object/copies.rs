@@ -1,6 +1,6 @@
 //! A copy of all instructions for each thread: what a thread does is the same, each in its own copy.
 
-use crate::common::{address, assembled, image, linked, run, words};
+use crate::common::{address, assembled, compiled, image, isa, linked, run, words};
 use npu_link::{LinkOptions, MemoryLayout, Program};
 use npu_mc::machine::CACHE_LINE;
 use npu_sim::{Halt, Machine, NoSink, Timing, TimingConfig};
@@ -139,6 +139,60 @@ fn what_cannot_be_copied_is_refused() {
     };
     let text = refused(plain, &high);
     assert!(text.contains("past the end of memory"), "{text}");
+}
+
+#[test]
+fn programs_that_catch_exceptions_are_refused() {
+    let clif = "
+function %main() -> i32 system_v {
+    sig0 = (i32) system_v
+    fn0 = %thrower sig0
+block0:
+    v0 = iconst.i32 1
+    try_call fn0(v0), sig0, block1, [ default: block1 ]
+block1:
+    return v0
+}
+function %thrower(i32) system_v {
+    fn0 = %npu_throw(i32, i32, i32) tail
+block0(v0: i32):
+    call fn0(v0, v0, v0)
+    return
+}
+";
+    let object = compiled("catch.clif", clif, &isa(&[]), false);
+    assert!(linked(std::slice::from_ref(&object), &mut [], &LinkOptions::default()).is_ok());
+    let errors = linked(&[object], &mut [], &options(2)).unwrap_err();
+    let text = errors.iter().map(ToString::to_string).collect::<String>();
+    assert!(text.contains("addresses of one copy"), "{text}");
+}
+
+/// Copies share no line, wherever the code starts.
+#[test]
+fn copies_begin_in_lines_of_their_own() {
+    for code in [0x400, 0x404, 0x43c] {
+        let options = LinkOptions {
+            layout: MemoryLayout {
+                code,
+                ..MemoryLayout::DEFAULT
+            },
+            ..options(8)
+        };
+        let program = linked(&[assembled(REPORT), assembled(CALLED)], &mut [], &options).unwrap();
+        let ((text, size), (copies, all)) = (
+            section(&program, ".text").unwrap(),
+            section(&program, ".text.copies").unwrap(),
+        );
+        assert!((text + size - 1) / CACHE_LINE < copies / CACHE_LINE, "{code:#x}");
+        assert_eq!((copies - text) % CACHE_LINE, 0, "{code:#x}");
+        assert_eq!(all, 7 * (copies - text), "{code:#x}");
+        let machine = run(&program, 8);
+        let found = words(&machine, &program, "results", 16 * 8);
+        let main = address(&program, "main") + 28;
+        for (thread, words) in (0..).zip(found.chunks(16)) {
+            assert_eq!(words[0], main + thread * (copies - text), "{code:#x}, thread {thread}");
+        }
+    }
 }
 
 /// Three lines of one set of the instruction cache, over and over: threads that share them hang.

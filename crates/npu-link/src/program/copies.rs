@@ -8,6 +8,7 @@ use super::addresses::{Kind, Plan, TEXT, TEXT_COPIES, section};
 use super::error::ProgramError;
 use super::linking::Linking;
 use super::types::{OutputSection, OutputSymbol, TILE_THREADS};
+use crate::elf::LARGEST;
 use npu_mc::asm::{Binding, SymbolKind};
 use npu_mc::machine::CACHE_LINE;
 use npu_mc::reloc::{self, Reloc};
@@ -33,7 +34,7 @@ impl Linking<'_> {
     /// Bytes from one copy to the next; 0 if there is one only.
     pub(super) fn copy_bytes(&self, plan: &Plan) -> u32 {
         match (self.more_copies(), section(plan, Kind::Text)) {
-            (1.., Some(text)) => text.size.next_multiple_of(CACHE_LINE),
+            (1.., Some(text)) => whole_lines(text).unwrap_or(0),
             _ => 0,
         }
     }
@@ -51,20 +52,30 @@ impl Linking<'_> {
             return Err(ProgramError::Layout(what.to_owned()));
         }
         let past = || ProgramError::Layout(format!("`{TEXT_COPIES}` goes past the end of memory"));
-        let bytes = text.size.checked_next_multiple_of(CACHE_LINE).ok_or_else(past)?;
+        let bytes = whole_lines(text).ok_or_else(past)?;
         let address = text.address.checked_add(bytes).ok_or_else(past)?;
         let size = bytes.checked_mul(more).ok_or_else(past)?;
         address.checked_add(size).ok_or_else(past)?;
+        if u64::from(size) > LARGEST {
+            let what = format!("`{TEXT_COPIES}` has more than {LARGEST} bytes");
+            return Err(ProgramError::Layout(what));
+        }
         Ok(Some(OutputSection {
             name: TEXT_COPIES.to_owned(),
             address,
             size,
-            align: CACHE_LINE,
+            align: text.align,
             alloc: true,
             exec: true,
             ..OutputSection::default()
         }))
     }
+}
+
+/// Bytes of all cache lines that the section touches: two copies at this distance share none.
+fn whole_lines(text: &OutputSection) -> Option<u32> {
+    let before = text.address % CACHE_LINE;
+    before.checked_add(text.size)?.checked_next_multiple_of(CACHE_LINE)
 }
 
 /// Fills the copies with what is in the section of instructions. `distances` are its words that depend on where they stand, but for the
