@@ -275,13 +275,14 @@ pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
             return Err("what was written is read as something else".to_owned());
         }
     }
-    for gc_sections in [false, true] {
+    for (gc_sections, text_per_thread) in [(false, false), (true, false), (false, true)] {
         let input = Input {
             name: "a.o".to_owned(),
             object: read.object.clone(),
         };
         let options = LinkOptions {
             gc_sections,
+            text_per_thread,
             ..LinkOptions::default()
         };
         match link_program(vec![input], &mut [], &options) {

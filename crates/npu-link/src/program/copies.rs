@@ -144,5 +144,7 @@ pub(super) fn symbols(plan: &Plan, bytes: u32, list: &[OutputSymbol]) -> Vec<Out
             ..symbol.clone()
         })
     };
-    (1..=plan.sections[copies].size / bytes).flat_map(of_copy).collect()
+    (1..=plan.sections[copies].size.checked_div(bytes).unwrap_or(0))
+        .flat_map(of_copy)
+        .collect()
 }
