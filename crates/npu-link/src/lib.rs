@@ -25,7 +25,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `static_link` | addresses and relocations of one object |
-//! | `program` | programs: `types` is what is linked and what comes of it, `linking` the state, `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers, `frames` leaves out entries of `.eh_frame`, `exceptions` those of the tables of handlers |
+//! | `program` | programs: `types` is what is linked and what comes of it, `linking` the state, `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers, `copies` gives each thread instructions of its own, `frames` leaves out entries of `.eh_frame`, `exceptions` those of the tables of handlers |
 //! | `startup` | the code before `main`, in `startup.s` |
 //! | `elf` | ELF files to objects and images, and back; `inspect`: what one has |
 //! | `archive` | archives as libraries |

@@ -1,8 +1,8 @@
 //! Copies of all instructions, one for each thread of a core: a way around the erratum `repeated_instruction_line_miss`.
 //!
-//! A copy is what the linker made of the section of instructions, moved by a multiple of the cache's lines. Branches and distances within the
-//! section stay as they are, and so do addresses. So a function has one address, that of the first copy; distances to what is not
-//! copied are made anew. The start-up code goes on in the copy of its thread and calls the entry there.
+//! A copy has the bytes of the linked section, moved by whole cache lines. Branches within the section and absolute addresses stay valid,
+//! so a function has one address: that of the first copy. Distances to other sections are computed again for each copy. The start-up
+//! code jumps to the copy of its thread and calls the entry there.
 
 use super::addresses::{Kind, Plan, TEXT, TEXT_COPIES, section};
 use super::error::ProgramError;
@@ -13,7 +13,7 @@ use npu_mc::asm::{Binding, SymbolKind};
 use npu_mc::machine::CACHE_LINE;
 use npu_mc::reloc::{self, Reloc};
 
-/// A word whose contents depend on where it stands: its address and type, and what it leads to.
+/// A PC-relative word of the section: its address, relocation type, target and addend.
 pub(super) struct Distance {
     pub(super) place: u32,
     pub(super) kind: Reloc,
@@ -22,31 +22,19 @@ pub(super) struct Distance {
 }
 
 impl Linking<'_> {
-    /// How many copies there are beside the first one.
-    fn more_copies(&self) -> u32 {
-        match self.options.text_per_thread {
-            // Whatever threads run: one without a copy would go on behind the last one.
-            true => TILE_THREADS - 1,
-            false => 0,
-        }
-    }
-
     /// Bytes from one copy to the next; 0 if there is one only.
     pub(super) fn copy_bytes(&self, plan: &Plan) -> u32 {
-        match (self.more_copies(), section(plan, Kind::Text)) {
-            (1.., Some(text)) => whole_lines(text).unwrap_or(0),
+        match section(plan, Kind::Text) {
+            Some(text) if self.options.text_per_thread => whole_lines(text).unwrap_or(0),
             _ => 0,
         }
     }
 
     /// The section for the copies, still empty.
     pub(super) fn copies(&self, plan: &Plan) -> Result<Option<OutputSection>, ProgramError> {
-        let (more, Some(text)) = (self.more_copies(), section(plan, Kind::Text)) else {
+        let Some(text) = section(plan, Kind::Text).filter(|_| self.options.text_per_thread) else {
             return Ok(None);
         };
-        if more == 0 {
-            return Ok(None);
-        }
         if !self.options.startup {
             let what = "instructions for each thread need the start-up code, which picks them";
             return Err(ProgramError::Layout(what.to_owned()));
@@ -54,7 +42,8 @@ impl Linking<'_> {
         let past = || ProgramError::Layout(format!("`{TEXT_COPIES}` goes past the end of memory"));
         let bytes = whole_lines(text).ok_or_else(past)?;
         let address = text.address.checked_add(bytes).ok_or_else(past)?;
-        let size = bytes.checked_mul(more).ok_or_else(past)?;
+        // For all threads that a core has: the start-up code of one without a copy would jump past the last one.
+        let size = bytes.checked_mul(TILE_THREADS - 1).ok_or_else(past)?;
         address.checked_add(size).ok_or_else(past)?;
         if u64::from(size) > LARGEST {
             let what = format!("`{TEXT_COPIES}` has more than {LARGEST} bytes");
@@ -78,8 +67,7 @@ fn whole_lines(text: &OutputSection) -> Option<u32> {
     before.checked_add(text.size)?.checked_next_multiple_of(CACHE_LINE)
 }
 
-/// Fills the copies with what is in the section of instructions. `distances` are its words that depend on where they stand, but for the
-/// veneers, which are given as address and target.
+/// Fills the copies with the bytes of the section. `distances` are its PC-relative words; `veneers` are address and target of each veneer.
 pub(super) fn fill(
     plan: &mut Plan,
     bytes: u32,

@@ -279,8 +279,8 @@ fn both_probed(body: &[u32], limit: u64) -> [Machine; 2] {
 }
 
 #[test]
-fn a_compare_spilled_within_a_round_is_followed() {
-    // The word is driven again at the end of each round: no translation begins with one that is not.
+fn a_compare_spilled_within_an_iteration_is_followed() {
+    // Each iteration drives the word again at its end, so every translation starts with driven words.
     let body = [
         COMPARE,
         mem(34, 20, 12, 4),
@@ -299,7 +299,7 @@ fn a_compare_spilled_within_a_round_is_followed() {
 
 #[test]
 fn a_number_of_a_lane_above_the_last_is_found_in_translations() {
-    // Lane 15 in the first 49 rounds, and then the number after it.
+    // Lane 15 in the first 49 iterations, then lane 16.
     let body = [
         ri(ADD, 5, 5, 1),
         ri(14, 6, 5, 50),
@@ -313,7 +313,7 @@ fn a_number_of_a_lane_above_the_last_is_found_in_translations() {
 
 #[test]
 fn a_number_of_a_shuffle_above_the_last_is_found_in_translations() {
-    // All numbers are 15 in the first 49 rounds, and then the number after it.
+    // All indices are 15 in the first 49 iterations, then 16.
     let body = [
         ri(ADD, 5, 5, 1),
         ri(14, 6, 5, 50),
@@ -328,7 +328,7 @@ fn a_number_of_a_shuffle_above_the_last_is_found_in_translations() {
 
 #[test]
 fn a_jump_to_itself_ends_a_translated_loop() {
-    // The register leads to the next instruction, and to the jump itself in the 50th round.
+    // The register holds the next address, in the 50th iteration that of the jump.
     let body = [
         ri(ADD, 5, 5, 1),
         ri(14, 6, 5, 50),

@@ -663,7 +663,7 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     };
     let reaches = [fadd, fmul, rr(36, 1, 2, 3, SSS), rr(49, 1, 2, 3, SSS), spm(2, 1, 2, 0)].map(reach);
     assert_eq!(reaches, [3, 2, 15, 2, 2]);
-    // The mask has its new value at once here, but a reader is told for as long.
+    // The simulator writes the mask at once, and still reports early readers.
     let reads = |between: usize| {
         let mut words = vec![rr(33, 59, 2, 3, SSS), jump, NOP];
         words.extend(vec![other; between]);
