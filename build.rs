@@ -3,6 +3,8 @@
 
 #[path = "build/rules.rs"]
 mod rules;
+#[path = "build/switches.rs"]
+mod switches;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -64,25 +66,61 @@ fn build() -> Result<(), String> {
         println!("cargo::rerun-if-changed={file}");
     }
     files.extend(RULES.iter().map(|file| root.join(file)));
+    let mut sources = vec![source(&td_isle, TD_ISLE, TD_ISLE)?];
+    for file in std::iter::once(&PRELUDE).chain(RULES) {
+        sources.push(source(&root.join(file), &format!("/{file}"), file)?);
+    }
+    // The folder of td comes first: it may be below the root.
+    let mut prefixes = vec![prefix(&td_isle, TD_ISLE)];
+    if std::env::var_os("CARGO_FEATURE_RULE_SWITCHES").is_some() {
+        let switched = out.join("switched");
+        files = with_switches(
+            &switched,
+            &sources,
+            &clif.join("clif_lower.isle"),
+            &out.join("switches.rs"),
+        )?;
+        prefixes = vec![prefix(&switched.join("<TD>/td.isle"), TD_ISLE), prefix(&switched, "")];
+    }
+    prefixes.extend([prefix(&root, ""), prefix(&out, "<OUT_DIR>")]);
     let options = cranelift_isle::codegen::CodegenOptions {
         exclude_global_allow_pragmas: true,
-        // That of td comes first: its folder may be below the root.
-        prefixes: vec![prefix(&td_isle, TD_ISLE), prefix(&root, ""), prefix(&out, "<OUT_DIR>")],
+        prefixes,
         ..Default::default()
     };
     let mut code = cranelift_isle::compile::from_files(&files, &options).map_err(|errors| errors.to_string())?;
     code.hash(&mut generated);
     println!("cargo::rustc-env=NAPLESPU_GENERATED={:016x}", generated.finish());
     if std::env::var_os("CARGO_FEATURE_EXPLAIN").is_some() {
-        let mut sources = vec![source(&td_isle, TD_ISLE, TD_ISLE)?];
-        for file in std::iter::once(&PRELUDE).chain(RULES) {
-            sources.push(source(&root.join(file), &format!("/{file}"), file)?);
-        }
         let table;
         (code, table) = rules::instrument(&code, &sources)?;
         std::fs::write(out.join("rules.rs"), table).map_err(|e| e.to_string())?;
     }
     std::fs::write(out.join("lower_isle.rs"), code).map_err(|e| e.to_string())
+}
+
+/// Copies of the sources whose rules can be turned off, in the order of reading; `clif` has CLIF's terms. Writes the table of the rules.
+fn with_switches(folder: &Path, sources: &[rules::Source], clif: &Path, table: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut switches = switches::Switches::default();
+    let mut files = Vec::new();
+    for source in sources {
+        let path = folder.join(source.name.trim_start_matches('/'));
+        let mut text = switches.add_to(source)?;
+        if source.shown == PRELUDE {
+            text.push_str(switches::TERM);
+        }
+        let write = |path: &Path| {
+            std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            std::fs::write(path, &text)
+        };
+        write(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        files.push(path);
+    }
+    // The prelude, CLIF's terms, the rules made of td, the others.
+    files.swap(0, 1);
+    files.insert(1, clif.to_owned());
+    std::fs::write(table, switches.table()).map_err(|e| e.to_string())?;
+    Ok(files)
 }
 
 /// A file of rules, with its name in the generated code and the one that people know.

@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
 }
 
 /// Where the rule at `FILE line N` comes from, and its text. The ISLE compiler counts lines from 0.
-fn rule_at(place: &str, sources: &[Source]) -> Option<(String, String)> {
+pub fn rule_at(place: &str, sources: &[Source]) -> Option<(String, String)> {
     let (file, number) = place.rsplit_once(" line ")?;
     let number: usize = number.parse().ok()?;
     let source = sources.iter().find(|source| source.name == file)?;
@@ -112,7 +112,7 @@ fn rule_at(place: &str, sources: &[Source]) -> Option<(String, String)> {
 }
 
 /// The expression in parentheses that the text begins with.
-fn expression(text: &str) -> Option<&str> {
+pub fn expression(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut is_comment = false;
     for (at, c) in text.char_indices() {

@@ -77,6 +77,8 @@ pub mod passes;
 mod reason;
 mod regalloc;
 pub mod remarks;
+#[cfg(feature = "rule-switches")]
+pub mod rule_switches;
 pub mod runtime;
 pub mod settings;
 mod spaces;

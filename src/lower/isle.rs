@@ -152,6 +152,11 @@ impl generated::Context for Lower<'_> {
         self.reasons.rule_done(started, self.current.len(), rule);
     }
 
+    #[cfg(feature = "rule-switches")]
+    fn rule_is_on(&mut self, rule: u32) -> Option<Unit> {
+        crate::rule_switches::is_on(rule as usize).then_some(())
+    }
+
     // One machine instruction.
 
     emitters! {

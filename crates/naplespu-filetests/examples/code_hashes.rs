@@ -1,0 +1,236 @@
+//! Hashes of the code of all filetests and routines of the runtime, at both levels of optimization: shows whether a change of the compiler changes code.
+//!
+//!     cargo run --release -p naplespu-filetests --example code_hashes > before
+//!     cargo run --release -p naplespu-filetests --example code_hashes -- before   # which functions have other code now
+//!
+//! With the feature `rule-switches` it turns off each rule of lowering in turn, and prints the rules without which all code is the same:
+//!
+//!     cargo run --release -p naplespu-filetests --example code_hashes --features rule-switches -- --rules
+//!
+//! A line has file, function, level, number of bytes and hash, or the error in place of both.
+
+#![deny(missing_docs)]
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::Isa;
+use naplespu_filetests::runner;
+use naplespu_reader::config::FileConfigs;
+use naplespu_reader::panics::caught;
+use naplespu_reader::parse::ClifFile;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The levels at which functions are compiled.
+const LEVELS: [&str; 2] = ["none", "speed"];
+
+/// A function with a configuration.
+struct Case {
+    file: String,
+    name: String,
+    level: &'static str,
+    isa: Arc<Isa>,
+    func: Function,
+}
+
+/// What became of it.
+#[derive(Clone, PartialEq, Eq)]
+enum Code {
+    /// Number of bytes, and hash of the code with all that belongs to it.
+    Some(usize, u64),
+    /// The error.
+    None(String),
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Some(bytes, hash) => write!(f, "{bytes} {hash:016x}"),
+            Self::None(error) => f.write_str(error),
+        }
+    }
+}
+
+impl Case {
+    fn compile(&self) -> Code {
+        let compiled = caught(|| {
+            let mut ctx = Context::for_function(self.func.clone());
+            self.isa.compile(&mut ctx, &mut ControlPlane::default())
+        });
+        match compiled {
+            Ok(Ok(code)) => {
+                let mut hasher = DefaultHasher::new();
+                hasher.write(&code.to_bytes());
+                Code::Some(code.bytes.len(), hasher.finish())
+            }
+            Ok(Err(error)) => Code::None(error.to_string().lines().next().unwrap_or_default().to_owned()),
+            Err(panic) => Code::None(panic.to_string().lines().next().unwrap_or_default().to_owned()),
+        }
+    }
+
+    fn key(&self) -> String {
+        format!("{} {} {}", self.file, self.name, self.level)
+    }
+}
+
+/// All functions of a file at both levels, with the first configuration of the file.
+fn cases(root: &Path, path: &Path, cases: &mut Vec<Case>) -> Result<(), String> {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
+    let file = ClifFile::parse(&name, &bytes);
+    for level in LEVELS {
+        let pins = [format!("opt_level={level}")];
+        let mut config = FileConfigs::read(&file.header, None, &pins, &mut Vec::new());
+        if config.list.is_empty() {
+            continue;
+        }
+        let isa = config
+            .list
+            .swap_remove(0)
+            .isa()
+            .map_err(|error| format!("{name}: {error}"))?;
+        let isa = match name.starts_with("runtime") {
+            true => Arc::new(isa.for_runtime()),
+            false => isa,
+        };
+        cases.extend(file.functions.iter().map(|case| Case {
+            file: name.clone(),
+            name: case.name.clone(),
+            level,
+            isa: isa.clone(),
+            func: case.func.clone(),
+        }));
+    }
+    Ok(())
+}
+
+/// The results of `each` on all numbers below `count`, by two threads with large stacks.
+fn in_parallel<T: Send>(count: usize, each: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let taken = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < count));
+        taken.map(|at| (at, each(at))).collect::<Vec<_>>()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let parts = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| runner::with_large_stack(work)))
+            .collect();
+        let joined = started.into_iter().map(|thread| thread.join());
+        joined.collect::<Result<Vec<_>, _>>()
+    });
+    let mut all = Vec::with_capacity(count);
+    for part in parts.map_err(|_| "a thread panicked".to_owned())? {
+        all.extend(part.map_err(|error| error.to_string())?);
+    }
+    all.sort_by_key(|&(at, _)| at);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Prints the functions whose code is another than in the file.
+fn compare(before: &Path, lines: &[(String, Code)]) -> Result<bool, String> {
+    let text = std::fs::read_to_string(before).map_err(|error| format!("{}: {error}", before.display()))?;
+    let keyed = text.lines().filter_map(|line| line.split_once('\t'));
+    let mut before: HashMap<&str, &str> = keyed.collect();
+    let mut differ = 0;
+    for (key, code) in lines {
+        let code = code.to_string();
+        match before.remove(key.as_str()) {
+            Some(old) if old == code => {}
+            old => {
+                differ += 1;
+                println!("{key}\t{} -> {code}", old.unwrap_or("new"));
+            }
+        }
+    }
+    for (key, code) in &before {
+        println!("{key}\t{code} -> gone");
+    }
+    eprintln!(
+        "{} functions, {differ} have other code, {} are gone",
+        lines.len(),
+        before.len()
+    );
+    Ok(differ == 0 && before.is_empty())
+}
+
+/// Prints the rules without which all code is the same.
+#[cfg(feature = "rule-switches")]
+fn rules(cases: &[Case]) -> Result<bool, String> {
+    use cranelift_naplespu::rule_switches::{RULES, take_matched, turn_off};
+    let compiled = in_parallel(cases.len(), |at| {
+        turn_off(None);
+        let code = cases[at].compile();
+        (code, take_matched())
+    })?;
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); RULES.len()];
+    for (case, (_, matched)) in compiled.iter().enumerate() {
+        for &rule in matched {
+            users[rule].push(case);
+        }
+    }
+    let decides = in_parallel(RULES.len(), |rule| {
+        turn_off(Some(rule));
+        users[rule]
+            .iter()
+            .any(|&case| cases[case].compile() != compiled[case].0)
+    })?;
+    let mut nothing = 0;
+    for (rule, (place, text)) in RULES.iter().enumerate() {
+        if !decides[rule] {
+            nothing += 1;
+            println!("{place}: {} functions: {text}", users[rule].len());
+        }
+    }
+    eprintln!("{} rules, without {nothing} of them all code is the same", RULES.len());
+    Ok(nothing == 0)
+}
+
+#[cfg(not(feature = "rule-switches"))]
+fn rules(_: &[Case]) -> Result<bool, String> {
+    Err("`--rules` needs the feature `rule-switches`".to_owned())
+}
+
+fn run() -> Result<bool, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = ["filetests", "runtime"].map(|folder| root.join(folder));
+    let files: Vec<PathBuf> = runner::find(&folders).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
+    let mut all = Vec::new();
+    for path in files {
+        cases(&root, &path, &mut all)?;
+    }
+    let argument = std::env::args().nth(1);
+    if argument.as_deref() == Some("--rules") {
+        return rules(&all);
+    }
+    let codes = in_parallel(all.len(), |at| all[at].compile())?;
+    let lines: Vec<(String, Code)> = all.iter().map(Case::key).zip(codes).collect();
+    match argument {
+        Some(before) => compare(Path::new(&before), &lines),
+        None => {
+            for (key, code) in &lines {
+                println!("{key}\t{code}");
+            }
+            Ok(true)
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // Panics are results here.
+    std::panic::set_hook(Box::new(|_| {}));
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
