@@ -42,30 +42,32 @@ def SPLAT : PseudoInst<(outs lanes), (ins word:$x), "word_lanes">;
 //===----------------------------------------------------------------------===//
 
 // `folded` computes the same of two scalars.
-multiclass LaneNode<Instruction folded, list<SDNodeProperty> props = []> {
-  def "" : TargetNode<(outs lanes), (ins lanes:$a, lanes:$b), props> {
-    let FoldedBy = folded;
-    let Fold = "fold_lanes";
-  }
+class LaneNode<Instruction folded, list<SDNodeProperty> props = []>
+    : TargetNode<(outs lanes), (ins lanes:$a, lanes:$b), props> {
+  let FoldedBy = folded;
+  let Fold = "fold_lanes";
+}
+multiclass MaskedLaneNode<Instruction folded, list<SDNodeProperty> props = []> {
+  def "" : LaneNode<folded, props>;
   // On the lanes of the mask; the others are those of the last operand.
   def _m : TargetNode<(outs lanes), (ins lane_mask:$m, lanes:$a, lanes:$b, lanes:$old), props>;
 }
 
-defm lane_add   : LaneNode<ADDSSS_32, [SDNPCommutative]>;
-defm lane_sub   : LaneNode<SUBSSS_32>;
-defm lane_mul   : LaneNode<MULLSSS_32, [SDNPCommutative]>;
-defm lane_mulhs : LaneNode<MULHSSS_32, [SDNPCommutative]>;
-defm lane_mulhu : LaneNode<MULHUSSS_32, [SDNPCommutative]>;
-defm lane_and   : LaneNode<ANDSSS_32, [SDNPCommutative]>;
-defm lane_or    : LaneNode<ORSSS_32, [SDNPCommutative]>;
-defm lane_xor   : LaneNode<XORSSS_32, [SDNPCommutative]>;
-defm lane_shl   : LaneNode<SLLSSS_32>;
-defm lane_srl   : LaneNode<SRLSSS_32>;
-defm lane_sra   : LaneNode<SRASSS_32>;
-defm lane_fadd  : LaneNode<ADDFSSS_32, [SDNPCommutative]>;
-defm lane_fsub  : LaneNode<SUBFSSS_32>;
-defm lane_fmul  : LaneNode<MULFSSS_32, [SDNPCommutative]>;
-defm lane_fdiv  : LaneNode<DIVFSSS_32>;
+defm lane_add   : MaskedLaneNode<ADDSSS_32, [SDNPCommutative]>;
+defm lane_sub   : MaskedLaneNode<SUBSSS_32>;
+defm lane_mul   : MaskedLaneNode<MULLSSS_32, [SDNPCommutative]>;
+def lane_mulhs : LaneNode<MULHSSS_32, [SDNPCommutative]>;
+def lane_mulhu : LaneNode<MULHUSSS_32, [SDNPCommutative]>;
+defm lane_and   : MaskedLaneNode<ANDSSS_32, [SDNPCommutative]>;
+defm lane_or    : MaskedLaneNode<ORSSS_32, [SDNPCommutative]>;
+defm lane_xor   : MaskedLaneNode<XORSSS_32, [SDNPCommutative]>;
+def lane_shl   : LaneNode<SLLSSS_32>;
+def lane_srl   : LaneNode<SRLSSS_32>;
+def lane_sra   : LaneNode<SRASSS_32>;
+defm lane_fadd  : MaskedLaneNode<ADDFSSS_32, [SDNPCommutative]>;
+defm lane_fsub  : MaskedLaneNode<SUBFSSS_32>;
+defm lane_fmul  : MaskedLaneNode<MULFSSS_32, [SDNPCommutative]>;
+defm lane_fdiv  : MaskedLaneNode<DIVFSSS_32>;
 
 // A vector that an instruction writes over in part. What is in every lane is made anew, so that no copy is needed.
 def lane_fresh : TargetNode<(outs lanes), (ins lanes:$x)>;
@@ -76,6 +78,8 @@ def : Pat<(lane_fresh lanes:$x), (COPY $x)>;
 multiclass VectorScalarForms<string node, string inst> {
   def : Pat<(!cast<TargetNode>(node) lanes:$a, lanes:$b), (!cast<Instruction>(inst#"VVV_U_32") $a, $b)>;
   def : Pat<(!cast<TargetNode>(node) lanes:$a, splat_reg:$b), (!cast<Instruction>(inst#"VVS_U_32") $a, $b)>;
+}
+multiclass MaskedVectorScalarForms<string node, string inst> : VectorScalarForms<node, inst> {
   def : Pat<(!cast<TargetNode>(node#"_m") lane_mask:$m, lanes:$a, lanes:$b, lanes:$old),
             (!cast<Instruction>(inst#"VVV_M_32") $m, $a, $b, (lane_fresh $old))>;
   def : Pat<(!cast<TargetNode>(node#"_m") lane_mask:$m, lanes:$a, splat_reg:$b, lanes:$old),
@@ -83,25 +87,28 @@ multiclass VectorScalarForms<string node, string inst> {
 }
 multiclass LaneForms<string node, string inst> : VectorScalarForms<node, inst> {
   def : Pat<(!cast<TargetNode>(node) lanes:$a, splat_simm9:$b), (!cast<Instruction>(inst#"VVI_U") $a, $b)>;
+}
+multiclass MaskedLaneForms<string node, string inst> : MaskedVectorScalarForms<node, inst> {
+  def : Pat<(!cast<TargetNode>(node) lanes:$a, splat_simm9:$b), (!cast<Instruction>(inst#"VVI_U") $a, $b)>;
   def : Pat<(!cast<TargetNode>(node#"_m") lane_mask:$m, lanes:$a, splat_simm9:$b, lanes:$old),
             (!cast<Instruction>(inst#"VVI_M") $m, $a, $b, (lane_fresh $old))>;
 }
 
-defm : LaneForms<"lane_add", "ADD">;
-defm : LaneForms<"lane_sub", "SUB">;
-defm : LaneForms<"lane_mul", "MULL">;
+defm : MaskedLaneForms<"lane_add", "ADD">;
+defm : MaskedLaneForms<"lane_sub", "SUB">;
+defm : MaskedLaneForms<"lane_mul", "MULL">;
 defm : LaneForms<"lane_mulhs", "MULH">;
 defm : LaneForms<"lane_mulhu", "MULHU">;
-defm : LaneForms<"lane_and", "AND">;
-defm : LaneForms<"lane_or", "OR">;
-defm : LaneForms<"lane_xor", "XOR">;
+defm : MaskedLaneForms<"lane_and", "AND">;
+defm : MaskedLaneForms<"lane_or", "OR">;
+defm : MaskedLaneForms<"lane_xor", "XOR">;
 defm : LaneForms<"lane_shl", "SLL">;
 defm : LaneForms<"lane_srl", "SRL">;
 defm : LaneForms<"lane_sra", "SRA">;
-defm : VectorScalarForms<"lane_fadd", "ADDF">;
-defm : VectorScalarForms<"lane_fsub", "SUBF">;
-defm : VectorScalarForms<"lane_fmul", "MULF">;
-defm : VectorScalarForms<"lane_fdiv", "DIVF">;
+defm : MaskedVectorScalarForms<"lane_fadd", "ADDF">;
+defm : MaskedVectorScalarForms<"lane_fsub", "SUBF">;
+defm : MaskedVectorScalarForms<"lane_fmul", "MULF">;
+defm : MaskedVectorScalarForms<"lane_fdiv", "DIVF">;
 
 // What needs no instruction.
 foreach op = ["add", "sub", "or", "xor", "shl", "srl", "sra"] in

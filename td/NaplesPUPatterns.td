@@ -61,7 +61,6 @@ def trunc : SDNode<"(ireduce $ty $0)", SDTIntExtendOp>;
 def bitconvert : SDNode<"(bitcast $ty _ $0)", SDTBitcast>;
 def bmask : SDNode<"(bmask $ty $0)", SDTIntExtendOp>;
 def select : SDNode<"(select $ty $0 $1 $2)", SDTSelect>;
-def select_guard : SDNode<"(select_spectre_guard $ty $0 $1 $2)", SDTSelect>;
 def ctlz  : SDNode<"(clz $ty $0)", SDTIntUnaryOp>;
 def cttz  : SDNode<"(ctz $ty $0)", SDTIntUnaryOp>;
 def sext  : SDNode<"(sextend $ty $0)", SDTIntExtendOp>;
@@ -90,11 +89,8 @@ def truncstore16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOper
 
 // Control flow. Blocks and their arguments are the compiler's business.
 def br      : SDNode<"(jump _)", SDTNone>;
-def brcond  : SDNode<"(brif $0 _ _)", SDTUse>;
 def brtable : SDNode<"(br_table $0 _)", SDTUse>;
 def trap    : SDNode<"(trap $0)", SDTUse>;
-def trapnz  : SDNode<"(trapnz $0 $1)", SDTUse2>;
-def trapz   : SDNode<"(trapz $0 $1)", SDTUse2>;
 
 def stack_addr   : SDNode<"(stack_addr $ty $0 $1)", SDTLeaf2>;
 def func_addr    : SDNode<"(func_addr $ty $0)", SDTLeaf1>;
@@ -210,8 +206,6 @@ def anyaddr   : AddrPattern<MEMri, 0, "", "access_address", 1>;
 // The address some bytes further; a word from the address of an access is in reach.
 def addr_plus : SDNodeXForm<MEMri, 2, "address_plus">;
 
-// The access is in the scratchpad.
-def InScratchpad : Predicate<"in_scratchpad">;
 // The only user of a narrow load wants the sign extended.
 def WantsSign : InstPredicate<"wants_sign">;
 
@@ -238,8 +232,6 @@ let AddedComplexity = -1 in {
   def : Pat<(int32 (add GPR32:$a, imm9neg:$b)), (SUBSSI $a, $b)>;
   def : Pat<(int32 (sub GPR32:$a, imm9neg:$b)), (ADDSSI $a, $b)>;
 }
-
-def : Pat<(int32 (not GPR32:$a)), (XORSSI $a, -1)>;
 
 def : Pat<(int32 (ineg GPR32:$a)), (SUBSSS_32 0, $a)>;
 def : Pat<(int32 (abs sext32:$a)),
@@ -291,9 +283,6 @@ def : SelectPat<sext32, (i16 GPR32:$a), (SEXT16_32SS $a)>;
 def : Pat<(int32 (zext zext32:$a)), (COPY $a)>;
 def : Pat<(int32 (sext sext32:$a)), (COPY $a)>;
 def : Pat<(int32 (trunc int32:$a)), (COPY $a)>;
-def : Pat<(int32 (bitconvert int32:$a)), (COPY $a)>;
-def : Pat<(f32 (bitconvert i32:$a)), (COPY $a)> { let AddedComplexity = 2; }
-def : Pat<(i32 (bitconvert f32:$a)), (COPY $a)> { let AddedComplexity = 1; }
 
 def : Pat<(narrow:$half (split int32:$a)), (results $a, (SRLSSI $a, (width $half)))>;
 def : Pat<(int32 (build_pair (narrow:$half zext32:$lo), GPR32:$hi)),
@@ -464,15 +453,7 @@ let Predicates = [HardwareFloat] in {
   def : Pat<(f32 (fdiv f32:$a, f32:$b)), (DIVFSSS_32 $a, $b)>;
 }
 
-// The float unit converts exactly what came from a narrow type.
-let Predicates = [HasFPU] in {
-  def : Pat<(f32 (sint_to_fp (narrow sext32:$a))), (I32TOF32_SS $a)>;
-  def : Pat<(f32 (uint_to_fp (narrow zext32:$a))), (I32TOF32_SS $a)>;
-}
-
 // Signs are bits.
-def : Pat<(f32 (fneg f32:$a)), (XORSSS_32 $a, 0x80000000)>;
-def : Pat<(f32 (fabs f32:$a)), (ANDSSS_32 $a, 0x7FFFFFFF)>;
 def : Pat<(f32 (fcopysign f32:$a, fpimmpos:$b)), (ANDSSS_32 $a, 0x7FFFFFFF)>;
 let AddedComplexity = -2 in
 def : Pat<(f32 (fcopysign f32:$a, fpimmneg:$b)), (ORSSS_32 $a, 0x80000000)>;
@@ -532,17 +513,12 @@ def : Pat<(setne (i8 zext32:$a), uimm8:$b), (SNESISSI $a, $b)>;
 // A compare of a full register with zero is a condition already.
 def : SelectPat<cond, (setne int32:$a, zero:$b), (NONZERO (zext32 $a))>;
 def : SelectPat<cond, (seteq int32:$a, zero:$b), (ISZERO (zext32 $a))>;
-def : SelectPat<cond, (int32 (zext cond:$a)), (COPY $a)>;
 def : SelectPat<cond, (int32 zext32:$a), (NONZERO $a)>;
 
 def : SelectPat<truth, (int32 boolean:$a), (COPY $a)>;
 def : SelectPat<truth, (int32 zext32:$a), (SNESISSI $a, 0)>;
 
-// This machine does not speculate, so the guard is an ordinary select.
-def anyselect : PatFrags<(ops node:$c, node:$a, node:$b),
-                         [(select node:$c, node:$a, node:$b), (select_guard node:$c, node:$a, node:$b)]>;
-def : Pat<(int32 (anyselect cond:$c, GPR32:$a, GPR32:$b)), (SELECT $c, $a, $b)>;
-def : Pat<(f32 (anyselect cond:$c, f32:$a, f32:$b)), (SELECT $c, $a, $b)> { let AddedComplexity = 1; }
+def : Pat<(int32 (select cond:$c, GPR32:$a, GPR32:$b)), (SELECT $c, $a, $b)>;
 def : Pat<(int32 (bmask truth:$a)), (SUBSSS_32 0, $a)>;
 
 //===----------------------------------------------------------------------===//
@@ -656,11 +632,8 @@ defm : FloatNaNOperandPat<SETOGE, SETUOLT>;
 //===----------------------------------------------------------------------===//
 
 def : Pat<(br), (JUMP)>;
-def : Pat<(brcond cond:$c), (BRIF $c)>;
 def : Pat<(brtable zext32:$index), (BR_TABLE $index)>;
 def : Pat<(trap trapcode:$code), (TRAP $code)>;
-def : Pat<(trapnz cond:$c, trapcode:$code), (TRAP_IF $c, $code)>;
-def : Pat<(trapz cond:$c, trapcode:$code), (TRAP_IF (INVERT $c), $code)>;
 
 //===----------------------------------------------------------------------===//
 // Addresses and registers with a role
@@ -685,49 +658,41 @@ def : Pat<(sequence_point), (SEQUENCE_POINT)>;
 def : Pat<(debugtrap), (DEBUGTRAP)>;
 
 //===----------------------------------------------------------------------===//
-// Memory. A misaligned access traps, imprecisely, so one that is not known to be aligned goes byte by byte.
+// Memory. A misaligned access traps, imprecisely, so an access that may be misaligned goes byte by byte. An instruction for main memory becomes
+// its counterpart (getScratchpadOp) in an access to the scratchpad.
 //===----------------------------------------------------------------------===//
 
-multiclass LoadPat<SDNode op, AddrPattern addr, list<ValueType> types, string name> {
+multiclass LoadPat<SDNode op, AddrPattern addr, list<ValueType> types, Instruction inst> {
   foreach ty = types in {
-    def : Pat<(ty (op addr:$addr)), (!cast<Instruction>(name#"_Mainmem") $addr)>;
-    let Predicates = [InScratchpad], AddedComplexity = 1 in
-    def : Pat<(ty (op addr:$addr)), (!cast<Instruction>(name#"_Scratchpad") $addr)>;
+    def : Pat<(ty (op addr:$addr)), (inst $addr)>;
   }
 }
-multiclass StorePat<SDNode op, AddrPattern addr, list<ValueType> types, string name> {
+multiclass StorePat<SDNode op, AddrPattern addr, list<ValueType> types, Instruction inst> {
   foreach ty = types in {
-    def : Pat<(op ty:$value, addr:$addr), (!cast<Instruction>(name#"_Mainmem") $value, $addr)>;
-    let Predicates = [InScratchpad], AddedComplexity = 1 in
-    def : Pat<(op ty:$value, addr:$addr), (!cast<Instruction>(name#"_Scratchpad") $value, $addr)>;
+    def : Pat<(op ty:$value, addr:$addr), (inst $value, $addr)>;
   }
 }
 
-defm : LoadPat<load, aligned4, [i32, f32], "L32W">;
-defm : LoadPat<load, aligned2, [i16], "L32SU">;
-defm : LoadPat<load, aligned1, [i8], "L32BU">;
-defm : LoadPat<loadu8, aligned1, [i16, i32], "L32BU">;
-defm : LoadPat<loadi8, aligned1, [i16, i32], "L32BS">;
-defm : LoadPat<loadu16, aligned2, [i32], "L32SU">;
-defm : LoadPat<loadi16, aligned2, [i32], "L32SS">;
+defm : LoadPat<load, aligned4, [i32, f32], L32W_Mainmem>;
+defm : LoadPat<load, aligned2, [i16], L32SU_Mainmem>;
+defm : LoadPat<load, aligned1, [i8], L32BU_Mainmem>;
+defm : LoadPat<loadu8, aligned1, [i16, i32], L32BU_Mainmem>;
+defm : LoadPat<loadi8, aligned1, [i16, i32], L32BS_Mainmem>;
+defm : LoadPat<loadu16, aligned2, [i32], L32SU_Mainmem>;
+defm : LoadPat<loadi16, aligned2, [i32], L32SS_Mainmem>;
 
-multiclass SignedLoadPat<AddrPattern addr, ValueType ty, Instruction main, Instruction scratchpad> {
-  let Predicates = [WantsSign], AddedComplexity = 2 in
-  def : Pat<(ty (load addr:$addr)), (main $addr)>;
-  let Predicates = [WantsSign, InScratchpad], AddedComplexity = 3 in
-  def : Pat<(ty (load addr:$addr)), (scratchpad $addr)>;
+let Predicates = [WantsSign], AddedComplexity = 1 in {
+  def : Pat<(i16 (load aligned2:$addr)), (L32SS_Mainmem $addr)>;
+  def : Pat<(i8 (load aligned1:$addr)), (L32BS_Mainmem $addr)>;
 }
-defm : SignedLoadPat<aligned2, i16, L32SS_Mainmem, L32SS_Scratchpad>;
-defm : SignedLoadPat<aligned1, i8, L32BS_Mainmem, L32BS_Scratchpad>;
 
-defm : StorePat<store, aligned4, [i32, f32], "S32W">;
-defm : StorePat<store, aligned2, [i16], "S32S">;
-defm : StorePat<store, aligned1, [i8], "S32B">;
-defm : StorePat<truncstore8, aligned1, [i16, i32], "S32B">;
-defm : StorePat<truncstore16, aligned2, [i32], "S32S">;
+defm : StorePat<store, aligned4, [i32, f32], S32W_Mainmem>;
+defm : StorePat<store, aligned2, [i16], S32S_Mainmem>;
+defm : StorePat<store, aligned1, [i8], S32B_Mainmem>;
+defm : StorePat<truncstore8, aligned1, [i16, i32], S32B_Mainmem>;
+defm : StorePat<truncstore16, aligned2, [i32], S32S_Mainmem>;
 
-// The unsigned number in 2 or 4 bytes at an address, the lowest or the highest byte first. An instruction for main memory becomes its
-// counterpart (getScratchpadOp) while an access to the scratchpad is lowered.
+// The unsigned number in 2 or 4 bytes at an address, the lowest or the highest byte first.
 class LoadBytes<string isle, dag result> : OutPatFrag<(outs GPR32:$dst), (ins MEMri:$addr), isle, result>;
 def LOAD_LE16 : LoadBytes<"load_le16",
     (ORSSS_32 (L32BU_Mainmem $addr), (SLLSSI (L32BU_Mainmem (addr_plus $addr, 1)), 8))>;
@@ -750,13 +715,7 @@ def STORE_BE32 : StoreBytes<"store_be32",
 
 multiclass BytewisePat<AddrPattern addr, string order> {
   defvar load16 = !cast<OutPatFrag>("LOAD_"#order#"16");
-  defvar load32 = !cast<OutPatFrag>("LOAD_"#order#"32");
   defvar store16 = !cast<OutPatFrag>("STORE_"#order#"16");
-  defvar store32 = !cast<OutPatFrag>("STORE_"#order#"32");
-  foreach ty = [i32, f32] in {
-    def : Pat<(ty (load addr:$addr)), (load32 $addr)>;
-    def : Pat<(store ty:$value, addr:$addr), (store32 $value, $addr)>;
-  }
   def : Pat<(i16 (load addr:$addr)), (load16 $addr)>;
   let Predicates = [WantsSign], AddedComplexity = 1 in
   def : Pat<(i16 (load addr:$addr)), (SEXT16_32SS (load16 $addr))>;

@@ -69,8 +69,6 @@ def PackedLoadsWork : Predicate<"packed_loads_work">;
 
 // The mask of a compare, and its lanes if somebody wants lanes.
 def MASK_RESULT : PseudoInst<(outs lanes), (ins lane_mask:$m), "mask_result">;
-// One of two vectors, by one branch.
-def SELECT_LANES : PseudoInst<(outs lanes), (ins condition:$cond, lanes:$true, lanes:$false), "vec_select">;
 // Lanes of two vectors that a constant names. How many instructions that takes depends on all of its bytes.
 def SHUFFLE : PseudoInst<(outs lanes), (ins anyvalue:$a, anyvalue:$b, lane_numbers:$mask), "vec_shuffle">;
 // Vectors whose lanes are numbers of lanes: the neighbour's, and those of every second one.
@@ -203,8 +201,6 @@ def : Pat<(vany mask:$m), (word_setne (mask_any $m), 0)> { let AddedComplexity =
 def : Pat<(vany (vec:$ty VR512W:$a)), (word_setne (mask_any (lane_setne (lane_zext $ty, $a), 0)), 0)>;
 def : Pat<(vall mask:$m), (word_seteq (mask_any (mask_not $m)), 0)> { let AddedComplexity = -19; }
 def : Pat<(vall (vec:$ty VR512W:$a)), (word_seteq (mask_any (lane_seteq (lane_zext $ty, $a), 0)), 0)>;
-def : Pat<(int32 (vhigh mask:$m)), (mask_clean $m)>;
-def : Pat<(int32 (vhigh (vec:$ty VR512W:$a))), (lane_signs $ty, $a)>;
 
 //===----------------------------------------------------------------------===//
 // Masks
@@ -269,7 +265,6 @@ def : Pat<(vec (insertelt VR512W:$a, element:$s, lane:$n)), (lane_select (LaneBi
 def : Pat<(element (extractelt vec:$a, lane:$n)), (GET_LANEIimm $a, (LaneImm $n))>;
 def : Pat<(vec (scalar_to_vec element:$s)), (lane_select 1, (SPLAT $s), 0)>;
 def : Pat<(vec (shuffle VR512W:$a, VR512W:$b, lane_numbers:$mask)), (SHUFFLE $a, $b, $mask)>;
-def : Pat<(vec (anyselect cond:$c, VR512W:$a, VR512W:$b)), (SELECT_LANES $c, $a, $b)>;
 // A cast changes no lane.
 def : Pat<(vec (bitconvert vec:$a)), (COPY $a)>;
 // The hardware wants nothing above the four bits of an index; CLIF wants zeros for indices that name no lane.

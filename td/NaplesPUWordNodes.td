@@ -38,12 +38,6 @@ multiclass WordForms<TargetNode op, string inst> {
   def : Pat<(op word:$a, word:$b), (!cast<Instruction>(inst#"SSS_32") $a, $b)>;
   def : Pat<(op word:$a, word_simm9:$b), (!cast<Instruction>(inst#"SSI") $a, $b)>;
 }
-// A constant is second, as an immediate would be.
-multiclass CommutativeWordForms<TargetNode op, string inst> : WordForms<op, inst> {
-  let AddedComplexity = -1 in
-  def : Pat<(op word:$a, any_const:$b), (!cast<Instruction>(inst#"SSS_32") $a, $b)>;
-}
-
 def word_add   : WordNode<word, ADDSSS_32, [SDNPCommutative]>;
 def word_sub   : WordNode<word, SUBSSS_32>;
 def word_and   : WordNode<word, ANDSSS_32, [SDNPCommutative]>;
@@ -56,14 +50,14 @@ def word_shl   : WordNode<word, SLLSSS_32>;
 def word_srl   : WordNode<word, SRLSSS_32>;
 def word_sra   : WordNode<word, SRASSS_32>;
 
-defm : CommutativeWordForms<word_add, "ADD">;
+defm : WordForms<word_add, "ADD">;
 defm : WordForms<word_sub, "SUB">;
-defm : CommutativeWordForms<word_and, "AND">;
-defm : CommutativeWordForms<word_or, "OR">;
-defm : CommutativeWordForms<word_xor, "XOR">;
-defm : CommutativeWordForms<word_mul, "MULL">;
-defm : CommutativeWordForms<word_mulhs, "MULH">;
-defm : CommutativeWordForms<word_mulhu, "MULHU">;
+defm : WordForms<word_and, "AND">;
+defm : WordForms<word_or, "OR">;
+defm : WordForms<word_xor, "XOR">;
+defm : WordForms<word_mul, "MULL">;
+defm : WordForms<word_mulhs, "MULH">;
+defm : WordForms<word_mulhu, "MULHU">;
 defm : WordForms<word_shl, "SLL">;
 defm : WordForms<word_srl, "SRL">;
 defm : WordForms<word_sra, "SRA">;
@@ -80,8 +74,8 @@ def word_setuge : WordNode<word, SGEUISSS_32>;
 def word_setult : WordNode<word, SLTUISSS_32>;
 def word_setule : WordNode<word, SLEUISSS_32>;
 
-defm : CommutativeWordForms<word_seteq, "SEQSI">;
-defm : CommutativeWordForms<word_setne, "SNESI">;
+defm : WordForms<word_seteq, "SEQSI">;
+defm : WordForms<word_setne, "SNESI">;
 defm : WordForms<word_setgt, "SGTSI">;
 defm : WordForms<word_setge, "SGESI">;
 defm : WordForms<word_setlt, "SLTSI">;

@@ -494,10 +494,6 @@ impl generated::Context for Lower<'_> {
         self.big_endian(flags)
     }
 
-    fn in_scratchpad(&mut self) -> Option<Unit> {
-        self.accesses_scratchpad().then_some(())
-    }
-
     fn access_address(&mut self, pointer: Value, offset: Offset32) -> AMode {
         self.address(pointer, i32::from(offset), WORD)
     }

@@ -120,16 +120,6 @@ macro_rules! word_methods {
             Lower::words(self, value)
         }
 
-        fn constant_words(&mut self, inst: Inst) -> Words {
-            let value = self.func.dfg.first_result(inst);
-            let len = words::count(self.func.dfg.value_type(value));
-            let number = self.wide_constant(value).unwrap_or_else(|| {
-                self.set_internal(value, "a constant");
-                0
-            });
-            Words::constant(number, len)
-        }
-
         fn output_words(&mut self, words: Words) -> InstOutput {
             smallvec![self.value_regs(words)]
         }

@@ -7,7 +7,7 @@
 //!
 //!     cargo run --release -p naplespu-filetests --example code_hashes --features rule-switches -- --rules
 //!
-//! A line has file, function, level, number of bytes and hash, or the error in place of both.
+//! A line has file, function, level, number of the configuration, number of bytes and hash; or the error in place of the last two.
 
 #![deny(missing_docs)]
 
@@ -32,9 +32,8 @@ const LEVELS: [&str; 2] = ["none", "speed"];
 
 /// A function with a configuration.
 struct Case {
-    file: String,
-    name: String,
-    level: &'static str,
+    /// File, function, level, number of the configuration.
+    key: String,
     isa: Arc<Isa>,
     func: Function,
 }
@@ -73,39 +72,28 @@ impl Case {
             Err(panic) => Code::None(panic.to_string().lines().next().unwrap_or_default().to_owned()),
         }
     }
-
-    fn key(&self) -> String {
-        format!("{} {} {}", self.file, self.name, self.level)
-    }
 }
 
-/// All functions of a file at both levels, with the first configuration of the file.
+/// All functions of a file at both levels, with each configuration of the file.
 fn cases(root: &Path, path: &Path, cases: &mut Vec<Case>) -> Result<(), String> {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
     let file = ClifFile::parse(&name, &bytes);
     for level in LEVELS {
         let pins = [format!("opt_level={level}")];
-        let mut config = FileConfigs::read(&file.header, None, &pins, &mut Vec::new());
-        if config.list.is_empty() {
-            continue;
+        let config = FileConfigs::read(&file.header, None, &pins, &mut Vec::new());
+        for (number, config) in config.list.iter().enumerate() {
+            let isa = config.isa().map_err(|error| format!("{name}: {error}"))?;
+            let isa = match name.starts_with("runtime") {
+                true => Arc::new(isa.for_runtime()),
+                false => isa,
+            };
+            cases.extend(file.functions.iter().map(|case| Case {
+                key: format!("{name} {} {level} {number}", case.name),
+                isa: isa.clone(),
+                func: case.func.clone(),
+            }));
         }
-        let isa = config
-            .list
-            .swap_remove(0)
-            .isa()
-            .map_err(|error| format!("{name}: {error}"))?;
-        let isa = match name.starts_with("runtime") {
-            true => Arc::new(isa.for_runtime()),
-            false => isa,
-        };
-        cases.extend(file.functions.iter().map(|case| Case {
-            file: name.clone(),
-            name: case.name.clone(),
-            level,
-            isa: isa.clone(),
-            func: case.func.clone(),
-        }));
     }
     Ok(())
 }
@@ -185,7 +173,8 @@ fn rules(cases: &[Case]) -> Result<bool, String> {
     for (rule, (place, text)) in RULES.iter().enumerate() {
         if !decides[rule] {
             nothing += 1;
-            println!("{place}: {} functions: {text}", users[rule].len());
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            println!("{place}: matched in {}: {text}", users[rule].len());
         }
     }
     eprintln!("{} rules, without {nothing} of them all code is the same", RULES.len());
@@ -210,7 +199,7 @@ fn run() -> Result<bool, String> {
         return rules(&all);
     }
     let codes = in_parallel(all.len(), |at| all[at].compile())?;
-    let lines: Vec<(String, Code)> = all.iter().map(Case::key).zip(codes).collect();
+    let lines: Vec<(String, Code)> = all.into_iter().map(|case| case.key).zip(codes).collect();
     match argument {
         Some(before) => compare(Path::new(&before), &lines),
         None => {
