@@ -47,10 +47,17 @@ class LaneNode<Instruction folded, list<SDNodeProperty> props = []>
   let FoldedBy = folded;
   let Fold = "fold_lanes";
 }
+// On the lanes of the mask; the others are those of the last operand.
+class MaskedNode<list<SDNodeProperty> props = []>
+    : TargetNode<(outs lanes), (ins lane_mask:$m, lanes:$a, lanes:$b, lanes:$old), props>;
 multiclass MaskedLaneNode<Instruction folded, list<SDNodeProperty> props = []> {
   def "" : LaneNode<folded, props>;
-  // On the lanes of the mask; the others are those of the last operand.
-  def _m : TargetNode<(outs lanes), (ins lane_mask:$m, lanes:$a, lanes:$b, lanes:$old), props>;
+  def _m : MaskedNode<props>;
+}
+// Floats are not folded.
+multiclass FloatLaneNode<list<SDNodeProperty> props = []> {
+  def "" : TargetNode<(outs lanes), (ins lanes:$a, lanes:$b), props>;
+  def _m : MaskedNode<props>;
 }
 
 defm lane_add   : MaskedLaneNode<ADDSSS_32, [SDNPCommutative]>;
@@ -64,10 +71,10 @@ defm lane_xor   : MaskedLaneNode<XORSSS_32, [SDNPCommutative]>;
 def lane_shl   : LaneNode<SLLSSS_32>;
 def lane_srl   : LaneNode<SRLSSS_32>;
 def lane_sra   : LaneNode<SRASSS_32>;
-defm lane_fadd  : MaskedLaneNode<ADDFSSS_32, [SDNPCommutative]>;
-defm lane_fsub  : MaskedLaneNode<SUBFSSS_32>;
-defm lane_fmul  : MaskedLaneNode<MULFSSS_32, [SDNPCommutative]>;
-defm lane_fdiv  : MaskedLaneNode<DIVFSSS_32>;
+defm lane_fadd  : FloatLaneNode<[SDNPCommutative]>;
+defm lane_fsub  : FloatLaneNode;
+defm lane_fmul  : FloatLaneNode<[SDNPCommutative]>;
+defm lane_fdiv  : FloatLaneNode;
 
 // A vector that an instruction writes over in part. What is in every lane is made anew, so that no copy is needed.
 def lane_fresh : TargetNode<(outs lanes), (ins lanes:$x)>;
@@ -227,9 +234,7 @@ def : Pat<(mask_not lane_mask:$m), (mask_xor $m, -1)> {
 // On a machine where upper bits are zero, they stay zero.
 def : Pat<(mask_not lane_mask:$m), (mask_xor $m, AllLanes)>;
 
-// The mask without what is above it, and a word that is zero if no lane is in the mask.
-def mask_word : TargetNode<(outs word), (ins lane_mask:$m)>;
-def : Pat<(mask_word lane_mask:$m), (word_and $m, AllLanes)>;
+// A word that is zero if no lane is in the mask.
 def mask_any : TargetNode<(outs word), (ins lane_mask:$m)>;
 def : Pat<(mask_any lane_mask:$m), (word_shl $m, 16)> {
   let AddedComplexity = 1;
@@ -291,11 +296,9 @@ def : Pat<(lane_clamp_u vt:$ty, lanes:$a), (COPY $a)>;
 // Shift amounts: modulo the width of an element, which the hardware does not do (erratum shift_amount_not_modulo)
 //===----------------------------------------------------------------------===//
 
-def ElementModulo     : SDNodeXForm<lanes, 2, "element_modulo">;
 def ElementModuloBack : SDNodeXForm<lanes, 2, "element_modulo_back">;
 
 def lane_amount : TargetNode<(outs lanes), (ins vt:$ty, word:$n)>;
-def : Pat<(lane_amount vt:$ty, any_const:$n), (ElementModulo $ty, $n)> { let AddedComplexity = 4; }
 def : Pat<(lane_amount v16i8, word:$n), (SPLAT (word_and $n, 7))>;
 def : Pat<(lane_amount v16i16, word:$n), (SPLAT (word_and $n, 15))>;
 def : Pat<(lane_amount vt:$ty, word:$n), (SPLAT (word_and $n, 31))>;
@@ -376,14 +379,10 @@ def : Pat<(lane_store v16i8, lanes:$x, MEMri:$addr), (SV32BMainmem_U $x, $addr)>
 def : Pat<(lane_store v16i16, lanes:$x, MEMri:$addr), (SV32SMainmem_U $x, $addr)>;
 def : Pat<(lane_store vt:$ty, lanes:$x, MEMri:$addr), (SV32WMainmem_U $x, $addr)>;
 
-// The lanes of a mask, in either memory.
-foreach space = ["Mainmem", "Scratchpad"] in {
-  defvar node = "lane_store_m_"#!tolower(space);
-  def node : TargetNode<(outs), (ins vt:$ty, lane_mask:$m, lanes:$x, MEMri:$addr)>;
-  def : Pat<(!cast<TargetNode>(node) v16i8, lane_mask:$m, lanes:$x, MEMri:$addr),
-            (!cast<Instruction>("SV32B"#space#"_M") $m, $x, $addr)>;
-  def : Pat<(!cast<TargetNode>(node) v16i16, lane_mask:$m, lanes:$x, MEMri:$addr),
-            (!cast<Instruction>("SV32S"#space#"_M") $m, $x, $addr)>;
-  def : Pat<(!cast<TargetNode>(node) vt:$ty, lane_mask:$m, lanes:$x, MEMri:$addr),
-            (!cast<Instruction>("SV32W"#space#"_M") $m, $x, $addr)>;
-}
+// The lanes of a mask. The scratchpad packs no elements, so a masked access there is one of words.
+def lane_store_m : TargetNode<(outs), (ins vt:$ty, lane_mask:$m, lanes:$x, MEMri:$addr)>;
+def : Pat<(lane_store_m v16i8, lane_mask:$m, lanes:$x, MEMri:$addr), (SV32BMainmem_M $m, $x, $addr)>;
+def : Pat<(lane_store_m v16i16, lane_mask:$m, lanes:$x, MEMri:$addr), (SV32SMainmem_M $m, $x, $addr)>;
+def : Pat<(lane_store_m vt:$ty, lane_mask:$m, lanes:$x, MEMri:$addr), (SV32WMainmem_M $m, $x, $addr)>;
+def lane_store_m_scratchpad : TargetNode<(outs), (ins lane_mask:$m, lanes:$x, MEMri:$addr)>;
+def : Pat<(lane_store_m_scratchpad lane_mask:$m, lanes:$x, MEMri:$addr), (SV32WScratchpad_M $m, $x, $addr)>;

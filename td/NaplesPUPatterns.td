@@ -89,8 +89,11 @@ def truncstore16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOper
 
 // Control flow. Blocks and their arguments are the compiler's business.
 def br      : SDNode<"(jump _)", SDTNone>;
+def brcond  : SDNode<"(brif $0 _ _)", SDTUse>;
 def brtable : SDNode<"(br_table $0 _)", SDTUse>;
 def trap    : SDNode<"(trap $0)", SDTUse>;
+def trapnz  : SDNode<"(trapnz $0 $1)", SDTUse2>;
+def trapz   : SDNode<"(trapz $0 $1)", SDTUse2>;
 
 def stack_addr   : SDNode<"(stack_addr $ty $0 $1)", SDTLeaf2>;
 def func_addr    : SDNode<"(func_addr $ty $0)", SDTLeaf1>;
@@ -184,7 +187,7 @@ def sext32  : ComplexPattern<int32, GPR32, "sext32">;
 // 1 if the value is not zero, else 0.
 def truth   : ComplexPattern<int32, GPR32, "truth">;
 // Whether the value is not zero.
-def cond    : ComplexPattern<int32, condition, "cond">;
+def cond    : ComplexPattern<anyint, condition, "cond">;
 
 // Of a type: its width in bits, the width less 1, and others named after what they are for.
 def width       : SDNodeXForm<simm9, 1, "width_imm">;
@@ -632,8 +635,11 @@ defm : FloatNaNOperandPat<SETOGE, SETUOLT>;
 //===----------------------------------------------------------------------===//
 
 def : Pat<(br), (JUMP)>;
+def : Pat<(brcond cond:$c), (BRIF $c)>;
 def : Pat<(brtable zext32:$index), (BR_TABLE $index)>;
 def : Pat<(trap trapcode:$code), (TRAP $code)>;
+def : Pat<(trapnz cond:$c, trapcode:$code), (TRAP_IF $c, $code)>;
+def : Pat<(trapz cond:$c, trapcode:$code), (TRAP_IF (INVERT $c), $code)>;
 
 //===----------------------------------------------------------------------===//
 // Addresses and registers with a role
@@ -673,7 +679,6 @@ multiclass StorePat<SDNode op, AddrPattern addr, list<ValueType> types, Instruct
   }
 }
 
-defm : LoadPat<load, aligned4, [i32, f32], L32W_Mainmem>;
 defm : LoadPat<load, aligned2, [i16], L32SU_Mainmem>;
 defm : LoadPat<load, aligned1, [i8], L32BU_Mainmem>;
 defm : LoadPat<loadu8, aligned1, [i16, i32], L32BU_Mainmem>;
@@ -686,7 +691,6 @@ let Predicates = [WantsSign], AddedComplexity = 1 in {
   def : Pat<(i8 (load aligned1:$addr)), (L32BS_Mainmem $addr)>;
 }
 
-defm : StorePat<store, aligned4, [i32, f32], S32W_Mainmem>;
 defm : StorePat<store, aligned2, [i16], S32S_Mainmem>;
 defm : StorePat<store, aligned1, [i8], S32B_Mainmem>;
 defm : StorePat<truncstore8, aligned1, [i16, i32], S32B_Mainmem>;

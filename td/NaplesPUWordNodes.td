@@ -44,7 +44,6 @@ def word_and   : WordNode<word, ANDSSS_32, [SDNPCommutative]>;
 def word_or    : WordNode<word, ORSSS_32, [SDNPCommutative]>;
 def word_xor   : WordNode<word, XORSSS_32, [SDNPCommutative]>;
 def word_mul   : WordNode<word, MULLSSS_32, [SDNPCommutative]>;
-def word_mulhs : WordNode<word, MULHSSS_32, [SDNPCommutative]>;
 def word_mulhu : WordNode<word, MULHUSSS_32, [SDNPCommutative]>;
 def word_shl   : WordNode<word, SLLSSS_32>;
 def word_srl   : WordNode<word, SRLSSS_32>;
@@ -56,32 +55,31 @@ defm : WordForms<word_and, "AND">;
 defm : WordForms<word_or, "OR">;
 defm : WordForms<word_xor, "XOR">;
 defm : WordForms<word_mul, "MULL">;
-defm : WordForms<word_mulhs, "MULH">;
 defm : WordForms<word_mulhu, "MULHU">;
 defm : WordForms<word_shl, "SLL">;
 defm : WordForms<word_srl, "SRL">;
 defm : WordForms<word_sra, "SRA">;
 
+// Of two sign-extended numbers, which are in registers.
+def word_mulhs : TargetNode<(outs word), (ins word:$a, word:$b)>;
+def : Pat<(word_mulhs word:$a, word:$b), (MULHSSS_32 $a, $b)>;
+
 // Compares give 1 or 0.
 def word_seteq  : WordNode<word, SEQSISSS_32, [SDNPCommutative]>;
 def word_setne  : WordNode<word, SNESISSS_32, [SDNPCommutative]>;
-def word_setgt  : WordNode<word, SGTSISSS_32>;
 def word_setge  : WordNode<word, SGESISSS_32>;
 def word_setlt  : WordNode<word, SLTSISSS_32>;
 def word_setle  : WordNode<word, SLESISSS_32>;
 def word_setugt : WordNode<word, SGTUISSS_32>;
-def word_setuge : WordNode<word, SGEUISSS_32>;
 def word_setult : WordNode<word, SLTUISSS_32>;
 def word_setule : WordNode<word, SLEUISSS_32>;
 
 defm : WordForms<word_seteq, "SEQSI">;
 defm : WordForms<word_setne, "SNESI">;
-defm : WordForms<word_setgt, "SGTSI">;
 defm : WordForms<word_setge, "SGESI">;
 defm : WordForms<word_setlt, "SLTSI">;
 defm : WordForms<word_setle, "SLESI">;
 defm : WordForms<word_setugt, "SGTUI">;
-defm : WordForms<word_setuge, "SGEUI">;
 defm : WordForms<word_setult, "SLTUI">;
 defm : WordForms<word_setule, "SLEUI">;
 

@@ -119,15 +119,7 @@ pub fn is_full(ty: Type) -> bool {
     ty.lane_bits() == 32
 }
 
-/// A constant amount modulo the width.
-pub fn modulo(amount: Word, width: u32) -> Word {
-    match amount {
-        Word::Const(number) => Word::Const(number % width),
-        Word::Reg(_) | Word::Missing => amount,
-    }
-}
-
-/// The same for the other direction.
+/// A constant amount in the other direction, modulo the width.
 pub fn modulo_back(amount: Word, width: u32) -> Word {
     match amount {
         Word::Const(number) => Word::Const(number.wrapping_neg() % width),

@@ -138,10 +138,6 @@ macro_rules! vector_methods {
             matches!(ty, types::I8X16 | types::I16X16).then_some(ty)
         }
 
-        fn element_modulo(&mut self, ty: Type, amount: Word) -> Lanes {
-            self.lanes_of_word(vector::modulo(amount, ty.lane_bits()))
-        }
-
         fn element_modulo_back(&mut self, ty: Type, amount: Word) -> Lanes {
             self.lanes_of_word(vector::modulo_back(amount, ty.lane_bits()))
         }
@@ -297,9 +293,9 @@ macro_rules! lane_rules {
 
             fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode) {
                 if scratchpad {
-                    generated::constructor_lane_store_m_scratchpad(self, ty, mask, x, addr);
+                    generated::constructor_lane_store_m_scratchpad(self, mask, x, addr);
                 } else {
-                    generated::constructor_lane_store_m_mainmem(self, ty, mask, x, addr);
+                    generated::constructor_lane_store_m(self, ty, mask, x, addr);
                 }
             }
 
