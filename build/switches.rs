@@ -24,9 +24,7 @@ impl Switches {
             let end = pattern.0 + pattern.1.len();
             out.push_str(&source.text[at..end]);
             at = end;
-            if pattern.1.starts_with(|c: char| c == '(')
-                && !pattern.1[1..].starts_with(|c: char| c.is_ascii_uppercase())
-            {
+            if pattern.1.starts_with('(') && !pattern.1[1..].starts_with(|c: char| c.is_ascii_uppercase()) {
                 let (place, text) = rule_at(&format!("{} line {line}", source.name), std::slice::from_ref(source))
                     .ok_or_else(|| format!("{}:{}: a rule without an end", source.shown, line + 1))?;
                 out.push_str(&format!(" (if (rule_is_on {}))", self.0.len()));

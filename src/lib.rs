@@ -65,7 +65,6 @@ pub mod explain;
 mod explaining;
 mod finish;
 mod frame;
-mod handlers;
 mod inst;
 pub mod intrinsics;
 pub mod isa;

@@ -11,8 +11,8 @@ use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
 use crate::legalize::{Legality, LegalizeAction};
-use crate::opt::bits;
 use crate::runtime::Routine;
+use clif_opt::bits;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{

@@ -4,28 +4,9 @@
 //! of the time ([`simplify`]); the passes after that count what is left. Each is a file; what they share is the shape of loops
 //! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
 
-mod addresses;
-pub mod bits;
-mod check;
-mod compares;
-mod edit;
 mod egraph;
-mod exits;
-mod guards;
 mod hide;
-mod increments;
-mod licm;
-mod linear;
-mod loops;
-mod merge;
-mod params;
-mod phis;
-mod pointers;
-mod selects;
-mod simplify;
-#[cfg(test)]
-mod straight;
-mod unroll;
+mod target;
 mod vectorize;
 mod verify;
 
@@ -35,12 +16,15 @@ use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::passes::{Pass, Recorder, Stage};
 use crate::timing::Step;
+use clif_opt::clean::{self, resolve_aliases};
+use clif_opt::loops::{self, NaturalLoop};
+use clif_opt::{
+    addresses, bits, compares, exits, guards, increments, licm, params, phis, pointers, selects, simplify, unroll,
+};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::entity::{EntityRef, packed_option::ReservedValue};
-use cranelift_codegen::ir::{Function, Opcode, Value};
+use cranelift_codegen::ir::{Function, Opcode};
 use cranelift_codegen::settings::OptLevel;
-use loops::NaturalLoop;
 
 /// Brings the function into the form that is lowered: without unreachable code and constant block parameters, with what the
 /// passes of the target make of it, with its loops known if anything is optimized, and with aliases that nobody uses any more.
@@ -53,7 +37,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     if isa.settings().verify_passes {
         check(ctx, isa)?;
     }
-    clean(ctx, isa)?;
+    clean::run(ctx, isa)?;
     if optimize {
         ctx.compute_loop_analysis();
         // What only loops hand on.
@@ -93,7 +77,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         stages.loops = vectorized.remarks;
     }
     stages.keep(Stage::Vectorize, || ctx.func.display().to_string());
-    if isa.runs(Pass::Addresses) && addresses::run(ctx) {
+    if isa.runs(Pass::Addresses) && addresses::run(ctx, isa) {
         check(ctx, isa)?;
     }
     stages.keep(Stage::Addresses, || ctx.func.display().to_string());
@@ -103,7 +87,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.done(Step::Egraph);
-    if isa.runs(Pass::Selects) && selects::run(&mut ctx.func) {
+    if isa.runs(Pass::Selects) && selects::run(&mut ctx.func, isa) {
         resolve_aliases(&mut ctx.func);
         check(ctx, isa)?;
     }
@@ -126,8 +110,8 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     }
     stages.keep(Stage::Unroll, || ctx.func.display().to_string());
     if isa.runs(Pass::Simplify) {
-        if simplify::run(ctx) {
-            clean(ctx, isa)?;
+        if simplify::run(ctx, isa) {
+            clean::run(ctx, isa)?;
             ctx.compute_loop_analysis();
             loops = loops::find(ctx);
         }
@@ -150,7 +134,7 @@ fn finish_loops(
     let runs = |pass: Pass| !loops.is_empty() && isa.runs(pass);
     let mut changed = false;
     if runs(Pass::Licm) {
-        changed |= licm::run(ctx, loops);
+        changed |= licm::run(ctx, isa, loops);
     }
     stages.keep(Stage::Licm, || ctx.func.display().to_string());
     if runs(Pass::Pointers) && pointers::run(ctx, isa, loops)? {
@@ -203,34 +187,6 @@ fn analyse(ctx: &mut Context) {
     ctx.compute_cfg();
     ctx.compute_domtree();
     ctx.compute_loop_analysis();
-}
-
-/// Removes unreachable code, aliases, and block parameters that are always the same if anything is optimized.
-fn clean(ctx: &mut Context, isa: &Isa) -> Result<(), CompileError> {
-    let flags = isa.quiet_flags();
-    let failed = |error: cranelift_codegen::CodegenError| CompileError::Optimizer(error.to_string());
-    ctx.compute_cfg();
-    ctx.compute_domtree();
-    ctx.eliminate_unreachable_code(flags).map_err(failed)?;
-    if isa.flags().opt_level() != OptLevel::None {
-        ctx.remove_constant_phis(flags).map_err(failed)?;
-        if merge::run(&mut ctx.func) {
-            ctx.compute_cfg();
-            ctx.compute_domtree();
-        }
-    }
-    resolve_aliases(&mut ctx.func);
-    Ok(())
-}
-
-/// Makes every user of an alias a user of the value that it stands for.
-fn resolve_aliases(func: &mut Function) {
-    let dfg = &func.dfg;
-    // Aliases without users go on being values, but stand for nothing.
-    let stands_for = |value| dfg.value_alias_dest_for_serialization(Value::new(value));
-    if (0..dfg.num_values()).any(|value| stands_for(value).is_some_and(|to| !to.is_reserved_value())) {
-        func.dfg.resolve_all_aliases();
-    }
 }
 
 /// Whether there are loops to work on. What passes over loops know of branches does not hold for calls with handlers.

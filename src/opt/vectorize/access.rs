@@ -1,10 +1,10 @@
 //! The loads and stores of a loop: where the first round's is, how far the next one is, and what is known about alignment.
 
-use crate::opt::edit;
-use crate::opt::linear::{Step, Sum};
-use crate::opt::loops::{self, Induction, NaturalLoop, Ranges};
 use crate::remarks::Reason;
 use crate::spaces::{self, Space};
+use clif_opt::edit;
+use clif_opt::linear::{Step, Sum};
+use clif_opt::loops::{self, Induction, NaturalLoop, Ranges};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{
     Endianness, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, ValueDef, types,

@@ -5,9 +5,9 @@
 //! the two stores.
 
 use super::access::{Access, Form};
-use crate::opt::linear::Sum;
-use crate::opt::loops::Ranges;
 use crate::remarks::Reason;
+use clif_opt::linear::Sum;
+use clif_opt::loops::Ranges;
 use cranelift_codegen::ir::{Function, Value};
 use smallvec::SmallVec;
 

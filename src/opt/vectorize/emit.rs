@@ -16,10 +16,10 @@ use super::shape::{Pace, Passed};
 use super::values::ROUNDS;
 use crate::error::CompileError;
 use crate::intrinsics::PseudoCalls;
-use crate::opt::check::vectorize::{AccessClaim, Total, VectorLoop};
-use crate::opt::edit::{self, Edge};
-use crate::opt::linear::{self, Sum};
-use crate::opt::loops::{self, Bound, Induction};
+use crate::opt::vectorize::check::{AccessClaim, Total, VectorLoop};
+use clif_opt::edit::{self, Edge};
+use clif_opt::linear::{self, Sum};
+use clif_opt::loops::{self, Bound, Induction};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{

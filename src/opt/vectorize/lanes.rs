@@ -6,9 +6,9 @@ use super::plan::broken;
 use super::shape::Passed;
 use super::values::{self, Kind, ROUNDS, vector_of};
 use crate::error::CompileError;
-use crate::opt::check::vectorize::Part;
-use crate::opt::edit::{self, Edge};
-use crate::opt::linear::Sum;
+use crate::opt::vectorize::check::Part;
+use clif_opt::edit::{self, Edge};
+use clif_opt::linear::Sum;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{

@@ -16,6 +16,7 @@
 //! | `emit`, `lanes` | the vector loop |
 
 mod access;
+mod check;
 mod cost;
 mod depend;
 mod emit;
@@ -28,12 +29,13 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-use super::check;
-use super::loops::{self, NaturalLoop};
 use crate::error::CompileError;
 use crate::isa::Isa;
 use crate::legalize::Legality;
 use crate::remarks::{LoopOutcome, LoopRemark, Reason};
+use clif_opt::Target;
+use clif_opt::clean;
+use clif_opt::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::Block;
 use plan::Plan;
@@ -64,7 +66,7 @@ impl Done {
 ///
 /// # Errors
 ///
-/// As [`super::clean`].
+/// As [`clean::run`].
 pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
     let legality = Legality::new(isa.flags(), isa.settings());
     let mut done = Done::default();
@@ -90,8 +92,8 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
                 Ok(plan) => {
                     vectorised += 1;
                     let made = emit::run(&mut ctx.func, &plan)?;
-                    if check::is_wanted(isa) {
-                        check::vectorize::check(&ctx.func, &loops, lp, &made)?;
+                    if isa.checks_loops() {
+                        check::check(&ctx.func, &loops, lp, &made)?;
                     }
                     seen.extend(made.body);
                     changed = true;
@@ -116,7 +118,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
         if !changed {
             break;
         }
-        super::clean(ctx, isa)?;
+        clean::run(ctx, isa)?;
         ctx.compute_loop_analysis();
     }
     Ok(done)

@@ -1,9 +1,9 @@
 //! Values that every round adds to, in an order that does not matter.
 
 use super::shape::{Passed, Shape};
-use crate::opt::edit;
-use crate::opt::loops::{Induction, NaturalLoop};
 use crate::remarks::Reason;
+use clif_opt::edit;
+use clif_opt::loops::{Induction, NaturalLoop};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, types};
 
 /// A reduction.
@@ -127,7 +127,7 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
 }
 
 fn block_of(func: &Function, inst: Inst) -> cranelift_codegen::ir::Block {
-    crate::opt::loops::definition(func, func.dfg.first_result(inst))
+    clif_opt::loops::definition(func, func.dfg.first_result(inst))
 }
 
 /// The instructions of the loop that use the value, other than by passing it on; each as often as it does.

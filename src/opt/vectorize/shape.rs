@@ -1,9 +1,9 @@
 //! Loops that can be done several rounds at a time as far as their control flow goes: one exit that counts, and rounds that always
 //! take the same way, but for choices between values.
 
-use crate::opt::edit::{self, Edge};
-use crate::opt::loops::{self, CountedExit, NaturalLoop};
 use crate::remarks::Reason;
+use clif_opt::edit::{self, Edge};
+use clif_opt::loops::{self, CountedExit, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value, types};

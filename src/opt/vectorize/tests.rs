@@ -5,8 +5,8 @@ use super::emit;
 use super::plan::Plan;
 use crate::isa::Isa;
 use crate::legalize::Legality;
-use crate::opt::check::vectorize::VectorLoop;
-use crate::opt::loops::{self, NaturalLoop};
+use crate::opt::vectorize::check::VectorLoop;
+use clif_opt::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
@@ -116,7 +116,7 @@ fn faults(func: &Function, inst: Inst) -> Vec<InstructionData> {
 /// The faults in the blocks of the vector loop that the check does not find, as text.
 fn unnoticed(text: &str) -> (usize, Vec<String>) {
     let (func, loops, made) = vectorized(text);
-    check::vectorize::check(&func, &loops, &loops[0], &made).unwrap();
+    check::check(&func, &loops, &loops[0], &made).unwrap();
     let mut all = 0;
     let mut missed = Vec::new();
     for block in [made.decide, made.setup, made.body, made.after].into_iter().flatten() {
@@ -128,7 +128,7 @@ fn unnoticed(text: &str) -> (usize, Vec<String>) {
                 let mut faulty = func.clone();
                 faulty.dfg.insts[inst] = fault;
                 all += 1;
-                if check::vectorize::check(&faulty, &loops, &loops[0], &made).is_ok() {
+                if check::check(&faulty, &loops, &loops[0], &made).is_ok() {
                     let (before, after) = (func.dfg.display_inst(inst), faulty.dfg.display_inst(inst));
                     missed.push(format!("{block}: {before} -> {after}"));
                 }

@@ -10,8 +10,8 @@ use super::edit;
 use super::licm;
 use super::linear::{self, Sum};
 use super::loops::{self, CountedExit, Induction, NaturalLoop};
-use crate::error::CompileError;
-use crate::isa::Isa;
+use crate::Error;
+use crate::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
@@ -78,18 +78,18 @@ impl Users {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`].
-pub fn run(ctx: &mut Context, isa: &Isa, loops: &[NaturalLoop]) -> Result<bool, CompileError> {
+/// [`Error::Internal`].
+pub fn run(ctx: &mut Context, target: &dyn Target, loops: &[NaturalLoop]) -> Result<bool, Error> {
     let mut known = None;
     let mut changed = false;
     for lp in loops.iter().rev() {
-        changed |= reduce(ctx, isa, lp, &mut known)?;
+        changed |= reduce(ctx, target, lp, &mut known)?;
     }
     Ok(changed)
 }
 
 /// Reduces addresses in one loop. The users of values are those before the pass; they are found when they are asked for first.
-fn reduce(ctx: &mut Context, isa: &Isa, lp: &NaturalLoop, known: &mut Option<Users>) -> Result<bool, CompileError> {
+fn reduce(ctx: &mut Context, target: &dyn Target, lp: &NaturalLoop, known: &mut Option<Users>) -> Result<bool, Error> {
     let func = &ctx.func;
     if lp.entries.len() != 1 {
         return Ok(false);
@@ -101,8 +101,8 @@ fn reduce(ctx: &mut Context, isa: &Isa, lp: &NaturalLoop, known: &mut Option<Use
     if variables.is_empty() {
         return Ok(false);
     }
-    let groups = groups(ctx, lp, &variables);
-    if groups.is_empty() || groups.len() > MOST || licm::calls(func, lp) {
+    let groups = groups(ctx, target, lp, &variables);
+    if groups.is_empty() || groups.len() > MOST || licm::calls(func, target, lp) {
         return Ok(false);
     }
     let users = &*known.get_or_insert_with(|| Users::of(func));
@@ -126,7 +126,7 @@ fn reduce(ctx: &mut Context, isa: &Isa, lp: &NaturalLoop, known: &mut Option<Use
         .iter()
         .filter_map(|variable| replaceable_exit(func, lp, variable, &chosen, users, &exits, &gone))
         .collect();
-    let before = check::is_wanted(isa).then(|| ctx.func.clone());
+    let before = target.checks_loops().then(|| ctx.func.clone());
     for (number, group) in chosen.into_iter().enumerate() {
         let exit = counts.iter().find(|(counting, _)| *counting == number);
         apply(&mut ctx.func, lp, group, exit.map(|(_, exit)| exit))?;
@@ -138,7 +138,7 @@ fn reduce(ctx: &mut Context, isa: &Isa, lp: &NaturalLoop, known: &mut Option<Use
 }
 
 /// The accesses of the loop, without those of inner loops, that a pointer could do, by pointer.
-fn groups(ctx: &Context, lp: &NaturalLoop, variables: &[Induction]) -> Vec<Group> {
+fn groups(ctx: &Context, target: &dyn Target, lp: &NaturalLoop, variables: &[Induction]) -> Vec<Group> {
     let func = &ctx.func;
     let inside: FxHashSet<_> = lp.blocks.iter().copied().collect();
     let opens = |inst: Inst, _| {
@@ -177,7 +177,7 @@ fn groups(ctx: &Context, lp: &NaturalLoop, variables: &[Induction]) -> Vec<Group
                 group.variable.param == value
                     && group.factor == factor
                     && group.base == base
-                    && addresses::in_reach(offset.wrapping_sub(group.constant))
+                    && addresses::in_reach(target, offset.wrapping_sub(group.constant))
             };
             match groups.iter_mut().find(same) {
                 Some(group) => group.accesses.push((inst, offset)),
@@ -185,7 +185,7 @@ fn groups(ctx: &Context, lp: &NaturalLoop, variables: &[Induction]) -> Vec<Group
                     variable,
                     factor,
                     base,
-                    constant: if addresses::in_reach(offset) { 0 } else { offset },
+                    constant: if addresses::in_reach(target, offset) { 0 } else { offset },
                     accesses: vec![(inst, offset)],
                 }),
             }
@@ -313,9 +313,9 @@ fn only_argument(func: &Function, lp: &NaturalLoop, index: usize, value: Value) 
 }
 
 /// Gives the group its pointer; the exit is taken by it, if given.
-fn apply(func: &mut Function, lp: &NaturalLoop, group: &Group, exit: Option<&CountedExit>) -> Result<(), CompileError> {
+fn apply(func: &mut Function, lp: &NaturalLoop, group: &Group, exit: Option<&CountedExit>) -> Result<(), Error> {
     let &[entry] = lp.entries.as_slice() else {
-        return Err(CompileError::internal("pointers", lp.header, "a loop with one entry"));
+        return Err(Error::internal("pointers", lp.header, "a loop with one entry"));
     };
     let args = edit::values(func, entry, "pointers")?;
     let mut cursor = FuncCursor::new(func).at_inst(entry.inst);

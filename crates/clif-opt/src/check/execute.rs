@@ -9,8 +9,8 @@
 
 use super::eval::mix;
 use super::operate::operate;
-use crate::opt::edit::{self, Edge};
-use crate::opt::loops::mask;
+use crate::edit::{self, Edge};
+use crate::loops::mask;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{
     Block, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode, Type, Value, ValueDef, ValueListPool,

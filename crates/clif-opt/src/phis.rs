@@ -134,7 +134,7 @@ mod tests {
         let functions = cranelift_reader::parse_functions(text).unwrap();
         let mut ctx = Context::for_function(functions[0].clone());
         assert!(run(&mut ctx.func));
-        super::super::resolve_aliases(&mut ctx.func);
+        crate::clean::resolve_aliases(&mut ctx.func);
         ctx.verify(&settings::Flags::new(settings::builder())).unwrap();
         let params = |number: u32| ctx.func.dfg.num_block_params(Block::from_u32(number));
         // Left are what the outermost loop changes, and the sums of the inner ones.

@@ -2,9 +2,9 @@
 
 use super::emit::Emitter;
 use super::plan::{Guard, Plan};
-use crate::error::CompileError;
-use crate::opt::edit::{self, Copy, Edge};
-use crate::opt::loops::{self, NaturalLoop};
+use crate::Error;
+use crate::edit::{self, Copy, Edge};
+use crate::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
@@ -26,8 +26,8 @@ pub fn can_split(func: &Function, lp: &NaturalLoop) -> bool {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if a value of the nest reaches code around its exits, or if the nest is not one of [`can_split`].
-pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Result<Vec<Block>, CompileError> {
+/// [`Error::Internal`] if a value of the nest reaches code around its exits, or if the nest is not one of [`can_split`].
+pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Result<Vec<Block>, Error> {
     let escaping = uses.escaping(lp);
     let copy = Copy::make(&mut ctx.func, &lp.blocks, FxHashMap::default(), lp.header);
     for &block in &lp.blocks {
@@ -110,7 +110,7 @@ impl Uses {
 type Landings = FxHashMap<(Block, Value), Value>;
 
 /// Where values escape, both ways out of the nest lead to a block that takes them as parameters.
-fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) -> Result<Landings, CompileError> {
+fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) -> Result<Landings, Error> {
     let mut landings = Landings::default();
     if escaping.is_empty() {
         return Ok(landings);
@@ -202,7 +202,7 @@ impl<'a> Joins<'a> {
     }
 
     /// Uses outside of the nest become those of what reaches them.
-    fn run(mut self, func: &mut Function, escaping: &[Value], landings: &Landings) -> Result<Vec<Block>, CompileError> {
+    fn run(mut self, func: &mut Function, escaping: &[Value], landings: &Landings) -> Result<Vec<Block>, Error> {
         self.known.clone_from(landings);
         let escaping: FxHashSet<Value> = escaping.iter().copied().collect();
         let blocks: Vec<Block> = func
@@ -248,7 +248,7 @@ impl<'a> Joins<'a> {
     }
 
     /// What the value is in the block.
-    fn at(&mut self, func: &mut Function, mut block: Block, value: Value) -> Result<Value, CompileError> {
+    fn at(&mut self, func: &mut Function, mut block: Block, value: Value) -> Result<Value, Error> {
         loop {
             if let Some(&known) = self.known.get(&(block, value)) {
                 return Ok(known);
@@ -269,6 +269,6 @@ impl<'a> Joins<'a> {
     }
 }
 
-fn broken(value: Value) -> CompileError {
-    CompileError::internal("guards", value, "a value of a loop to be used only behind its exits")
+fn broken(value: Value) -> Error {
+    Error::internal("guards", value, "a value of a loop to be used only behind its exits")
 }

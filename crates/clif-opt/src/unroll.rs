@@ -16,14 +16,12 @@
 use super::check;
 use super::edit::{self, Copy, Edge};
 use super::loops::{self, Bound, CountedExit, NaturalLoop, Ranges};
-use crate::error::CompileError;
-use crate::intrinsics;
-use crate::isa::Isa;
-use crate::legalize::{Legality, LegalizeAction};
+use crate::Error;
+use crate::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Type, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Type, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Machine instructions, about, that a loop laid out whole may have.
@@ -50,17 +48,16 @@ const LEVELS: u32 = 4;
 ///
 /// # Errors
 ///
-/// As [`super::clean`].
+/// As [`clean::run`](crate::clean::run).
 pub fn run(
     ctx: &mut Context,
-    isa: &Isa,
+    target: &dyn Target,
     loops: &mut Vec<NaturalLoop>,
     mut done: FxHashSet<Block>,
-) -> Result<bool, CompileError> {
+) -> Result<bool, Error> {
     if loops.is_empty() {
         return Ok(false);
     }
-    let legality = Legality::new(isa.flags(), isa.settings());
     let mut changed = false;
     for _ in 0..LEVELS {
         let mut touched: FxHashSet<Block> = FxHashSet::default();
@@ -78,7 +75,7 @@ pub fn run(
             if is_cold || around.any(|block| touched.contains(&block)) || !done.insert(lp.header) {
                 continue;
             }
-            if let Some(headers) = unroll(ctx, isa, &legality, lp, &ranges)? {
+            if let Some(headers) = unroll(ctx, target, lp, &ranges)? {
                 touched.extend(&lp.blocks);
                 done.extend(headers);
             }
@@ -87,7 +84,7 @@ pub fn run(
             break;
         }
         changed = true;
-        super::clean(ctx, isa)?;
+        crate::clean::run(ctx, target)?;
         ctx.compute_loop_analysis();
         *loops = loops::find(ctx);
     }
@@ -107,15 +104,14 @@ enum Way {
 /// Unrolls one loop. Gives the headers of the loops that it became.
 fn unroll(
     ctx: &mut Context,
-    isa: &Isa,
-    legality: &Legality<'_>,
+    target: &dyn Target,
     lp: &NaturalLoop,
     ranges: &Ranges,
-) -> Result<Option<Vec<Block>>, CompileError> {
-    let Some((exit, way)) = choose(ctx, legality, lp, ranges) else {
+) -> Result<Option<Vec<Block>>, Error> {
+    let Some((exit, way)) = choose(ctx, target, lp, ranges) else {
         return Ok(None);
     };
-    let before = check::is_wanted(isa).then(|| ctx.func.clone());
+    let before = target.checks_loops().then(|| ctx.func.clone());
     if !close(ctx, lp) {
         return Ok(None);
     }
@@ -132,8 +128,8 @@ fn unroll(
 }
 
 /// How the loop is unrolled, and the exit that counts; `None` if it is left alone.
-fn choose(ctx: &Context, legality: &Legality<'_>, lp: &NaturalLoop, ranges: &Ranges) -> Option<(CountedExit, Way)> {
-    let size = size(&ctx.func, legality, lp)?;
+fn choose(ctx: &Context, target: &dyn Target, lp: &NaturalLoop, ranges: &Ranges) -> Option<(CountedExit, Way)> {
+    let size = size(&ctx.func, target, lp)?;
     if size > WHOLE_BUDGET {
         return None;
     }
@@ -171,11 +167,11 @@ fn choose(ctx: &Context, legality: &Legality<'_>, lp: &NaturalLoop, ranges: &Ran
 }
 
 /// About how many machine instructions the loop's blocks are; `None` if one of them calls or cannot be copied.
-fn size(func: &Function, legality: &Legality<'_>, lp: &NaturalLoop) -> Option<u32> {
+fn size(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> Option<u32> {
     let mut sum = 0u32;
     for &block in &lp.blocks {
         for inst in func.layout.block_insts(block) {
-            sum = sum.saturating_add(weight(func, legality, inst)?);
+            sum = sum.saturating_add(target.instructions(func, inst)?);
         }
     }
     Some(sum)
@@ -187,33 +183,6 @@ fn loads(func: &Function, lp: &NaturalLoop) -> u64 {
     insts
         .map(|inst| u64::from(func.dfg.insts[inst].opcode().can_load()))
         .sum()
-}
-
-/// About how many machine instructions the instruction is.
-fn weight(func: &Function, legality: &Legality<'_>, inst: Inst) -> Option<u32> {
-    let opcode = func.dfg.insts[inst].opcode();
-    match opcode {
-        Opcode::Iconst | Opcode::F32const | Opcode::F64const | Opcode::Jump | Opcode::Nop => return Some(0),
-        Opcode::StackAddr | Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce => return Some(0),
-        Opcode::Brif => return Some(1),
-        Opcode::BrTable => return Some(8),
-        Opcode::Call if intrinsics::is_instruction(func, inst) => return Some(1),
-        // The float unit converts narrow numbers only.
-        Opcode::FcvtFromUint | Opcode::FcvtFromSint => {
-            let narrow = func.dfg.value_type(func.dfg.inst_args(inst)[0]).bits() < 32;
-            return narrow.then_some(2);
-        }
-        Opcode::FcvtToUint | Opcode::FcvtToSint | Opcode::FcvtToUintSat | Opcode::FcvtToSintSat => return None,
-        _ if opcode.is_call() || opcode.is_return() => return None,
-        _ => {}
-    }
-    match legality.rule(func, inst)?.action {
-        LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused => None,
-        LegalizeAction::Legal => Some(1),
-        LegalizeAction::Promote => Some(2),
-        LegalizeAction::Expand | LegalizeAction::Custom => Some(3),
-        LegalizeAction::Split => Some(4),
-    }
 }
 
 /// How many copies of a body of this size are worth it, if the rounds are not known.
@@ -306,7 +275,7 @@ fn back_edge(lp: &NaturalLoop, exit: &CountedExit, copy: &Copy) -> Edge {
 }
 
 /// What the edge passes.
-fn values(func: &Function, edge: Edge) -> Result<Vec<Value>, CompileError> {
+fn values(func: &Function, edge: Edge) -> Result<Vec<Value>, Error> {
     edit::values(func, edge, "unroll")
 }
 
@@ -369,7 +338,7 @@ impl Chain {
     }
 
     /// Links what was made.
-    fn finish(self, func: &mut Function, lp: &NaturalLoop) -> Result<(), CompileError> {
+    fn finish(self, func: &mut Function, lp: &NaturalLoop) -> Result<(), Error> {
         for (edge, block, direct) in self.links {
             let args = if direct { Vec::new() } else { values(func, edge)? };
             edit::redirect(func, edge, block, &args);
@@ -382,7 +351,7 @@ impl Chain {
 }
 
 /// Lays the loop out whole: the exit is taken when it is reached for the `count`th time.
-fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) -> Result<Vec<Block>, CompileError> {
+fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) -> Result<Vec<Block>, Error> {
     let mut chain = Chain::from(func, lp, lp.entries.clone());
     for _ in 1..count {
         chain.add_copy(func, lp, exit, false);
@@ -405,7 +374,7 @@ fn in_parts(
     exit: &CountedExit,
     count: u64,
     copies: u64,
-) -> Result<Vec<Block>, CompileError> {
+) -> Result<Vec<Block>, Error> {
     let last = (count - 1) % copies;
     let mut header = lp.header;
     let mut chain = if last == 0 {
@@ -474,7 +443,7 @@ fn ahead(
     exit: &CountedExit,
     pace: Pace,
     copies: u64,
-) -> Result<Vec<Block>, CompileError> {
+) -> Result<Vec<Block>, Error> {
     let variable = exit.variable;
     let ty = variable.ty;
     // The block that decides has the parameters of the header.
@@ -562,7 +531,7 @@ fn ahead(
     }
     // The block after the last copy decides whether to go round.
     let args = chain.args.take();
-    let args = args.ok_or_else(|| CompileError::internal("unroll", lp.header, "the arguments of the last copy"))?;
+    let args = args.ok_or_else(|| Error::internal("unroll", lp.header, "the arguments of the last copy"))?;
     let again = func.dfg.make_block();
     func.layout.insert_block(again, lp.header);
     chain.lead_to(again, true);

@@ -1,8 +1,8 @@
 //! A loop at concrete points: what its variables are in an iteration, given what was assigned outside of it.
 
 use super::eval::{Evaluator, mix};
-use crate::opt::edit::{self, Edge};
-use crate::opt::loops::{self, NaturalLoop};
+use crate::edit::{self, Edge};
+use crate::loops::{self, NaturalLoop};
 use cranelift_codegen::ir::{Function, InstructionData, Value, ValueDef};
 use rustc_hash::FxHashMap;
 

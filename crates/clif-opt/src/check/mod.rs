@@ -36,29 +36,22 @@
 //! tests in front still hold. It is given no trip count, range or address by the passes.
 
 mod effects;
-mod eval;
+pub mod eval;
 mod execute;
-pub(super) mod operate;
-pub mod vectorize;
-mod world;
+pub mod operate;
+pub mod world;
 
-use crate::error::CompileError;
-use crate::isa::Isa;
-use crate::opt::loops::NaturalLoop;
+use crate::Error;
+use crate::loops::NaturalLoop;
 use cranelift_codegen::ir::Function;
 use effects::{Loads, compare};
 use std::fmt;
 
 /// The outcome of a check.
-pub type Check = Result<(), CompileError>;
-
-/// Whether passes are checked: if the setting `loop_checker` says so, and in debug builds unless the flag `enable_verifier` is off.
-pub fn is_wanted(isa: &Isa) -> bool {
-    isa.settings().loop_checker || cfg!(debug_assertions) && isa.flags().enable_verifier()
-}
+pub type Check = Result<(), Error>;
 
 /// The error for a claim of a pass that does not hold.
-fn broken(pass: &'static str, at: impl fmt::Display, expected: &'static str) -> CompileError {
+pub fn broken(pass: &'static str, at: impl fmt::Display, expected: &'static str) -> Error {
     let stage = match pass {
         "vectorize" => "vectorize checker",
         "guards" => "guards checker",
@@ -66,14 +59,14 @@ fn broken(pass: &'static str, at: impl fmt::Display, expected: &'static str) -> 
         "pointers" => "pointers checker",
         _ => "loop checker",
     };
-    CompileError::internal(stage, at, expected)
+    Error::internal(stage, at, expected)
 }
 
 /// Checks that a versioned loop has the effects of the loop that it was.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if it has others.
+/// [`Error::Internal`] if it has others.
 pub fn versioned(before: &Function, after: &Function, lp: &NaturalLoop) -> Check {
     compare("guards", before, after, lp, Loads::Trapping)
 }
@@ -82,7 +75,7 @@ pub fn versioned(before: &Function, after: &Function, lp: &NaturalLoop) -> Check
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if it has others.
+/// [`Error::Internal`] if it has others.
 pub fn unrolled(before: &Function, after: &Function, lp: &NaturalLoop) -> Check {
     compare("unroll", before, after, lp, Loads::All)
 }
@@ -91,7 +84,7 @@ pub fn unrolled(before: &Function, after: &Function, lp: &NaturalLoop) -> Check 
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if it has others.
+/// [`Error::Internal`] if it has others.
 pub fn pointers(before: &Function, after: &Function, lp: &NaturalLoop) -> Check {
     compare("pointers", before, after, lp, Loads::All)
 }

@@ -10,15 +10,14 @@
 use super::bits;
 use super::edit;
 use super::loops::{constant, mask};
-use crate::inst::ops::fits;
+use crate::Target;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types};
-use npu_mc::OperandKind;
 
 /// Rewrites selects. Gives whether there were any.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, target: &dyn Target) -> bool {
     let mut uses = None;
     edit::rewrite_each(func, |func, inst| match func.dfg.insts[inst].opcode() {
         Opcode::Smax => limit(func, inst, IntCC::SignedGreaterThan),
@@ -26,7 +25,7 @@ pub fn run(func: &mut Function) -> bool {
         Opcode::Band => spread(func, inst),
         Opcode::Select => {
             let uses = uses.get_or_insert_with(|| edit::count_uses(func));
-            rewrite(func, inst, uses)
+            rewrite(func, target, inst, uses)
         }
         _ => false,
     })
@@ -103,7 +102,7 @@ struct Plan {
     with: Option<(Opcode, Value)>,
 }
 
-fn rewrite(func: &mut Function, inst: Inst, uses: &SecondaryMap<Value, u32>) -> bool {
+fn rewrite(func: &mut Function, target: &dyn Target, inst: Inst, uses: &SecondaryMap<Value, u32>) -> bool {
     let &[condition, yes, no] = func.dfg.inst_args(inst) else {
         return false;
     };
@@ -123,7 +122,7 @@ fn rewrite(func: &mut Function, inst: Inst, uses: &SecondaryMap<Value, u32>) -> 
             part: no,
             with: None,
         },
-        (Some(a), Some(b)) => return between(func, inst, condition, (a, b)),
+        (Some(a), Some(b)) => return between(func, target, inst, condition, (a, b)),
         _ => match (step(func, yes, no, uses), step(func, no, yes, uses)) {
             (Some((op, part)), _) => Plan {
                 otherwise: false,
@@ -194,13 +193,13 @@ fn step(func: &Function, value: Value, from: Value, uses: &SecondaryMap<Value, u
 }
 
 /// A select between two constants, if both factor and summand are short.
-fn between(func: &mut Function, inst: Inst, condition: Value, (yes, no): (u64, u64)) -> bool {
+fn between(func: &mut Function, target: &dyn Target, inst: Inst, condition: Value, (yes, no): (u64, u64)) -> bool {
     let ty = func.dfg.value_type(func.dfg.first_result(inst));
     let signed = |number: u64| {
         let unused = 64 - ty.bits();
         (number << unused).cast_signed() >> unused
     };
-    let is_short = |number: i64| i32::try_from(number).is_ok_and(|number| fits(OperandKind::Simm9, number));
+    let is_short = |number: i64| i32::try_from(number).is_ok_and(|number| target.immediates().contains(&number));
     let Some((otherwise, factor, summand)) = [(false, yes, no), (true, no, yes)]
         .into_iter()
         .map(|(otherwise, some, other)| {
@@ -301,8 +300,10 @@ fn truth(func: &mut Function, inst: Inst, condition: Value, otherwise: bool, ty:
 
 #[cfg(test)]
 mod tests {
-    use super::super::straight::keeps;
     use super::run;
+    use crate::plain::Plain;
+    use crate::straight::keeps;
+    use cranelift_codegen::ir::Function;
 
     /// Conditions `v9` of `v0`, `v1` and `v2`, an i8.
     const CONDITIONS: [&str; 13] = [
@@ -347,6 +348,10 @@ mod tests {
         .replace("{T}", ty)
     }
 
+    fn run_plain(func: &mut Function) -> bool {
+        run(func, &Plain::new())
+    }
+
     #[test]
     fn selects_mean_the_same() {
         let mut changed = 0;
@@ -354,13 +359,13 @@ mod tests {
             for condition in CONDITIONS {
                 for choices in CHOICES {
                     let body = format!("{condition}\n    {choices}\n    v14 = select v9, v12, v13");
-                    changed += usize::from(keeps(&text(ty, &body), run));
+                    changed += usize::from(keeps(&text(ty, &body), run_plain));
                 }
                 // The first choice is wanted elsewhere too.
                 let body = format!(
                     "{condition}\n    v12 = iadd v1, v0\n    v10 = select v9, v12, v1\n    v14 = bxor v10, v12"
                 );
-                keeps(&text(ty, &body), run);
+                keeps(&text(ty, &body), run_plain);
             }
         }
         assert!(changed > 250, "{changed}");
@@ -372,14 +377,14 @@ mod tests {
         for ty in ["i8", "i16", "i32"] {
             for opcode in ["smax", "smin"] {
                 for operands in ["v0, v20", "v20, v0", "v0, v22", "v0, v1"] {
-                    changed += usize::from(keeps(&text(ty, &format!("v14 = {opcode} {operands}")), run));
+                    changed += usize::from(keeps(&text(ty, &format!("v14 = {opcode} {operands}")), run_plain));
                 }
             }
             for bit in ["band v0, v22", "band v0, v23", "bor v0, v22", "ushr v0, v20"] {
                 for negative in ["ineg v8", "isub v20, v8", "isub v22, v8"] {
                     for mask in ["v10, v1", "v1, v10"] {
                         let body = format!("v8 = {bit}\n    v10 = {negative}\n    v14 = band {mask}");
-                        changed += usize::from(keeps(&text(ty, &body), run));
+                        changed += usize::from(keeps(&text(ty, &body), run_plain));
                     }
                 }
             }

@@ -1,9 +1,9 @@
 //! What a number is in every round of a loop nest: what it is when the nest is entered, and what the rounds of each of its loops add.
 
-use crate::opt::bits;
-use crate::opt::edit;
-use crate::opt::linear::Sum;
-use crate::opt::loops::{self, Induction, NaturalLoop};
+use crate::bits;
+use crate::edit;
+use crate::linear::Sum;
+use crate::loops::{self, Induction, NaturalLoop};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{AliasRegion, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
 use rustc_hash::FxHashSet;

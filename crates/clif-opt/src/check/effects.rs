@@ -3,8 +3,8 @@
 use super::eval::mix;
 use super::execute::{Event, Machine, Numbers as Values, Outcome, Point};
 use super::{Check, broken};
-use crate::opt::edit::{self, Edge};
-use crate::opt::loops::{NaturalLoop, mask};
+use crate::edit::{self, Edge};
+use crate::loops::{NaturalLoop, mask};
 use cranelift_codegen::ir::{Block, Function, InstructionData, Opcode, Type, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
@@ -53,7 +53,7 @@ pub enum Loads {
 ///
 /// # Errors
 ///
-/// [`crate::CompileError::Internal`] if they differ at some point.
+/// [`crate::Error::Internal`] if they differ at some point.
 pub fn compare(pass: &'static str, before: &Function, after: &Function, lp: &NaturalLoop, loads: Loads) -> Check {
     let constants = constants(before, lp);
     let size: usize = lp

@@ -10,7 +10,8 @@
 use super::addresses;
 use super::edit::{self, Edge};
 use super::loops;
-use crate::spaces::{self, Space};
+use crate::clean::resolve_aliases;
+use crate::{MEMORIES, Target};
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -72,6 +73,7 @@ type Version = u32;
 struct Simplifier<'a> {
     func: &'a mut Function,
     domtree: &'a DominatorTree,
+    target: &'a dyn Target,
     /// Where each result is known from.
     known: FxHashMap<Key, (Value, Block)>,
     sums: SecondaryMap<Value, Option<Sum>>,
@@ -82,7 +84,7 @@ struct Simplifier<'a> {
     constants: FxHashMap<(Type, u64), Value>,
     /// The bits of the constants so far, of any block. They are seen before they are used.
     bits: SecondaryMap<Value, Option<u64>>,
-    memory: [Version; 2],
+    memory: [Version; MEMORIES],
     versions: Version,
     /// Whether a branch became a jump.
     branches: bool,
@@ -90,7 +92,7 @@ struct Simplifier<'a> {
 
 /// Simplifies the function, whose control flow and dominators must be known. Gives whether a branch became a jump; then they are
 /// out of date.
-pub fn run(ctx: &mut Context) -> bool {
+pub fn run(ctx: &mut Context, target: &dyn Target) -> bool {
     let Some(entry) = ctx.func.layout.entry_block() else {
         return false;
     };
@@ -101,19 +103,20 @@ pub fn run(ctx: &mut Context) -> bool {
         known: FxHashMap::with_capacity_and_hasher(ctx.func.dfg.num_insts() / 2, FxBuildHasher),
         func: &mut ctx.func,
         domtree: &ctx.domtree,
+        target,
         unmade: Vec::new(),
         numbers: FxHashMap::default(),
         block: entry,
         constants: FxHashMap::default(),
-        memory: [0; 2],
+        memory: [0; MEMORIES],
         versions: 0,
         branches: false,
     };
-    let mut ends: SecondaryMap<Block, [Version; 2]> = SecondaryMap::new();
+    let mut ends: SecondaryMap<Block, [Version; MEMORIES]> = SecondaryMap::new();
     for &block in &order {
         simplifier.block = block;
         simplifier.constants.clear();
-        for space in 0..2 {
+        for space in 0..MEMORIES {
             let mut before = ctx.cfg.pred_iter(block).map(|pred| ends[pred.block][space]);
             let first = before.next().unwrap_or(0);
             simplifier.memory[space] = if first != 0 && before.all(|other| other == first) {
@@ -130,7 +133,7 @@ pub fn run(ctx: &mut Context) -> bool {
         ends[block] = simplifier.memory;
     }
     let branches = simplifier.branches;
-    super::resolve_aliases(&mut ctx.func);
+    resolve_aliases(&mut ctx.func);
     remove_dead(&mut ctx.func, order.iter().rev().copied());
     branches
 }
@@ -177,7 +180,7 @@ impl Simplifier<'_> {
             _ => {
                 let opcode = data.opcode();
                 if opcode.can_store() || opcode.is_call() || opcode.other_side_effects() {
-                    self.memory = [self.new_version(), self.new_version()];
+                    self.memory = std::array::from_fn(|_| self.new_version());
                 }
             }
         }
@@ -529,7 +532,7 @@ impl Simplifier<'_> {
         if sum.root == operand || sum.root == Operand::Nothing {
             return found;
         }
-        let (root, near) = if addresses::in_reach(total) {
+        let (root, near) = if addresses::in_reach(self.target, total) {
             (self.make(inst, sum.root)?, total)
         } else if matches!(sum.root, Operand::Value(_)) {
             return found;
@@ -546,10 +549,7 @@ impl Simplifier<'_> {
     /// What answers a load of this address, of this type.
     fn memory_key(&self, inst: Inst, opcode: Opcode, ty: Type, address: (Operand, u32)) -> Option<(Key, usize)> {
         let flags = self.func.dfg.insts[inst].memflags()?;
-        let space = match spaces::of_flags(self.func, flags) {
-            Space::Main => 0,
-            Space::Scratchpad => 1,
-        };
+        let space = self.target.memory(self.func, flags);
         let flags = self.func.dfg.mem_flags[flags];
         let order = flags.explicit_endianness().map_or(0, |order| 1 + order as u32);
         let version = Operand::Constant(self.memory[space].into());
@@ -580,7 +580,7 @@ impl Simplifier<'_> {
         let address = self.address(inst);
         let key = address.and_then(|address| self.memory_key(inst, Opcode::Load, ty, address));
         let Some((_, space)) = key else {
-            self.memory = [self.new_version(), self.new_version()];
+            self.memory = std::array::from_fn(|_| self.new_version());
             return;
         };
         self.memory[space] = self.new_version();
@@ -704,7 +704,7 @@ mod tests {
         let mut ctx = Context::for_function(func.clone());
         ctx.compute_cfg();
         ctx.compute_domtree();
-        run(&mut ctx);
+        run(&mut ctx, &crate::plain::Plain::new());
         *func = ctx.func;
         true
     }

@@ -26,8 +26,8 @@ mod tests;
 use super::check;
 use super::edit::Edge;
 use super::loops::{self, NaturalLoop};
-use crate::error::CompileError;
-use crate::isa::Isa;
+use crate::Error;
+use crate::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use form::Nest;
@@ -56,19 +56,19 @@ pub fn is_worth(func: &Function, has_traps: bool) -> bool {
 ///
 /// # Errors
 ///
-/// As [`super::clean`], and [`CompileError::Internal`].
-pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
+/// As [`clean::run`](crate::clean::run), and [`Error::Internal`].
+pub fn run(ctx: &mut Context, target: &dyn Target) -> Result<bool, Error> {
     let mut left = GROWTH + ctx.func.dfg.num_insts() / 4;
     let mut seen: FxHashSet<Block> = FxHashSet::default();
     let mut changed = false;
     for _ in 0..LEVELS {
         let loops = loops::find(ctx);
-        let split = sweep(ctx, isa, &loops, &mut seen, &mut left)?;
+        let split = sweep(ctx, target, &loops, &mut seen, &mut left)?;
         if !split {
             break;
         }
         changed = true;
-        super::clean(ctx, isa)?;
+        crate::clean::run(ctx, target)?;
         ctx.compute_loop_analysis();
     }
     Ok(changed)
@@ -77,11 +77,11 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<bool, CompileError> {
 /// Splits nests that have nothing to do with one another, outer ones first. Gives whether there was any.
 fn sweep(
     ctx: &mut Context,
-    isa: &Isa,
+    target: &dyn Target,
     loops: &[NaturalLoop],
     seen: &mut FxHashSet<Block>,
     left: &mut usize,
-) -> Result<bool, CompileError> {
+) -> Result<bool, Error> {
     let inductions = form::inductions(&ctx.func, loops);
     let exits = rounds::exits(ctx, loops);
     let mut uses = None;
@@ -121,7 +121,7 @@ fn sweep(
         }
         *left -= size;
         let uses = uses.get_or_insert_with(|| Uses::of(&ctx.func));
-        let before = check::is_wanted(isa).then(|| ctx.func.clone());
+        let before = target.checks_loops().then(|| ctx.func.clone());
         touched.extend(split::run(ctx, lp, &plan, uses)?);
         if let Some(before) = before {
             check::versioned(&before, &ctx.func, lp)?;

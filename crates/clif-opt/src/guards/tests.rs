@@ -4,7 +4,7 @@ use super::form::{self, Nest};
 use super::plan::Plan;
 use super::split::{self, Uses};
 use super::{check, rounds};
-use crate::opt::loops::{self, NaturalLoop};
+use crate::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};

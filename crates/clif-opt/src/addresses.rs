@@ -6,15 +6,14 @@
 
 use super::linear::{self, Step, Sum};
 use super::loops;
-use crate::inst::ops::immediate_range;
+use crate::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Value, types};
-use npu_mc::OperandKind;
 
 /// Rewrites addresses. The loops of the function must have been found. Gives whether anything changed.
-pub fn run(ctx: &mut Context) -> bool {
+pub fn run(ctx: &mut Context, target: &dyn Target) -> bool {
     if ctx.loop_analysis.loops().len() == 0 {
         return false;
     }
@@ -25,7 +24,7 @@ pub fn run(ctx: &mut Context) -> bool {
     let elsewhere = used_elsewhere(ctx);
     let mut changed = false;
     for inst in accesses {
-        changed |= rewrite(ctx, inst, &elsewhere);
+        changed |= rewrite(ctx, target, inst, &elsewhere);
     }
     changed
 }
@@ -83,10 +82,10 @@ pub fn set_address(func: &mut Function, inst: Inst, pointer: Value, constant: i3
 }
 
 /// Whether an access with this offset is one instruction.
-pub fn in_reach(offset: i32) -> bool {
-    let (lowest, highest) = immediate_range(OperandKind::Offset9);
+pub fn in_reach(target: &dyn Target, offset: i32) -> bool {
+    let offsets = target.offsets();
     // Room for a word taken apart.
-    (lowest..=highest - 4).contains(&offset)
+    (*offsets.start()..=*offsets.end() - 4).contains(&offset)
 }
 
 /// The values that are used otherwise than in addresses.
@@ -121,7 +120,7 @@ fn used_elsewhere(ctx: &Context) -> SecondaryMap<Value, bool> {
 type Level = Vec<(Value, u32)>;
 
 /// Rewrites the address of one access.
-fn rewrite(ctx: &mut Context, inst: Inst, elsewhere: &SecondaryMap<Value, bool>) -> bool {
+fn rewrite(ctx: &mut Context, target: &dyn Target, inst: Inst, elsewhere: &SecondaryMap<Value, bool>) -> bool {
     let func = &ctx.func;
     let (Some(pointer), Some(block)) = (pointer(func, inst), func.layout.inst_block(inst)) else {
         return false;
@@ -140,7 +139,7 @@ fn rewrite(ctx: &mut Context, inst: Inst, elsewhere: &SecondaryMap<Value, bool>)
     }
     let total = offset.wrapping_add(sum.constant.cast_signed());
     // What no instruction reaches is added where the least changes; neighbours share it.
-    let (far, near) = if in_reach(total) {
+    let (far, near) = if in_reach(target, total) {
         (0, total)
     } else {
         (total & !0x7f, total & 0x7f)

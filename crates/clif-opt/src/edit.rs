@@ -1,6 +1,6 @@
 //! Changes of control flow: where branches go, and copies of blocks.
 
-use crate::error::CompileError;
+use crate::Error;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, JumpTableData, Opcode, Value, ValueLabelAssignments,
@@ -38,9 +38,9 @@ pub fn args(func: &Function, edge: Edge) -> Option<Vec<Value>> {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if one of them is not.
-pub fn values(func: &Function, edge: Edge, stage: &'static str) -> Result<Vec<Value>, CompileError> {
-    args(func, edge).ok_or_else(|| CompileError::internal(stage, edge.inst, "a branch that passes values only"))
+/// [`Error::Internal`] if one of them is not.
+pub fn values(func: &Function, edge: Edge, stage: &'static str) -> Result<Vec<Value>, Error> {
+    args(func, edge).ok_or_else(|| Error::internal(stage, edge.inst, "a branch that passes values only"))
 }
 
 /// Leads the edge to another block.

@@ -6,7 +6,7 @@
 
 use super::addresses;
 use super::loops::{self, NaturalLoop};
-use crate::intrinsics;
+use crate::Target;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
@@ -16,20 +16,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const BUDGET: usize = 16;
 
 /// Moves what does not change out of loops, from the innermost outwards. Gives whether anything changed.
-pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
+pub fn run(ctx: &mut Context, target: &dyn Target, loops: &[NaturalLoop]) -> bool {
     let mut changed = false;
     for lp in loops.iter().rev() {
-        changed |= hoist(&mut ctx.func, lp);
+        changed |= hoist(&mut ctx.func, target, lp);
     }
     changed
 }
 
 /// Whether the loop calls functions. Routines of the runtime keep nearly all registers and do not count.
-pub fn calls(func: &Function, lp: &NaturalLoop) -> bool {
+pub fn calls(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     lp.blocks.iter().any(|&block| {
         func.layout
             .block_insts(block)
-            .any(|inst| func.dfg.insts[inst].opcode().is_call() && !intrinsics::is_instruction(func, inst))
+            .any(|inst| func.dfg.insts[inst].opcode().is_call() && !target.is_instruction(func, inst))
     })
 }
 
@@ -47,7 +47,7 @@ fn is_cheap(func: &Function, inst: Inst) -> bool {
     opcode && func.dfg.inst_results(inst).first().is_some_and(one_word)
 }
 
-fn hoist(func: &mut Function, lp: &NaturalLoop) -> bool {
+fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     let &[entry] = lp.entries.as_slice() else {
         return false;
     };
@@ -64,10 +64,10 @@ fn hoist(func: &mut Function, lp: &NaturalLoop) -> bool {
         let mut args = func.dfg.inst_args(inst).iter();
         args.all(|&arg| loops::constant(func, arg).is_some() || !inside[loops::definition(func, arg)])
     };
-    if !candidates.iter().any(may_leave) || calls(func, lp) {
+    if !candidates.iter().any(may_leave) || calls(func, target, lp) {
         return false;
     }
-    let folded = only_offsets(func, lp);
+    let folded = only_offsets(func, target, lp);
     let mut budget = BUDGET;
     // Equal values in different blocks are one value outside.
     let mut known: FxHashMap<InstructionData, Value> = FxHashMap::default();
@@ -135,7 +135,7 @@ fn outside(
 }
 
 /// Sums that are nothing but offsets of loads and stores.
-fn only_offsets(func: &Function, lp: &NaturalLoop) -> FxHashSet<Inst> {
+fn only_offsets(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> FxHashSet<Inst> {
     let mut offsets: FxHashSet<Inst> = FxHashSet::default();
     let mut others: FxHashSet<Inst> = FxHashSet::default();
     for &block in &lp.blocks {
@@ -148,7 +148,7 @@ fn only_offsets(func: &Function, lp: &NaturalLoop) -> FxHashSet<Inst> {
                 let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
                 let near = || {
                     let (_, added) = loops::split_offset(func, value);
-                    addresses::in_reach(offset.wrapping_add(added as u32 as i32))
+                    addresses::in_reach(target, offset.wrapping_add(added as u32 as i32))
                 };
                 if Some(number) == place && near() {
                     offsets.insert(def);

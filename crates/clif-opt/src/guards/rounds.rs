@@ -1,9 +1,9 @@
 //! How far what changes in a nest goes at most, as what is computed before the nest is entered.
 
 use super::form::{Form, Nest, Variable};
-use crate::opt::bits;
-use crate::opt::edit::{self, Edge};
-use crate::opt::loops::{self, Bound, CountedExit, NaturalLoop};
+use crate::bits;
+use crate::edit::{self, Edge};
+use crate::loops::{self, Bound, CountedExit, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, InstructionData, Value, types};

@@ -1,11 +1,11 @@
 //! The check of the vectorizer: see [the module](super) for what has to hold.
 
-use super::eval::mix;
-use super::world::World;
-use super::{Check, broken};
-use crate::error::CompileError;
-use crate::opt::edit::{self, Edge};
-use crate::opt::loops::NaturalLoop;
+use clif_opt::Error;
+use clif_opt::check::eval::mix;
+use clif_opt::check::world::World;
+use clif_opt::check::{Check, broken};
+use clif_opt::edit::{self, Edge};
+use clif_opt::loops::NaturalLoop;
 use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use npu_mc::machine::{CACHE_LINE, LANES};
 use rustc_hash::FxHashSet;
@@ -111,7 +111,7 @@ pub struct VectorLoop {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if one does not.
+/// [`Error::Internal`] if one does not.
 pub fn check(func: &Function, all: &[NaturalLoop], lp: &NaturalLoop, made: &VectorLoop) -> Check {
     let (Some(exit), Some(whole), Some(body)) = (made.exit, made.whole, made.body) else {
         return Err(broken("vectorize", lp.header, "a vector loop with an exit and a count"));
@@ -157,7 +157,7 @@ impl<'a> Checker<'a> {
         World::new(self.func, self.all, self.lp, entry, &self.made.params, seed)
     }
 
-    fn failed<T>(&self, at: impl std::fmt::Display, expected: &'static str) -> Result<T, CompileError> {
+    fn failed<T>(&self, at: impl std::fmt::Display, expected: &'static str) -> Result<T, Error> {
         Err(broken("vectorize", at, expected))
     }
 
@@ -237,7 +237,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The values of the loop that depend on a parameter of its header, that one included.
-    fn parts_of(&self, param: Value) -> Result<FxHashSet<Value>, CompileError> {
+    fn parts_of(&self, param: Value) -> Result<FxHashSet<Value>, Error> {
         let dfg = &self.func.dfg;
         let mut parts: FxHashSet<Value> = FxHashSet::default();
         parts.insert(param);

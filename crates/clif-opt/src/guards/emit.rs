@@ -3,8 +3,8 @@
 use super::form::{self, Form, Variable};
 use super::plan::{Bounded, Plan};
 use super::rounds::{Limit, Need};
-use crate::error::CompileError;
-use crate::opt::linear;
+use crate::Error;
+use crate::linear;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Value, types};
@@ -37,8 +37,8 @@ impl<'f> Emitter<'f> {
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] if the plan has no limit for something that changes.
-    pub fn run(mut self, plan: &Plan) -> Result<Option<Value>, CompileError> {
+    /// [`Error::Internal`] if the plan has no limit for something that changes.
+    pub fn run(mut self, plan: &Plan) -> Result<Option<Value>, Error> {
         for need in &plan.needs {
             let condition = self.need(need);
             self.conditions.push(condition);
@@ -95,7 +95,7 @@ impl<'f> Emitter<'f> {
     }
 
     /// The smallest number and what is added for the largest are at most the bound together, and nothing wraps.
-    fn bounded(&mut self, bounded: &Bounded) -> Result<(), CompileError> {
+    fn bounded(&mut self, bounded: &Bounded) -> Result<(), Error> {
         let mut lowest = bounded.number.clone();
         lowest.constant = lowest.constant.wrapping_add_signed(bounded.around.0);
         let changes = std::mem::take(&mut lowest.changes);
@@ -114,16 +114,13 @@ impl<'f> Emitter<'f> {
     }
 
     /// How far the changes go together, without their signs; `None`: not at all.
-    fn span(&mut self, changes: &[(Variable, u32)], constant: u32) -> Result<Option<Value>, CompileError> {
+    fn span(&mut self, changes: &[(Variable, u32)], constant: u32) -> Result<Option<Value>, Error> {
         let of = |&(variable, factor): &(Variable, u32)| {
             let limit = self.limits.get(&variable);
-            let limit = limit.ok_or_else(|| CompileError::internal("guards", format!("{variable:?}"), "a limit"))?;
+            let limit = limit.ok_or_else(|| Error::internal("guards", format!("{variable:?}"), "a limit"))?;
             Ok((*limit, factor.cast_signed().unsigned_abs()))
         };
-        let terms = changes
-            .iter()
-            .map(of)
-            .collect::<Result<Vec<(Value, u32)>, CompileError>>()?;
+        let terms = changes.iter().map(of).collect::<Result<Vec<(Value, u32)>, Error>>()?;
         Ok(match linear::add_terms(&mut self.cursor, None, &terms) {
             Some(sum) => Some(self.plus(sum, constant)),
             None => (constant != 0).then(|| self.number(constant)),

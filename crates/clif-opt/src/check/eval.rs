@@ -5,7 +5,7 @@
 //! that depends on the seed, the value, and for leaves of a loop the iteration.
 
 use super::operate::operate;
-use crate::opt::loops::mask;
+use crate::loops::mask;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, StackSlot, Value, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;

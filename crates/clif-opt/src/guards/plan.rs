@@ -2,8 +2,8 @@
 
 use super::form::{Form, Nest, SPAN, Variable};
 use super::rounds::{Limit, Need};
-use crate::opt::edit;
-use crate::opt::loops::{self, CountedExit};
+use crate::edit;
+use crate::loops::{self, CountedExit};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
 

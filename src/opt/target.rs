@@ -1,0 +1,81 @@
+//! What the passes of `clif-opt` have to know of this machine.
+
+use crate::error::CompileError;
+use crate::inst::ops::immediate_range;
+use crate::intrinsics;
+use crate::isa::Isa;
+use crate::legalize::{Legality, LegalizeAction};
+use crate::spaces::{self, Space};
+use clif_opt::{Error, Target};
+use cranelift_codegen::ir::{Function, Inst, MemFlags, Opcode};
+use cranelift_codegen::settings::Flags;
+use npu_mc::OperandKind;
+use std::ops::RangeInclusive;
+
+impl Target for Isa {
+    fn flags(&self) -> &Flags {
+        self.quiet_flags()
+    }
+
+    /// If the setting `loop_checker` says so, and in debug builds unless the flag `enable_verifier` is off.
+    fn checks_loops(&self) -> bool {
+        self.settings().loop_checker || cfg!(debug_assertions) && self.flags().enable_verifier()
+    }
+
+    fn instructions(&self, func: &Function, inst: Inst) -> Option<u32> {
+        let opcode = func.dfg.insts[inst].opcode();
+        match opcode {
+            Opcode::Iconst | Opcode::F32const | Opcode::F64const | Opcode::Jump | Opcode::Nop => return Some(0),
+            Opcode::StackAddr | Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce => return Some(0),
+            Opcode::Brif => return Some(1),
+            Opcode::BrTable => return Some(8),
+            Opcode::Call if intrinsics::is_instruction(func, inst) => return Some(1),
+            // The float unit converts narrow numbers only.
+            Opcode::FcvtFromUint | Opcode::FcvtFromSint => {
+                let narrow = func.dfg.value_type(func.dfg.inst_args(inst)[0]).bits() < 32;
+                return narrow.then_some(2);
+            }
+            Opcode::FcvtToUint | Opcode::FcvtToSint | Opcode::FcvtToUintSat | Opcode::FcvtToSintSat => return None,
+            _ if opcode.is_call() || opcode.is_return() => return None,
+            _ => {}
+        }
+        match Legality::new(self.flags(), self.settings()).rule(func, inst)?.action {
+            LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused => None,
+            LegalizeAction::Legal => Some(1),
+            LegalizeAction::Promote => Some(2),
+            LegalizeAction::Expand | LegalizeAction::Custom => Some(3),
+            LegalizeAction::Split => Some(4),
+        }
+    }
+
+    fn is_instruction(&self, func: &Function, inst: Inst) -> bool {
+        intrinsics::is_instruction(func, inst)
+    }
+
+    fn memory(&self, func: &Function, flags: MemFlags) -> usize {
+        match spaces::of_flags(func, flags) {
+            Space::Main => 0,
+            Space::Scratchpad => 1,
+        }
+    }
+
+    fn offsets(&self) -> RangeInclusive<i32> {
+        let (lowest, highest) = immediate_range(OperandKind::Offset9);
+        lowest..=highest
+    }
+
+    fn immediates(&self) -> RangeInclusive<i32> {
+        let (lowest, highest) = immediate_range(OperandKind::Simm9);
+        lowest..=highest
+    }
+}
+
+impl From<Error> for CompileError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Cranelift(what) => Self::Optimizer(what),
+            Error::Internal { pass, at, expected } => Self::internal(pass, at, expected),
+            error => Self::Optimizer(error.to_string()),
+        }
+    }
+}
