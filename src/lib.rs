@@ -58,6 +58,7 @@ pub mod cache;
 pub mod code;
 mod compile;
 mod compiler;
+mod cost;
 mod encode;
 pub mod error;
 #[cfg(feature = "explain")]

@@ -87,6 +87,13 @@ class Refuse<list<string> opcodes, list<ClifType> types, string form, string wha
   let NearestForm = form;
 }
 
+// How many machine instructions an opcode is on the types of the columns, as a function of this one instruction has them at
+// `opt_level=none`; -1 if there is no such form, or none in line. Measured: NaplesPUCosts.td.
+class InstructionCounts<string opcode, list<int> counts> {
+  string Opcode = opcode;
+  list<int> Counts = counts;
+}
+
 // What is said of a value of a type without a column.
 class UnsupportedTypes<string what, string form> {
   string What = what;

@@ -104,7 +104,6 @@ def get_return_address : SDNode<"(get_return_address $ty)", SDTLeaf>;
 def get_pinned : SDNode<"(get_pinned_reg $ty)", SDTLeaf>;
 def set_pinned : SDNode<"(set_pinned_reg $0)", SDTUse>;
 
-def nop   : SDNode<"(nop)", SDTNone>;
 def fence : SDNode<"(fence)", SDTNone>;
 def sequence_point : SDNode<"(sequence_point)", SDTNone>;
 def debugtrap : SDNode<"(debugtrap)", SDTNone>;
@@ -658,7 +657,6 @@ def : Pat<(set_pinned i32:$a), (SET_PINNED $a)>;
 // Without machine instructions
 //===----------------------------------------------------------------------===//
 
-def : Pat<(nop), (NO_CODE)>;
 def : Pat<(fence), (FENCE)>;
 def : Pat<(sequence_point), (SEQUENCE_POINT)>;
 def : Pat<(debugtrap), (DEBUGTRAP)>;

@@ -73,7 +73,6 @@ def SET_PINNED     : PseudoInst<(outs), (ins GPR32:$src), "set_pinned_register">
 // Without machine instructions
 //===----------------------------------------------------------------------===//
 
-def NO_CODE        : PseudoInst<(outs), (ins), "unit">;
 // Keeps loads and stores on their sides.
 def FENCE          : PseudoInst<(outs), (ins), "emit_fence">;
 // A place that debug tags name.

@@ -40,7 +40,7 @@ pub use conditions::Legality;
 pub use dynamic::fixed;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use rules::{OpcodeSet, may_refuse};
-pub use rules::{Rule, TypeSet, actions, conditions, is_other, is_supported, rules, types, unsupported};
+pub use rules::{Rule, TypeSet, actions, conditions, instructions, is_other, is_supported, rules, types, unsupported};
 pub(crate) use scalarize::parts;
 pub use widen::{is_split, register_type};
 

@@ -44,6 +44,12 @@ pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
     table::REFUSABLE[opcode as usize] & (1 << table::column(ty)) != 0
 }
 
+/// How many machine instructions an opcode on a type is, alone in a function at `opt_level=none`, by td's `InstructionCounts`; `None` if CLIF has no
+/// such form, a routine of the runtime does it, or the type has no column.
+pub fn instructions(opcode: Opcode, ty: Type) -> Option<u32> {
+    table::instructions(opcode, table::column(ty))
+}
+
 /// Whether values of the type are compiled.
 pub fn is_supported(ty: Type) -> bool {
     (table::column(ty) != table::OTHER || ty.is_dynamic_vector() || is_other(ty)) && !ty.is_invalid()

@@ -11,6 +11,12 @@ pub(super) fn rules(opcode: Opcode, column: usize) -> &'static [Rule] {
     RULES[usize::from(CELLS[opcode as usize][column])]
 }
 
+/// How many machine instructions an opcode is in a column; `None` if there is no such form in line.
+pub(super) fn instructions(opcode: Opcode, column: usize) -> Option<u32> {
+    let count = COUNTS[opcode as usize][column];
+    (count != u16::MAX).then_some(count.into())
+}
+
 /// The column of instructions without a controlling type.
 const UNTYPED: usize = column(types::INVALID);
 

@@ -1,10 +1,11 @@
 //! What the passes of `clif-opt` have to know of this machine.
 
+use crate::cost;
 use crate::error::CompileError;
 use crate::inst::ops::immediate_range;
 use crate::intrinsics;
 use crate::isa::Isa;
-use crate::legalize::{Legality, LegalizeAction};
+use crate::legalize::Legality;
 use crate::spaces::{self, Space};
 use clif_opt::{Error, Target};
 use cranelift_codegen::ir::{Function, Inst, MemFlags, Opcode};
@@ -23,28 +24,9 @@ impl Target for Isa {
     }
 
     fn instructions(&self, func: &Function, inst: Inst) -> Option<u32> {
-        let opcode = func.dfg.insts[inst].opcode();
-        match opcode {
-            Opcode::Iconst | Opcode::F32const | Opcode::F64const | Opcode::Jump | Opcode::Nop => return Some(0),
-            Opcode::StackAddr | Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce => return Some(0),
-            Opcode::Brif => return Some(1),
-            Opcode::BrTable => return Some(8),
-            Opcode::Call if intrinsics::is_instruction(func, inst) => return Some(1),
-            // The float unit converts narrow numbers only.
-            Opcode::FcvtFromUint | Opcode::FcvtFromSint => {
-                let narrow = func.dfg.value_type(func.dfg.inst_args(inst)[0]).bits() < 32;
-                return narrow.then_some(2);
-            }
-            Opcode::FcvtToUint | Opcode::FcvtToSint | Opcode::FcvtToUintSat | Opcode::FcvtToSintSat => return None,
-            _ if opcode.is_call() || opcode.is_return() => return None,
-            _ => {}
-        }
-        match Legality::new(self.flags(), self.settings()).rule(func, inst)?.action {
-            LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused => None,
-            LegalizeAction::Legal => Some(1),
-            LegalizeAction::Promote => Some(2),
-            LegalizeAction::Expand | LegalizeAction::Custom => Some(3),
-            LegalizeAction::Split => Some(4),
+        match func.dfg.insts[inst].opcode() {
+            Opcode::Call if intrinsics::is_instruction(func, inst) => Some(1),
+            _ => cost::scalar(Legality::new(self.flags(), self.settings()), func, inst),
         }
     }
 

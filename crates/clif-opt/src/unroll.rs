@@ -31,8 +31,11 @@ const WHOLE_BUDGET: u32 = 128;
 /// done before any sum, and their results have to wait in registers.
 const WHOLE_LOADS: u64 = 24;
 
-/// Machine instructions, about, that all copies of a body may have that goes on being a loop.
+/// The cost that all copies of a body may have that remains a loop.
 const COPIES_BUDGET: u32 = 128;
+
+/// The same if the trip count is a multiple of the copies: no second loop does the remainder.
+const EXACT_BUDGET: u32 = 208;
 
 /// The number of copies if nothing is in the way.
 const COPIES: u64 = 4;
@@ -194,7 +197,7 @@ fn copies(size: u32) -> Option<u64> {
 
 /// How many copies of a body of this size are worth it for so many rounds: best is a number that divides them.
 fn factor(count: u64, size: u32) -> Option<u64> {
-    let most = (u64::from(COPIES_BUDGET) / u64::from(size.max(1))).min(COPIES);
+    let most = (u64::from(EXACT_BUDGET) / u64::from(size.max(1))).min(COPIES);
     let divides = (3..=most).rev().find(|&copies| count.is_multiple_of(copies));
     divides.or_else(|| copies(size))
 }

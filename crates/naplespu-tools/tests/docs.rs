@@ -37,7 +37,12 @@ use std::sync::Arc;
 
 /// Compares a document with the committed file, or writes it.
 fn check_document(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    check_file(&format!("docs/{name}"), text);
+}
+
+/// Compares a file of the repository with what is made from the code.
+fn check_file(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") {
         std::fs::write(&path, text).unwrap();
         return;
@@ -45,7 +50,7 @@ fn check_document(name: &str, text: &str) {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == text,
-        "docs/{name} is not what the code says; CRANELIFT_TEST_BLESS=1 rewrites it\n--- committed\n+++ made from the code\n{}",
+        "{name} is not what the code says; CRANELIFT_TEST_BLESS=1 rewrites it\n--- committed\n+++ made from the code\n{}",
         expect::unified_diff(&committed, text)
     );
 }
@@ -550,6 +555,7 @@ fn clif_support() {
     let others = forms::other_vectors();
     let mut notes = Footnotes::default();
     let mut faults = Vec::new();
+    let mut measured = Counts::default();
     let mut typed = String::from("| opcode |");
     for ty in &columns {
         let _ = write!(typed, " {ty} |");
@@ -561,6 +567,7 @@ fn clif_support() {
             let name = format!("`{opcode}`{}", access.note());
             if !opcode.constraints().is_polymorphic() {
                 let outcomes = cell(&isas, opcode, ir::types::INVALID, access, &mut faults);
+                measured.add(opcode, ir::types::INVALID, &outcomes);
                 if outcomes.is_empty() {
                     faults.push(format!("{opcode}: no form that the verifier accepts"));
                 }
@@ -571,6 +578,9 @@ fn clif_support() {
                 .iter()
                 .map(|&ty| cell(&isas, opcode, ty, access, &mut faults))
                 .collect();
+            for (&ty, outcomes) in columns.iter().zip(&cells) {
+                measured.add(opcode, ty, outcomes);
+            }
             let mut rest: Vec<(Outcome, LegalizeAction)> = others
                 .iter()
                 .flat_map(|&ty| cell(&isas, opcode, ty, access, &mut faults))
@@ -599,7 +609,50 @@ fn clif_support() {
         "{HEAD}\n{limits}\n{LEGEND}\n{terms}\nReasons:\n\n{notes}\n## Instructions with a type\n\n{typed}\n## Instructions without a type\n\n{plain}"
     );
     check_document("clif-support.md", &text);
+    check_file("td/NaplesPUCosts.td", &measured.text());
 }
+
+/// The fewest machine instructions of an opcode on each type with a column of td's table.
+#[derive(Default)]
+struct Counts(BTreeMap<String, BTreeMap<usize, usize>>);
+
+impl Counts {
+    fn add(&mut self, opcode: Opcode, ty: ir::Type, outcomes: &[(Outcome, LegalizeAction)]) {
+        let column = legalize::types()
+            .chain([ir::types::INVALID])
+            .position(|known| known == ty);
+        let counts = outcomes.iter().filter_map(|(outcome, _)| match outcome {
+            Outcome::Instructions(count) => Some(*count),
+            Outcome::Runtime | Outcome::Refused(_) => None,
+        });
+        if let (Some(column), Some(count)) = (column, counts.min()) {
+            let known = self.0.entry(opcode.to_string()).or_default();
+            let least = known.entry(column).or_insert(count);
+            *least = count.min(*least);
+        }
+    }
+
+    fn text(&self) -> String {
+        // The column of all other types is the last one.
+        let columns = legalize::types().count() + 2;
+        let mut text = COSTS.to_owned();
+        for (opcode, known) in &self.0 {
+            let count = |column| known.get(&column).map_or("-1".to_owned(), usize::to_string);
+            let counts: Vec<String> = (0..columns).map(count).collect();
+            let _ = writeln!(text, "def : InstructionCounts<{opcode:?}, [{}]>;", counts.join(", "));
+        }
+        text
+    }
+}
+
+const COSTS: &str = "\
+//===- NaplesPUCosts.td - how many machine instructions CLIF instructions are -===//
+//
+// Made by `cargo test --test docs`, which measures what this compiler makes; do not edit. The columns are those of NaplesPUTypes.
+//
+//===----------------------------------------------------------------------===//
+
+";
 
 const HEAD: &str = "\
 # CLIF support

@@ -2,7 +2,7 @@
 //!
 //! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction` and
 //! `LegalizeCondition` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
-//! `UNSUPPORTED`, `RULES`, `CELLS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
+//! `UNSUPPORTED`, `RULES`, `CELLS`, `COUNTS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
 //! does not have fails to compile there.
 
 use std::collections::{BTreeMap, HashMap};
@@ -61,8 +61,9 @@ pub fn emit_legalize(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let cells = table.finish();
     if table.faults.is_empty() {
         let text = text(&columns, &unsupported, &cells);
+        let counts = counts(parsed, columns.len());
         let legend = ["LegalizeAction", "LegalizeCondition"].map(|class| legend(parsed, class));
-        let parts: Result<Vec<String>, Diagnostic> = std::iter::once(text).chain(legend).collect();
+        let parts: Result<Vec<String>, Diagnostic> = [text, counts].into_iter().chain(legend).collect();
         parts.map(|parts| parts.concat()).map_err(|fault| vec![fault])
     } else {
         Err(table.faults)
@@ -181,6 +182,51 @@ fn unsupported(record: Record<'_>) -> Result<String, Diagnostic> {
         "Rule {{ when: LegalizeCondition::{ALWAYS}, action: LegalizeAction::{REFUSED}, what: {:?}, nearest_form: {:?}, routine: \"\" }}",
         record.string("What")?,
         record.string("NearestForm")?,
+    ))
+}
+
+/// The table of the `InstructionCounts` records.
+fn counts(parsed: &Parsed, columns: usize) -> Result<String, Diagnostic> {
+    let mut rows = String::new();
+    let mut known = HashMap::new();
+    let mut records = parsed.records.defs_derived_from("InstructionCounts");
+    records.sort_by_key(Record::index);
+    for record in records {
+        let opcode = record.string("Opcode")?;
+        if !is_opcode(opcode) {
+            let message = format!("`{opcode}` cannot be an opcode of CLIF");
+            return Err(fault(field_span(record, "Opcode"), message));
+        }
+        if let Some(other) = known.insert(opcode, record) {
+            let message = format!("there are two records of `{opcode}`");
+            return Err(also(fault(record.span(), message), other.span(), "the other"));
+        }
+        let counts = record.list_of_ints("Counts")?;
+        if counts.len() != columns {
+            let message = format!("{} counts for {columns} columns", counts.len());
+            return Err(fault(field_span(record, "Counts"), message));
+        }
+        let mut row = Vec::with_capacity(columns);
+        for count in counts {
+            row.push(match u16::try_from(count) {
+                Ok(count) if count < u16::MAX => count.to_string(),
+                _ if count == -1 => "u16::MAX".to_owned(),
+                _ => {
+                    let message = format!("`{count}` is neither -1 nor a number of instructions");
+                    return Err(fault(field_span(record, "Counts"), message));
+                }
+            });
+        }
+        let _ = writeln!(
+            rows,
+            "    counts[Opcode::{} as usize] = [{}];",
+            variant(opcode),
+            row.join(", ")
+        );
+    }
+    Ok(format!(
+        "\n/// For each opcode and column the number of machine instructions; the largest number stands for none.\n\
+         pub(super) static COUNTS: [[u16; COLUMNS]; 256] = {{\n    let mut counts = [[u16::MAX; COLUMNS]; 256];\n{rows}    counts\n}};\n"
     ))
 }
 

@@ -4,9 +4,12 @@
 use super::access::{Access, AlignmentCheck, Extension, Form};
 use super::depend::Check;
 use super::values::{ROUNDS, Values, is_pure};
-use crate::legalize::LegalizeAction;
+use crate::cost;
 use crate::remarks::Reason;
 use cranelift_codegen::ir::{Inst, Opcode};
+
+/// What a routine of the runtime costs.
+const CALL: u32 = 40;
 
 /// What a loop takes.
 #[derive(Clone, Copy, Debug)]
@@ -140,22 +143,10 @@ impl Costs {
     }
 }
 
-/// About how many machine instructions an instruction of the scalar loop is.
+/// What an instruction of the scalar loop costs.
 fn scalar_weight(values: &Values<'_>, inst: Inst) -> u32 {
-    let func = values.func;
-    let opcode = func.dfg.insts[inst].opcode();
-    match opcode {
-        Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce | Opcode::Bitcast => return 0,
-        Opcode::Select => return 4,
-        Opcode::Ishl | Opcode::Ushr | Opcode::Sshr => return 1,
-        _ if !is_pure(opcode) => return 1,
-        _ => {}
-    }
-    match values.legality.rule(func, inst).map(|rule| rule.action) {
-        Some(LegalizeAction::Legal) | None => 1,
-        Some(LegalizeAction::Promote) => 2,
-        Some(LegalizeAction::Expand | LegalizeAction::Custom) => 3,
-        Some(LegalizeAction::Split) => 4,
-        Some(LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused) => 40,
+    match values.func.dfg.insts[inst].opcode() {
+        opcode if !is_pure(opcode) => 1,
+        _ => cost::scalar(values.legality, values.func, inst).unwrap_or(CALL),
     }
 }

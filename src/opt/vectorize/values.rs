@@ -3,6 +3,7 @@
 use super::access::{Access, Form};
 use super::reduction::Reduction;
 use super::shape::{Passed, Shape};
+use crate::cost;
 use crate::legalize::{Legality, LegalizeAction};
 use crate::remarks::Reason;
 use clif_opt::edit;
@@ -246,19 +247,9 @@ impl Values<'_> {
             Opcode::Ishl | Opcode::Ushr | Opcode::Sshr => return 1,
             _ => {}
         }
-        let lanes = result.and_then(vector_of);
-        match lanes.and_then(|lanes| self.legality.action(opcode, lanes)) {
-            Some(LegalizeAction::Legal) => 1,
-            Some(LegalizeAction::Promote) => 4,
-            Some(LegalizeAction::Expand) if matches!(opcode, Opcode::Fneg | Opcode::Fabs) => 3,
-            Some(LegalizeAction::Expand) => match opcode {
-                Opcode::Smin | Opcode::Smax | Opcode::Umin | Opcode::Umax => 4,
-                Opcode::Popcnt => 20,
-                Opcode::Fmin | Opcode::Fmax | Opcode::Ceil | Opcode::Floor | Opcode::Trunc | Opcode::Nearest => 40,
-                _ => 8,
-            },
-            _ => 1,
-        }
+        result
+            .and_then(vector_of)
+            .map_or(1, |ty| cost::lanes(self.legality, opcode, ty))
     }
 }
 

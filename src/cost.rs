@@ -1,0 +1,38 @@
+//! What CLIF instructions cost, in machine instructions: for passes that weigh one form of code against another.
+//!
+//! The costs are those that td's `InstructionCounts` have measured of an instruction alone. Beside others an instruction may cost less: constants and
+//! extensions become parts of their users, a compare becomes the condition of a branch. These cases stand here.
+
+use crate::legalize::{self, Legality, LegalizeAction};
+use clif_opt::loops;
+use cranelift_codegen::ir::{Function, Inst, Opcode, Type};
+
+/// What an instruction on scalars costs; `None` if it is a call, or done by a routine of the runtime.
+pub fn scalar(legality: Legality<'_>, func: &Function, inst: Inst) -> Option<u32> {
+    let opcode = func.dfg.insts[inst].opcode();
+    match opcode {
+        Opcode::Iconst | Opcode::F32const | Opcode::F64const | Opcode::Jump | Opcode::Nop => return Some(0),
+        Opcode::StackAddr | Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce | Opcode::Bitcast => return Some(0),
+        Opcode::Brif => return Some(1),
+        Opcode::Ishl | Opcode::Ushr | Opcode::Sshr
+            if loops::constant(func, func.dfg.inst_args(inst)[1]).is_some()
+                && func.dfg.ctrl_typevar(inst).bits() <= 32 =>
+        {
+            return Some(1);
+        }
+        _ if opcode.is_call() || opcode.is_return() => return None,
+        _ => {}
+    }
+    match legality.rule(func, inst)?.action {
+        LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused => None,
+        _ => legalize::instructions(opcode, func.dfg.ctrl_typevar(inst)),
+    }
+}
+
+/// What an operation on the sixteen lanes of a vector of this type costs. A mask that stays one is set, used and reset.
+pub fn lanes(legality: Legality<'_>, opcode: Opcode, ty: Type) -> u32 {
+    match legality.action(opcode, ty) {
+        Some(LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused) | None => 1,
+        _ => legalize::instructions(opcode, ty).unwrap_or(1),
+    }
+}
