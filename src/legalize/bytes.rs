@@ -1,7 +1,7 @@
 //! Vectors in big-endian order: the bytes of each lane are reversed between the register and memory. The lanes stand in memory in their
 //! order whatever the order of bytes, and those of one byte have none.
 
-use super::widen::{is_split, register_type};
+use crate::shape::{is_split, register_type};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
     Endianness, Function, Inst, InstBuilder, InstructionData, MemFlags, MemFlagsData, Opcode, Type, Value, types,

@@ -7,22 +7,11 @@
 use super::rules::rules;
 use super::zeros::replace_by_zeros;
 use crate::error::Refusal;
+use crate::shape::{SCALE, fixed};
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Signature, Type, Value};
-use npu_mc::machine::VECTOR_SLOT;
 use npu_mc::tables::LegalizeCondition;
 use rustc_hash::FxHashMap;
-
-/// The scale of every type: `extract_vector` takes one of so many parts.
-const SCALE: u32 = VECTOR_SLOT / 16;
-
-/// The type of fixed size that stands for a type: a type that is not dynamic for itself. None if there is none with so many lanes.
-pub fn fixed(ty: Type) -> Option<Type> {
-    match ty.is_dynamic_vector() {
-        true => ty.lane_type().by(ty.min_lane_count() * SCALE),
-        false => Some(ty),
-    }
-}
 
 /// Whether a function has any.
 pub(crate) fn has_dynamic(func: &Function) -> bool {

@@ -37,12 +37,10 @@ mod widen;
 mod zeros;
 
 pub use conditions::Legality;
-pub use dynamic::fixed;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use rules::{OpcodeSet, may_refuse};
-pub use rules::{Rule, TypeSet, actions, conditions, is_other, is_supported, rules, types, unsupported};
-pub(crate) use scalarize::parts;
-pub use widen::{is_split, register_type};
+pub use rules::{Rule, TypeSet, actions, conditions, rules, types, unsupported};
+pub(crate) use table::{register_file, value_type};
 
 use crate::error::{CompileError, Refusal};
 use crate::isa::Isa;

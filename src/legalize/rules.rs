@@ -44,16 +44,6 @@ pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
     table::REFUSABLE[opcode as usize] & (1 << table::column(ty)) != 0
 }
 
-/// Whether values of the type are compiled.
-pub fn is_supported(ty: Type) -> bool {
-    (table::column(ty) != table::OTHER || ty.is_dynamic_vector() || is_other(ty)) && !ty.is_invalid()
-}
-
-/// Whether the type is one of the vectors that the table does not list, which become other values first.
-pub fn is_other(ty: Type) -> bool {
-    ty.is_vector() && !ty.is_dynamic_vector() && table::column(ty) == table::OTHER
-}
-
 /// The types of values that are compiled.
 pub fn types() -> impl Iterator<Item = Type> {
     table::TYPES.iter().copied().filter(|ty| !ty.is_invalid())

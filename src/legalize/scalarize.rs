@@ -6,14 +6,14 @@
 //! registers, or mixes vectors of both kinds, is done here, lane by lane.
 
 use super::conditions::Legality;
-use super::dynamic::fixed;
-use super::rules::{is_other, rules as rules_of, unsupported};
-use super::widen::{Form, Root, is_split, register_type};
+use super::rules::{rules as rules_of, unsupported};
+use super::widen::{Form, Root};
 use super::zeros::zero;
 use super::{pairs, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
+use crate::shape::{is_other, is_split, parts, register_type};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -23,18 +23,6 @@ use cranelift_codegen::ir::{
 };
 use npu_mc::tables::LegalizeCondition;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// What values of a type become: those of vectors that are split their lanes, those of other vectors of fewer than sixteen lanes
-/// vectors of sixteen, all others themselves. A dynamic size is a fixed one here.
-pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
-    let ty = fixed(ty).unwrap_or(ty);
-    let (ty, count) = if is_split(ty) {
-        (ty.lane_type(), ty.lane_count() as usize)
-    } else {
-        (register_type(ty).unwrap_or(ty), 1)
-    };
-    std::iter::repeat_n(ty, count)
-}
 
 /// The signature with the parts of each parameter.
 fn split_signature(signature: &mut Signature) -> bool {

@@ -3,10 +3,9 @@
 //! What is done to each lane is the instruction on sixteen lanes, and the contents of unused lanes do not matter: the unit does not trap, and
 //! what depends on more than one lane names those that count. What has no form here is done lane by lane by `scalarize.rs`. `accesses.rs` has loads and stores.
 
-use super::rules::is_other;
 use super::scalarize::Splitter;
 use crate::inst::LANES;
-use crate::types::is_vector;
+use crate::shape::{is_other, is_split, is_vector, register_type};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -18,18 +17,7 @@ use npu_mc::tables::LegalizeAction;
 
 /// The vector of sixteen lanes whose register holds a vector of fewer.
 pub fn widened(ty: Type) -> Option<Type> {
-    let wide = ty.lane_type().by(LANES as u32)?;
-    (is_other(ty) && ty.lane_count() < LANES as u32 && is_vector(wide)).then_some(wide)
-}
-
-/// Whether values of the type are taken apart into their lanes: vectors that no register holds.
-pub fn is_split(ty: Type) -> bool {
-    is_other(ty) && register_type(ty).is_none()
-}
-
-/// The type of the register that holds a vector; none if there is none.
-pub fn register_type(ty: Type) -> Option<Type> {
-    if is_vector(ty) { Some(ty) } else { widened(ty) }
+    register_type(ty).filter(|&wide| wide != ty)
 }
 
 /// What the bits of a cast were first: a vector or scalar of this type.

@@ -10,7 +10,7 @@ use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, CallRegs, MInst};
 use crate::intrinsics::routine as routine_of;
 use crate::runtime::{LaneRoutine, Routine};
-use crate::types::registers_of;
+use crate::shape::registers_of;
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};

@@ -9,7 +9,8 @@ use super::words::{Word, WordRules, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, MInst, Srcs};
 use crate::intrinsics::{PseudoInst, Reserved, classify, instruction, pseudo_inst};
-use cranelift_codegen::ir::{FuncRef, Type, Value, types};
+use crate::shape::vector_of;
+use cranelift_codegen::ir::{FuncRef, Type, Value};
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind};
 use regalloc2::RegClass;
@@ -98,11 +99,7 @@ fn lower_pseudo_inst(
             Some(smallvec![ctx.lanes_regs(lanes)])
         }
         (PseudoInst::Store { bits, scratchpad }, &[pointer, lanes, mask]) => {
-            let ty = match bits {
-                8 => types::I8X16,
-                16 => types::I16X16,
-                _ => types::I32X16,
-            };
+            let ty = Type::int(bits as u16).and_then(vector_of)?;
             let mask = ctx.words(mask).low();
             if mask == Word::ZERO {
                 return Some(SmallVec::new());

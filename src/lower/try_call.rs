@@ -13,7 +13,7 @@ use crate::abi::sig::{Place, Places, SigInfo, argument_registers};
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, CallRegs, Handler, MInst, TryCallInfo};
-use crate::types::registers_of;
+use crate::shape::registers_of;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableItem, Inst, InstructionData, Value, types,
 };

@@ -27,7 +27,7 @@ const COMPARES: &[(IntCC, Opcode)] = &[
 
 /// Whether the optimizer lacks constants of the type.
 fn is_wide(ty: Type) -> bool {
-    matches!(ty, types::I16X16 | types::I32X16)
+    ty.is_vector() && ty.lane_type().is_int() && ty.bits() > 128
 }
 
 fn other<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: A) -> Option<B> {
@@ -42,7 +42,9 @@ fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> 
 /// constants of their bits.
 pub fn has_hidden_types(func: &Function) -> bool {
     let mut types = (0..func.dfg.num_values()).map(|value| func.dfg.value_type(Value::new(value)));
-    types.any(|ty| is_wide(ty) || matches!(ty, types::F16 | types::F128 | types::F32X16))
+    types.any(|ty| {
+        is_wide(ty) || matches!(ty.lane_type(), types::F16 | types::F128) || ty.is_vector() && ty.bits() > 128
+    })
 }
 
 /// Hides the operations from the egraph.

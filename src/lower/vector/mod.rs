@@ -18,7 +18,7 @@ use super::context::{Lower, ValueRegs, sign_extend};
 use super::words::Word;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, LANES, MInst};
-pub use crate::types::is_vector;
+pub use crate::shape::is_vector;
 use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef};
 use regalloc2::{RegClass, VReg};
 

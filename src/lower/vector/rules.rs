@@ -135,7 +135,7 @@ macro_rules! vector_methods {
         }
 
         fn vec_narrow(&mut self, ty: Type) -> Option<Type> {
-            matches!(ty, types::I8X16 | types::I16X16).then_some(ty)
+            (vector::is_vector(ty) && !vector::is_full(ty)).then_some(ty)
         }
 
         fn element_modulo(&mut self, ty: Type, amount: Word) -> Lanes {

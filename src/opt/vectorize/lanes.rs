@@ -4,11 +4,12 @@ use super::access::{Extension, Form};
 use super::emit::{Carried, Emitter, Rounds, binary, vector_flags};
 use super::plan::broken;
 use super::shape::Passed;
-use super::values::{self, Kind, ROUNDS, vector_of};
+use super::values::{self, Kind, ROUNDS};
 use crate::error::CompileError;
 use crate::opt::check::vectorize::Part;
 use crate::opt::edit::{self, Edge};
 use crate::opt::linear::Sum;
+use crate::shape::vector_of;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -625,11 +626,7 @@ impl Round<'_, '_> {
     /// An aligned vector of an access's elements, as words.
     fn words_at(&mut self, block: Block, (number, part): (usize, Part), pointer: Value, offset: i32) -> Value {
         let access = &self.emitter.plan.accesses[number];
-        let ty = match access.element {
-            types::I8 => types::I8X16,
-            types::I16 => types::I16X16,
-            _ => types::I32X16,
-        };
+        let ty = vector_of(access.element.as_int()).unwrap_or(types::I32X16);
         let flags = vector_flags(access.flags);
         let mut cursor = self.emitter.at(block);
         let loaded = cursor.ins().load(ty, flags, pointer, offset);
