@@ -79,6 +79,11 @@ pub fn register_type(ty: Type) -> Option<Type> {
     }
 }
 
+/// Whether a register holds a vector of the type and has more lanes.
+pub fn is_short(ty: Type) -> bool {
+    !is_vector(ty) && register_type(ty).is_some()
+}
+
 /// Whether the type is a vector of fixed size that is not one of sixteen lanes in a register.
 pub fn is_other(ty: Type) -> bool {
     ty.is_vector() && !is_vector(ty)
@@ -89,12 +94,12 @@ pub fn is_split(ty: Type) -> bool {
     is_other(ty) && register_type(ty).is_none()
 }
 
-/// The types of what a value travels as: the lanes of a vector that is taken apart, else one vector of sixteen lanes or scalar.
+/// The types of what a value travels as: the lanes of a vector that is taken apart, else itself. A dynamic size is a fixed one.
 pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
     let ty = fixed(ty).unwrap_or(ty);
     let (ty, count) = match is_split(ty) {
         true => (ty.lane_type(), ty.lane_count() as usize),
-        false => (register_type(ty).unwrap_or(ty), 1),
+        false => (ty, 1),
     };
     std::iter::repeat_n(ty, count)
 }
@@ -109,20 +114,18 @@ pub fn fixed(ty: Type) -> Option<Type> {
 
 /// The registers that hold a value of the type in lowering: class and number. `None` for vectors that other values stand for by then.
 pub(crate) fn registers_of(ty: Type) -> Option<(RegClass, u8)> {
-    if is_vector(ty) {
-        return Some((RegClass::Vector, 1));
-    }
     match Shape::of(ty)? {
         Shape::Words(words) => Some((RegClass::Int, words)),
+        Shape::Lanes { registers: 1, .. } => Some((RegClass::Vector, 1)),
         Shape::Lanes { .. } | Shape::LanesOfWords { .. } => None,
     }
 }
 
-/// The type as the calling convention knows it: floats of no value type travel as their bits.
+/// The type as the calling convention knows it: vectors of fewer lanes travel like those of sixteen, floats of no value type as their bits.
 pub(crate) fn passed_as(ty: Type) -> Option<npu_mc::cc::ValueType> {
     match ty {
         types::F16 | types::F128 => value_type(ty.as_int()),
-        _ => value_type(ty),
+        _ => value_type(register_type(ty).unwrap_or(ty)),
     }
 }
 

@@ -219,7 +219,7 @@ impl<'a> Insts<'a> {
                     _ => false,
                 };
                 if table.items().any(without_registers) {
-                    let what = "an exception handler with a vector of other than sixteen lanes as context".to_owned();
+                    let what = "an exception handler with a vector that no register holds as context".to_owned();
                     return Some((what, Some("use an integer")));
                 }
                 self.by_payload(table)

@@ -17,9 +17,9 @@
 //! Whether something can be called is decided elsewhere ([`LegalizeCondition::BadCallee`]), and whether an access is known to be
 //! aligned depends on where its address comes from: here an access without the flag may be unaligned.
 
-mod accesses;
 mod atomics;
 mod bytes;
+mod casts;
 mod conditions;
 mod convert;
 mod dynamic;
@@ -33,9 +33,9 @@ mod table;
 mod tables;
 mod tls;
 mod webs;
-mod widen;
 mod zeros;
 
+pub(crate) use casts::moved_lanes;
 pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use rules::{OpcodeSet, may_refuse};

@@ -107,7 +107,8 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
 
 /// The registers of a value on its way out, narrow integers extended as the signature asks.
 pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
-    let narrow = ctx.func.dfg.value_type(value).bits() < 32;
+    let ty = ctx.func.dfg.value_type(value);
+    let narrow = !ty.is_vector() && ty.bits() < 32;
     let extended = if narrow {
         ctx.extended(value, extension).as_virtual()
     } else {

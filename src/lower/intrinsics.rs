@@ -4,7 +4,7 @@
 //! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width.
 
 use super::context::{InstOutput, Lower};
-use super::vector::{LaneRules, Lanes, memory};
+use super::vector::{LaneRules, Lanes};
 use super::words::{Word, WordRules, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, MInst, Srcs};
@@ -19,9 +19,7 @@ use smallvec::{SmallVec, smallvec};
 /// Lowers a call of an intrinsic. `None` if it is none, or is refused.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
     if let Some(pseudo) = pseudo_inst(ctx.func, callee) {
-        let signature = &ctx.func.dfg.signatures[ctx.func.dfg.ext_funcs[callee].signature];
-        let result = signature.returns.first().map(|param| param.value_type);
-        return lower_pseudo_inst(ctx, pseudo, args, result);
+        return lower_pseudo_inst(ctx, pseudo, args);
     }
     let Some(Reserved::Intrinsic(info)) = classify(ctx.func, callee) else {
         return None;
@@ -71,23 +69,8 @@ fn operation(ctx: &mut Lower<'_>, op: Opcode, args: &[Value]) -> Option<InstOutp
     Some(smallvec![ctx.value_regs(Words::one(result))])
 }
 
-fn lower_pseudo_inst(
-    ctx: &mut Lower<'_>,
-    pseudo: PseudoInst,
-    args: &[Value],
-    result: Option<Type>,
-) -> Option<InstOutput> {
+fn lower_pseudo_inst(ctx: &mut Lower<'_>, pseudo: PseudoInst, args: &[Value]) -> Option<InstOutput> {
     match (pseudo, args) {
-        (PseudoInst::Extend { signed }, &[lanes]) => {
-            let from = ctx.func.dfg.value_type(lanes);
-            let lanes = ctx.lanes(lanes);
-            let extended = ctx.extend_lanes(from, signed, lanes);
-            Some(smallvec![ctx.lanes_regs(extended)])
-        }
-        (PseudoInst::Cast, &[lanes]) => {
-            let cast = memory::cast(ctx, result?, lanes);
-            Some(smallvec![ctx.lanes_regs(cast)])
-        }
         (PseudoInst::Mix, &[a, b, mask]) => {
             let mask = ctx.words(mask).low();
             let (a, b) = (ctx.lanes(a), ctx.lanes(b));

@@ -13,6 +13,7 @@ use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
 use crate::legalize::{Legality, LegalizeAction};
 use crate::opt::bits;
 use crate::runtime::Routine;
+use crate::shape::register_type;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{
