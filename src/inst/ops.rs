@@ -23,11 +23,10 @@ pub fn store_op(class: RegClass) -> Opcode {
 /// The instruction that puts a small constant into a scalar register.
 pub const CONSTANT_OP: Opcode = Opcode::MOVEISI;
 
-/// The instructions that load and store one byte, two, or one word.
+/// The instructions that load and store one byte, or one word.
 pub fn access(bytes: u32) -> (Opcode, Opcode) {
     match bytes {
         1 => (Opcode::L32BU_Mainmem, Opcode::S32B_Mainmem),
-        2 => (Opcode::L32SU_Mainmem, Opcode::S32S_Mainmem),
         _ => (load_op(RegClass::Int), store_op(RegClass::Int)),
     }
 }

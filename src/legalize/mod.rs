@@ -18,7 +18,6 @@
 //! aligned depends on where its address comes from: here an access without the flag may be unaligned.
 
 mod atomics;
-mod bytes;
 mod casts;
 mod conditions;
 mod convert;
@@ -54,9 +53,6 @@ use cranelift_codegen::ir::{Function, Opcode};
 ///
 /// [`CompileError::Internal`] if an invariant does not hold.
 pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<Vec<Refusal>, CompileError> {
-    if types.has_vectors() && bytes::has_big_endian(func) {
-        bytes::run(func);
-    }
     if types.all_supported() {
         return Ok(Vec::new());
     }

@@ -104,15 +104,6 @@ impl TypeSet {
         self.0 |= 1 << table::column(ty);
     }
 
-    /// Whether any of them is a vector.
-    pub(crate) fn has_vectors(self) -> bool {
-        let mut columns = 0..table::COLUMNS;
-        columns.any(|column| {
-            self.0 & 1 << column != 0
-                && (column == table::OTHER || table::TYPES.get(column).is_some_and(|ty| ty.is_vector()))
-        })
-    }
-
     /// Whether all of them are in the table.
     pub fn all_supported(self) -> bool {
         self.0 & (1 << table::OTHER) == 0

@@ -208,8 +208,7 @@ impl Splitter<'_> {
             Opcode::SqmulRoundSat | Opcode::X86Pmulhrsw => ty.lane_type() == types::I16,
             Opcode::X86Pmaddubsw => true,
             // Whatever td says of whole registers about addresses and numbers of lanes, there are rules for fewer.
-            Opcode::Load | Opcode::Store => true,
-            _ if opcode.can_load() => dfg.insts[inst].memflags().is_none_or(|flags| !self.is_big(flags)),
+            _ if opcode.can_load() || opcode.can_store() => true,
             Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow | Opcode::Vconst => true,
             // Half of two lanes is a scalar.
             Opcode::SwidenLow | Opcode::SwidenHigh | Opcode::UwidenLow | Opcode::UwidenHigh => {

@@ -13,9 +13,9 @@
 
 use super::{LaneRules, Lanes, is_full, is_short, permute};
 use crate::abi::slots;
-use crate::inst::ops::{access, load_op, store_op};
+use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, LANES, MInst};
+use crate::inst::{AMode, Access, LANES, MInst};
 use crate::lower::address;
 use crate::lower::call;
 use crate::lower::context::{Lower, Rules};
@@ -41,20 +41,30 @@ fn size(ty: Type) -> u32 {
     ty.bytes()
 }
 
-/// Whether an access can be one of the hardware's.
-fn is_plain(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
-    u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_plain_access(flags, pointer, offset, bytes))
+/// Whether an access can be one of the hardware's, but for the order of bytes.
+fn is_aligned(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
+    u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_aligned_access(flags, pointer, offset, bytes))
+}
+
+/// How a part of a vector is accessed, whose bytes are put in order in the vector.
+fn access_in_order(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
+    match ctx.is_aligned_access(flags, pointer, offset, bytes) {
+        true => Access::Plain,
+        false => Access::Little,
+    }
 }
 
 /// Whether one access does for sixteen words, which are so many bytes.
 pub fn is_words_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
     let aligned = if in_scratchpad(ctx, flags) { WORD as u8 } else { bytes };
-    ctx.is_plain_access(flags, pointer, offset, aligned)
+    ctx.access(flags, pointer, offset, aligned) == Access::Plain
 }
 
 /// Whether one access does for sixteen packed elements, which are so many bytes.
 pub fn is_packed_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-    !in_scratchpad(ctx, flags) && ctx.is_plain_access(flags, pointer, offset, bytes)
+    // Elements of one byte have no order of bytes.
+    let in_order = usize::from(bytes) == LANES || !ctx.is_big_endian(flags);
+    in_order && !in_scratchpad(ctx, flags) && ctx.is_aligned_access(flags, pointer, offset, bytes)
 }
 
 fn in_scratchpad(ctx: &Lower<'_>, flags: MemFlags) -> bool {
@@ -71,9 +81,10 @@ fn places(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> (impl I
 
 fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
     let (places, bytes) = places(ctx, ty, pointer, offset);
+    let access = ctx.access(flags, pointer, offset, bytes);
     let mut result = None;
     for (addr, lane) in places.zip(0..) {
-        let element = Lanes::Scalar(ctx.load_bytes(flags, addr, bytes));
+        let element = Lanes::Scalar(ctx.load_bytes(access, addr, bytes));
         result = Some(match result {
             Some(others) => ctx.lane_select(Lower::lane_bit(lane), element, others),
             // It goes to all lanes.
@@ -87,9 +98,10 @@ fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, 
     let lanes = ctx.lanes(value);
     let vector = Lanes::Reg(ctx.vector_reg(lanes));
     let (places, bytes) = places(ctx, ty, pointer, offset);
+    let access = ctx.access(flags, pointer, offset, bytes);
     for (addr, lane) in places.zip(0..) {
-        let src = ctx.lane(vector, lane);
-        ctx.store_bytes(flags, src, addr, bytes);
+        let element = ctx.lane(vector, lane);
+        ctx.store_bytes(access, element, addr, bytes);
     }
 }
 
@@ -117,18 +129,27 @@ fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
 
 /// A vector at `pointer` + `offset`, where no single access does.
 pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
-    let plain = is_plain(ctx, ty, flags, pointer, offset);
-    if in_scratchpad(ctx, flags) && (!plain || is_short(ty)) {
+    let aligned = is_aligned(ctx, ty, flags, pointer, offset);
+    if in_scratchpad(ctx, flags) && (!aligned || is_short(ty)) {
         return load_by_lanes(ctx, ty, flags, pointer, offset);
     }
+    let lanes = load_in_order(ctx, ty, flags, pointer, offset, aligned);
+    match ctx.is_big_endian(flags) {
+        true => ctx.lane_bswap(held(ty), lanes),
+        false => lanes,
+    }
+}
+
+/// The same, whatever the order of bytes is.
+fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32, aligned: bool) -> Lanes {
     if let Some((line, first)) = known_line(ctx, ty, pointer, offset) {
         return unpack(ctx, ty, line, Word::Const(first));
     }
-    if size(ty) <= WORD || size(ty) == 2 * WORD && !plain {
+    if size(ty) <= WORD || size(ty) == 2 * WORD && !aligned {
         let words = load_words(ctx, ty, flags, pointer, offset);
         return from_words(ctx, ty, words);
     }
-    if !plain {
+    if !aligned {
         let from = ctx.address(pointer, offset, WORD);
         let from = address_reg(ctx, from);
         if size(ty) == types::I8X16.bytes() {
@@ -145,6 +166,9 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     }
     let in_line = CACHE_LINE - 1;
     let addr = ctx.address(pointer, offset, WORD);
+    if size(ty) == CACHE_LINE {
+        return ctx.load_lanes(ty, addr);
+    }
     let addr = Word::Reg(address_reg(ctx, addr));
     let base = ctx.word_and(addr, Word::Const(!in_line));
     let base = ctx.reg(base);
@@ -187,19 +211,11 @@ fn known_line(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> Opt
 /// The bytes of a vector of at most two words.
 fn load_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Words {
     let bytes = size(ty).min(WORD) as u8;
-    let plain = ctx.is_plain_access(flags, pointer, offset, bytes);
+    let access = access_in_order(ctx, flags, pointer, offset, bytes);
     let addr = ctx.address(pointer, offset, size(ty));
     Words::new((0..size(ty).div_ceil(WORD)).map(|word| {
         let addr = address::plus(addr, (word * WORD).cast_signed());
-        Word::Reg(match plain {
-            true => {
-                let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
-                let (op, _) = access(bytes.into());
-                ctx.emit(MInst::Load { op, dst, addr });
-                dst
-            }
-            false => ctx.load_bytes(flags, addr, bytes),
-        })
+        Word::Reg(ctx.load_bytes(access, addr, bytes))
     }))
 }
 
@@ -256,6 +272,9 @@ pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
 /// The first lanes of a vector as they are in memory, in lanes of another type. Larger elements make smaller ones by a shuffle and a
 /// shift; smaller ones are packed by a store.
 fn recast(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes) -> Lanes {
+    if from.lane_bits() == ty.lane_bits() {
+        return lanes;
+    }
     if from.lane_bits() > ty.lane_bits() {
         let parts = from.lane_bits() / ty.lane_bits();
         let elements = if lanes.is_splat() {
@@ -302,14 +321,24 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     if in_scratchpad(ctx, flags) {
         return store_by_lanes(ctx, ty, flags, value, pointer, offset);
     }
-    if size(ty) <= 2 * WORD {
-        let words = to_words(ctx, ty, value);
-        return store_words(ctx, ty, flags, words, pointer, offset);
+    let mut lanes = ctx.lanes(value);
+    if ctx.is_big_endian(flags) {
+        lanes = ctx.lane_bswap(held(ty), lanes);
     }
-    let lanes = ctx.lanes(value);
+    if size(ty) <= 2 * WORD {
+        let words = words_of(ctx, ty, lanes);
+        let bytes = size(ty).min(WORD) as u8;
+        let access = access_in_order(ctx, flags, pointer, offset, bytes);
+        let addr = ctx.address(pointer, offset, size(ty));
+        for (&word, at) in words.as_slice().iter().zip(0..) {
+            let src = ctx.reg(word);
+            ctx.store_bytes(access, src, address::plus(addr, at * WORD.cast_signed()), bytes);
+        }
+        return;
+    }
     let packed = Type::int((ty.bits() / LANES as u32) as u16).and_then(vector_of);
     if let Some(packed) = packed
-        && is_plain(ctx, ty, flags, pointer, offset)
+        && is_aligned(ctx, ty, flags, pointer, offset)
     {
         let lanes = recast(ctx, ty, packed, lanes);
         let addr = ctx.address(pointer, offset, WORD);
@@ -327,26 +356,13 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     }
 }
 
-/// Stores the bytes of a vector of at most two words.
-fn store_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, words: Words, pointer: Value, offset: i32) {
-    let bytes = size(ty).min(WORD) as u8;
-    let plain = ctx.is_plain_access(flags, pointer, offset, bytes);
-    let addr = ctx.address(pointer, offset, size(ty));
-    for (&word, at) in words.as_slice().iter().zip(0..) {
-        let src = ctx.reg(word);
-        let addr = address::plus(addr, at * WORD.cast_signed());
-        if plain {
-            let (_, op) = access(bytes.into());
-            ctx.emit(MInst::Store { op, src, addr });
-        } else {
-            ctx.store_bytes(flags, src, addr, bytes);
-        }
-    }
-}
-
 /// The packed lanes of a vector as words.
 pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
     let lanes = ctx.lanes(x);
+    words_of(ctx, ty, lanes)
+}
+
+fn words_of(ctx: &mut Lower<'_>, ty: Type, lanes: Lanes) -> Words {
     let words = size(ty).div_ceil(WORD);
     if is_full(ty) {
         let vector = Lanes::Reg(ctx.vector_reg(lanes));

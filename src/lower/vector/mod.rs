@@ -84,6 +84,9 @@ pub trait LaneRules {
     /// Stores the lanes of the mask, to the scratchpad or to main memory.
     fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode);
 
+    /// The bytes of each element of the type in the other order.
+    fn lane_bswap(&mut self, ty: Type, x: Lanes) -> Lanes;
+
     /// The scalar in every lane of a vector register.
     fn lane_splat(&mut self, scalar: Reg) -> Reg;
 }

@@ -322,6 +322,10 @@ macro_rules! lane_rules {
                 }
             }
 
+            fn lane_bswap(&mut self, ty: Type, x: Lanes) -> Lanes {
+                generated::constructor_lane_bswap(self, ty, x)
+            }
+
             fn lane_splat(&mut self, scalar: Reg) -> Reg {
                 generated::constructor_lane_splat(self, Gpr(scalar)).0
             }
