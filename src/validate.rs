@@ -8,7 +8,7 @@ use crate::error::{CompileError, Refusal};
 use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::legalize::{self, Legality, LegalizeAction, LegalizeCondition, OpcodeSet, Rule, TypeSet};
-use crate::types::registers_of;
+use crate::shape::{Shape, registers_of};
 use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::ir::{
     AbiParam, ArgumentPurpose, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, Function, Inst,
@@ -167,7 +167,7 @@ impl<'a> Insts<'a> {
         let dfg = &self.func.dfg;
         let results = dfg.inst_results(inst).iter().copied();
         let mut types = dfg.inst_values(inst).chain(results).map(|value| dfg.value_type(value));
-        let ty = types.find(|&ty| !legalize::is_supported(ty))?;
+        let ty = types.find(|&ty| Shape::of(ty).is_none())?;
         Some(reason(legalize::unsupported(), dfg.insts[inst].opcode(), ty))
     }
 
@@ -219,7 +219,7 @@ impl<'a> Insts<'a> {
                     _ => false,
                 };
                 if table.items().any(without_registers) {
-                    let what = "an exception handler with a vector of other than sixteen lanes as context".to_owned();
+                    let what = "an exception handler with a vector that no register holds as context".to_owned();
                     return Some((what, Some("use an integer")));
                 }
                 self.by_payload(table)

@@ -367,13 +367,17 @@ class VectorStore<HwOp op, bit spm, bit m, string asm>
   let mayStore = true;
 }
 
+defvar ByEmission = "emission makes it of the access in main memory (getScratchpadOp)";
+
 multiclass ScalarLoads<HwOp op, string asm> {
   def _Mainmem    : ScalarLoad<op, 0, asm>, SpaceRel<op.Name, "mainmem">;
+  let NoPattern = ByEmission in
   def _Scratchpad : ScalarLoad<op, 1, asm#"_scratchpad">, SpaceRel<op.Name, "scratchpad">;
 }
 
 multiclass ScalarStores<HwOp op, string asm> {
   def _Mainmem    : ScalarStore<op, 0, asm>, SpaceRel<op.Name, "mainmem">;
+  let NoPattern = ByEmission in
   def _Scratchpad : ScalarStore<op, 1, asm#"_scratchpad">, SpaceRel<op.Name, "scratchpad">;
 }
 
@@ -392,7 +396,7 @@ multiclass VectorLoad<HwOp op, bit spm, string asm, string space> {
 }
 
 multiclass VectorStore<HwOp op, bit spm, string asm, string space> {
-  let NoPattern = "emission makes it of the access in main memory (getScratchpadOp)" in
+  let NoPattern = ByEmission in
   def _U : VectorStore<op, spm, 0, asm>,
            MaskRel<op.Name#space, "unmasked">, SpaceRel<op.Name#"_U", space>;
   let Uses = [MR_REG] in

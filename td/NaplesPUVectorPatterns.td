@@ -265,7 +265,7 @@ def : Pat<(vec (insertelt VR512W:$a, element:$s, lane:$n)), (lane_select (LaneBi
 def : Pat<(element (extractelt vec:$a, lane:$n)), (GET_LANEIimm $a, (LaneImm $n))>;
 def : Pat<(vec (scalar_to_vec element:$s)), (lane_select 1, (SPLAT $s), 0)>;
 def : Pat<(vec (shuffle VR512W:$a, VR512W:$b, lane_numbers:$mask)), (SHUFFLE $a, $b, $mask)>;
-// A cast changes no lane.
+// A cast between as many lanes changes none. What others become stands in isle/vector.isle.
 def : Pat<(vec (bitconvert vec:$a)), (COPY $a)>;
 // The hardware wants nothing above the four bits of an index; CLIF wants zeros for indices that name no lane.
 def : Pat<(vecint:$ty (swizzle VR512W:$a, VR512W:$b)),

@@ -21,6 +21,12 @@ class ValueType<int size, string clif, bit integer = true> : ClifType<clif> {
   int Size = size;     // in bits
   bit isInteger = integer;
   string IsleName = "";  // the ISLE constant without `$`, if the type is one
+  // The ISLE extractor that yields this type for each type whose values are held like its; empty if it alone is.
+  string Holder = "";
+}
+class VectorType<int size, string clif, string isle, bit integer = true> : ValueType<size, clif, integer> {
+  let IsleName = isle;
+  let Holder = "vec";
 }
 
 def i1     : ValueType<1, "">;
@@ -33,10 +39,10 @@ def f16    : ValueType<16, "f16", false> { let IsleName = "F16"; }
 def f32    : ValueType<32, "f32", false> { let IsleName = "F32"; }
 def f64    : ValueType<64, "f64", false> { let IsleName = "F64"; }
 def f128   : ValueType<128, "f128", false> { let IsleName = "F128"; }
-def v16i8  : ValueType<128, "i8x16"> { let IsleName = "I8X16"; }
-def v16i16 : ValueType<256, "i16x16"> { let IsleName = "I16X16"; }
-def v16i32 : ValueType<512, "i32x16"> { let IsleName = "I32X16"; }
-def v16f32 : ValueType<512, "f32x16", false> { let IsleName = "F32X16"; }
+def v16i8  : VectorType<128, "i8x16", "I8X16">;
+def v16i16 : VectorType<256, "i16x16", "I16X16">;
+def v16i32 : VectorType<512, "i32x16", "I32X16">;
+def v16f32 : VectorType<512, "f32x16", "F32X16", false>;
 // No type, and any type that is not listed.
 def untyped : ClifType<"">;
 def OtherVT : ClifType<"">;

@@ -99,6 +99,8 @@ class CondCode<string isle> {
 
 // Placeholder of a PatFrag's operands.
 def node;
+// (set GPR32:$dst, pattern) in an instruction's Pattern list.
+def set;
 
 // An abbreviation: the operator stands for the fragment with its operands put in.
 class PatFrag<dag operandList, dag frag> {

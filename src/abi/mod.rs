@@ -1,7 +1,5 @@
 //! The calling convention: where arguments and results live, and the code around calls (`docs/abi.md`).
 
-pub use crate::types::is_vector;
-
 pub mod limit;
 pub mod registers;
 pub mod sig;

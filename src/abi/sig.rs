@@ -6,9 +6,9 @@
 
 use super::registers::RegisterSet;
 use crate::error::{CompileError, Refusal};
-use crate::legalize;
+use crate::{legalize, shape};
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Function, SigRef, Signature, Type, types};
+use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Function, SigRef, Signature, types};
 use cranelift_codegen::isa::CallConv;
 use npu_mc::cc::{self, Convention, Loc, ValueType};
 use npu_mc::env::GPR32;
@@ -71,25 +71,6 @@ impl CalleeSignatures {
         self.0[sig] = Some(info.clone());
         Ok(info)
     }
-}
-
-/// The type as the calling convention knows it. `None` for a type that cannot be passed.
-fn value_type(ty: Type) -> Option<ValueType> {
-    Some(match ty {
-        types::I8 => ValueType::I8,
-        // Floats travel as their bits.
-        types::I16 | types::F16 => ValueType::I16,
-        types::I32 => ValueType::I32,
-        types::I64 => ValueType::I64,
-        types::I128 | types::F128 => ValueType::I128,
-        types::F32 => ValueType::F32,
-        types::F64 => ValueType::F64,
-        types::I8X16 => ValueType::V16I8,
-        types::I16X16 => ValueType::V16I16,
-        types::I32X16 => ValueType::V16I32,
-        types::F32X16 => ValueType::V16F32,
-        _ => return None,
-    })
 }
 
 /// Places parameters one after the other.
@@ -176,7 +157,7 @@ impl SigInfo {
                 );
             }
             // A vector that no register holds travels as its lanes.
-            let types: Option<Vec<ValueType>> = legalize::parts(param.value_type).map(value_type).collect();
+            let types: Option<Vec<ValueType>> = shape::parts(param.value_type).map(shape::passed_as).collect();
             types.unwrap_or_else(|| {
                 refuse(
                     format!("{role} of type {}", param.value_type),

@@ -254,6 +254,17 @@ impl<R> Cond<R> {
     }
 }
 
+/// How a number in memory is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// By one instruction.
+    Plain,
+    /// Byte by byte, the lowest first.
+    Little,
+    /// Byte by byte, the highest first.
+    Big,
+}
+
 /// An address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AMode<R = Reg> {

@@ -5,6 +5,7 @@
 
 use super::{PseudoCalls, Reserved, classify, uses_mask};
 use crate::isa::Isa;
+use crate::shape::vector_of;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
@@ -309,11 +310,9 @@ impl Expander<'_> {
 
 /// The type in memory of elements that do not fill a lane.
 fn packed_type(bits: u32) -> Option<Type> {
-    match bits {
-        8 => Some(types::I8X16),
-        16 => Some(types::I16X16),
-        _ => None,
-    }
+    Type::int(bits as u16)
+        .and_then(vector_of)
+        .filter(|ty| ty.lane_bits() < 32)
 }
 
 fn cast(cursor: &mut FuncCursor<'_>, lanes: Value, to: Type) -> Value {

@@ -63,21 +63,14 @@ pub(crate) enum PseudoInst {
     Mix,
     /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
     Reinterpret,
-    /// Lanes of fewer bits, extended to those of the result; whether by their sign.
-    Extend { signed: bool },
-    /// What is in memory if the first lanes are there, as elements of another size.
-    Cast,
     /// A store of the lanes of the mask.
     Store { bits: u32, scratchpad: bool },
 }
 
 /// Their names start like those of intrinsics, so a program has none like them.
-const PSEUDO_INSTS: [(&str, PseudoInst); 9] = [
+const PSEUDO_INSTS: [(&str, PseudoInst); 6] = [
     ("__builtin_npu_lanes_mix", PseudoInst::Mix),
     ("__builtin_npu_lanes_reinterpret", PseudoInst::Reinterpret),
-    ("__builtin_npu_lanes_sext", PseudoInst::Extend { signed: true }),
-    ("__builtin_npu_lanes_zext", PseudoInst::Extend { signed: false }),
-    ("__builtin_npu_lanes_cast", PseudoInst::Cast),
     ("__builtin_npu_lanes_store_8", store(8, false)),
     ("__builtin_npu_lanes_store_16", store(16, false)),
     ("__builtin_npu_lanes_store_32", store(32, false)),

@@ -1,8 +1,8 @@
 //! Conditions of rules: those of the settings, and those of an instruction at hand.
 
-use super::dynamic::fixed;
 use super::rules::{Rule, rules};
 use crate::settings::{Atomics, TargetSettings};
+use crate::shape::fixed;
 use cranelift_codegen::ir::{Function, GlobalValueData, Inst, InstructionData, MemFlagsData, Opcode, Type};
 use cranelift_codegen::settings::Flags;
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};

@@ -7,22 +7,16 @@
 use super::rules::rules;
 use super::zeros::replace_by_zeros;
 use crate::error::Refusal;
+use crate::shape::{SCALE, fixed, register_type};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntityRef;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Signature, Type, Value};
-use npu_mc::machine::VECTOR_SLOT;
+use cranelift_codegen::ir::{
+    Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Signature, StackSlotData, StackSlotKind, Type,
+    Value, types,
+};
+use npu_mc::machine::CACHE_LINE;
 use npu_mc::tables::LegalizeCondition;
 use rustc_hash::FxHashMap;
-
-/// The scale of every type: `extract_vector` takes one of so many parts.
-const SCALE: u32 = VECTOR_SLOT / 16;
-
-/// The type of fixed size that stands for a type: a type that is not dynamic for itself. None if there is none with so many lanes.
-pub fn fixed(ty: Type) -> Option<Type> {
-    match ty.is_dynamic_vector() {
-        true => ty.lane_type().by(ty.min_lane_count() * SCALE),
-        false => Some(ty),
-    }
-}
 
 /// Whether a function has any.
 pub(crate) fn has_dynamic(func: &Function) -> bool {
@@ -81,6 +75,7 @@ pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
                 .into_iter()
                 .map(|value| changed.get(&value).copied().unwrap_or(value));
             dfg.overwrite_inst_values(inst, args);
+            take_part(func, inst);
         }
     }
     if let Some(labels) = &mut func.dfg.values_labels {
@@ -90,6 +85,36 @@ pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
         replace_by_zeros(func, inst);
     }
     refusals
+}
+
+/// CLIF takes parts of vectors of dynamic size alone, so that of one in a register goes through the frame.
+fn take_part(func: &mut Function, inst: Inst) {
+    let InstructionData::BinaryImm8 {
+        opcode: Opcode::ExtractVector,
+        arg,
+        imm,
+    } = func.dfg.insts[inst]
+    else {
+        return;
+    };
+    let result = func.dfg.first_result(inst);
+    let part = func.dfg.value_type(result);
+    if register_type(func.dfg.value_type(arg)).is_none() {
+        return;
+    }
+    let data = StackSlotData::new(
+        StackSlotKind::ExplicitSlot,
+        CACHE_LINE,
+        CACHE_LINE.trailing_zeros() as u8,
+    );
+    let slot = func.create_sized_stack_slot(data);
+    let mut cursor = FuncCursor::new(func).at_inst(inst);
+    cursor.use_srcloc(inst);
+    let area = cursor.ins().stack_addr(types::I32, slot, 0);
+    let flags = MemFlagsData::trusted();
+    cursor.ins().store(flags, arg, area, 0);
+    let offset = i32::from(imm) * part.bytes().cast_signed();
+    cursor.func.replace(inst).load(part, flags, area, offset);
 }
 
 fn fix_signature(signature: &mut Signature) {

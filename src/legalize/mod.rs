@@ -17,9 +17,8 @@
 //! Whether something can be called is decided elsewhere ([`LegalizeCondition::BadCallee`]), and whether an access is known to be
 //! aligned depends on where its address comes from: here an access without the flag may be unaligned.
 
-mod accesses;
 mod atomics;
-mod bytes;
+mod casts;
 mod conditions;
 mod convert;
 mod dynamic;
@@ -33,16 +32,14 @@ mod table;
 mod tables;
 mod tls;
 mod webs;
-mod widen;
 mod zeros;
 
+pub(crate) use casts::moved_lanes;
 pub use conditions::Legality;
-pub use dynamic::fixed;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use rules::{OpcodeSet, may_refuse};
-pub use rules::{Rule, TypeSet, actions, conditions, instructions, is_other, is_supported, rules, types, unsupported};
-pub(crate) use scalarize::parts;
-pub use widen::{is_split, register_type};
+pub use rules::{Rule, TypeSet, actions, conditions, instructions, rules, types, unsupported};
+pub(crate) use table::{register_file, value_type};
 
 use crate::error::{CompileError, Refusal};
 use crate::isa::Isa;
@@ -56,9 +53,6 @@ use cranelift_codegen::ir::{Function, Opcode};
 ///
 /// [`CompileError::Internal`] if an invariant does not hold.
 pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<Vec<Refusal>, CompileError> {
-    if types.has_vectors() && bytes::has_big_endian(func) {
-        bytes::run(func);
-    }
     if types.all_supported() {
         return Ok(Vec::new());
     }

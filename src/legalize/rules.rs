@@ -50,16 +50,6 @@ pub fn instructions(opcode: Opcode, ty: Type) -> Option<u32> {
     table::instructions(opcode, table::column(ty))
 }
 
-/// Whether values of the type are compiled.
-pub fn is_supported(ty: Type) -> bool {
-    (table::column(ty) != table::OTHER || ty.is_dynamic_vector() || is_other(ty)) && !ty.is_invalid()
-}
-
-/// Whether the type is one of the vectors that the table does not list, which become other values first.
-pub fn is_other(ty: Type) -> bool {
-    ty.is_vector() && !ty.is_dynamic_vector() && table::column(ty) == table::OTHER
-}
-
 /// The types of values that are compiled.
 pub fn types() -> impl Iterator<Item = Type> {
     table::TYPES.iter().copied().filter(|ty| !ty.is_invalid())
@@ -118,15 +108,6 @@ impl TypeSet {
     /// Adds a type.
     pub fn insert(&mut self, ty: Type) {
         self.0 |= 1 << table::column(ty);
-    }
-
-    /// Whether any of them is a vector.
-    pub(crate) fn has_vectors(self) -> bool {
-        let mut columns = 0..table::COLUMNS;
-        columns.any(|column| {
-            self.0 & 1 << column != 0
-                && (column == table::OTHER || table::TYPES.get(column).is_some_and(|ty| ty.is_vector()))
-        })
     }
 
     /// Whether all of them are in the table.

@@ -1,40 +1,29 @@
-//! Vectors that are not of the machine's sixteen lanes become other values: signatures, block parameters and every instruction.
+//! Vectors that no single register holds become their lanes: signatures, block parameters and every instruction.
 //!
-//! The sixteen-lane types of the machine stay as they are. A vector of fewer lanes of at most 32 bits is one register (`widen.rs`). A lane of
-//! any other vector is a scalar like those of the program: so it is computed, passed, kept and loaded, and Cranelift's optimizer sees
-//! through it. Block parameters, arguments and results become as many as there are lanes, in their order. What has no form on whole
-//! registers, or mixes vectors of both kinds, is done here, lane by lane.
+//! Vectors of at most sixteen lanes of at most 32 bits stay as they are, each in a register. A lane of any other vector is a scalar like those of the program: so
+//! it is computed, passed, kept and loaded, and Cranelift's optimizer sees through it. Block parameters, arguments and results become as many as there are
+//! lanes, in their order. Instructions that the machine has not on fewer lanes, or that mix vectors of both kinds, are done here, lane by lane.
 
 use super::conditions::Legality;
-use super::dynamic::fixed;
-use super::rules::{is_other, rules as rules_of, unsupported};
-use super::widen::{Form, Root, is_split, register_type};
+use super::rules::{rules as rules_of, unsupported};
 use super::zeros::zero;
-use super::{pairs, webs};
+use super::{casts, pairs, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
+use crate::shape::{is_short, is_split, parts, register_type};
+use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::function::FunctionStencil;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, BlockCall, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData,
-    Opcode, SigRef, Signature, StackSlot, Type, Value, ValueList, types,
+    AbiParam, Block, BlockArg, BlockCall, Endianness, Function, Inst, InstBuilder, InstructionData, MemFlags,
+    MemFlagsData, Opcode, SigRef, Signature, StackSlotData, StackSlotKind, Type, Value, ValueDef, ValueList, types,
 };
-use npu_mc::tables::LegalizeCondition;
+use npu_mc::machine::CACHE_LINE;
+use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// What values of a type become: those of vectors that are split their lanes, those of other vectors of fewer than sixteen lanes
-/// vectors of sixteen, all others themselves. A dynamic size is a fixed one here.
-pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
-    let ty = fixed(ty).unwrap_or(ty);
-    let (ty, count) = if is_split(ty) {
-        (ty.lane_type(), ty.lane_count() as usize)
-    } else {
-        (register_type(ty).unwrap_or(ty), 1)
-    };
-    std::iter::repeat_n(ty, count)
-}
 
 /// The signature with the parts of each parameter.
 fn split_signature(signature: &mut Signature) -> bool {
@@ -46,7 +35,7 @@ fn split_signature(signature: &mut Signature) -> bool {
         params.iter().flat_map(each).collect()
     };
     let mut params = signature.params.iter().chain(&signature.returns);
-    if !params.any(|param| is_other(param.value_type)) {
+    if !params.any(|param| is_split(param.value_type)) {
         return false;
     }
     signature.params = split(&signature.params);
@@ -66,8 +55,11 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     let domtree = DominatorTree::with_function(func, &cfg);
     let order: Vec<Block> = domtree.cfg_rpo().copied().collect();
     remove_others(func, &order);
+    casts::run(func, &order);
+    align_slots(func, &order);
     let mut calls = PseudoCalls::default();
     pairs::run(func, &order, &mut calls)?;
+    calls.check()?;
     split_signature(&mut func.signature);
     let mut results = FxHashMap::default();
     let all: Vec<_> = func.dfg.signatures.keys().collect();
@@ -84,13 +76,8 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     let mut splitter = Splitter {
         apart,
         parts: FxHashMap::default(),
-        roots: FxHashMap::default(),
-        later: FxHashMap::default(),
-        cast: Vec::new(),
-        area: None,
         cursor: FuncCursor::new(func),
         legality,
-        calls,
         refusals: Vec::new(),
         results,
         name,
@@ -108,19 +95,9 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
             splitter.visit(inst, calls);
         }
     }
-    let Splitter {
-        parts,
-        cast,
-        refusals,
-        calls,
-        ..
-    } = splitter;
-    calls.check()?;
-    for inst in cast {
-        func.layout.remove_inst(inst);
-    }
+    let Splitter { parts, refusals, .. } = splitter;
     if let Some(mut labels) = func.dfg.values_labels.take() {
-        labels.retain(|&value, _| !parts.contains_key(&value) && !is_other(func.dfg.value_type(value)));
+        labels.retain(|&value, _| !parts.contains_key(&value) && !is_split(func.dfg.value_type(value)));
         func.dfg.values_labels = Some(labels);
     }
     func.dfg.resolve_all_aliases();
@@ -140,22 +117,39 @@ fn remove_others(func: &mut Function, order: &[Block]) {
     }
 }
 
+/// Aligns the stack slots of short vectors to lines of the cache: an access within one knows its place in the line.
+fn align_slots(func: &mut Function, order: &[Block]) {
+    let FunctionStencil {
+        dfg,
+        layout,
+        sized_stack_slots,
+        ..
+    } = &mut func.stencil;
+    for &block in order {
+        for inst in layout.block_insts(block) {
+            let (pointer, ty) = match dfg.insts[inst] {
+                InstructionData::Load { arg, .. } => (arg, dfg.value_type(dfg.first_result(inst))),
+                InstructionData::Store { args, .. } => (args[1], dfg.value_type(args[0])),
+                _ => continue,
+            };
+            if let ValueDef::Result(address, 0) = dfg.value_def(dfg.resolve_aliases(pointer))
+                && let InstructionData::StackAddr { stack_slot, .. } = dfg.insts[address]
+                && is_short(ty)
+            {
+                let slot = &mut sized_stack_slots[stack_slot];
+                slot.align_shift = slot.align_shift.max(CACHE_LINE.trailing_zeros() as u8);
+            }
+        }
+    }
+}
+
 pub(super) struct Splitter<'a> {
     pub(super) cursor: FuncCursor<'a>,
-    /// What values have become: the lanes of those that are split, and the registers of the others.
-    pub(super) parts: FxHashMap<Value, Vec<Value>>,
+    /// The lanes of values that are taken apart.
+    parts: FxHashMap<Value, Vec<Value>>,
     /// The values of types that registers hold which are lanes nevertheless.
-    pub(super) apart: FxHashSet<Value>,
-    /// What the results of casts are the bits of.
-    pub(super) roots: FxHashMap<Value, Root>,
-    /// The casts that nobody has asked for yet, and what is cast.
-    pub(super) later: FxHashMap<Value, (Inst, Root)>,
-    /// All of these casts, which have been left where they were.
-    cast: Vec<Inst>,
-    /// A line of the frame.
-    pub(super) area: Option<StackSlot>,
-    pub(super) legality: Legality<'a>,
-    pub(super) calls: PseudoCalls,
+    apart: FxHashSet<Value>,
+    legality: Legality<'a>,
     refusals: Vec<Refusal>,
     /// The types of the results of the signatures that have become others.
     results: FxHashMap<SigRef, Vec<Type>>,
@@ -174,37 +168,82 @@ impl Splitter<'_> {
         self.cursor.func.dfg.value_type(value)
     }
 
-    /// The lanes of a vector, whether it is split or in a register; a scalar is the only one.
+    /// Whether a value is lanes.
+    fn is_apart(&self, value: Value) -> bool {
+        is_split(self.type_of(value)) || self.apart.contains(&self.cursor.func.dfg.resolve_aliases(value))
+    }
+
+    /// The lanes of a vector, whether it is taken apart or in a register; a scalar is the only one.
     pub(super) fn lanes(&mut self, value: Value) -> Vec<Value> {
-        let value = self.cursor.func.dfg.resolve_aliases(value);
-        if !self.apart.contains(&value)
-            && let Some(wide) = self.wide(value)
-        {
-            return (0..self.type_of(value).lane_count())
-                .map(|lane| self.cursor.ins().extractlane(wide, lane as u8))
+        let ty = self.type_of(value);
+        if ty.is_vector() && !self.is_apart(value) {
+            let lanes = 0..ty.lane_count();
+            return lanes
+                .map(|lane| self.cursor.ins().extractlane(value, lane as u8))
                 .collect();
         }
-        self.parts.get(&value).cloned().unwrap_or_else(|| vec![value])
+        self.parts(value)
     }
 
     /// What a value has become.
     fn parts(&mut self, value: Value) -> Vec<Value> {
-        match self.wide(value) {
-            Some(wide) => vec![wide],
-            None => self.lanes(value),
+        let value = self.cursor.func.dfg.resolve_aliases(value);
+        self.parts.get(&value).cloned().unwrap_or_else(|| vec![value])
+    }
+
+    /// Whether lowering has the instruction on vectors in registers.
+    fn is_in_registers(&self, inst: Inst, opcode: Opcode) -> bool {
+        let dfg = &self.cursor.func.dfg;
+        let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+        if values.any(|value| self.is_apart(value)) {
+            return false;
+        }
+        let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+        if !values.any(|value| is_short(dfg.value_type(value))) {
+            return true;
+        }
+        let ty = dfg.ctrl_typevar(inst);
+        let gives_vector = |&result: &Value| dfg.value_type(result).is_vector();
+        match opcode {
+            Opcode::SqmulRoundSat | Opcode::X86Pmulhrsw => ty.lane_type() == types::I16,
+            Opcode::X86Pmaddubsw => true,
+            // Whatever td says of whole registers about addresses and numbers of lanes, there are rules for fewer.
+            _ if opcode.can_load() || opcode.can_store() => true,
+            Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow | Opcode::Vconst => true,
+            // Half of two lanes is a scalar.
+            Opcode::SwidenLow | Opcode::SwidenHigh | Opcode::UwidenLow | Opcode::UwidenHigh => {
+                dfg.inst_results(inst).iter().all(gives_vector)
+            }
+            Opcode::Bitcast => match dfg.insts[inst] {
+                InstructionData::LoadNoOffset { flags, .. } => !self.is_big(flags),
+                _ => false,
+            },
+            // A routine does not know which lanes are used.
+            _ => match register_type(ty).map_or(Some(LegalizeAction::Legal), |ty| self.legality.action(opcode, ty)) {
+                Some(
+                    LegalizeAction::Legal | LegalizeAction::Promote | LegalizeAction::Expand | LegalizeAction::Custom,
+                ) => true,
+                Some(
+                    LegalizeAction::Split
+                    | LegalizeAction::Scalarize
+                    | LegalizeAction::LibCall
+                    | LegalizeAction::Refused,
+                )
+                | None => false,
+            },
         }
     }
 
     fn split_params(&mut self, block: Block) {
         let dfg = &mut self.cursor.func.dfg;
         let types: Vec<Type> = dfg.block_param_types(block).collect();
-        if !types.into_iter().any(is_other) {
+        if !types.into_iter().any(is_split) {
             return;
         }
         let old: Vec<Value> = dfg.detach_block_params(block).as_slice(&dfg.value_lists).to_vec();
         for param in old {
             let ty = dfg.value_type(param);
-            if is_other(ty) {
+            if is_split(ty) {
                 let own = parts(ty).map(|part| dfg.append_block_param(block, part)).collect();
                 self.parts.insert(param, own);
             } else {
@@ -215,42 +254,26 @@ impl Splitter<'_> {
 
     fn visit(&mut self, inst: Inst, calls: bool) {
         let opcode = self.cursor.func.dfg.insts[inst].opcode();
-        let touched = {
-            let dfg = &self.cursor.func.dfg;
-            let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
-            values.any(|value| is_other(dfg.value_type(value)))
+        let is_transfer = opcode.is_terminator() || opcode.is_call();
+        let is_touched = match is_transfer {
+            true => {
+                let dfg = &self.cursor.func.dfg;
+                let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+                calls || values.any(|value| self.is_apart(value))
+            }
+            false => !self.is_in_registers(inst, opcode),
         };
-        let alone = opcode.is_terminator() || opcode.is_call();
-        if !touched && !calls && (alone || !self.has_roots(inst)) {
+        if !is_touched {
             return;
         }
         if opcode.is_terminator() && !opcode.is_return() {
             return self.branch(inst);
         }
-        if opcode.is_call() || opcode.is_return() {
+        if is_transfer {
             return self.call(inst);
         }
-        let is_apart = {
-            let dfg = &self.cursor.func.dfg;
-            let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
-            let mut values = operands.chain(dfg.inst_results(inst).iter().copied());
-            !self.apart.is_empty() && values.any(|value| self.apart.contains(&value))
-        };
-        let form = match touched {
-            true if is_apart => None,
-            true => self.widen(inst, opcode),
-            false => self.on_roots(inst, opcode),
-        };
-        match form {
-            Some(Form::Value(value)) => return self.replace(inst, vec![value]),
-            Some(Form::Lanes(lanes)) => return self.replace(inst, lanes),
-            Some(Form::Later) => return self.cast.push(inst),
-            Some(Form::Nothing) => {
-                self.cursor.func.layout.remove_inst(inst);
-                return;
-            }
-            None if touched => {}
-            None => return,
+        if let Some(value) = self.cast_to_register(inst) {
+            return self.replace(inst, vec![value]);
         }
         match self.instruction(inst, opcode) {
             Ok(Some(lanes)) => self.replace_by_lanes(inst, lanes),
@@ -272,7 +295,7 @@ impl Splitter<'_> {
             }
             [result, ..] => {
                 let ty = self.type_of(*result);
-                if is_other(ty) {
+                if self.is_apart(*result) {
                     let lanes = (0..ty.lane_count()).map(|_| zero(&mut self.cursor, ty.lane_type()));
                     let lanes = lanes.collect();
                     self.replace_by_lanes(inst, lanes);
@@ -309,10 +332,9 @@ impl Splitter<'_> {
     /// The instruction's result is these lanes.
     fn replace_by_lanes(&mut self, inst: Inst, lanes: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
-        let ty = self.type_of(result);
-        let parts = match is_split(ty) || self.apart.contains(&result) {
+        let parts = match self.is_apart(result) {
             true => lanes,
-            false => self.join(register_type(ty).unwrap_or(ty), &lanes).into_iter().collect(),
+            false => self.join(self.type_of(result), &lanes).into_iter().collect(),
         };
         self.replace(inst, parts);
     }
@@ -320,7 +342,7 @@ impl Splitter<'_> {
     /// The instruction's result has become these.
     fn replace(&mut self, inst: Inst, parts: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
-        if is_other(self.type_of(result)) {
+        if self.is_apart(result) {
             self.parts.insert(result, parts);
         } else {
             let dfg = &mut self.cursor.func.dfg;
@@ -357,7 +379,7 @@ impl Splitter<'_> {
             let mut split = Vec::with_capacity(args.len());
             for arg in args {
                 match arg {
-                    BlockArg::Value(value) if is_other(self.type_of(value)) => {
+                    BlockArg::Value(value) if is_split(self.type_of(value)) => {
                         split.extend(self.parts(value).into_iter().map(BlockArg::Value));
                     }
                     BlockArg::TryCallRet(number) => {
@@ -394,7 +416,7 @@ impl Splitter<'_> {
         self.pass_parts(inst);
         let dfg = &mut self.cursor.func.dfg;
         let old: Vec<Value> = dfg.inst_results(inst).to_vec();
-        if !old.iter().any(|&value| is_other(dfg.value_type(value))) {
+        if !old.iter().any(|&value| is_split(dfg.value_type(value))) {
             return;
         }
         dfg.clear_results(inst);
@@ -403,7 +425,7 @@ impl Splitter<'_> {
         for value in old {
             let ty = dfg.value_type(value);
             let own: Vec<Value> = new.by_ref().take(parts(ty).count()).collect();
-            if is_other(ty) {
+            if is_split(ty) {
                 self.parts.insert(value, own);
             } else if let Some(&only) = own.first() {
                 dfg.change_to_alias(value, only);
@@ -416,7 +438,7 @@ impl Splitter<'_> {
         let args: Vec<Value> = self.cursor.func.dfg.inst_args(inst).to_vec();
         let mut split = Vec::with_capacity(args.len());
         for arg in args {
-            match is_other(self.type_of(arg)) {
+            match is_split(self.type_of(arg)) {
                 true => split.extend(self.parts(arg)),
                 false => split.push(arg),
             }
@@ -512,8 +534,17 @@ impl Splitter<'_> {
                 self.bitcast(ty, arg, flags)?
             }
             InstructionData::Load { arg, flags, offset, .. } => {
+                let space = spaces::of_flags(self.cursor.func, flags);
+                let big = self.is_big(flags);
                 let flags = self.cursor.func.dfg.mem_flags[flags];
-                self.load(opcode, ty, arg, flags, offset.into())?
+                // Sixteen bytes that may be anywhere are loaded at once.
+                let size = ty.bytes() == types::I32X4.bytes() && ty.lane_bits().is_multiple_of(32) && is_split(ty);
+                if opcode == Opcode::Load && size && !big && !flags.aligned() && space == Space::Main {
+                    let register = self.cursor.ins().load(types::I32X4, flags, arg, offset);
+                    self.lanes_of_words(ty, register).ok_or(NoForm)?
+                } else {
+                    self.load(opcode, ty, arg, flags, offset.into())?
+                }
             }
             InstructionData::Store {
                 opcode: Opcode::Store,
@@ -565,6 +596,9 @@ impl Splitter<'_> {
     /// The same bits in lanes of another size. In little-endian order the first lane has the lowest bits.
     fn bitcast(&mut self, ty: Type, arg: Value, flags: MemFlagsData) -> Lanes {
         let reversed = flags.explicit_endianness() == Some(Endianness::Big);
+        if !reversed && let Some(lanes) = self.bitcast_words(ty, arg) {
+            return Ok(lanes);
+        }
         let from = self.type_of(arg).lane_type().as_int();
         let lane = ty.lane_type();
         let to = lane.as_int();
@@ -608,6 +642,94 @@ impl Splitter<'_> {
             found.reverse();
         }
         Ok(found.into_iter().map(|value| self.as_type(lane, value)).collect())
+    }
+
+    /// A cast of lanes of whole words, as one integer of them, to a vector that a register holds.
+    fn cast_to_register(&mut self, inst: Inst) -> Option<Value> {
+        let InstructionData::LoadNoOffset {
+            opcode: Opcode::Bitcast,
+            arg,
+            flags,
+        } = self.cursor.func.dfg.insts[inst]
+        else {
+            return None;
+        };
+        let result = self.cursor.func.dfg.first_result(inst);
+        let (from, to) = (self.type_of(arg), self.type_of(result));
+        let fits = to.is_vector() && from.lane_bits().is_multiple_of(32);
+        if !fits || self.is_big(flags) || self.is_apart(result) || !self.is_apart(arg) {
+            return None;
+        }
+        let bits = from.lane_type().as_int();
+        let lanes = self.each(arg, |this, lane| this.as_type(bits, lane));
+        if to.bits() <= types::I128.bits() {
+            let whole = self.together(&lanes)?;
+            return Some(self.little_bitcast(to, whole));
+        }
+        let data = StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            CACHE_LINE,
+            CACHE_LINE.trailing_zeros() as u8,
+        );
+        let slot = self.cursor.func.create_sized_stack_slot(data);
+        let area = self.cursor.ins().stack_addr(types::I32, slot, 0);
+        for (lane, offset) in lanes.into_iter().zip(offsets(0, bits, from.lane_count())?) {
+            self.cursor.ins().store(MemFlagsData::trusted(), lane, area, offset);
+        }
+        Some(self.cursor.ins().load(to, MemFlagsData::trusted(), area, 0))
+    }
+
+    fn is_big(&self, flags: MemFlags) -> bool {
+        let flags = self.cursor.func.dfg.mem_flags[flags];
+        flags.explicit_endianness() == Some(Endianness::Big)
+    }
+
+    fn little_bitcast(&mut self, ty: Type, value: Value) -> Value {
+        match self.type_of(value) == ty {
+            true => value,
+            false => {
+                let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+                self.cursor.ins().bitcast(ty, flags, value)
+            }
+        }
+    }
+
+    /// Lanes of whole words with the bits of a vector that a register holds.
+    fn bitcast_words(&mut self, ty: Type, arg: Value) -> Option<Vec<Value>> {
+        let words = types::I32
+            .by(ty.bits() / 32)
+            .filter(|&ty| register_type(ty).is_some())?;
+        let in_register = self.type_of(arg).is_vector() && !self.is_apart(arg);
+        if !in_register || !ty.lane_bits().is_multiple_of(32) {
+            return None;
+        }
+        let register = self.little_bitcast(words, arg);
+        self.lanes_of_words(ty, register)
+    }
+
+    /// The lanes of the type whose words are in a register.
+    fn lanes_of_words(&mut self, ty: Type, register: Value) -> Option<Vec<Value>> {
+        let count = ty.lane_bits() / 32;
+        let mut lanes = Vec::new();
+        for first in 0..ty.lane_count() {
+            let numbers = first * count..(first + 1) * count;
+            let parts: Vec<Value> = numbers
+                .map(|number| self.cursor.ins().extractlane(register, number as u8))
+                .collect();
+            let whole = self.together(&parts)?;
+            lanes.push(self.as_type(ty.lane_type(), whole));
+        }
+        Some(lanes)
+    }
+
+    /// The integer of these words, the lowest first.
+    fn together(&mut self, words: &[Value]) -> Option<Value> {
+        if let &[word] = words {
+            return Some(word);
+        }
+        let (low, high) = words.split_at(words.len() / 2);
+        let (low, high) = (self.together(low)?, self.together(high)?);
+        Some(self.cursor.ins().iconcat(low, high))
     }
 
     fn load(&mut self, opcode: Opcode, ty: Type, pointer: Value, flags: MemFlagsData, offset: i32) -> Lanes {

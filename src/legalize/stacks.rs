@@ -1,8 +1,8 @@
 //! Switching stacks, which a routine of the runtime does; and dynamic stack slots, which have a fixed size here.
 
-use super::dynamic::fixed;
 use super::routines::{import, word_of};
 use crate::intrinsics::STACK_SWITCH;
+use crate::shape::fixed;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
     DynamicTypeData, Function, InstBuilder, InstructionData, Opcode, StackSlotData, StackSlotKind, Type, types,

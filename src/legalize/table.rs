@@ -2,6 +2,8 @@
 
 use super::rules::Rule;
 use cranelift_codegen::ir::{Opcode, Type, types};
+use npu_mc::RegFile;
+use npu_mc::cc::ValueType;
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
 include!(concat!(env!("OUT_DIR"), "/legalize.rs"));

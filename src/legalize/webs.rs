@@ -5,7 +5,7 @@
 //! lanes. A web that leaves the function, joins at a block parameter or has an instruction that is not here is registers.
 
 use super::conditions::Legality;
-use super::widen::widened;
+use crate::shape::is_short;
 use crate::spaces::{self, Space};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -95,7 +95,7 @@ pub fn find(
     loops.compute(func, cfg, domtree);
     for &block in order {
         for &param in func.dfg.block_params(block) {
-            if widened(func.dfg.value_type(param)).is_some() {
+            if is_short(func.dfg.value_type(param)) {
                 let web = webs.number(param);
                 webs.webs[web].is_fixed = true;
             }
@@ -126,7 +126,7 @@ fn visit(func: &Function, inst: Inst, in_loop: bool, legality: Legality<'_>, web
     let dfg = &func.dfg;
     let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
     let all = operands.chain(dfg.inst_results(inst).iter().copied());
-    let short: Vec<Value> = all.filter(|&value| widened(dfg.value_type(value)).is_some()).collect();
+    let short: Vec<Value> = all.filter(|&value| is_short(dfg.value_type(value))).collect();
     let Some((&first, rest)) = short.split_first() else {
         return;
     };

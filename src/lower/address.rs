@@ -5,7 +5,7 @@ use super::words::{Word, WordRules};
 use crate::abi::slots;
 use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, MInst};
+use crate::inst::{AMode, Access, MInst};
 use cranelift_codegen::ir::{Endianness, InstructionData, MemFlags, Opcode, StackSlot, Value, ValueDef};
 use npu_mc::OperandKind;
 use npu_mc::machine::STACK_ALIGN;
@@ -15,16 +15,25 @@ use regalloc2::RegClass;
 const MAX_DEPTH: u32 = 8;
 
 impl Lower<'_> {
-    /// Whether an access is one instruction: aligned to its size and little-endian.
-    pub fn is_plain_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-        let data = self.func.dfg.mem_flags[flags];
-        let little = data.explicit_endianness() != Some(Endianness::Big);
-        let aligned = || {
-            bytes == 1
-                || data.aligned()
-                || self.alignment(pointer, MAX_DEPTH).min(low_bit(i64::from(offset))) >= u64::from(bytes)
-        };
-        (little || bytes == 1) && aligned()
+    /// How so many bytes are accessed.
+    pub fn access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
+        match self.is_big_endian(flags) {
+            true if bytes > 1 => Access::Big,
+            _ if self.is_aligned_access(flags, pointer, offset, bytes) => Access::Plain,
+            _ => Access::Little,
+        }
+    }
+
+    /// Whether the bytes of numbers are in the other order in memory than in registers.
+    pub fn is_big_endian(&self, flags: MemFlags) -> bool {
+        self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)
+    }
+
+    /// Whether an access is aligned to its size.
+    pub fn is_aligned_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
+        bytes == 1
+            || self.func.dfg.mem_flags[flags].aligned()
+            || self.alignment(pointer, MAX_DEPTH).min(low_bit(i64::from(offset))) >= u64::from(bytes)
     }
 
     /// The largest power of two, up to 2^16, that is known to divide the value.

@@ -10,7 +10,7 @@ use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, CallRegs, MInst};
 use crate::intrinsics::routine as routine_of;
 use crate::runtime::{LaneRoutine, Routine};
-use crate::types::registers_of;
+use crate::shape::registers_of;
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Block, FuncRef, Function, SigRef, Value};
 use npu_mc::Opcode;
 use regalloc2::{PRegSet, RegClass, VReg};
@@ -107,7 +107,8 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
 
 /// The registers of a value on its way out, narrow integers extended as the signature asks.
 pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
-    let narrow = ctx.func.dfg.value_type(value).bits() < 32;
+    let ty = ctx.func.dfg.value_type(value);
+    let narrow = !ty.is_vector() && ty.bits() < 32;
     let extended = if narrow {
         ctx.extended(value, extension).as_virtual()
     } else {

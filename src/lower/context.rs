@@ -8,14 +8,14 @@ use super::hoist::Hoist;
 use super::try_call::TryCall;
 use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
-use crate::inst::{AMode, MInst, reg::Reg};
+use crate::inst::{AMode, Access, MInst, reg::Reg};
 use crate::isa::Isa;
 use crate::reason::Reasons;
+use crate::shape::registers_of;
 use crate::spaces::Space;
-use crate::types::registers_of;
 use crate::vcode::{Origin, VCode, resolved};
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{self, Function, Inst, MemFlags, Value};
+use cranelift_codegen::ir::{self, Function, Inst, Value};
 use npu_mc::relation;
 use regalloc2::{RegClass, VReg};
 use rustc_hash::FxHashMap as HashMap;
@@ -57,11 +57,11 @@ pub trait Rules {
     /// The value in a register whose upper bits are as the signature asks.
     fn extended(&mut self, value: Value, extension: ir::ArgumentExtension) -> Reg;
 
-    /// The unsigned number in some bytes at an address, in the byte order of the flags.
-    fn load_bytes(&mut self, flags: MemFlags, addr: AMode, bytes: u8) -> Reg;
+    /// The unsigned number in some bytes at an address.
+    fn load_bytes(&mut self, access: Access, addr: AMode, bytes: u8) -> Reg;
 
-    /// Stores the low bytes of a register, in the byte order of the flags.
-    fn store_bytes(&mut self, flags: MemFlags, src: Reg, addr: AMode, bytes: u8);
+    /// Stores the low bytes of a register.
+    fn store_bytes(&mut self, access: Access, src: Reg, addr: AMode, bytes: u8);
 }
 
 /// The state of lowering one function; the context of the ISLE rules.

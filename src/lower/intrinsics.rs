@@ -4,12 +4,13 @@
 //! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width.
 
 use super::context::{InstOutput, Lower};
-use super::vector::{LaneRules, Lanes, memory};
+use super::vector::{LaneRules, Lanes};
 use super::words::{Word, WordRules, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, MInst, Srcs};
 use crate::intrinsics::{PseudoInst, Reserved, classify, instruction, pseudo_inst};
-use cranelift_codegen::ir::{FuncRef, Type, Value, types};
+use crate::shape::vector_of;
+use cranelift_codegen::ir::{FuncRef, Type, Value};
 use npu_mc::tables::IntrinsicKind;
 use npu_mc::{Opcode, OperandKind};
 use regalloc2::RegClass;
@@ -18,9 +19,7 @@ use smallvec::{SmallVec, smallvec};
 /// Lowers a call of an intrinsic. `None` if it is none, or is refused.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
     if let Some(pseudo) = pseudo_inst(ctx.func, callee) {
-        let signature = &ctx.func.dfg.signatures[ctx.func.dfg.ext_funcs[callee].signature];
-        let result = signature.returns.first().map(|param| param.value_type);
-        return lower_pseudo_inst(ctx, pseudo, args, result);
+        return lower_pseudo_inst(ctx, pseudo, args);
     }
     let Some(Reserved::Intrinsic(info)) = classify(ctx.func, callee) else {
         return None;
@@ -70,23 +69,8 @@ fn operation(ctx: &mut Lower<'_>, op: Opcode, args: &[Value]) -> Option<InstOutp
     Some(smallvec![ctx.value_regs(Words::one(result))])
 }
 
-fn lower_pseudo_inst(
-    ctx: &mut Lower<'_>,
-    pseudo: PseudoInst,
-    args: &[Value],
-    result: Option<Type>,
-) -> Option<InstOutput> {
+fn lower_pseudo_inst(ctx: &mut Lower<'_>, pseudo: PseudoInst, args: &[Value]) -> Option<InstOutput> {
     match (pseudo, args) {
-        (PseudoInst::Extend { signed }, &[lanes]) => {
-            let from = ctx.func.dfg.value_type(lanes);
-            let lanes = ctx.lanes(lanes);
-            let extended = ctx.extend_lanes(from, signed, lanes);
-            Some(smallvec![ctx.lanes_regs(extended)])
-        }
-        (PseudoInst::Cast, &[lanes]) => {
-            let cast = memory::cast(ctx, result?, lanes);
-            Some(smallvec![ctx.lanes_regs(cast)])
-        }
         (PseudoInst::Mix, &[a, b, mask]) => {
             let mask = ctx.words(mask).low();
             let (a, b) = (ctx.lanes(a), ctx.lanes(b));
@@ -98,11 +82,7 @@ fn lower_pseudo_inst(
             Some(smallvec![ctx.lanes_regs(lanes)])
         }
         (PseudoInst::Store { bits, scratchpad }, &[pointer, lanes, mask]) => {
-            let ty = match bits {
-                8 => types::I8X16,
-                16 => types::I16X16,
-                _ => types::I32X16,
-            };
+            let ty = Type::int(bits as u16).and_then(vector_of)?;
             let mask = ctx.words(mask).low();
             if mask == Word::ZERO {
                 return Some(SmallVec::new());

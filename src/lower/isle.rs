@@ -9,9 +9,10 @@ use super::words::{self, Word, WordRules, Words};
 use super::{address, call, intrinsics, tail};
 use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
-use crate::inst::{ALL_LANES, AMode, Cond, LANES, MInst, SelectWord};
+use crate::inst::{ALL_LANES, AMode, Access, Cond, LANES, MInst, SelectWord};
 use crate::legalize::{Legality, LegalizeAction};
 use crate::runtime::Routine;
+use crate::shape::register_type;
 use clif_opt::bits;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
@@ -71,12 +72,13 @@ impl Rules for Lower<'_> {
         }
     }
 
-    fn load_bytes(&mut self, flags: MemFlags, addr: AMode, bytes: u8) -> Reg {
-        generated::constructor_load_bytes(self, flags, addr, bytes).0
+    fn load_bytes(&mut self, access: Access, addr: AMode, bytes: u8) -> Reg {
+        let word = generated::constructor_load_bytes(self, &access, addr, bytes);
+        self.reg(word)
     }
 
-    fn store_bytes(&mut self, flags: MemFlags, src: Reg, addr: AMode, bytes: u8) {
-        generated::constructor_store_bytes(self, flags, Gpr(src), addr, bytes);
+    fn store_bytes(&mut self, access: Access, src: Reg, addr: AMode, bytes: u8) {
+        generated::constructor_store_bytes(self, &access, Word::Reg(src), addr, bytes);
     }
 }
 
@@ -487,7 +489,15 @@ impl generated::Context for Lower<'_> {
     // Memory.
 
     fn is_aligned(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
-        self.is_plain_access(flags, pointer, offset.into(), bytes).then_some(())
+        (Lower::access(self, flags, pointer, offset.into(), bytes) == Access::Plain).then_some(())
+    }
+
+    fn access(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Access {
+        Lower::access(self, flags, pointer, offset.into(), bytes)
+    }
+
+    fn type_bytes(&mut self, ty: Type) -> u8 {
+        ty.bytes() as u8
     }
 
     fn is_big_endian(&mut self, flags: MemFlags, _: Value, _: Offset32, _: u8) -> Option<Unit> {
@@ -503,8 +513,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn big_endian(&mut self, flags: MemFlags) -> Option<Unit> {
-        use cranelift_codegen::ir::Endianness;
-        (self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)).then_some(())
+        Lower::is_big_endian(self, flags).then_some(())
     }
 
     fn atomic_address(&mut self, pointer: Value) -> AMode {

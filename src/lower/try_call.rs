@@ -13,11 +13,11 @@ use crate::abi::sig::{Place, Places, SigInfo, argument_registers};
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::{Reg, to_preg};
 use crate::inst::{AMode, CallDest, CallInfo, CallRegs, Handler, MInst, TryCallInfo};
-use crate::types::registers_of;
+use crate::shape::registers_of;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableItem, Inst, InstructionData, Value, types,
 };
-use npu_mc::machine::WORD_SLOT as WORD;
+use npu_mc::machine::{VECTOR_SLOT, WORD_SLOT as WORD};
 use regalloc2::{RegClass, VReg};
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
@@ -163,10 +163,15 @@ pub(super) fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<Option<InstOutput
 
 /// Stores a context where whoever looks for a handler finds it: in an area of the frame.
 fn keep_context(ctx: &mut Lower<'_>, value: Value) -> Option<u32> {
-    let ty = ctx.func.dfg.value_type(value);
-    let area = ctx.new_local(ty.bytes().next_multiple_of(WORD), ty.bytes().max(WORD));
+    let regs = ctx.put_in_regs(value);
+    let first = regs.as_slice().first()?;
+    let size = match first.class() {
+        RegClass::Vector => VECTOR_SLOT,
+        RegClass::Int | RegClass::Float => WORD * regs.as_slice().len() as u32,
+    };
+    let area = ctx.new_local(size, size);
     let mut offset = 0;
-    for &reg in ctx.put_in_regs(value).as_slice() {
+    for &reg in regs.as_slice() {
         ctx.emit(MInst::Store {
             op: store_op(reg.class()),
             src: Reg::Virtual(reg),

@@ -39,7 +39,7 @@ pub fn run(ctx: &mut Context, flags: &Flags, ctrl: &mut ControlPlane) -> Result<
     Ok(())
 }
 
-/// Bitwise operations on f16, f128 and f32x16 become such on integers: Cranelift's simplification has no constants of these
+/// Bitwise operations on f16, f128 and vectors of f32 of other sizes than 128 bits become such on integers: Cranelift's simplification has no constants of these
 /// types, and panics where it wants one (`bxor` of a value with itself).
 fn floats_as_bits(func: &mut Function) {
     let blocks: Vec<_> = func.layout.blocks().collect();
@@ -58,7 +58,7 @@ fn floats_as_bits(func: &mut Function) {
             let bits = match float {
                 types::F16 => types::I16,
                 types::F128 => types::I128,
-                types::F32X16 => types::I32X16,
+                _ if float.is_vector() && float.lane_type() == types::F32 && float.bits() != 128 => float.as_int(),
                 _ => continue,
             };
             let flags = if float.is_vector() {

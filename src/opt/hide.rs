@@ -1,4 +1,4 @@
-//! Integer operations on vectors of more than 128 bits, hidden from Cranelift's optimizer.
+//! Integer operations on vectors of other sizes than 128 bits, hidden from Cranelift's optimizer.
 //!
 //! Its simplifications have no constants of these types and panic where they want one: for `isub` of a vector and itself, for
 //! compares whose outcome is known, and so on. So, while the optimizer runs, operations that they start from have the opcodes of
@@ -7,7 +7,7 @@
 
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, types};
+use cranelift_codegen::ir::{DataFlowGraph, Function, Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
 
 /// What stands for what, on two operands.
 const BINARY: &[(Opcode, Opcode)] = &[(Opcode::Isub, Opcode::Fsub), (Opcode::Bxor, Opcode::Fadd)];
@@ -27,7 +27,7 @@ const COMPARES: &[(IntCC, Opcode)] = &[
 
 /// Whether the optimizer lacks constants of the type.
 fn is_wide(ty: Type) -> bool {
-    matches!(ty, types::I16X16 | types::I32X16)
+    ty.is_vector() && ty.lane_type().is_int() && ty.bits() != 128
 }
 
 fn other<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: A) -> Option<B> {
@@ -42,12 +42,18 @@ fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> 
 /// constants of their bits.
 pub fn has_hidden_types(func: &Function) -> bool {
     let mut types = (0..func.dfg.num_values()).map(|value| func.dfg.value_type(Value::new(value)));
-    types.any(|ty| is_wide(ty) || matches!(ty, types::F16 | types::F128 | types::F32X16))
+    types.any(|ty| {
+        is_wide(ty) || matches!(ty.lane_type(), types::F16 | types::F128) || ty.is_vector() && ty.bits() != 128
+    })
 }
 
 /// Hides the operations from the egraph.
 pub fn hide_from_egraph(func: &mut Function) {
-    rewrite(func, |data| match data {
+    rewrite(func, |dfg, data| match data {
+        InstructionData::Ternary {
+            opcode: Opcode::Bitselect,
+            args,
+        } => min_or_max(dfg, args),
         InstructionData::Binary { opcode, args } => Some(InstructionData::Binary {
             opcode: other(BINARY, opcode)?,
             args,
@@ -70,7 +76,7 @@ pub fn hide_from_egraph(func: &mut Function) {
 
 /// Gives them their own opcodes again.
 pub fn restore(func: &mut Function) {
-    rewrite(func, |data| match data {
+    rewrite(func, |_, data| match data {
         InstructionData::Binary { opcode, args } => match (back(BINARY, opcode), back(COMPARES, opcode)) {
             (Some(opcode), _) => Some(InstructionData::Binary { opcode, args }),
             (None, Some(cond)) => Some(InstructionData::IntCompare {
@@ -88,14 +94,45 @@ pub fn restore(func: &mut Function) {
     });
 }
 
-fn rewrite(func: &mut Function, change: impl Fn(InstructionData) -> Option<InstructionData>) {
+/// A choice between what was compared, which the optimizer would see if it saw the compare. Lanes of words are compared as they are, and masks of
+/// compares can be shared.
+fn min_or_max(dfg: &DataFlowGraph, [cond, x, y]: [Value; 3]) -> Option<InstructionData> {
+    if dfg.value_type(x).lane_bits() == 32 {
+        return None;
+    }
+    let ValueDef::Result(inst, 0) = dfg.value_def(dfg.resolve_aliases(cond)) else {
+        return None;
+    };
+    let InstructionData::IntCompare { cond, args, .. } = dfg.insts[inst] else {
+        return None;
+    };
+    let chosen = [x, y].map(|value| dfg.resolve_aliases(value));
+    let compared = args.map(|value| dfg.resolve_aliases(value));
+    let cond = match chosen {
+        same if same == compared => cond,
+        [y, x] if [x, y] == compared => cond.swap_args(),
+        _ => return None,
+    };
+    let opcode = match cond {
+        IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual => Opcode::Smin,
+        IntCC::SignedGreaterThan | IntCC::SignedGreaterThanOrEqual => Opcode::Smax,
+        IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual => Opcode::Umin,
+        IntCC::UnsignedGreaterThan | IntCC::UnsignedGreaterThanOrEqual => Opcode::Umax,
+        IntCC::Equal | IntCC::NotEqual => return None,
+    };
+    Some(InstructionData::Binary { opcode, args: [x, y] })
+}
+
+fn rewrite(func: &mut Function, change: impl Fn(&DataFlowGraph, InstructionData) -> Option<InstructionData>) {
     let blocks: Vec<_> = func.layout.blocks().collect();
-    for block in blocks {
-        let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+    // Uses first, as what they use becomes something else.
+    for block in blocks.into_iter().rev() {
+        let mut insts: Vec<Inst> = func.layout.block_insts(block).collect();
+        insts.reverse();
         for inst in insts {
             let result = func.dfg.inst_results(inst).first();
             if result.is_some_and(|&result| is_wide(func.dfg.value_type(result)))
-                && let Some(changed) = change(func.dfg.insts[inst])
+                && let Some(changed) = change(&func.dfg, func.dfg.insts[inst])
             {
                 func.dfg.insts[inst] = changed;
             }

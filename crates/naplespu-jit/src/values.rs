@@ -3,7 +3,7 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Type;
 use cranelift_naplespu::abi::sig::{Place, Places};
-use cranelift_naplespu::legalize::{is_split, register_type};
+use cranelift_naplespu::shape::{Shape, is_split, register_type};
 use npu_mc::Reg;
 use npu_mc::machine::{self, WORD_SLOT as WORD};
 use npu_sim::{Machine, MemoryFull, THREADS};
@@ -42,7 +42,7 @@ pub(super) fn fit(types: impl Iterator<Item = Type>, values: &[DataValue]) -> bo
 
 /// Whether values of the type can be given and taken.
 pub(super) fn is_value_type(ty: Type) -> bool {
-    ty.is_int() || ty.is_float() || is_vector(ty) || is_split(ty)
+    Shape::of(ty).is_some()
 }
 
 /// Whether values of the type travel in vector registers.

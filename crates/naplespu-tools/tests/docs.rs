@@ -25,6 +25,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::code::RelocTarget;
 use cranelift_naplespu::legalize::{self, Legality, LegalizeAction, LegalizeCondition};
 use cranelift_naplespu::settings::Setting;
+use cranelift_naplespu::shape::{Shape, is_other};
 use cranelift_naplespu::{CompileError, Isa, isa};
 use forms::{Access, Form};
 use naplespu_filetests::expect;
@@ -344,7 +345,7 @@ fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
 /// What is wrong with what td says about a form, whose own outcome with this target is known.
 fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Option<String> {
     let dfg = &form.func.dfg;
-    let unsupported = dfg.values().any(|value| !legalize::is_supported(dfg.value_type(value)));
+    let unsupported = dfg.values().any(|value| Shape::of(dfg.value_type(value)).is_none());
     let action = match action(isa, form) {
         _ if unsupported => LegalizeAction::Refused,
         Some(action) => action,
@@ -369,7 +370,7 @@ fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Opt
 /// Whether a vector that becomes other values is part of the form.
 fn takes_apart(form: &Form) -> bool {
     let dfg = &form.func.dfg;
-    dfg.values().any(|value| legalize::is_other(dfg.value_type(value)))
+    dfg.values().any(|value| is_other(dfg.value_type(value)))
 }
 
 /// What td says of a form; `None` if it says nothing.
@@ -403,7 +404,7 @@ fn cell(
             }
         }
         let types = form.func.dfg.values().map(|value| form.func.dfg.value_type(value));
-        let all_supported = types.into_iter().all(legalize::is_supported);
+        let all_supported = types.into_iter().all(|ty| Shape::of(ty).is_some());
         match (first, action(&isas[0], &form)) {
             (Some(Outcome::Refused(why)), _) => refused.push((why, all_supported)),
             (Some(good), Some(action)) => compiled.push((good, action)),

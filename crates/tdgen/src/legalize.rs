@@ -3,12 +3,13 @@
 //! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction` and
 //! `LegalizeCondition` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
 //! `UNSUPPORTED`, `RULES`, `CELLS`, `COUNTS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
-//! does not have fails to compile there.
+//! does not have fails to compile there. With the enums `ValueType` and `RegFile` of `npu-mc` it also defines `value_type` and `register_file`, from the `ValueType` and
+//! `RegisterClass` records.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use crate::load::{also, fault, field_span};
+use crate::load::{also, fault, field_span, file_of, value_variant};
 use crate::rust_names::variant;
 use tablegen::{Diagnostic, Parsed, Record};
 
@@ -63,7 +64,8 @@ pub fn emit_legalize(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
         let text = text(&columns, &unsupported, &cells);
         let counts = counts(parsed, columns.len());
         let legend = ["LegalizeAction", "LegalizeCondition"].map(|class| legend(parsed, class));
-        let parts: Result<Vec<String>, Diagnostic> = [text, counts].into_iter().chain(legend).collect();
+        let parts: Result<Vec<String>, Diagnostic> =
+            [text, counts, held_types(parsed)].into_iter().chain(legend).collect();
         parts.map(|parts| parts.concat()).map_err(|fault| vec![fault])
     } else {
         Err(table.faults)
@@ -252,6 +254,44 @@ fn legend(parsed: &Parsed, class: &str) -> Result<String, Diagnostic> {
     }
     out.push_str("];\n");
     Ok(out)
+}
+
+/// The value type of each type of CLIF, and the register file that holds values of the type.
+fn held_types(parsed: &Parsed) -> Result<String, Diagnostic> {
+    let mut values = String::new();
+    for ty in parsed.records.defs_derived_from("ValueType") {
+        let name = ty.string("IsleName")?;
+        if !name.is_empty() {
+            let _ = writeln!(
+                values,
+                "        types::{name} => ValueType::{},",
+                value_variant(ty.name())
+            );
+        }
+    }
+    let mut files = String::new();
+    for class in parsed.records.defs_derived_from("RegisterClass") {
+        let names: Result<Vec<&str>, _> = class
+            .list_of_defs("RegTypes")?
+            .iter()
+            .map(|ty| ty.string("IsleName"))
+            .collect();
+        let names: Vec<String> = names?.into_iter().map(|name| format!("types::{name}")).collect();
+        let _ = writeln!(
+            files,
+            "        {} => RegFile::{:?},",
+            names.join(" | "),
+            file_of(class)?
+        );
+    }
+    Ok(format!(
+        "\n/// The value type of td that a type is.\n\
+         pub(crate) const fn value_type(ty: Type) -> Option<ValueType> {{\n    \
+             Some(match ty {{\n{values}        _ => return None,\n    }})\n}}\n\n\
+         /// The registers that hold values of the type, each in one of them.\n\
+         pub(crate) const fn register_file(ty: Type) -> Option<RegFile> {{\n    \
+             Some(match ty {{\n{files}        _ => return None,\n    }})\n}}\n",
+    ))
 }
 
 fn text(columns: &[Record<'_>], unsupported: &str, cells: &Cells) -> Result<String, Diagnostic> {

@@ -4,11 +4,12 @@
 //! asks for them ([`Lower::request_mask`]); lanes are made only if somebody wants lanes. Lowering goes backwards, so when the
 //! compare is lowered it is known what is wanted.
 
-use super::{Lanes, is_vector};
+use super::Lanes;
 use crate::inst::reg::{Reg, Vector};
 use crate::inst::{ALL_LANES, LANES, LaneMask, MInst, Srcs};
 use crate::lower::context::Lower;
 use crate::lower::words::Word;
+use crate::shape::register_type;
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 use npu_mc::Opcode as Op;
 use regalloc2::RegClass;
@@ -36,7 +37,7 @@ impl Lower<'_> {
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return false;
         };
-        if depth == 0 || !is_vector(self.func.dfg.value_type(value)) {
+        if depth == 0 || register_type(self.func.dfg.value_type(value)).is_none() {
             return false;
         }
         match self.func.dfg.insts[inst] {
@@ -53,7 +54,7 @@ impl Lower<'_> {
                 opcode: Opcode::Bitcast,
                 arg,
                 ..
-            } => self.is_mask_within(arg, depth - 1),
+            } => self.has_same_lanes(value, arg) && self.is_mask_within(arg, depth - 1),
             _ => false,
         }
     }
@@ -61,6 +62,12 @@ impl Lower<'_> {
     /// Whether it is a mask and no constant.
     pub fn is_variable_mask(&self, value: Value) -> bool {
         self.constant_mask(value).is_none() && self.is_mask(value)
+    }
+
+    /// Whether both are vectors of as many lanes.
+    fn has_same_lanes(&self, x: Value, y: Value) -> bool {
+        let [x, y] = [x, y].map(|value| self.func.dfg.value_type(value));
+        register_type(x).is_some() && register_type(y).is_some() && x.lane_count() == y.lane_count()
     }
 
     fn constant_mask(&self, value: Value) -> Option<u16> {
@@ -104,7 +111,7 @@ impl Lower<'_> {
         if let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value)
             && let InstructionData::LoadNoOffset { arg, .. } = self.func.dfg.insts[inst]
         {
-            // A cast changes no lane.
+            // A cast to as many lanes changes none.
             return self.request_mask(arg);
         }
         let reg = match self.masks[value] {
@@ -165,9 +172,9 @@ impl Lower<'_> {
             arg,
             ..
         } = self.func.dfg.insts[inst]
-            && is_vector(self.func.dfg.value_type(arg))
+            && self.has_same_lanes(value, arg)
         {
-            // A cast changes no lane.
+            // A cast to as many lanes changes none.
             inst = self.sole_definition(arg)?;
             value = arg;
         }

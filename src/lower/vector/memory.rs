@@ -5,18 +5,25 @@
 //! what its accesses cannot do goes lane by lane. Vectors of bytes and half-words are packed in memory. Storing packs; loading reads the wrong elements (erratum
 //! `packed_vector_loads`), so the line that the vector is in is loaded as words, every lane gets the word that has its element,
 //! and shifts it down.
+//!
+//! A vector of fewer lanes that is aligned to its size lies within one line, too. The other bytes of a line are there to be read: a cache holds whole
+//! lines, memory ends at the end of one, and what another thread writes meanwhile ends in lanes that are not used. Writing them is another matter, and
+//! stores to main memory ignore the mask. But a store of packed elements writes as many bytes as there are lanes, so sixteen bytes, whatever they are,
+//! are stored as `i8x16`, and thirty-two as `i16x16`; eight and fewer are words.
 
-use super::{LaneRules, Lanes, is_full};
+use super::{LaneRules, Lanes, is_full, is_short, permute};
+use crate::abi::slots;
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, LANES, MInst};
+use crate::inst::{AMode, Access, LANES, MInst};
 use crate::lower::address;
 use crate::lower::call;
 use crate::lower::context::{Lower, Rules};
 use crate::lower::words::{Word, WordRules, Words};
 use crate::runtime::Routine;
+use crate::shape::vector_of;
 use crate::spaces::{self, Space};
-use cranelift_codegen::ir::{MemFlags, Type, Value, types};
+use cranelift_codegen::ir::{InstructionData, MemFlags, Type, Value, ValueDef, types};
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
 use regalloc2::RegClass;
@@ -34,20 +41,30 @@ fn size(ty: Type) -> u32 {
     ty.bytes()
 }
 
-/// Whether an access can be one of the hardware's.
-fn is_plain(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
-    u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_plain_access(flags, pointer, offset, bytes))
+/// Whether an access can be one of the hardware's, but for the order of bytes.
+fn is_aligned(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
+    u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_aligned_access(flags, pointer, offset, bytes))
+}
+
+/// How a part of a vector is accessed, whose bytes are put in order in the vector.
+fn access_in_order(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
+    match ctx.is_aligned_access(flags, pointer, offset, bytes) {
+        true => Access::Plain,
+        false => Access::Little,
+    }
 }
 
 /// Whether one access does for sixteen words, which are so many bytes.
 pub fn is_words_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
     let aligned = if in_scratchpad(ctx, flags) { WORD as u8 } else { bytes };
-    ctx.is_plain_access(flags, pointer, offset, aligned)
+    ctx.access(flags, pointer, offset, aligned) == Access::Plain
 }
 
 /// Whether one access does for sixteen packed elements, which are so many bytes.
 pub fn is_packed_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-    !in_scratchpad(ctx, flags) && ctx.is_plain_access(flags, pointer, offset, bytes)
+    // Elements of one byte have no order of bytes.
+    let in_order = usize::from(bytes) == LANES || !ctx.is_big_endian(flags);
+    in_order && !in_scratchpad(ctx, flags) && ctx.is_aligned_access(flags, pointer, offset, bytes)
 }
 
 fn in_scratchpad(ctx: &Lower<'_>, flags: MemFlags) -> bool {
@@ -59,26 +76,32 @@ fn places(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> (impl I
     let addr = ctx.address(pointer, offset, size(ty));
     let bytes = (ty.lane_bits() / 8) as u8;
     let place = move |lane: i32| address::plus(addr, lane * i32::from(bytes));
-    ((0..LANES as i32).map(place), bytes)
+    ((0..ty.lane_count().cast_signed()).map(place), bytes)
 }
 
 fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
     let (places, bytes) = places(ctx, ty, pointer, offset);
-    let mut result = Lanes::Const(0);
+    let access = ctx.access(flags, pointer, offset, bytes);
+    let mut result = None;
     for (addr, lane) in places.zip(0..) {
-        let element = ctx.load_bytes(flags, addr, bytes);
-        result = ctx.lane_select(Lower::lane_bit(lane), Lanes::Scalar(element), result);
+        let element = Lanes::Scalar(ctx.load_bytes(access, addr, bytes));
+        result = Some(match result {
+            Some(others) => ctx.lane_select(Lower::lane_bit(lane), element, others),
+            // It goes to all lanes.
+            None => element,
+        });
     }
-    result
+    result.unwrap_or(Lanes::Const(0))
 }
 
 fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
     let lanes = ctx.lanes(value);
     let vector = Lanes::Reg(ctx.vector_reg(lanes));
     let (places, bytes) = places(ctx, ty, pointer, offset);
+    let access = ctx.access(flags, pointer, offset, bytes);
     for (addr, lane) in places.zip(0..) {
-        let src = ctx.lane(vector, lane);
-        ctx.store_bytes(flags, src, addr, bytes);
+        let element = ctx.lane(vector, lane);
+        ctx.store_bytes(access, element, addr, bytes);
     }
 }
 
@@ -106,41 +129,108 @@ fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
 
 /// A vector at `pointer` + `offset`, where no single access does.
 pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
-    let scratchpad = in_scratchpad(ctx, flags);
-    let packed = !is_full(ty) && (scratchpad || ctx.isa.has_erratum(Erratum::PackedVectorLoads));
-    let plain = is_plain(ctx, ty, flags, pointer, offset);
-    if scratchpad && !plain {
+    let aligned = is_aligned(ctx, ty, flags, pointer, offset);
+    if in_scratchpad(ctx, flags) && (!aligned || is_short(ty)) {
         return load_by_lanes(ctx, ty, flags, pointer, offset);
     }
-    if !plain {
+    let lanes = load_in_order(ctx, ty, flags, pointer, offset, aligned);
+    match ctx.is_big_endian(flags) {
+        true => ctx.lane_bswap(held(ty), lanes),
+        false => lanes,
+    }
+}
+
+/// The same, whatever the order of bytes is.
+fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32, aligned: bool) -> Lanes {
+    if let Some((line, first)) = known_line(ctx, ty, pointer, offset) {
+        return unpack(ctx, ty, line, Word::Const(first));
+    }
+    if size(ty) <= WORD || size(ty) == 2 * WORD && !aligned {
+        let words = load_words(ctx, ty, flags, pointer, offset);
+        return from_words(ctx, ty, words);
+    }
+    if !aligned {
         let from = ctx.address(pointer, offset, WORD);
         let from = address_reg(ctx, from);
-        if ty == types::I8X16 {
-            return load_bytes(ctx, Word::Reg(from));
+        if size(ty) == types::I8X16.bytes() {
+            let bytes = load_bytes(ctx, Word::Reg(from));
+            return match ty {
+                types::I8X16 => bytes,
+                _ => recast(ctx, types::I8X16, ty, bytes),
+            };
         }
         let area = area(ctx);
         let to = address_reg(ctx, area);
         copy(ctx, to, from, size(ty));
-        return if packed {
-            unpack(ctx, ty, area, Word::ZERO)
-        } else {
-            ctx.load_lanes(ty, area)
-        };
+        return load_packed(ctx, ty, area);
     }
-    let in_line = CACHE_LINE.cast_signed() - 1;
-    if ctx.known_alignment(pointer) >= u64::from(CACHE_LINE) {
-        // The place in the line is known.
-        let addr = ctx.address(pointer, offset & !in_line, WORD);
-        let first = (offset & in_line).cast_unsigned() / WORD;
-        return unpack(ctx, ty, addr, Word::Const(first));
-    }
+    let in_line = CACHE_LINE - 1;
     let addr = ctx.address(pointer, offset, WORD);
+    if size(ty) == CACHE_LINE {
+        return ctx.load_lanes(ty, addr);
+    }
     let addr = Word::Reg(address_reg(ctx, addr));
-    let base = ctx.word_and(addr, Word::Const(!in_line.cast_unsigned()));
+    let base = ctx.word_and(addr, Word::Const(!in_line));
     let base = ctx.reg(base);
     let word = ctx.word_srl(addr, WORD.trailing_zeros());
     let first = ctx.word_and(word, Word::Const(CACHE_LINE / WORD - 1));
     unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first)
+}
+
+/// The line that the vector is in and its first word there, if that is known before run time.
+fn known_line(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> Option<(AMode, u32)> {
+    let in_line = CACHE_LINE.cast_signed() - 1;
+    let func = ctx.func;
+    let slot = match func.dfg.value_def(pointer) {
+        ValueDef::Result(inst, 0) => match func.dfg.insts[inst] {
+            InstructionData::StackAddr { stack_slot, offset, .. } => Some((stack_slot, i32::from(offset))),
+            _ => None,
+        },
+        _ => None,
+    };
+    let slot = slot.filter(|&(slot, _)| slots::slot_alignment(&func.sized_stack_slots[slot]) == CACHE_LINE);
+    let place = match slot {
+        Some((_, start)) => start.checked_add(offset)?,
+        None if ctx.known_alignment(pointer) >= u64::from(CACHE_LINE) => offset,
+        None => return None,
+    };
+    let within = (place & in_line).cast_unsigned();
+    if size(ty) <= WORD || !within.is_multiple_of(WORD) || within + size(ty) > CACHE_LINE {
+        return None;
+    }
+    let line = match slot {
+        Some((slot, _)) => AMode::Slot {
+            slot,
+            offset: place & !in_line,
+        },
+        None => ctx.address(pointer, place & !in_line, WORD),
+    };
+    Some((line, within / WORD))
+}
+
+/// The bytes of a vector of at most two words.
+fn load_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Words {
+    let bytes = size(ty).min(WORD) as u8;
+    let access = access_in_order(ctx, flags, pointer, offset, bytes);
+    let addr = ctx.address(pointer, offset, size(ty));
+    Words::new((0..size(ty).div_ceil(WORD)).map(|word| {
+        let addr = address::plus(addr, (word * WORD).cast_signed());
+        Word::Reg(ctx.load_bytes(access, addr, bytes))
+    }))
+}
+
+/// The vector at the start of an area of the frame.
+fn load_packed(ctx: &mut Lower<'_>, ty: Type, area: AMode) -> Lanes {
+    if is_full(ty) || !ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
+        ctx.load_lanes(held(ty), area)
+    } else {
+        unpack(ctx, ty, area, Word::ZERO)
+    }
+}
+
+/// The type of the register that holds a vector.
+fn held(ty: Type) -> Type {
+    vector_of(ty.lane_type()).unwrap_or(ty)
 }
 
 /// Sixteen bytes at any address: of the lines with the first and the last one, which may be the same, the words from the first on.
@@ -170,11 +260,21 @@ fn load_bytes(ctx: &mut Lower<'_>, first: Word) -> Lanes {
     ctx.lane_srl(words, distance)
 }
 
+/// A vector with its bytes in lanes of another type.
+pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
+    if let Some(lanes) = permute::whole_lanes(ctx, ty, x) {
+        return lanes;
+    }
+    let lanes = ctx.lanes(x);
+    recast(ctx, ctx.func.dfg.value_type(x), ty, lanes)
+}
+
 /// The first lanes of a vector as they are in memory, in lanes of another type. Larger elements make smaller ones by a shuffle and a
 /// shift; smaller ones are packed by a store.
-pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
-    let from = ctx.func.dfg.value_type(x);
-    let lanes = ctx.lanes(x);
+fn recast(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes) -> Lanes {
+    if from.lane_bits() == ty.lane_bits() {
+        return lanes;
+    }
     if from.lane_bits() > ty.lane_bits() {
         let parts = from.lane_bits() / ty.lane_bits();
         let elements = if lanes.is_splat() {
@@ -187,27 +287,31 @@ pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
         return ctx.lane_srl(elements, distance);
     }
     let area = area(ctx);
-    ctx.store_lanes(from, lanes, area);
-    if !is_full(ty) && ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
-        unpack(ctx, ty, area, Word::ZERO)
-    } else {
-        ctx.load_lanes(ty, area)
-    }
+    ctx.store_lanes(held(from), lanes, area);
+    load_packed(ctx, ty, area)
 }
 
 /// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.
 fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
     let line = ctx.load_lanes(types::I32X16, line);
     let (count, bits) = (per_word(ty), ty.lane_bits());
+    if is_full(ty) && first == Word::ZERO {
+        return line;
+    }
+    // The hardware knows the lanes of one register and nothing beyond.
+    let within = |lane: u32| lane / count % size(ty).div_ceil(WORD);
     let index = match first {
-        Word::Const(first) => ctx.each_lane(|lane| first + lane / count),
+        Word::Const(first) => ctx.each_lane(|lane| first + within(lane)),
         Word::Reg(_) | Word::Missing => {
             let first = ctx.reg(first);
-            let within = ctx.each_lane(|lane| lane / count);
+            let within = ctx.each_lane(within);
             ctx.lane_add(within, Lanes::Scalar(first))
         }
     };
     let words = ctx.shuffle_lanes(line, index);
+    if is_full(ty) {
+        return words;
+    }
     let distance = ctx.each_lane(|lane| lane % count * bits);
     ctx.lane_srl(words, distance)
 }
@@ -217,13 +321,35 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     if in_scratchpad(ctx, flags) {
         return store_by_lanes(ctx, ty, flags, value, pointer, offset);
     }
-    let lanes = ctx.lanes(value);
+    let mut lanes = ctx.lanes(value);
+    if ctx.is_big_endian(flags) {
+        lanes = ctx.lane_bswap(held(ty), lanes);
+    }
+    if size(ty) <= 2 * WORD {
+        let words = words_of(ctx, ty, lanes);
+        let bytes = size(ty).min(WORD) as u8;
+        let access = access_in_order(ctx, flags, pointer, offset, bytes);
+        let addr = ctx.address(pointer, offset, size(ty));
+        for (&word, at) in words.as_slice().iter().zip(0..) {
+            let src = ctx.reg(word);
+            ctx.store_bytes(access, src, address::plus(addr, at * WORD.cast_signed()), bytes);
+        }
+        return;
+    }
+    let packed = Type::int((ty.bits() / LANES as u32) as u16).and_then(vector_of);
+    if let Some(packed) = packed
+        && is_aligned(ctx, ty, flags, pointer, offset)
+    {
+        let lanes = recast(ctx, ty, packed, lanes);
+        let addr = ctx.address(pointer, offset, WORD);
+        return ctx.store_lanes(packed, lanes, addr);
+    }
     let area = area(ctx);
-    ctx.store_lanes(ty, lanes, area);
+    ctx.store_lanes(held(ty), lanes, area);
     let from = address_reg(ctx, area);
     let to = ctx.address(pointer, offset, WORD);
     let to = address_reg(ctx, to);
-    if ty == types::I8X16 {
+    if size(ty) == types::I8X16.bytes() {
         call::routine(ctx, Routine::Store16, &[to, from]);
     } else {
         copy(ctx, to, from, size(ty));
@@ -233,9 +359,18 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
 /// The packed lanes of a vector as words.
 pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
     let lanes = ctx.lanes(x);
+    words_of(ctx, ty, lanes)
+}
+
+fn words_of(ctx: &mut Lower<'_>, ty: Type, lanes: Lanes) -> Words {
+    let words = size(ty).div_ceil(WORD);
+    if is_full(ty) {
+        let vector = Lanes::Reg(ctx.vector_reg(lanes));
+        return Words::new((0..words as u8).map(|lane| Word::Reg(ctx.lane(vector, lane))));
+    }
     let area = area(ctx);
-    ctx.store_lanes(ty, lanes, area);
-    Words::new((0..size(ty) / WORD).map(|word| {
+    ctx.store_lanes(held(ty), lanes, area);
+    Words::new((0..words).map(|word| {
         let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
         let addr = address::plus(area, (word * WORD).cast_signed());
         let op = load_op(RegClass::Int);
@@ -246,6 +381,11 @@ pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
 
 /// The lanes that are packed in the words.
 pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
+    if let &[word] = words.as_slice() {
+        let word = ctx.lanes_of_word(word);
+        let distance = ctx.each_lane(|lane| lane % per_word(ty) * ty.lane_bits());
+        return ctx.lane_srl(word, distance);
+    }
     let area = area(ctx);
     for (&word, at) in words.as_slice().iter().zip(0..) {
         let src = ctx.reg(word);
@@ -253,9 +393,5 @@ pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
         let op = store_op(RegClass::Int);
         ctx.emit(MInst::Store { op, src, addr });
     }
-    if ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
-        unpack(ctx, ty, area, Word::ZERO)
-    } else {
-        ctx.load_lanes(ty, area)
-    }
+    load_packed(ctx, ty, area)
 }

@@ -1,7 +1,8 @@
-//! Vectors of sixteen lanes, one register each.
+//! Vectors of at most sixteen lanes, one register each.
 //!
 //! `i32x16` and `f32x16` fill their lanes; `i16x16` and `i8x16` have one element a lane, and the upper bits of a lane mean
-//! nothing, as in narrow scalars. An operand that is a scalar in every lane stays a scalar or a constant as long as
+//! nothing, as in narrow scalars. A vector of fewer lanes has them in the first ones of a register; the others mean nothing: what is done to each lane is done to
+//! all of them. An operand that is a scalar in every lane stays a scalar or a constant as long as
 //! instructions take it as one ([`Lanes`]). Compares give one bit per lane in a scalar register ([`mask`]).
 //!
 //! Which instruction an operation on lanes becomes is said in td (`NaplesPULaneNodes.td`, `NaplesPUVectorPatterns.td`). Here is what
@@ -18,7 +19,8 @@ use super::context::{Lower, ValueRegs, sign_extend};
 use super::words::Word;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, LANES, MInst};
-pub use crate::types::is_vector;
+pub use crate::shape::is_short;
+use crate::shape::register_type;
 use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef};
 use regalloc2::{RegClass, VReg};
 
@@ -82,8 +84,8 @@ pub trait LaneRules {
     /// Stores the lanes of the mask, to the scratchpad or to main memory.
     fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode);
 
-    /// Lanes of integers of the type, extended to 32 bits.
-    fn extend_lanes(&mut self, ty: Type, signed: bool, x: Lanes) -> Lanes;
+    /// The bytes of each element of the type in the other order.
+    fn lane_bswap(&mut self, ty: Type, x: Lanes) -> Lanes;
 
     /// The scalar in every lane of a vector register.
     fn lane_splat(&mut self, scalar: Reg) -> Reg;
@@ -119,6 +121,17 @@ pub fn is_full(ty: Type) -> bool {
     ty.lane_bits() == 32
 }
 
+/// The lanes of a vector of the type with these bytes, over and over, sign-extended to 32 bits.
+fn lanes_of_bytes(ty: Type, bytes: &[u8]) -> [u32; LANES] {
+    let mut lanes = [0; LANES];
+    let elements = bytes.chunks_exact(ty.lane_bits() as usize / 8);
+    for (lane, bytes) in lanes.iter_mut().zip(elements.cycle()) {
+        let number = bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        *lane = sign_extend(number, ty.lane_bits());
+    }
+    lanes
+}
+
 /// A constant amount in the other direction, modulo the width.
 pub fn modulo_back(amount: Word, width: u32) -> Word {
     match amount {
@@ -148,16 +161,14 @@ impl Lower<'_> {
         Lanes::Reg(Reg::Virtual(self.put_in_regs(value).as_slice()[0]))
     }
 
-    /// The lanes of a constant vector, sign-extended to 32 bits.
+    /// The lanes of a constant vector, sign-extended to 32 bits. Those that its type does not have repeat the others, so that what is the same in all stays so.
     pub fn constant_vector(&self, value: Value) -> Option<[u32; LANES]> {
         self.constant_lanes(value, MAX_DEPTH)
     }
 
     fn constant_lanes(&self, value: Value, depth: u32) -> Option<[u32; LANES]> {
         let ty = self.func.dfg.value_type(value);
-        if !is_vector(ty) {
-            return None;
-        }
+        register_type(ty)?;
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return None;
         };
@@ -169,13 +180,7 @@ impl Lower<'_> {
                 constant_handle,
             } => {
                 let bytes = self.func.dfg.constants.get(constant_handle).as_slice();
-                let width = ty.lane_bits() as usize / 8;
-                let mut lanes = [0; LANES];
-                for (lane, bytes) in lanes.iter_mut().zip(bytes.chunks_exact(width)) {
-                    let number = bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
-                    *lane = sign_extend(number, ty.lane_bits());
-                }
-                Some(lanes)
+                Some(lanes_of_bytes(ty, bytes))
             }
             InstructionData::Unary {
                 opcode: Opcode::Splat,
@@ -202,7 +207,16 @@ impl Lower<'_> {
                 opcode: Opcode::Bitcast,
                 arg,
                 ..
-            } if is_full(ty) && is_full(self.func.dfg.value_type(arg)) => self.constant_lanes(arg, depth),
+            } => {
+                let from = self.func.dfg.value_type(arg);
+                let lanes = self.constant_lanes(arg, depth)?;
+                let used = lanes.iter().take(from.lane_count() as usize);
+                let width = from.lane_bits() as usize / 8;
+                let bytes: Vec<u8> = used
+                    .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
+                    .collect();
+                Some(lanes_of_bytes(ty, &bytes))
+            }
             _ => None,
         }
     }

@@ -10,6 +10,9 @@ macro_rules! vector_methods {
             vec_select(cond: Cond, x: Lanes, y: Lanes) -> Lanes = Lower::select_vector;
             vec_from_int(signed: bool, x: Lanes) -> Lanes = lane_float::from_int;
             vec_to_int(signed: bool, x: Value) -> Lanes = lane_float::to_int;
+            vec_cast(ty: Type, x: Value) -> Lanes = lane_memory::cast;
+            upper_lanes(ty: Type, x: Lanes) -> Lanes = permute::upper_half;
+            concat_lanes(ty: Type, x: Lanes, y: Lanes) -> Lanes = permute::concat;
         }
 
         // Instructions on the lanes of a mask.
@@ -119,11 +122,23 @@ macro_rules! vector_methods {
         }
 
         fn vec_int(&mut self, ty: Type) -> Option<Type> {
-            (vector::is_vector(ty) && ty.lane_type().is_int()).then_some(ty)
+            register_type(ty).filter(|ty| ty.lane_type().is_int())
         }
 
         fn vec(&mut self, ty: Type) -> Option<Type> {
-            vector::is_vector(ty).then_some(ty)
+            register_type(ty)
+        }
+
+        fn short(&mut self, ty: Type) -> Option<Type> {
+            vector::is_short(ty).then_some(ty)
+        }
+
+        fn used_mask(&mut self, ty: Type) -> Word {
+            Word::Const(u32::from(ALL_LANES) >> (LANES as u32 - ty.lane_count().min(LANES as u32)))
+        }
+
+        fn other_lanes(&mut self, ty: Type, x: Value) -> Option<Unit> {
+            (self.func.dfg.value_type(x).lane_count() != ty.lane_count()).then_some(())
         }
 
         fn lanes(&mut self, value: Value) -> Lanes {
@@ -135,7 +150,7 @@ macro_rules! vector_methods {
         }
 
         fn vec_narrow(&mut self, ty: Type) -> Option<Type> {
-            matches!(ty, types::I8X16 | types::I16X16).then_some(ty)
+            register_type(ty).filter(|&ty| !vector::is_full(ty))
         }
 
         fn element_modulo_back(&mut self, ty: Type, amount: Word) -> Lanes {
@@ -221,6 +236,10 @@ macro_rules! vector_methods {
             self.each_lane(|lane| 2 * lane % LANES as u32)
         }
 
+        fn odd_lanes(&mut self) -> Lanes {
+            self.each_lane(|lane| (2 * lane + 1) % LANES as u32)
+        }
+
         fn vec_shuffle(&mut self, x: Value, y: Value, mask: Immediate) -> Lanes {
             let bytes = self
                 .func
@@ -299,12 +318,8 @@ macro_rules! lane_rules {
                 }
             }
 
-            fn extend_lanes(&mut self, ty: Type, signed: bool, x: Lanes) -> Lanes {
-                if signed {
-                    generated::constructor_lane_sext(self, ty, x)
-                } else {
-                    generated::constructor_lane_zext(self, ty, x)
-                }
+            fn lane_bswap(&mut self, ty: Type, x: Lanes) -> Lanes {
+                generated::constructor_lane_bswap(self, ty, x)
             }
 
             fn lane_splat(&mut self, scalar: Reg) -> Reg {

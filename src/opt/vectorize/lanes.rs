@@ -4,9 +4,10 @@ use super::access::{Extension, Form};
 use super::emit::{Carried, Emitter, Rounds, binary, vector_flags};
 use super::plan::broken;
 use super::shape::Passed;
-use super::values::{self, Kind, ROUNDS, vector_of};
+use super::values::{self, Kind, ROUNDS};
 use crate::error::CompileError;
 use crate::opt::vectorize::check::Part;
+use crate::shape::vector_of;
 use clif_opt::edit::{self, Edge};
 use clif_opt::linear::Sum;
 use cranelift_codegen::cursor::FuncCursor;
@@ -625,11 +626,7 @@ impl Round<'_, '_> {
     /// An aligned vector of an access's elements, as words.
     fn words_at(&mut self, block: Block, (number, part): (usize, Part), pointer: Value, offset: i32) -> Value {
         let access = &self.emitter.plan.accesses[number];
-        let ty = match access.element {
-            types::I8 => types::I8X16,
-            types::I16 => types::I16X16,
-            _ => types::I32X16,
-        };
+        let ty = vector_of(access.element.as_int()).unwrap_or(types::I32X16);
         let flags = vector_flags(access.flags);
         let mut cursor = self.emitter.at(block);
         let loaded = cursor.ins().load(ty, flags, pointer, offset);

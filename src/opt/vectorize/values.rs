@@ -6,9 +6,10 @@ use super::shape::{Passed, Shape};
 use crate::cost;
 use crate::legalize::{Legality, LegalizeAction};
 use crate::remarks::Reason;
+use crate::shape::vector_of;
 use clif_opt::edit;
 use clif_opt::loops::{self, Induction, NaturalLoop};
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, ValueDef};
 use npu_mc::machine::LANES;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -22,17 +23,6 @@ pub enum Kind {
     Lanes(Type),
     /// Whether something holds, for each round: ones or zeros in a vector of this type.
     Mask(Type),
-}
-
-/// The vector type of sixteen such elements, if there is one.
-pub fn vector_of(ty: Type) -> Option<Type> {
-    Some(match ty {
-        types::I8 => types::I8X16,
-        types::I16 => types::I16X16,
-        types::I32 => types::I32X16,
-        types::F32 => types::F32X16,
-        _ => return None,
-    })
 }
 
 /// Everything about the loop that values are looked at with.

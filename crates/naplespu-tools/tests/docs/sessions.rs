@@ -10,9 +10,9 @@ use std::process::Command;
 /// A construct, why it is refused, and CLIF that has it.
 const LIMITS: &[(&str, &str, &str)] = &[
     (
-        "A handler whose context is a vector of other than sixteen lanes",
+        "A handler whose context is a vector that no register holds",
         "its parts have no single place in the frame",
-        "function %f(i32x4) system_v {\n sig0 = () system_v\n fn0 = %g sig0\nblock0(v0: i32x4):\n try_call fn0(), sig0, block1, [ context v0, default: block1 ]\nblock1:\n return\n}",
+        "function %f(i64x2) system_v {\n sig0 = () system_v\n fn0 = %g sig0\nblock0(v0: i64x2):\n try_call fn0(), sig0, block1, [ context v0, default: block1 ]\nblock1:\n return\n}",
     ),
     (
         "A stack limit that is not made at entry from symbols, `vmctx`, sums and loads",

@@ -18,6 +18,8 @@ pub(super) enum Check {
     None,
     /// This type, an ISLE constant.
     Constant(String),
+    /// A type that is held like this one: an ISLE extractor that yields it, and its constant.
+    Held(String, String),
     /// An ISLE extractor that yields the type.
     Extractor(String),
 }
@@ -29,6 +31,8 @@ impl Check {
             (Self::None, name) => name.map(str::to_owned),
             (Self::Constant(constant), None) => Some(constant.clone()),
             (Self::Constant(constant), Some(name)) => Some(format!("{name} @ {constant}")),
+            (Self::Held(holder, constant), None) => Some(format!("({holder} {constant})")),
+            (Self::Held(holder, constant), Some(name)) => Some(format!("({holder} {name} @ {constant})")),
             (Self::Extractor(extractor), name) => Some(format!("({extractor} {})", name.unwrap_or("_"))),
         }
     }
@@ -166,7 +170,11 @@ impl<'a> Types<'a> {
                 if name.is_empty() {
                     return Err(fault(span, format!("CLIF has no type `{}`", ty.name())));
                 }
-                Ok(Check::Constant(format!("${name}")))
+                let constant = format!("${name}");
+                Ok(match ty.string("Holder").map_err(access)? {
+                    "" => Check::Constant(constant),
+                    holder => Check::Held(holder.to_owned(), constant),
+                })
             }
             several => Err(
                 fault(span, format!("the type is ambiguous: {} are possible", names(several)))

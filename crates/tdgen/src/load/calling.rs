@@ -151,6 +151,11 @@ fn delegates(actions: &[Action]) -> Vec<usize> {
         .collect()
 }
 
+/// The name in Rust of a value type.
+pub(crate) fn value_variant(name: &str) -> String {
+    pascal(&name.replace('i', "I").replace('f', "F"))
+}
+
 fn value_type(record: Record<'_>) -> Result<ValueType, Diagnostic> {
     let bits = int_in(record, "Size", 1..=1 << 16)? as u32;
     let name = record.name();
@@ -162,7 +167,7 @@ fn value_type(record: Record<'_>) -> Result<ValueType, Diagnostic> {
     identifier(name, record.span())?;
     Ok(ValueType {
         record: name.to_owned(),
-        variant: pascal(&name.replace('i', "I").replace('f', "F")),
+        variant: value_variant(name),
         bits,
         lanes,
         clif: record.string("Clif")?.to_owned(),

@@ -17,6 +17,8 @@ mod semantics;
 mod settings;
 
 use crate::model::Target;
+pub(crate) use calling::value_variant;
+pub(crate) use registers::file_of;
 use std::collections::{HashMap, HashSet};
 use tablegen::{Diagnostic, Label, Parsed, Record, RecordKeeper, Severity, Span};
 

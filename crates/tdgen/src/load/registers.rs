@@ -142,7 +142,7 @@ fn register(record: Record<'_>, file: RegFile) -> Result<Register, Diagnostic> {
 }
 
 /// The file of a register class, by the letter it has in instruction shapes.
-pub(super) fn file_of(class: Record<'_>) -> Result<RegFile, Diagnostic> {
+pub(crate) fn file_of(class: Record<'_>) -> Result<RegFile, Diagnostic> {
     match class.string("Shape")? {
         "s" => Ok(RegFile::Scalar),
         "v" => Ok(RegFile::Vector),
