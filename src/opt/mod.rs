@@ -5,7 +5,7 @@
 //! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
 
 mod egraph;
-mod hide;
+mod foreign;
 mod target;
 mod vectorize;
 mod verify;
