@@ -40,7 +40,7 @@ pub(crate) struct Watched {
     pub unsettled: u64,
     /// Most operations that touch one of these scalar registers, which hold undriven bits.
     pub undriven: u64,
-    /// Loads and stores of these words, by [`word_bit`].
+    /// Loads and stores of these words, by [`word_bit`](crate::hazard::word_bit).
     pub memory: u64,
 }
 
