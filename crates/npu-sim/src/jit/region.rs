@@ -326,51 +326,24 @@ impl Region {
                     number += 1;
                     work.insert((depth, number, to));
                 };
-                match form {
-                    Form::Jump { link: false } | Form::Branch { .. } => goes_to(depth, target(pc, op)),
-                    Form::Jump { link: true } => {
-                        goes_to(depth + 1, target(pc, op));
-                        if self.expect(next) {
-                            goes_to(depth, next);
-                        }
+                if let Form::Jump { link: true } = form {
+                    goes_to(depth + 1, target(pc, op));
+                    if self.expect(next) {
+                        goes_to(depth, next);
                     }
-                    Form::JumpRegister => {
-                        let to = register(op.a);
-                        // What is called is mostly the same; a return goes to one of the calls.
-                        if op.a != RA && to.is_multiple_of(4) && to != pc && self.expect(to) {
-                            goes_to(depth + 1, to);
-                        }
+                } else if let Form::Jump { .. } | Form::Branch { .. } = form {
+                    goes_to(depth, target(pc, op));
+                } else if let Form::JumpRegister = form {
+                    let to = register(op.a);
+                    // What is called is mostly the same; a return goes to one of the calls.
+                    if op.a != RA && to.is_multiple_of(4) && to != pc && self.expect(to) {
+                        goes_to(depth + 1, to);
                     }
+                } else if let Form::Constant(to) = form {
                     // The link of an indirect call.
-                    Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to.is_multiple_of(4) => {
-                        if self.expect(to) {
-                            goes_to(depth, to);
-                        }
+                    if op.d == RA && op.kind == Kind::AddPc && to.is_multiple_of(4) && self.expect(to) {
+                        goes_to(depth, to);
                     }
-                    Form::Alu { .. }
-                    | Form::Nop
-                    | Form::Constant(_)
-                    | Form::Half { .. }
-                    | Form::Load { .. }
-                    | Form::Store { .. }
-                    | Form::MoveMask
-                    | Form::MaskConstant(_)
-                    | Form::Lanes { .. }
-                    | Form::Splat(_)
-                    | Form::Compare { .. }
-                    | Form::CompareMask { .. }
-                    | Form::LoadVector
-                    | Form::StoreVector
-                    | Form::LoadScratchpad
-                    | Form::StoreScratchpad
-                    | Form::HalfLanes { .. }
-                    | Form::Shuffle
-                    | Form::GetLane { .. }
-                    | Form::MakeMask
-                    | Form::LoadNarrow(_)
-                    | Form::StoreNarrow(_)
-                    | Form::LoadVectorScratchpad
-                    | Form::StoreVectorScratchpad => {}
                 }
                 if matches!(form, Form::Jump { .. } | Form::JumpRegister) {
                     break;
@@ -506,34 +479,14 @@ impl Region {
     /// Blocks inside that follow the one that ends with `last`.
     fn followers(&self, last: &Item) -> Vec<u32> {
         let next = last.pc.wrapping_add(4);
-        let all = match last.form {
-            Form::Jump { .. } => vec![target(last.pc, last.op)],
-            Form::Branch { .. } => vec![target(last.pc, last.op), next],
-            Form::JumpRegister => self.targets().collect(),
-            Form::Alu { .. }
-            | Form::Nop
-            | Form::Constant(_)
-            | Form::Half { .. }
-            | Form::Load { .. }
-            | Form::Store { .. }
-            | Form::MoveMask
-            | Form::MaskConstant(_)
-            | Form::Lanes { .. }
-            | Form::Splat(_)
-            | Form::Compare { .. }
-            | Form::CompareMask { .. }
-            | Form::LoadVector
-            | Form::StoreVector
-            | Form::LoadScratchpad
-            | Form::StoreScratchpad
-            | Form::HalfLanes { .. }
-            | Form::Shuffle
-            | Form::GetLane { .. }
-            | Form::MakeMask
-            | Form::LoadNarrow(_)
-            | Form::StoreNarrow(_)
-            | Form::LoadVectorScratchpad
-            | Form::StoreVectorScratchpad => vec![next],
+        let all = if let Form::JumpRegister = last.form {
+            self.targets().collect()
+        } else if let Form::Jump { .. } = last.form {
+            vec![target(last.pc, last.op)]
+        } else if let Form::Branch { .. } = last.form {
+            vec![target(last.pc, last.op), next]
+        } else {
+            vec![next]
         };
         all.into_iter().filter(|&to| self.has(to)).collect()
     }
