@@ -176,15 +176,9 @@ fn integer(op: u8, registers: &mut Registers, target: Target, a: Source, b: Sour
                 $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
                     Operation::Unary(f) => each(a, b, out, |a, _| f(a)),
                     Operation::Binary(f) => each(a, b, out, f),
-                    Operation::FloatUnary(_)
-                    | Operation::FloatBinary(_)
-                    | Operation::Compare(_)
-                    | Operation::FloatCompare(_)
-                    | Operation::Shuffle
-                    | Operation::GetLane
-                    | Operation::Mask
-                    | Operation::NoUnit
-                    | Operation::Hang => return None,
+                    Operation::FloatUnary(_) | Operation::FloatBinary(_) | Operation::Compare(_) => return None,
+                    Operation::FloatCompare(_) | Operation::Shuffle | Operation::GetLane => return None,
+                    Operation::Mask | Operation::NoUnit | Operation::Hang => return None,
                 },)*
             }
         };
@@ -205,15 +199,9 @@ pub(crate) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Op
             match AluOp::from_code(op)? {
                 $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
                     Operation::Compare(f) | Operation::FloatCompare(f) => each(a, b, out, |a, b| u32::from(f(a, b))),
-                    Operation::Unary(_)
-                    | Operation::Binary(_)
-                    | Operation::FloatUnary(_)
-                    | Operation::FloatBinary(_)
-                    | Operation::Shuffle
-                    | Operation::GetLane
-                    | Operation::Mask
-                    | Operation::NoUnit
-                    | Operation::Hang => return None,
+                    Operation::Unary(_) | Operation::Binary(_) | Operation::FloatUnary(_) => return None,
+                    Operation::FloatBinary(_) | Operation::Shuffle | Operation::GetLane => return None,
+                    Operation::Mask | Operation::NoUnit | Operation::Hang => return None,
                 },)*
             }
         };
