@@ -9,12 +9,16 @@
 class HwLayout<InstFormat fmt, string name, string opName, string summary> {
   InstFormat Format = fmt;
   string Name = name;
-  // The operations of this layout as a type.
+  // The operations of this layout as a type. Those of a type that an earlier layout has are the same, as far as
+  // their numbers fit.
   string OpName = opName;
   string Summary = summary;
   field bits<32> Inst;
   // Fields that are numbers with a sign.
   list<string> SignedFields = [];
+  // Fields that are registers. The bit `X_v` is set if the register of the field `X` is a vector; without such a bit
+  // it is a scalar.
+  list<string> RegisterFields = [];
 }
 
 def LayoutRR : HwLayout<FrmRR, "Rr", "AluOp", "Register-register operation."> {
@@ -37,10 +41,10 @@ def LayoutRR : HwLayout<FrmRR, "Rr", "AluOp", "Register-register operation."> {
   let Inst{2} = src0_v;
   let Inst{1} = src1_v;
   let Inst{0} = m;
+  let RegisterFields = ["dst", "src0", "src1"];
 }
 
-// The same operations as LayoutRR, those below 32.
-def LayoutRI : HwLayout<FrmRI, "Ri", "", "Register-immediate operation."> {
+def LayoutRI : HwLayout<FrmRI, "Ri", "AluOp", "Register-immediate operation."> {
   bits<5> op;
   bits<6> dst;
   bits<6> src0;
@@ -57,6 +61,7 @@ def LayoutRI : HwLayout<FrmRI, "Ri", "", "Register-immediate operation."> {
   let Inst{1} = src0_v;
   let Inst{0} = m;
   let SignedFields = ["imm"];
+  let RegisterFields = ["dst", "src0"];
 }
 
 def LayoutMVI : HwLayout<FrmMVI, "Mvi", "MviOp", "Move of a 16-bit immediate."> {
@@ -71,8 +76,10 @@ def LayoutMVI : HwLayout<FrmMVI, "Mvi", "MviOp", "Move of a 16-bit immediate."> 
   let Inst{17-2} = imm;
   let Inst{1} = dst_v;
   let Inst{0} = m;
+  let RegisterFields = ["dst"];
 }
 
+// Which file `reg` is of depends on the operation.
 def LayoutMEM : HwLayout<FrmMEM, "Mem", "MemOp", "Load or store."> {
   bits<6> op;
   bits<6> reg;
@@ -90,6 +97,7 @@ def LayoutMEM : HwLayout<FrmMEM, "Mem", "MemOp", "Load or store."> {
   let Inst{1} = shared;
   let Inst{0} = m;
   let SignedFields = ["offset"];
+  let RegisterFields = ["base"];
 }
 
 def LayoutCTR : HwLayout<FrmCTR, "Ctr", "CtrOp", "Control operation."> {
@@ -100,6 +108,7 @@ def LayoutCTR : HwLayout<FrmCTR, "Ctr", "CtrOp", "Control operation."> {
   let Inst{26-24} = op;
   let Inst{23-18} = reg0;
   let Inst{17-12} = reg1;
+  let RegisterFields = ["reg0", "reg1"];
 }
 
 def LayoutJBA : HwLayout<FrmJBA, "Jba", "JbaOp", "Jump through a register, or conditional branch."> {
@@ -111,6 +120,7 @@ def LayoutJBA : HwLayout<FrmJBA, "Jba", "JbaOp", "Jump through a register, or co
   let Inst{23-18} = reg;
   let Inst{17-0} = offset;
   let SignedFields = ["offset"];
+  let RegisterFields = ["reg"];
 }
 
 def LayoutJRA : HwLayout<FrmJRA, "Jra", "JraOp", "Jump relative to the program counter."> {

@@ -100,6 +100,63 @@ impl Body<'_, '_> {
         Ok((sum, away * bytes))
     }
 
+    /// Bytes of the narrow type.
+    fn narrow_bytes(&self) -> u32 {
+        if self.element == "i8" { 1 } else { 2 }
+    }
+
+    /// A load from one of the arrays.
+    fn load(&mut self) -> Result<()> {
+        let base = *self.u.choose(&["v51", "v52"])?;
+        match self.u.int_in_range(0..=5)? {
+            0 => {
+                let (address, offset) = self.address(base, "v60", self.narrow_bytes())?;
+                let loaded = self.push(&format!("load.{} notrap aligned {address}+{offset}", self.element));
+                self.narrow.push(loaded);
+            }
+            1 => {
+                let (address, offset) = self.address(base, "v60", self.narrow_bytes())?;
+                let sign = *self.u.choose(&["u", "s"])?;
+                let bits = self.narrow_bytes() * 8;
+                let loaded = self.push(&format!("{sign}load{bits}.i32 notrap aligned {address}+{offset}"));
+                self.words.push(loaded);
+            }
+            2 => {
+                let offset = 4 * self.u.int_in_range(0..=20)?;
+                let loaded = self.push(&format!("load.i32 notrap aligned {base}+{offset}"));
+                self.words.push(loaded);
+            }
+            _ => {
+                let (address, offset) = self.address(base, "v60", 4)?;
+                let loaded = self.push(&format!("load.i32 notrap aligned {address}+{offset}"));
+                self.words.push(loaded);
+            }
+        }
+        Ok(())
+    }
+
+    /// A store to one of the arrays.
+    fn store(&mut self) -> Result<()> {
+        let base = *self.u.choose(&["v52", "v52", "v51"])?;
+        if self.narrow.is_empty() || self.u.ratio(2, 3)? {
+            let value = self.pick(false)?;
+            let (address, offset) = self.address(base, "v60", 4)?;
+            let _ = writeln!(self.text, "    store notrap aligned {value}, {address}+{offset}");
+        } else {
+            let mut value = self.pick(true)?;
+            if self.element == "i8" && self.u.ratio(1, 3)? {
+                // What a compare came to.
+                let narrow = self.u.arbitrary()?;
+                let (a, b) = (self.pick(narrow)?, self.pick(narrow)?);
+                let code = *self.u.choose(&["eq", "ne", "slt", "uge"])?;
+                value = self.push(&format!("icmp {code} {a}, {b}"));
+            }
+            let (address, offset) = self.address(base, "v60", self.narrow_bytes())?;
+            let _ = writeln!(self.text, "    store notrap aligned {value}, {address}+{offset}");
+        }
+        Ok(())
+    }
+
     fn operation(&mut self) -> Result<()> {
         let narrow = self.u.ratio(1, 3)? && !self.narrow.is_empty();
         let ty = if narrow { self.element } else { "i32" };
@@ -168,7 +225,6 @@ impl Body<'_, '_> {
 /// If they run out, which [`Unstructured`] does not let them.
 pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let element = *u.choose(&["i8", "i16"])?;
-    let narrow_bytes = if element == "i8" { 1 } else { 2 };
     let start = u.int_in_range(0..=3u32)?;
     let known = u.ratio(1, 3)?.then(|| u.choose(&ROUNDS).copied()).transpose()?;
     let at_start: bool = u.arbitrary()?;
@@ -188,53 +244,13 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         body.words.push("v0".to_owned());
     }
     for _ in 0..body.u.int_in_range(1..=3)? {
-        let base = *body.u.choose(&["v51", "v52"])?;
-        match body.u.int_in_range(0..=5)? {
-            0 => {
-                let (address, offset) = body.address(base, "v60", narrow_bytes)?;
-                let loaded = body.push(&format!("load.{element} notrap aligned {address}+{offset}"));
-                body.narrow.push(loaded);
-            }
-            1 => {
-                let (address, offset) = body.address(base, "v60", narrow_bytes)?;
-                let sign = *body.u.choose(&["u", "s"])?;
-                let bits = narrow_bytes * 8;
-                let loaded = body.push(&format!("{sign}load{bits}.i32 notrap aligned {address}+{offset}"));
-                body.words.push(loaded);
-            }
-            2 => {
-                let offset = 4 * body.u.int_in_range(0..=20)?;
-                let loaded = body.push(&format!("load.i32 notrap aligned {base}+{offset}"));
-                body.words.push(loaded);
-            }
-            _ => {
-                let (address, offset) = body.address(base, "v60", 4)?;
-                let loaded = body.push(&format!("load.i32 notrap aligned {address}+{offset}"));
-                body.words.push(loaded);
-            }
-        }
+        body.load()?;
     }
     for _ in 0..body.u.int_in_range(1..=6)? {
         body.operation()?;
     }
     for _ in 0..body.u.int_in_range(0..=2)? {
-        let base = *body.u.choose(&["v52", "v52", "v51"])?;
-        if body.narrow.is_empty() || body.u.ratio(2, 3)? {
-            let value = body.pick(false)?;
-            let (address, offset) = body.address(base, "v60", 4)?;
-            let _ = writeln!(body.text, "    store notrap aligned {value}, {address}+{offset}");
-        } else {
-            let mut value = body.pick(true)?;
-            if element == "i8" && body.u.ratio(1, 3)? {
-                // What a compare came to.
-                let narrow = body.u.arbitrary()?;
-                let (a, b) = (body.pick(narrow)?, body.pick(narrow)?);
-                let code = *body.u.choose(&["eq", "ne", "slt", "uge"])?;
-                value = body.push(&format!("icmp {code} {a}, {b}"));
-            }
-            let (address, offset) = body.address(base, "v60", narrow_bytes)?;
-            let _ = writeln!(body.text, "    store notrap aligned {value}, {address}+{offset}");
-        }
+        body.store()?;
         // The next one may store what is loaded now.
         if body.u.ratio(1, 3)? {
             body.operation()?;

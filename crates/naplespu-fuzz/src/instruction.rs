@@ -419,6 +419,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         }))
     }
 
+    /// An instruction of the format of an opcode. A flat table: an arm for each format.
     fn data(&mut self, opcode: Opcode, ctrl: Type, args: &[Value]) -> Result<Option<InstructionData>> {
         use InstructionData as D;
         use InstructionFormat as F;

@@ -83,129 +83,149 @@ fn text(params: &[String], result: &str, body: &str) -> String {
     )
 }
 
+/// Takes a function: types of parameters, of the result, and instructions.
+type Add<'a> = dyn FnMut(&[&str], &str, String) + 'a;
+
 fn cases() -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |params: &[&str], result: &str, body: String| {
         let params: Vec<String> = params.iter().map(|ty| (*ty).to_owned()).collect();
         all.push(text(&params, result, &body));
     };
-    for ty in INTS {
-        let (t, lane) = (ty.to_string(), ty.lane_type());
-        let t = t.as_str();
-        for op in [
-            "iadd",
-            "isub",
-            "imul",
-            "umulhi",
-            "smulhi",
-            "band",
-            "bor",
-            "bxor",
-            "smin",
-            "umin",
-            "smax",
-            "umax",
-            "avg_round",
-            "uadd_sat",
-            "sadd_sat",
-            "usub_sat",
-            "ssub_sat",
+    INTS.into_iter().for_each(|ty| int_cases(ty, &mut add));
+    FLOATS.into_iter().for_each(|ty| float_cases(ty, &mut add));
+    byte_cases(&mut add);
+    add(&["f64x2"], "f32x4", "    v9 = fvdemote v0\n".to_owned());
+    add(&["f32x4"], "f64x2", "    v9 = fvpromote_low v0\n".to_owned());
+    // A slot for those that use memory.
+    for text in &mut all {
+        if text.contains("ss0") {
+            *text = text.replacen("{\n", "{\n    ss0 = explicit_slot 64, align = 16\n", 1);
+        }
+    }
+    all
+}
+
+fn int_cases(ty: Type, add: &mut Add<'_>) {
+    let (t, lane) = (ty.to_string(), ty.lane_type());
+    let t = t.as_str();
+    for op in [
+        "iadd",
+        "isub",
+        "imul",
+        "umulhi",
+        "smulhi",
+        "band",
+        "bor",
+        "bxor",
+        "smin",
+        "umin",
+        "smax",
+        "umax",
+        "avg_round",
+        "uadd_sat",
+        "sadd_sat",
+        "usub_sat",
+        "ssub_sat",
+    ] {
+        add(&[t, t], t, format!("    v9 = {op} v0, v1\n"));
+    }
+    for op in ["bnot", "ineg", "iabs", "popcnt"] {
+        add(&[t], t, format!("    v9 = {op} v0\n"));
+    }
+    for op in ["ishl", "ushr", "sshr", "rotl", "rotr"] {
+        add(&[t, "i32"], t, format!("    v9 = {op} v0, v1\n"));
+    }
+    for cc in ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"] {
+        add(&[t, t], t, format!("    v9 = icmp {cc} v0, v1\n"));
+    }
+    for op in ["vany_true", "vall_true"] {
+        add(&[t], "i8", format!("    v9 = {op} v0\n"));
+    }
+    add(&[t], "i32", "    v9 = vhigh_bits.i32 v0\n".to_owned());
+    // What unused lanes of a register hold after these must not show.
+    for op in ["vany_true", "vall_true", "vhigh_bits.i32"] {
+        let result = if op.ends_with("i32") { "i32" } else { "i8" };
+        for first in [
+            "bnot v0",
+            "isub v0, v0",
+            "icmp eq v0, v0",
+            "icmp ne v0, v0",
+            "icmp slt v0, v1",
         ] {
-            add(&[t, t], t, format!("    v9 = {op} v0, v1\n"));
+            add(&[t, t], result, format!("    v2 = {first}\n    v9 = {op} v2\n"));
         }
-        for op in ["bnot", "ineg", "iabs", "popcnt"] {
-            add(&[t], t, format!("    v9 = {op} v0\n"));
-        }
-        for op in ["ishl", "ushr", "sshr", "rotl", "rotr"] {
-            add(&[t, "i32"], t, format!("    v9 = {op} v0, v1\n"));
-        }
-        for cc in ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"] {
-            add(&[t, t], t, format!("    v9 = icmp {cc} v0, v1\n"));
-        }
-        for op in ["vany_true", "vall_true"] {
-            add(&[t], "i8", format!("    v9 = {op} v0\n"));
-        }
-        add(&[t], "i32", "    v9 = vhigh_bits.i32 v0\n".to_owned());
-        // What unused lanes of a register hold after these must not show.
-        for op in ["vany_true", "vall_true", "vhigh_bits.i32"] {
-            let result = if op.ends_with("i32") { "i32" } else { "i8" };
-            for first in [
-                "bnot v0",
-                "isub v0, v0",
-                "icmp eq v0, v0",
-                "icmp ne v0, v0",
-                "icmp slt v0, v1",
-            ] {
-                add(&[t, t], result, format!("    v2 = {first}\n    v9 = {op} v2\n"));
-            }
-            let logic = "    v2 = icmp slt v0, v1\n    v3 = icmp ugt v0, v1\n    v4 = bxor v2, v3\n    v5 = bnot v4\n";
-            add(&[t, t], result, format!("{logic}    v9 = {op} v5\n"));
-        }
-        add(&[t, t, t], t, "    v9 = bitselect v0, v1, v2\n".to_owned());
-        add(&["i8", t, t], t, "    v9 = select v0, v1, v2\n".to_owned());
-        add(&[&lane.to_string()], t, format!("    v9 = splat.{t} v0\n"));
-        add(&[&lane.to_string()], t, format!("    v9 = scalar_to_vector.{t} v0\n"));
-        add(&[t], &lane.to_string(), "    v9 = extractlane v0, 1\n".to_owned());
-        add(&[t, &lane.to_string()], t, "    v9 = insertlane v0, v1, 1\n".to_owned());
-        add(
-            &[t],
-            t,
-            "    v1 = stack_addr.i64 ss0\n    store v0, v1+5\n    v9 = load.".to_owned() + t + " v1+5\n",
-        );
-        if lane.bits() < 64 {
-            add(&[t, t], t, "    v9 = iadd_pairwise v0, v1\n".to_owned());
-            if ty.lane_count() > 2 {
-                let wide = ty.merge_lanes().unwrap().to_string();
-                for op in ["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"] {
-                    add(&[t], &wide, format!("    v9 = {op} v0\n"));
-                }
-            }
-        }
-        if lane.bits() > 8
-            && ty.bits() >= 64
-            && let Some(narrow) = ty.split_lanes()
-        {
-            for op in ["snarrow", "unarrow", "uunarrow"] {
-                add(&[t, t], &narrow.to_string(), format!("    v9 = {op} v0, v1\n"));
-            }
-        }
-        if matches!(ty, types::I16X8 | types::I32X4) {
-            add(&[t, t], t, "    v9 = sqmul_round_sat v0, v1\n".to_owned());
-        }
-        for other in INTS {
-            if other.bits() == ty.bits() && other != ty {
-                add(
-                    &[t],
-                    &other.to_string(),
-                    format!("    v9 = bitcast.{other} little v0\n"),
-                );
+        let logic = "    v2 = icmp slt v0, v1\n    v3 = icmp ugt v0, v1\n    v4 = bxor v2, v3\n    v5 = bnot v4\n";
+        add(&[t, t], result, format!("{logic}    v9 = {op} v5\n"));
+    }
+    add(&[t, t, t], t, "    v9 = bitselect v0, v1, v2\n".to_owned());
+    add(&["i8", t, t], t, "    v9 = select v0, v1, v2\n".to_owned());
+    add(&[&lane.to_string()], t, format!("    v9 = splat.{t} v0\n"));
+    add(&[&lane.to_string()], t, format!("    v9 = scalar_to_vector.{t} v0\n"));
+    add(&[t], &lane.to_string(), "    v9 = extractlane v0, 1\n".to_owned());
+    add(&[t, &lane.to_string()], t, "    v9 = insertlane v0, v1, 1\n".to_owned());
+    add(
+        &[t],
+        t,
+        "    v1 = stack_addr.i64 ss0\n    store v0, v1+5\n    v9 = load.".to_owned() + t + " v1+5\n",
+    );
+    if lane.bits() < 64 {
+        add(&[t, t], t, "    v9 = iadd_pairwise v0, v1\n".to_owned());
+        if ty.lane_count() > 2 {
+            let wide = ty.merge_lanes().unwrap().to_string();
+            for op in ["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"] {
+                add(&[t], &wide, format!("    v9 = {op} v0\n"));
             }
         }
     }
-    for ty in FLOATS {
-        let t = ty.to_string();
-        let t = t.as_str();
-        let ints = ty.as_truthy_pedantic().to_string();
-        for op in ["fadd", "fsub", "fmul", "fdiv", "fmin", "fmax", "fcopysign"] {
-            add(&[t, t], t, format!("    v9 = {op} v0, v1\n"));
-        }
-        for op in ["fneg", "fabs", "sqrt", "ceil", "floor", "trunc", "nearest"] {
-            add(&[t], t, format!("    v9 = {op} v0\n"));
-        }
-        for cc in [
-            "eq", "ne", "lt", "le", "gt", "ge", "ord", "uno", "one", "ueq", "ult", "ule", "ugt", "uge",
-        ] {
-            add(&[t, t], &ints, format!("    v9 = fcmp {cc} v0, v1\n"));
-        }
-        add(&[t, t, t], t, "    v9 = fma v0, v1, v2\n".to_owned());
-        for op in ["fcvt_to_sint_sat", "fcvt_to_uint_sat"] {
-            add(&[t], &ints, format!("    v9 = {op}.{ints} v0\n"));
-        }
-        for op in ["fcvt_from_sint", "fcvt_from_uint"] {
-            add(&[&ints], t, format!("    v9 = {op}.{t} v0\n"));
+    if lane.bits() > 8
+        && ty.bits() >= 64
+        && let Some(narrow) = ty.split_lanes()
+    {
+        for op in ["snarrow", "unarrow", "uunarrow"] {
+            add(&[t, t], &narrow.to_string(), format!("    v9 = {op} v0, v1\n"));
         }
     }
-    // Casts to bytes and back, and what is done to the bytes.
+    if matches!(ty, types::I16X8 | types::I32X4) {
+        add(&[t, t], t, "    v9 = sqmul_round_sat v0, v1\n".to_owned());
+    }
+    for other in INTS {
+        if other.bits() == ty.bits() && other != ty {
+            add(
+                &[t],
+                &other.to_string(),
+                format!("    v9 = bitcast.{other} little v0\n"),
+            );
+        }
+    }
+}
+
+fn float_cases(ty: Type, add: &mut Add<'_>) {
+    let t = ty.to_string();
+    let t = t.as_str();
+    let ints = ty.as_truthy_pedantic().to_string();
+    for op in ["fadd", "fsub", "fmul", "fdiv", "fmin", "fmax", "fcopysign"] {
+        add(&[t, t], t, format!("    v9 = {op} v0, v1\n"));
+    }
+    for op in ["fneg", "fabs", "sqrt", "ceil", "floor", "trunc", "nearest"] {
+        add(&[t], t, format!("    v9 = {op} v0\n"));
+    }
+    for cc in [
+        "eq", "ne", "lt", "le", "gt", "ge", "ord", "uno", "one", "ueq", "ult", "ule", "ugt", "uge",
+    ] {
+        add(&[t, t], &ints, format!("    v9 = fcmp {cc} v0, v1\n"));
+    }
+    add(&[t, t, t], t, "    v9 = fma v0, v1, v2\n".to_owned());
+    for op in ["fcvt_to_sint_sat", "fcvt_to_uint_sat"] {
+        add(&[t], &ints, format!("    v9 = {op}.{ints} v0\n"));
+    }
+    for op in ["fcvt_from_sint", "fcvt_from_uint"] {
+        add(&[&ints], t, format!("    v9 = {op}.{t} v0\n"));
+    }
+}
+
+/// Casts to bytes and back, and what is done to the bytes.
+fn byte_cases(add: &mut Add<'_>) {
     for (x, y) in [
         ("i32x4", "i32x4"),
         ("f32x4", "f32x4"),
@@ -262,15 +282,6 @@ fn cases() -> Vec<String> {
         );
         add(&[x, y], x, blocks);
     }
-    add(&["f64x2"], "f32x4", "    v9 = fvdemote v0\n".to_owned());
-    add(&["f32x4"], "f64x2", "    v9 = fvpromote_low v0\n".to_owned());
-    // A slot for those that use memory.
-    for text in &mut all {
-        if text.contains("ss0") {
-            *text = text.replacen("{\n", "{\n    ss0 = explicit_slot 64, align = 16\n", 1);
-        }
-    }
-    all
 }
 
 /// Stores a vector at each of the places around the end of a line of the cache and loads it from there; gives all the memory around

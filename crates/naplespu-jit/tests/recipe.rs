@@ -73,16 +73,16 @@ fn blocks(document: &str, section: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Puts a block into its file: at the end of a description, at the end of the one list of a source.
+/// Puts a block into its file: at the end of a description, as the first arm of the one table of a source.
 fn put(folder: &Path, path: &str, block: &str) {
     let path = folder.join(path);
     let text = fs::read_to_string(&path).unwrap();
     let text = if path.extension().is_some_and(|extension| extension == "td") {
         format!("{text}\n{block}\n")
     } else {
-        let end = "        }\n    };\n}\npub(crate) use operations;";
-        assert_eq!(text.matches(end).count(), 1, "{} has one list", path.display());
-        text.replace(end, &format!("            {block}\n{end}"))
+        let table = "\n    match op {\n";
+        assert_eq!(text.matches(table).count(), 1, "{} has one table", path.display());
+        text.replace(table, &format!("{table}{block}\n"))
     };
     fs::write(path, text).unwrap();
 }
@@ -131,7 +131,7 @@ fn an_instruction_and_its_pattern_are_added_by_the_document() {
             count += 1;
         }
     }
-    assert_eq!(count, 4);
+    assert_eq!(count, 5);
     let tests = folder.join("crates/naplespu-jit/tests");
     fs::remove_dir_all(&tests).unwrap();
     fs::create_dir_all(&tests).unwrap();

@@ -216,18 +216,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
 
     fn operator(&mut self, op: &Operator<'_>) -> Result<()> {
         if !self.reachable {
-            match op {
-                Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
-                    self.skipped += 1
-                }
-                // Its parts end otherwise than those of the others.
-                Operator::Try { .. } => return Err(self.refuse(op)),
-                Operator::Else if self.skipped == 0 => return self.begin_else(),
-                Operator::End if self.skipped == 0 => return self.end(),
-                Operator::End => self.skipped -= 1,
-                _ => {}
-            }
-            return Ok(());
+            return self.skip(op);
         }
         match op {
             Operator::Nop => {}
@@ -237,35 +226,8 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 let end = self.block(&results);
                 self.open(end, results.len(), end, params.len(), None)?;
             }
-            Operator::Loop { blockty } => {
-                let (params, results) = self.block_type(*blockty)?;
-                let (head, end) = (self.block(&params), self.block(&results));
-                let values = self.pop_all(params.len())?;
-                self.jump(head, &values);
-                self.emitter.builder.switch_to_block(head);
-                // What was checked before the loop stays so in every round.
-                self.emitter.checks.effect();
-                let values = self.emitter.builder.block_params(head).to_vec();
-                self.stack.extend(values);
-                self.open(head, params.len(), end, params.len(), None)?;
-                if let Some(frame) = self.frames.last_mut() {
-                    frame.is_loop = true;
-                }
-            }
-            Operator::If { blockty } => {
-                let condition = self.pop()?;
-                let (params, results) = self.block_type(*blockty)?;
-                let end = self.block(&results);
-                let [then, other] = [(); 2].map(|()| self.emitter.builder.create_block());
-                self.emitter.checks.effect();
-                // Before the branch: both arms take them.
-                self.settle(params.len());
-                self.emitter.builder.ins().brif(condition, then, &[], other, &[]);
-                self.emitter.builder.seal_block(other);
-                self.go_on(then);
-                let values = self.peek(params.len())?.to_vec();
-                self.open(end, results.len(), end, params.len(), Some((other, values)))?;
-            }
+            Operator::Loop { blockty } => self.begin_loop(*blockty)?,
+            Operator::If { blockty } => self.begin_if(*blockty)?,
             Operator::TryTable { try_table } => {
                 let handlers = self.handlers(try_table)?;
                 let (params, results) = self.block_type(try_table.ty)?;
@@ -373,6 +335,55 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
             }
             other => return self.plain(other),
         }
+        Ok(())
+    }
+
+    /// Unreachable code leaves only its block structure.
+    fn skip(&mut self, op: &Operator<'_>) -> Result<()> {
+        match op {
+            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
+                self.skipped += 1;
+            }
+            // Its parts end otherwise than those of the others.
+            Operator::Try { .. } => return Err(self.refuse(op)),
+            Operator::Else if self.skipped == 0 => return self.begin_else(),
+            Operator::End if self.skipped == 0 => return self.end(),
+            Operator::End => self.skipped -= 1,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin_loop(&mut self, blockty: BlockType) -> Result<()> {
+        let (params, results) = self.block_type(blockty)?;
+        let (head, end) = (self.block(&params), self.block(&results));
+        let values = self.pop_all(params.len())?;
+        self.jump(head, &values);
+        self.emitter.builder.switch_to_block(head);
+        // Checks before the loop hold in every iteration.
+        self.emitter.checks.effect();
+        let values = self.emitter.builder.block_params(head).to_vec();
+        self.stack.extend(values);
+        self.open(head, params.len(), end, params.len(), None)?;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.is_loop = true;
+        }
+        Ok(())
+    }
+
+    fn begin_if(&mut self, blockty: BlockType) -> Result<()> {
+        let condition = self.pop()?;
+        let (params, results) = self.block_type(blockty)?;
+        let end = self.block(&results);
+        let [then, other] = [(); 2].map(|()| self.emitter.builder.create_block());
+        self.emitter.checks.effect();
+        // Before the branch: both arms take them.
+        self.settle(params.len());
+        self.emitter.builder.ins().brif(condition, then, &[], other, &[]);
+        self.emitter.builder.seal_block(other);
+        self.go_on(then);
+        let values = self.peek(params.len())?.to_vec();
+        self.open(end, results.len(), end, params.len(), Some((other, values)))?;
         Ok(())
     }
 

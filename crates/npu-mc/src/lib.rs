@@ -13,7 +13,7 @@
 //! | [`decode`](mod@decode) | word to [`Inst`], strict as the assembler's own tables |
 //! | [`print`](mod@print) | the assembler's text of an [`Inst`] |
 //! | [`semantics`] | what an [`Inst`] does, over any algebra of bit vectors |
-//! | [`raw`] | the hardware's laxer view of a word, for simulators |
+//! | [`raw`] | the instruction that the hardware decodes from any word, for simulators |
 //! | [`asm`] | the assembler: text to instructions, sections, symbols and relocations |
 //! | [`disasm`](mod@disasm) | bytes to text that assembles to the same bytes, with labels |
 //! | [`relation`] | opcode to related opcode (register to immediate form, unmasked to masked, ...) |

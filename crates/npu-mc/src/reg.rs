@@ -118,6 +118,11 @@ impl Reg {
         }
     }
 
+    /// Whether it is a vector register.
+    pub const fn is_vector(self) -> bool {
+        matches!(self, Reg::V(_))
+    }
+
     /// The number in the 6-bit register fields; not unique between the files.
     pub const fn number(self) -> u8 {
         match self {

@@ -1,7 +1,7 @@
 //! The operations of the R and I formats, one lane each (`docs/machine/operations.md`).
 //!
-//! [`operations`] is the one list of them: what an operation computes, and what it is called in the fast interpreter. An operation
-//! of td that is not in it does not compile, and one that is runs everywhere.
+//! The definition, the fast interpreter, timing and hazards take all that they need of an operation from one table, with an arm
+//! for each operation of td.
 
 use crate::fp;
 use npu_mc::raw::AluOp;
@@ -33,86 +33,101 @@ pub(crate) enum Operation {
     Hang,
 }
 
-/// Calls a macro with all operations: the name, that of the form with an immediate in the fast interpreter, the [`Operation`].
-macro_rules! operations {
-    ($with:ident) => {
-        $with! {
-            Not, NotI = Unary(|a| !a);
-            Or, OrI = Binary(|a, b| a | b);
-            And, AndI = Binary(|a, b| a & b);
-            Xor, XorI = Binary(|a, b| a ^ b);
-            Add, AddI = Binary(u32::wrapping_add);
-            Sub, SubI = Binary(u32::wrapping_sub);
-            Mull, MullI = Binary(u32::wrapping_mul);
-            Mulhs, MulhsI = Binary(mulhs);
-            Mulhu, MulhuI = Binary(mulhu);
-            Ashr, AshrI = Binary(ashr);
-            Shr, ShrI = Binary(shr);
-            Shl, ShlI = Binary(shl);
-            Clz, ClzI = Unary(u32::leading_zeros);
-            Ctz, CtzI = Unary(u32::trailing_zeros);
-            Cmpeq, CmpeqI = Compare(|a, b| a == b);
-            Cmpne, CmpneI = Compare(|a, b| a != b);
-            Cmpgt, CmpgtI = Compare(|a, b| a as i32 > b as i32);
-            Cmpge, CmpgeI = Compare(|a, b| a as i32 >= b as i32);
-            Cmplt, CmpltI = Compare(|a, b| (a as i32) < b as i32);
-            Cmple, CmpleI = Compare(|a, b| a as i32 <= b as i32);
-            Cmpugt, CmpugtI = Compare(|a, b| a > b);
-            Cmpuge, CmpugeI = Compare(|a, b| a >= b);
-            Cmpult, CmpultI = Compare(|a, b| a < b);
-            Cmpule, CmpuleI = Compare(|a, b| a <= b);
-            Shuffle, ShuffleI = Shuffle;
-            Getlane, GetlaneI = GetLane;
-            Move, MoveI = Unary(|a| a);
-            Fadd, FaddI = FloatBinary(fp::add);
-            Fsub, FsubI = FloatBinary(fp::sub);
-            Fmul, FmulI = FloatBinary(fp::mul);
-            Fdiv, FdivI = FloatBinary(fp::div);
-            Cmpfeq, CmpfeqI = FloatCompare(fp::eq);
-            Cmpfne, CmpfneI = FloatCompare(|a, b| !fp::eq(a, b));
-            Cmpfgt, CmpfgtI = FloatCompare(fp::gt);
-            Cmpfge, CmpfgeI = FloatCompare(|a, b| fp::gt(a, b) || fp::eq(a, b));
-            Cmpflt, CmpfltI = FloatCompare(fp::lt);
-            Cmpfle, CmpfleI = FloatCompare(|a, b| fp::lt(a, b) || fp::eq(a, b));
-            Sext8, Sext8I = Unary(|a| a as i8 as u32);
-            Sext16, Sext16I = Unary(|a| a as i16 as u32);
-            Sext32, Sext32I = Unary(|a| a);
-            F32tof64, F32tof64I = Hang;
-            F64tof32, F64tof32I = Hang;
-            Itof, ItofI = FloatUnary(fp::from_int);
-            Ftoi, FtoiI = FloatUnary(fp::to_int);
-            CrtMask, CrtMaskI = Mask;
-            Crp, CrpI = NoUnit;
-        }
-    };
+/// How undriven bits of the operands of an operation on scalars reach its result.
+#[derive(Clone, Copy)]
+pub(crate) enum Spread {
+    /// The bits of the first operand.
+    Copied,
+    /// A driven 0 of one operand decides the bit.
+    And,
+    /// A driven 1 of one operand decides the bit.
+    Or,
+    /// The bits of both operands.
+    Xor,
+    /// A carry can reach every bit above the lowest one.
+    Carried,
+    /// The operation moves the bits of its first operand by the second one, which has to be driven.
+    Moved,
+    /// A driven 1 below all of them decides the result.
+    Decided,
+    /// The operation writes nothing.
+    Unwritten,
+    /// Every bit of the result may depend on every bit of the operands: the operation is a use of them.
+    Used,
 }
-pub(crate) use operations;
 
-macro_rules! by_name {
-    ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
-        /// What the operation does.
-        pub(crate) const fn operation(op: AluOp) -> Operation {
-            match op {
-                $(AluOp::$name => Operation::$kind $(($function))?,)*
-            }
-        }
+/// The table of operations. An operation of td without an arm does not compile.
+const fn table(op: AluOp) -> (Operation, Spread) {
+    use Operation::{
+        Binary, Compare, FloatBinary, FloatCompare, FloatUnary, GetLane, Hang, Mask, NoUnit, Shuffle, Unary,
     };
+    use Spread::{And, Carried, Copied, Decided, Moved, Or, Unwritten, Used, Xor};
+    match op {
+        AluOp::Not => (Unary(|a| !a), Copied),
+        AluOp::Or => (Binary(|a, b| a | b), Or),
+        AluOp::And => (Binary(|a, b| a & b), And),
+        AluOp::Xor => (Binary(|a, b| a ^ b), Xor),
+        AluOp::Add => (Binary(u32::wrapping_add), Carried),
+        AluOp::Sub => (Binary(u32::wrapping_sub), Carried),
+        AluOp::Mull => (Binary(u32::wrapping_mul), Carried),
+        AluOp::Mulhs => (Binary(mulhs), Used),
+        AluOp::Mulhu => (Binary(mulhu), Used),
+        AluOp::Ashr => (Binary(ashr), Moved),
+        AluOp::Shr => (Binary(shr), Moved),
+        AluOp::Shl => (Binary(shl), Moved),
+        AluOp::Clz => (Unary(u32::leading_zeros), Used),
+        AluOp::Ctz => (Unary(u32::trailing_zeros), Decided),
+        AluOp::Cmpeq => (Compare(|a, b| a == b), Used),
+        AluOp::Cmpne => (Compare(|a, b| a != b), Used),
+        AluOp::Cmpgt => (Compare(|a, b| a as i32 > b as i32), Used),
+        AluOp::Cmpge => (Compare(|a, b| a as i32 >= b as i32), Used),
+        AluOp::Cmplt => (Compare(|a, b| (a as i32) < b as i32), Used),
+        AluOp::Cmple => (Compare(|a, b| a as i32 <= b as i32), Used),
+        AluOp::Cmpugt => (Compare(|a, b| a > b), Used),
+        AluOp::Cmpuge => (Compare(|a, b| a >= b), Used),
+        AluOp::Cmpult => (Compare(|a, b| a < b), Used),
+        AluOp::Cmpule => (Compare(|a, b| a <= b), Used),
+        AluOp::Shuffle => (Shuffle, Used),
+        AluOp::Getlane => (GetLane, Used),
+        AluOp::Move => (Unary(|a| a), Copied),
+        AluOp::Fadd => (FloatBinary(fp::add), Used),
+        AluOp::Fsub => (FloatBinary(fp::sub), Used),
+        AluOp::Fmul => (FloatBinary(fp::mul), Used),
+        AluOp::Fdiv => (FloatBinary(fp::div), Used),
+        AluOp::Cmpfeq => (FloatCompare(fp::eq), Used),
+        AluOp::Cmpfne => (FloatCompare(|a, b| !fp::eq(a, b)), Used),
+        AluOp::Cmpfgt => (FloatCompare(fp::gt), Used),
+        AluOp::Cmpfge => (FloatCompare(|a, b| fp::gt(a, b) || fp::eq(a, b)), Used),
+        AluOp::Cmpflt => (FloatCompare(fp::lt), Used),
+        AluOp::Cmpfle => (FloatCompare(|a, b| fp::lt(a, b) || fp::eq(a, b)), Used),
+        AluOp::Sext8 => (Unary(|a| a as i8 as u32), Moved),
+        AluOp::Sext16 => (Unary(|a| a as i16 as u32), Moved),
+        AluOp::Sext32 => (Unary(|a| a), Copied),
+        AluOp::F32tof64 => (Hang, Used),
+        AluOp::F64tof32 => (Hang, Used),
+        AluOp::Itof => (FloatUnary(fp::from_int), Used),
+        AluOp::Ftoi => (FloatUnary(fp::to_int), Used),
+        AluOp::CrtMask => (Mask, Used),
+        AluOp::Crp => (NoUnit, Unwritten),
+    }
 }
-operations!(by_name);
+
+/// What the operation does.
+pub(crate) const fn operation(op: AluOp) -> Operation {
+    table(op).0
+}
+
+/// How undriven bits reach its result.
+pub(crate) const fn spread(op: AluOp) -> Spread {
+    table(op).1
+}
 
 /// Whether the operation has no second operand.
 pub(crate) const fn is_unary(op: AluOp) -> bool {
-    match operation(op) {
-        Operation::Unary(_) | Operation::FloatUnary(_) | Operation::Mask => true,
-        Operation::Binary(_)
-        | Operation::Compare(_)
-        | Operation::FloatBinary(_)
-        | Operation::FloatCompare(_)
-        | Operation::Shuffle
-        | Operation::GetLane
-        | Operation::NoUnit
-        | Operation::Hang => false,
-    }
+    matches!(
+        operation(op),
+        Operation::Unary(_) | Operation::FloatUnary(_) | Operation::Mask
+    )
 }
 
 /// `ashr`: a 64-bit sign-extended value shifted right logically by the whole amount.

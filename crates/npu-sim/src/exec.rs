@@ -14,14 +14,13 @@ use crate::mem_op::{
     Extension, Load, Move, Store, access_size, alignment, is_double, is_store, is_vector_access, moves,
 };
 use crate::memory::{Memory, MemoryFull};
-use crate::operands::scalar_name;
-use crate::registers::{LANES, Lanes, PC, RA, RM};
+use crate::registers::{LANES, Lanes, PC, RM};
 use crate::rest::HangReason;
 use crate::shared::{Console, Shared, control_id, is_io};
 use crate::thread::Thread;
 use npu_mc::machine::{self, TrapReason};
-use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
-use npu_mc::{SReg, VReg};
+use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, Mem, MemOp, MviOp, RawInst};
+use npu_mc::{Reg, SReg, VReg};
 
 /// Bytes of a cache line; no access leaves the line it starts in.
 const LINE: u32 = machine::CACHE_LINE;
@@ -162,67 +161,32 @@ impl Env<'_> {
     /// Executes `inst`, the instruction at `self.pc`. The PC of the thread is left to the caller.
     pub fn execute(&mut self, inst: &RawInst) -> Flow {
         match *inst {
-            RawInst::Rr {
-                op,
-                dst,
-                src0,
-                src1,
-                long,
-                dst_v,
-                src0_v,
-                src1_v,
-                ..
-            } => {
-                let a = self.source(src0, src0_v);
-                let b = self.source(src1, src1_v);
-                if dst == PC {
-                    return self.destination_63(op, a.lane(0), b.lane(0));
-                }
-                self.operate(op, dst, dst_v, a, b, long)
-            }
-            RawInst::Ri {
-                op,
-                dst,
-                src0,
-                imm,
-                dst_v,
-                src0_v,
-                ..
-            } => {
-                let a = self.source(src0, src0_v);
-                self.operate(op, dst, dst_v, a, Source::Scalar(imm as u32), false)
-            }
-            RawInst::Mvi {
-                op, dst, imm, dst_v, ..
-            } => {
-                self.move_immediate(op, dst, dst_v, imm);
-                Flow::Next
-            }
-            RawInst::Mem {
-                op,
-                reg,
-                base,
-                offset,
-                shared,
-                ..
-            } => {
-                let address = self.scalar(base).wrapping_add(offset as u32);
-                let kind = MemOp::from_code(op);
-                if !shared && is_io(address) {
-                    return self.io(op, kind, reg, address);
-                }
-                match (kind.map(|kind| (kind, moves(kind))), shared) {
-                    (None, _) => self.undefined_access(op, reg, shared),
-                    (Some((kind, Move::Load(load))), false) => self.load(kind, load, reg, address),
-                    (Some((kind, Move::Store(store))), false) => self.store(kind, store, reg, address),
-                    (Some((kind, Move::Load(load))), true) => self.scratchpad_load(kind, load, reg, address),
-                    (Some((kind, Move::Store(store))), true) => self.scratchpad_store(kind, store, reg, address),
+            RawInst::Rr(i) if i.dst.number() == PC => self.destination_63(i.op.code(), i.src0, i.src1),
+            RawInst::RrUnassigned(i) if i.dst.number() == PC => self.destination_63(i.op, i.src0, i.src1),
+            RawInst::Rr(i) => self.operate(i.op, i.dst, self.source(i.src0), self.source(i.src1), i.long),
+            RawInst::Ri(i) => self.operate(i.op, i.dst, self.source(i.src0), Source::Scalar(i.imm as u32), false),
+            RawInst::RrUnassigned(i) => self.undefined_operation(i.op, i.dst),
+            RawInst::RiUnassigned(i) => self.undefined_operation(i.op, i.dst),
+            RawInst::Mvi(i) => self.move_immediate(i.op, i.dst, i.imm),
+            RawInst::Mem(i) => {
+                let address = self.scalar(i.base).wrapping_add(i.offset as u32);
+                match (moves(i.op), i.shared) {
+                    (_, false) if is_io(address) => self.io(i.op, i.reg, address),
+                    (Move::Load(load), false) => self.load(i.op, load, i.reg, address),
+                    (Move::Store(store), false) => self.store(i.op, store, i.reg, address),
+                    (Move::Load(load), true) => self.scratchpad_load(i.op, load, i.reg, address),
+                    (Move::Store(store), true) => self.scratchpad_store(i.op, store, i.reg, address),
                 }
             }
-            RawInst::Ctr { op, reg0, reg1 } => self.control(op, reg0, reg1),
-            RawInst::Jba { op, reg, offset } => self.jump_register(op, reg, offset),
-            RawInst::Jra { op, offset } => self.jump_relative(op, offset),
-            RawInst::Undefined => Flow::Next,
+            RawInst::MemUnassigned(i) => self.undefined_access(i),
+            RawInst::Ctr(i) => self.control(i.op, i.reg0, i.reg1),
+            RawInst::Jba(i) => self.jump_register(i.op, i.reg, i.offset),
+            RawInst::Jra(i) => self.jump_relative(i.op, i.offset),
+            RawInst::MviUnassigned(_)
+            | RawInst::CtrUnassigned(_)
+            | RawInst::JbaUnassigned(_)
+            | RawInst::JraUnassigned(_)
+            | RawInst::Undefined => Flow::Next,
         }
     }
 
@@ -230,63 +194,66 @@ impl Env<'_> {
         self.findings.report(self.number, self.pc, hazard, detail);
     }
 
-    fn scalar(&self, number: u8) -> u32 {
-        if number == PC { self.pc } else { self.thread.s(number) }
+    fn scalar(&self, register: SReg) -> u32 {
+        if register == SReg::PC {
+            self.pc
+        } else {
+            self.thread.scalar(register)
+        }
     }
 
-    fn source(&self, number: u8, vector: bool) -> Source {
-        if vector {
-            Source::Vector(*self.thread.v(number))
-        } else {
-            Source::Scalar(self.scalar(number))
+    fn source(&self, register: Reg) -> Source {
+        match register {
+            Reg::S(register) => Source::Scalar(self.scalar(register)),
+            Reg::V(register) => Source::Vector(*self.thread.vector(register)),
         }
     }
 
     /// Writes a scalar result. `bus` is the value on the result bus, whose low half becomes the lane mask when the
-    /// destination number is that of `rm`.
-    fn write_scalar(&mut self, dst: u8, value: u32, bus: u32) {
-        self.thread.scalars[usize::from(dst & 63)] = value;
-        if dst == RM {
+    /// destination is `rm`.
+    fn write_scalar(&mut self, dst: SReg, value: u32, bus: u32) {
+        self.thread.scalars[usize::from(dst.number())] = value;
+        if dst == SReg::RM {
             self.thread.mask = bus as u16;
         }
-        self.effect.scalar = SReg::new(dst).filter(|&r| r != SReg::PC);
+        self.effect.scalar = (dst != SReg::PC).then_some(dst);
     }
 
     /// Writes the lanes that the mask has on. `bus` is lane 0 of the result bus: a write to `v59` replaces the mask with it.
-    fn write_vector(&mut self, dst: u8, lanes: &Lanes, bus: u32) {
+    fn write_vector(&mut self, dst: VReg, lanes: &Lanes, bus: u32) {
         let mask = self.thread.mask;
-        let old = &mut self.thread.vectors[usize::from(dst & 63)];
+        let old = &mut self.thread.vectors[usize::from(dst.number() & 63)];
         for (lane, value) in lanes.0.iter().enumerate() {
             if mask >> lane & 1 != 0 {
                 old.0[lane] = *value;
             }
         }
-        if dst == RM {
+        if dst.number() == RM {
             self.thread.mask = bus as u16;
             self.report(Hazard::MaskByV59, || {
                 format!("the write to v59 sets the lane mask to {:#06x}", bus as u16)
             });
         }
-        self.effect.vector = VReg::new(dst);
+        self.effect.vector = Some(dst);
     }
 
-    fn write(&mut self, dst: u8, dst_v: bool, lanes: &Lanes) {
-        if dst_v {
-            self.write_vector(dst, lanes, lanes.0[0]);
-        } else {
-            self.write_scalar(dst, lanes.0[0], lanes.0[0]);
+    fn write(&mut self, dst: Reg, lanes: &Lanes) {
+        match dst {
+            Reg::S(dst) => self.write_scalar(dst, lanes.0[0], lanes.0[0]),
+            Reg::V(dst) => self.write_vector(dst, lanes, lanes.0[0]),
         }
     }
 
     /// RR with destination number 63: the ALU opcode is read as a jump opcode and nothing is written.
-    fn destination_63(&mut self, op: u8, a: u32, b: u32) -> Flow {
+    fn destination_63(&mut self, code: u8, src0: Reg, src1: Reg) -> Flow {
+        let (a, b) = (self.source(src0).lane(0), self.source(src1).lane(0));
         self.report(Hazard::Destination63, || {
-            format!("operation {op} with destination 63 is taken as a jump")
+            format!("operation {code} with destination 63 is taken as a jump")
         });
         let taken = |taken: bool, target: u32| {
             if taken { Flow::Jump(target) } else { Flow::Next }
         };
-        match JbaOp::from_code(op) {
+        match JbaOp::from_code(code) {
             Some(JbaOp::Jmp | JbaOp::Jmpsr | JbaOp::Jret | JbaOp::Jeret) => Flow::Jump(a),
             Some(JbaOp::Beqz) => taken(a == 0, self.pc.wrapping_add(b)),
             Some(JbaOp::Bnez) => taken(a != 0, self.pc.wrapping_add(b)),
@@ -294,38 +261,35 @@ impl Env<'_> {
         }
     }
 
-    fn operate(&mut self, code: u8, dst: u8, dst_v: bool, a: Source, b: Source, long: bool) -> Flow {
-        let Some(op) = AluOp::from_code(code) else {
-            return self.undefined_operation(code, dst, dst_v);
-        };
+    fn operate(&mut self, op: AluOp, dst: Reg, a: Source, b: Source, long: bool) -> Flow {
         let vector = a.is_vector() || b.is_vector();
         match alu::operation(op) {
             Operation::Unary(f) => {
                 let lanes = per_lane(&a, &b, |a, _| f(a));
-                self.write(dst, dst_v, &lanes);
+                self.write(dst, &lanes);
             }
             Operation::Binary(f) => {
                 let lanes = per_lane(&a, &b, f);
-                self.write(dst, dst_v, &lanes);
+                self.write(dst, &lanes);
             }
             Operation::FloatUnary(f) => {
                 // `ftoi` has no 64-bit form of its own.
                 let lanes = if long && op != AluOp::Ftoi {
-                    self.long_form(code);
+                    self.long_form(op);
                     Lanes::default()
                 } else {
                     per_lane(&a, &b, |a, _| f(a))
                 };
-                self.write_float(dst, dst_v, &lanes, vector);
+                self.write_float(dst, &lanes, vector);
             }
             Operation::FloatBinary(f) => {
                 let lanes = if long {
-                    self.long_form(code);
+                    self.long_form(op);
                     Lanes::default()
                 } else {
                     per_lane(&a, &b, f)
                 };
-                self.write_float(dst, dst_v, &lanes, vector);
+                self.write_float(dst, &lanes, vector);
             }
             Operation::Compare(f) => {
                 let result = if vector {
@@ -333,14 +297,16 @@ impl Env<'_> {
                 } else {
                     u32::from(f(a.lane(0), b.lane(0)))
                 };
-                self.write_set(code, dst, dst_v, result);
-                if vector && !dst_v {
-                    self.thread.watch.mark_upper_half(dst);
+                self.write_set(op, dst, result);
+                if let Reg::S(dst) = dst
+                    && vector
+                {
+                    self.thread.watch.mark_upper_half(dst.number());
                 }
             }
             Operation::FloatCompare(f) => {
                 let result = if long {
-                    self.long_form(code);
+                    self.long_form(op);
                     0
                 } else if a.is_vector() {
                     lane_bits(&a, &b, f)
@@ -351,58 +317,57 @@ impl Env<'_> {
                 };
                 let mut lanes = Lanes::default();
                 lanes.0[0] = result;
-                self.write(dst, dst_v, &lanes);
+                self.write(dst, &lanes);
             }
             Operation::Shuffle => {
                 let lanes = Lanes(std::array::from_fn(|k| a.lane(b.lane(k) as usize)));
                 let above = (0..LANES).any(|k| b.lane(k) >= LANES as u32);
                 self.lane_index(above);
-                self.write(dst, dst_v, &lanes);
+                self.write(dst, &lanes);
             }
             Operation::GetLane => {
                 let index = b.lane(0);
                 self.lane_index(index >= LANES as u32);
-                self.write(dst, dst_v, &Lanes::splat(a.lane(index as usize)));
+                self.write(dst, &Lanes::splat(a.lane(index as usize)));
             }
             Operation::Mask => {
                 let result = (0..LANES).fold(0, |set, k| set | (a.lane(k) & 1) << k);
-                self.write_set(code, dst, dst_v, result);
+                self.write_set(op, dst, result);
             }
-            Operation::NoUnit => self.thread.watch.stick(dst, dst_v),
-            Operation::Hang => return Flow::Hang(HangReason::MissingUnit { op: code }),
+            Operation::NoUnit => self.thread.watch.stick(dst),
+            Operation::Hang => return Flow::Hang(HangReason::MissingUnit { op: op.code() }),
         }
         Flow::Next
     }
 
     /// Writes a result of the float unit. A scalar one of an operation on vectors is missing if lane 0 is off.
-    fn write_float(&mut self, dst: u8, dst_v: bool, lanes: &Lanes, vector: bool) {
-        if !dst_v && vector && self.thread.mask & 1 == 0 {
-            self.report(Hazard::StaleFloat, || {
-                format!(
-                    "{} gets an earlier result of the float unit: lane 0 is off",
-                    scalar_name(dst)
-                )
-            });
-            self.write_scalar(dst, 0, 0);
-        } else {
-            self.write(dst, dst_v, lanes);
+    fn write_float(&mut self, dst: Reg, lanes: &Lanes, vector: bool) {
+        match dst {
+            Reg::S(dst) if vector && self.thread.mask & 1 == 0 => {
+                self.report(Hazard::StaleFloat, || {
+                    format!("{dst} gets an earlier result of the float unit: lane 0 is off")
+                });
+                self.write_scalar(dst, 0, 0);
+            }
+            Reg::S(_) | Reg::V(_) => self.write(dst, lanes),
         }
     }
 
     /// R opcodes without a name: 26 to 31 give 0, the others go to float units that were not built.
-    fn undefined_operation(&mut self, code: u8, dst: u8, dst_v: bool) -> Flow {
+    fn undefined_operation(&mut self, code: u8, dst: Reg) -> Flow {
         if code >= 32 {
             return Flow::Hang(HangReason::MissingUnit { op: code });
         }
         self.report(Hazard::UndefinedOperation, || {
             format!("operation {code} has no defined result")
         });
-        self.write(dst, dst_v, &Lanes::default());
+        self.write(dst, &Lanes::default());
         Flow::Next
     }
 
-    fn long_form(&mut self, code: u8) {
+    fn long_form(&mut self, op: AluOp) {
         self.report(Hazard::UndefinedOperation, || {
+            let code = op.code();
             format!("the 64-bit form of float operation {code} has no unit and no defined result")
         });
     }
@@ -417,39 +382,48 @@ impl Env<'_> {
 
     /// Writes the bit set of an integer compare or `crt_mask`: to a vector destination it is lane 0, and the other lanes get
     /// leftovers.
-    fn write_set(&mut self, code: u8, dst: u8, dst_v: bool, result: u32) {
+    fn write_set(&mut self, op: AluOp, dst: Reg, result: u32) {
         let mut lanes = Lanes::default();
         lanes.0[0] = result;
-        if dst_v {
+        if let Reg::V(dst) = dst {
             self.report(Hazard::UndefinedOperation, || {
-                format!("lanes 1 to 15 of v{dst} get leftovers: operation {code} has a scalar result")
+                let code = op.code();
+                format!("lanes 1 to 15 of {dst} get leftovers: operation {code} has a scalar result")
             });
         }
-        self.write(dst, dst_v, &lanes);
+        self.write(dst, &lanes);
     }
 
-    fn move_immediate(&mut self, op: u8, dst: u8, dst_v: bool, imm: u32) {
-        let (bus, written) = match MviOp::from_code(op) {
-            Some(MviOp::Movei) => (imm, u32::MAX),
-            Some(MviOp::Moveil) => (imm, 0x0000_ffff),
-            Some(MviOp::Moveih) => (imm << 16, 0xffff_0000),
-            None => return,
+    fn move_immediate(&mut self, op: MviOp, dst: Reg, imm: u32) -> Flow {
+        let (bus, written) = match op {
+            MviOp::Movei => (imm, u32::MAX),
+            MviOp::Moveil => (imm, 0x0000_ffff),
+            MviOp::Moveih => (imm << 16, 0xffff_0000),
         };
-        if dst_v {
-            let old = *self.thread.v(dst);
-            let lanes = Lanes(old.0.map(|x| (x & !written) | (bus & written)));
-            self.write_vector(dst, &lanes, bus);
-        } else {
-            let old = self.thread.s(dst);
-            if dst == RM && bus as u16 == 0 && written == 0xffff_0000 {
-                let completes = |word| matches!(npu_mc::split(word), RawInst::Mvi { op, dst, .. } if op == MviOp::Moveil as u8 && dst == RM);
-                if !completes(self.memory.read_u32(self.pc.wrapping_add(4) & !3)) {
-                    self.report(Hazard::HalfMask, || {
-                        "the lane mask becomes 0; `movei rm` or a `moveil rm` directly after sets it".to_owned()
-                    });
-                }
+        match dst {
+            Reg::V(dst) => {
+                let lanes = self.thread.vector(dst).map(|x| (x & !written) | (bus & written));
+                self.write_vector(dst, &lanes, bus);
             }
-            self.write_scalar(dst, (old & !written) | (bus & written), bus);
+            Reg::S(dst) => {
+                let old = self.thread.scalar(dst);
+                if op == MviOp::Moveih && dst == SReg::RM {
+                    self.check_half_mask();
+                }
+                self.write_scalar(dst, (old & !written) | (bus & written), bus);
+            }
+        }
+        Flow::Next
+    }
+
+    /// Reports a `moveih rm` that no `moveil rm` follows.
+    fn check_half_mask(&mut self) {
+        let next = npu_mc::split(self.memory.read_u32(self.pc.wrapping_add(4) & !3));
+        let completes = matches!(next, RawInst::Mvi(i) if i.op == MviOp::Moveil && i.dst.number() == RM);
+        if !completes {
+            self.report(Hazard::HalfMask, || {
+                "the lane mask becomes 0; `movei rm` or a `moveil rm` directly after sets it".to_owned()
+            });
         }
     }
 
@@ -488,13 +462,20 @@ impl Env<'_> {
         let next = npu_mc::split(self.memory.read_u32(self.pc.wrapping_add(4)));
         let cannot_slip = match next {
             RawInst::Undefined => true,
-            RawInst::Mem { shared, .. } => !shared,
-            RawInst::Rr { .. }
-            | RawInst::Ri { .. }
-            | RawInst::Mvi { .. }
-            | RawInst::Ctr { .. }
-            | RawInst::Jba { .. }
-            | RawInst::Jra { .. } => false,
+            RawInst::Mem(i) => !i.shared,
+            RawInst::MemUnassigned(i) => !i.shared,
+            RawInst::Rr(_)
+            | RawInst::RrUnassigned(_)
+            | RawInst::Ri(_)
+            | RawInst::RiUnassigned(_)
+            | RawInst::Mvi(_)
+            | RawInst::MviUnassigned(_)
+            | RawInst::Ctr(_)
+            | RawInst::CtrUnassigned(_)
+            | RawInst::Jba(_)
+            | RawInst::JbaUnassigned(_)
+            | RawInst::Jra(_)
+            | RawInst::JraUnassigned(_) => false,
         };
         if !cannot_slip {
             self.report(Hazard::ImpreciseTrap, || {
@@ -519,7 +500,7 @@ impl Env<'_> {
                 let lanes = Lanes(std::array::from_fn(|k| {
                     extension.apply(word_of(&line[4 * k..4 * k + 4]))
                 }));
-                self.write_vector(reg, &lanes, lanes.0[0]);
+                self.write_vector(VReg::of_field(reg), &lanes, lanes.0[0]);
             }
             Load::Scalar(_) | Load::Gather => {
                 let word = match self.read(address) {
@@ -530,7 +511,7 @@ impl Env<'_> {
                     Load::Scalar(extension) => scalar_of(kind, extension, word, address),
                     Load::Vector(_) | Load::Gather => 0,
                 };
-                self.write_scalar(reg, value, value);
+                self.write_scalar(SReg::of_field(reg), value, value);
             }
         }
         self.finish(misaligned, TrapReason::MemoryMisaligned)
@@ -554,7 +535,7 @@ impl Env<'_> {
                 size * LANES
             }
             Store::Scalar | Store::Splat => {
-                bytes[..4].copy_from_slice(&self.scalar(reg).to_le_bytes());
+                bytes[..4].copy_from_slice(&self.scalar(SReg::of_field(reg)).to_le_bytes());
                 size as usize
             }
         };
@@ -577,45 +558,53 @@ impl Env<'_> {
     }
 
     /// A number that is not an operation: a load gives 0, and never arrives from the scratchpad.
-    fn undefined_access(&mut self, op: u8, reg: u8, shared: bool) -> Flow {
-        self.report(Hazard::UndefinedOperation, || {
-            format!("memory operation {op} does not exist")
-        });
-        match (is_store(op), shared) {
+    fn undefined_access(&mut self, inst: Mem<u8>) -> Flow {
+        let address = self.scalar(inst.base).wrapping_add(inst.offset as u32);
+        let register = SReg::of_field(inst.reg);
+        let store = is_store(inst.op);
+        if inst.shared || !is_io(address) {
+            self.report(Hazard::UndefinedOperation, || {
+                format!("memory operation {} does not exist", inst.op)
+            });
+        } else if self.shared.io_blocked {
+            return Flow::Hang(HangReason::BlockedIo);
+        } else {
+            self.access(address, LANE_SIZE, false, store, Space::Io);
+            self.console.read(address);
+        }
+        match (store, inst.shared) {
             (true, _) => {}
-            (false, true) => self.thread.watch.stick(reg, false),
-            (false, false) => self.write_scalar(reg, 0, 0),
+            (false, true) => self.thread.watch.stick(Reg::S(register)),
+            (false, false) => self.write_scalar(register, 0, 0),
         }
         Flow::Next
     }
 
     /// The I/O space: `store32` writes, every other opcode reads, byte stores included.
-    fn io(&mut self, op: u8, kind: Option<MemOp>, reg: u8, address: u32) -> Flow {
+    fn io(&mut self, op: MemOp, reg: u8, address: u32) -> Flow {
         if self.shared.io_blocked {
             return Flow::Hang(HangReason::BlockedIo);
         }
-        let size = kind.map_or(LANE_SIZE, access_size);
-        let misaligned = kind.is_some_and(|kind| !address.is_multiple_of(alignment(kind)));
-        self.access(address, size, is_vector_access(op), is_store(op), Space::Io);
-        if kind == Some(MemOp::Store32) {
-            let value = self.scalar(reg);
+        let misaligned = !address.is_multiple_of(alignment(op));
+        let store = matches!(moves(op), Move::Store(_));
+        self.access(address, access_size(op), is_vector_access(op), store, Space::Io);
+        if op == MemOp::Store32 {
+            let value = self.scalar(SReg::of_field(reg));
             self.shared.io_blocked = !self.console.write(address, value);
         } else {
             let word = self.console.read(address);
-            match kind.map(|kind| (kind, moves(kind))) {
-                Some((_, Move::Load(Load::Vector(extension)))) => {
+            match moves(op) {
+                Move::Load(Load::Vector(extension)) => {
                     let mut lanes = Lanes::default();
                     lanes.0[0] = extension.apply(word);
-                    self.write_vector(reg, &lanes, lanes.0[0]);
+                    self.write_vector(VReg::of_field(reg), &lanes, lanes.0[0]);
                 }
-                Some((kind, Move::Load(Load::Scalar(extension)))) => {
-                    let value = scalar_of(kind, extension, word, address);
-                    self.write_scalar(reg, value, value);
+                Move::Load(Load::Scalar(extension)) => {
+                    let value = scalar_of(op, extension, word, address);
+                    self.write_scalar(SReg::of_field(reg), value, value);
                 }
-                Some((_, Move::Load(Load::Gather))) => self.write_scalar(reg, 0, 0),
-                Some((_, Move::Store(Store::Scalar | Store::Vector | Store::Splat))) => {}
-                None if is_store(op) => {}
-                None => self.write_scalar(reg, 0, 0),
+                Move::Load(Load::Gather) => self.write_scalar(SReg::of_field(reg), 0, 0),
+                Move::Store(Store::Scalar | Store::Vector | Store::Splat) => {}
             }
         }
         self.finish(misaligned, TrapReason::MemoryMisaligned)
@@ -651,21 +640,21 @@ impl Env<'_> {
     fn scratchpad_load(&mut self, kind: MemOp, load: Load, reg: u8, address: u32) -> Flow {
         let vector = matches!(load, Load::Vector(_));
         let Some(misaligned) = self.scratchpad_access(kind, address, vector, false, load != Load::Gather) else {
-            self.thread.watch.stick(reg, true);
+            self.thread.watch.stick(Reg::V(VReg::of_field(reg)));
             return Flow::Next;
         };
         match load {
-            Load::Gather => self.write_scalar(reg, 0, 0),
+            Load::Gather => self.write_scalar(SReg::of_field(reg), 0, 0),
             Load::Vector(extension) => {
                 let lanes = Lanes(std::array::from_fn(|k| {
                     let at = address.wrapping_add(4 * k as u32);
                     self.scratchpad_read(kind, extension, at, misaligned)
                 }));
-                self.write_vector(reg, &lanes, lanes.0[0]);
+                self.write_vector(VReg::of_field(reg), &lanes, lanes.0[0]);
             }
             Load::Scalar(extension) => {
                 let value = self.scratchpad_read(kind, extension, address, misaligned);
-                self.write_scalar(reg, value, value);
+                self.write_scalar(SReg::of_field(reg), value, value);
             }
         }
         self.finish(misaligned, TrapReason::ScratchpadMisaligned)
@@ -684,7 +673,7 @@ impl Env<'_> {
         match store {
             _ if is_double(kind) => {}
             Store::Splat => {
-                let value = self.scalar(reg);
+                let value = self.scalar(SReg::of_field(reg));
                 for lane in 0..LANES as u32 {
                     self.scratchpad_write(address.wrapping_add(4 * lane), unit, value);
                 }
@@ -698,7 +687,7 @@ impl Env<'_> {
                 }
             }
             Store::Scalar => {
-                let value = self.scalar(reg);
+                let value = self.scalar(SReg::of_field(reg));
                 self.scratchpad_write(address, unit, value);
             }
         }
@@ -722,9 +711,9 @@ impl Env<'_> {
         }
     }
 
-    fn control(&mut self, op: u8, reg0: u8, reg1: u8) -> Flow {
-        match CtrOp::from_code(op) {
-            Some(CtrOp::Barrier) => {
+    fn control(&mut self, op: CtrOp, reg0: SReg, reg1: SReg) -> Flow {
+        match op {
+            CtrOp::Barrier => {
                 let id = self.scalar(reg0) & ID_MASK;
                 let others = self.scalar(reg1) & COUNT_MASK;
                 if self.thread.watch.anything_stuck() {
@@ -734,7 +723,7 @@ impl Env<'_> {
                 self.effect.control = Some(Control::Barrier { id, participants });
                 Flow::Arrive { id, others }
             }
-            Some(CtrOp::ReadCr) => {
+            CtrOp::ReadCr => {
                 let register = self.scalar(reg1);
                 self.thread.pc = self.pc;
                 let value = self.shared.read_control(register, self.id, self.thread);
@@ -749,7 +738,7 @@ impl Env<'_> {
                 self.write_scalar(reg0, value, value);
                 Flow::Next
             }
-            Some(CtrOp::WriteCr) => {
+            CtrOp::WriteCr => {
                 let (register, value) = (self.scalar(reg1), self.scalar(reg0));
                 self.shared.write_control(register, value, self.thread);
                 let register = control_id(register);
@@ -757,7 +746,7 @@ impl Env<'_> {
                 Flow::Next
             }
             // The opcodes alias those of load32 and load_u16, and so do the alignment checks.
-            Some(CtrOp::Flush) => {
+            CtrOp::Flush => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Flush { address });
                 if let Err(full) = self.flush(address) {
@@ -765,7 +754,7 @@ impl Env<'_> {
                 }
                 self.finish(!address.is_multiple_of(4), TrapReason::MemoryMisaligned)
             }
-            Some(CtrOp::DcacheInv) => {
+            CtrOp::DcacheInv => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Invalidate { address });
                 if let Err(full) = self.invalidate(address) {
@@ -773,7 +762,7 @@ impl Env<'_> {
                 }
                 self.finish(!address.is_multiple_of(2), TrapReason::MemoryMisaligned)
             }
-            Some(CtrOp::BarrierThread) | None => Flow::Next,
+            CtrOp::BarrierThread => Flow::Next,
         }
     }
 
@@ -796,43 +785,43 @@ impl Env<'_> {
         Ok(())
     }
 
-    fn jump_register(&mut self, op: u8, reg: u8, offset: i32) -> Flow {
+    fn jump_register(&mut self, op: JbaOp, reg: SReg, offset: i32) -> Flow {
         let value = self.scalar(reg);
         let target = self.pc.wrapping_add(offset as u32);
-        match JbaOp::from_code(op) {
-            Some(JbaOp::Jmp | JbaOp::Jeret) => Flow::Jump(value),
-            Some(JbaOp::Jmpsr) => {
+        match op {
+            JbaOp::Jmp | JbaOp::Jeret => Flow::Jump(value),
+            JbaOp::Jmpsr => {
                 // The adder takes operand 0, which is the target here.
                 let link = value.wrapping_add(4);
                 self.report(Hazard::IndirectCall, || {
                     format!("the return address becomes {link:#010x}, the target plus 4; `addi ra, pc, 8` and `jmp` make a call")
                 });
-                self.write_scalar(RA, link, link);
+                self.write_scalar(SReg::RA, link, link);
                 Flow::Jump(value)
             }
-            Some(JbaOp::Jret) => Flow::Jump(self.scalar(RA)),
-            Some(JbaOp::Beqz) if value == 0 => Flow::Jump(target),
-            Some(JbaOp::Bnez) if value != 0 => Flow::Jump(target),
-            Some(JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jsys) | None => Flow::Next,
+            JbaOp::Jret => Flow::Jump(self.scalar(SReg::RA)),
+            JbaOp::Beqz if value == 0 => Flow::Jump(target),
+            JbaOp::Bnez if value != 0 => Flow::Jump(target),
+            JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jsys => Flow::Next,
         }
     }
 
-    fn jump_relative(&mut self, op: u8, offset: i32) -> Flow {
+    fn jump_relative(&mut self, op: JraOp, offset: i32) -> Flow {
         let target = self.pc.wrapping_add(offset as u32);
-        match JraOp::from_code(op) {
-            Some(JraOp::Jmp | JraOp::Jret | JraOp::Jeret) => Flow::Jump(target),
-            Some(JraOp::Jmpsr) => {
+        match op {
+            JraOp::Jmp | JraOp::Jret | JraOp::Jeret => Flow::Jump(target),
+            JraOp::Jmpsr => {
                 let link = self.pc.wrapping_add(4);
-                self.write_scalar(RA, link, link);
+                self.write_scalar(SReg::RA, link, link);
                 Flow::Jump(target)
             }
-            Some(JraOp::Beqz | JraOp::Bnez) => {
+            JraOp::Beqz | JraOp::Bnez => {
                 self.report(Hazard::UndefinedOperation, || {
                     "a conditional branch in the unconditional format tests nothing defined".to_owned()
                 });
                 Flow::Next
             }
-            Some(JraOp::Jsys) | None => Flow::Next,
+            JraOp::Jsys => Flow::Next,
         }
     }
 }

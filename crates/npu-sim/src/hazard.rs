@@ -9,13 +9,13 @@
 //!   vector lane;
 //! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
 
-use crate::alu;
+use crate::alu::{self, Operation, Spread};
 use crate::late::{Candidate, Late};
-use crate::mem_op::{Extension, Load, Move, Store, access_size, is_store, is_vector_access, moves};
-use crate::operands::{Operands, has_long_latency, reach, register_name};
+use crate::mem_op::{Extension, Load, Move, Store, access_size, moves};
+use crate::operands::{Operands, reach};
 use crate::registers::{LANES, PC, RA, RM};
-use npu_mc::raw::{AluOp, JbaOp, MemOp, MviOp, RawInst};
-use npu_mc::reg::{Reg, RegFile};
+use npu_mc::raw::{AluOp, JbaOp, Mem, MemOp, MviOp, RawInst, Ri, Rr};
+use npu_mc::{Reg, RegFile, SReg, VReg};
 use rustc_hash::FxHashMap;
 
 /// Instructions after a taken branch in which a lost result can still be missing. Long enough for a load miss with a slow
@@ -193,7 +193,7 @@ impl Watch {
             if self.last_long.wrapping_add(4) == pc {
                 self.last_long = pc;
             }
-        } else if has_long_latency(inst) {
+        } else if reach(inst).is_some() {
             self.last_long = pc;
         }
     }
@@ -210,9 +210,9 @@ impl Watch {
             at = at.wrapping_sub(4);
         }
         let inst = word(at);
-        if !has_long_latency(&inst) {
+        let Some((left, reads_old)) = reach(&inst) else {
             return;
-        }
+        };
         let operands = Operands::of(&inst);
         // A branch that reads the result has waited for it.
         let reads = Operands::of(&word(pc));
@@ -223,13 +223,12 @@ impl Watch {
             // `crate::late` has found it.
             return;
         }
-        let (left, reads) = reach(&inst);
         self.lost.push(Lost {
             scalar: operands.scalar_writes,
             vector: operands.vector_writes,
             producer: at,
             left,
-            reads,
+            reads: reads_old,
         });
     }
 
@@ -250,11 +249,11 @@ impl Watch {
     }
 
     /// The destination of an operation that never completes.
-    pub fn stick(&mut self, number: u8, vector: bool) {
-        if vector {
-            self.stuck_vectors |= 1 << number;
-        } else if number != PC {
-            self.stuck_scalars |= 1 << number;
+    pub fn stick(&mut self, register: Reg) {
+        match register {
+            Reg::S(SReg::PC) => {}
+            Reg::S(register) => self.stuck_scalars |= 1 << register.number(),
+            Reg::V(register) => self.stuck_vectors |= 1 << register.number(),
         }
     }
 
@@ -288,9 +287,11 @@ impl Watch {
         let place = self.lost.iter().position(|l| touched(l) != 0)?;
         let lost = self.lost.swap_remove(place);
         let reads = (operands.scalar_reads & lost.scalar) | (operands.vector_reads & lost.vector);
-        let vector = lost.vector != 0;
-        let number = if vector { lost.vector } else { lost.scalar }.trailing_zeros();
-        let register = register_name(number as u8, vector);
+        let register = if lost.vector != 0 {
+            Reg::V(VReg::of_field(lost.vector.trailing_zeros() as u8))
+        } else {
+            Reg::S(SReg::of_field(lost.scalar.trailing_zeros() as u8))
+        };
         let producer = lost.producer;
         if reads != 0 && !lost.reads {
             None
@@ -340,7 +341,7 @@ impl Watch {
 
     /// An aligned word of main memory was stored from a scalar register, or loaded into one.
     pub fn word_moved(&mut self, op: MemOp, register: u8, address: u32) {
-        self.follow_memory(op as u8, register, address, false, false);
+        self.follow_memory(op, register, address, false);
     }
 
     fn get_undriven(&self, number: u8) -> u32 {
@@ -406,189 +407,170 @@ impl Watch {
 
     /// Follows undriven bits through the instruction, whose sources `value` still holds; gives the register whose undriven
     /// bits are used, if any.
-    pub fn follow_undriven(&mut self, inst: &RawInst, value: impl Fn(u8) -> u32) -> Option<u8> {
+    pub fn follow_undriven(&mut self, inst: &RawInst, value: impl Fn(SReg) -> u32) -> Option<Reg> {
         self.undriven.as_ref()?;
-        let operands = Operands::of(inst);
-        // What a use of the lowest undriven register among `numbers` is reported as.
-        let used =
-            |watch: &Watch, numbers: &[u8]| numbers.iter().copied().find(|&n| n != PC && watch.get_undriven(n) != 0);
         match *inst {
-            RawInst::Rr {
-                op,
-                dst,
-                src0,
-                src1,
-                dst_v,
-                src0_v,
-                src1_v,
-                ..
-            } => {
-                let bits = |watch: &Watch, number: u8, vector: bool| {
-                    if vector || number == PC {
-                        0
-                    } else {
-                        watch.get_undriven(number)
+            RawInst::Rr(Rr {
+                op, dst, src0, src1, ..
+            }) => {
+                let a = self.bits_of(src0);
+                let b = if alu::is_unary(op) { 0 } else { self.bits_of(src1) };
+                let is_use = match [dst, src0, src1] {
+                    [Reg::S(dst), Reg::S(src0), Reg::S(src1)] => {
+                        self.follow_scalars(op, dst, [value(src0), value(src1)], [a, b])
                     }
+                    [dst, ..] => self.follow_lanes(dst, a | b),
                 };
-                let a = bits(self, src0, src0_v);
-                let b = bits(self, src1, src1_v);
-                let op = AluOp::from_code(op)?;
-                let b = if alu::is_unary(op) { 0 } else { b };
-                let culprit = if a != 0 { src0 } else { src1 };
-                if dst_v || src0_v || src1_v {
-                    if !dst_v {
-                        self.set_undriven(dst, 0);
-                    }
-                    return (a | b != 0).then_some(culprit);
-                }
-                let (result, is_use) = through(op, value(src0), a, value(src1), b);
-                self.set_undriven(dst, result);
-                is_use.then_some(culprit)
+                is_use.then_some(if a != 0 { src0 } else { src1 })
             }
-            RawInst::Ri {
-                op,
-                dst,
-                src0,
-                imm,
-                dst_v,
-                src0_v,
-                ..
-            } => {
-                let a = if src0_v || src0 == PC {
-                    0
-                } else {
-                    self.get_undriven(src0)
+            RawInst::Ri(Ri { op, dst, src0, imm, .. }) => {
+                let a = self.bits_of(src0);
+                let is_use = match [dst, src0] {
+                    [Reg::S(dst), Reg::S(src0)] => self.follow_scalars(op, dst, [value(src0), imm as u32], [a, 0]),
+                    [dst, _] => self.follow_lanes(dst, a),
                 };
-                if dst_v || src0_v {
-                    if !dst_v {
-                        self.set_undriven(dst, 0);
-                    }
-                    return (a != 0).then_some(src0);
-                }
-                let op = AluOp::from_code(op)?;
-                let (result, is_use) = through(op, value(src0), a, imm as u32, 0);
-                self.set_undriven(dst, result);
                 is_use.then_some(src0)
             }
-            RawInst::Mvi { op, dst, dst_v, .. } => {
-                if !dst_v {
-                    let kept = match MviOp::from_code(op) {
-                        Some(MviOp::Moveil) => 0xffff_0000,
-                        Some(MviOp::Moveih) => 0x0000_ffff,
-                        Some(MviOp::Movei) => 0,
-                        None => u32::MAX,
-                    };
-                    self.set_undriven(dst, self.get_undriven(dst) & kept);
+            RawInst::RiUnassigned(i) => {
+                let a = self.bits_of(i.src0);
+                let is_use = (i.dst.is_vector() || i.src0.is_vector()) && self.follow_lanes(i.dst, a);
+                is_use.then_some(i.src0)
+            }
+            RawInst::Mvi(i) => {
+                let kept = match i.op {
+                    MviOp::Moveil => 0xffff_0000,
+                    MviOp::Moveih => 0x0000_ffff,
+                    MviOp::Movei => 0,
+                };
+                if let Reg::S(dst) = i.dst {
+                    self.set_undriven(dst.number(), self.get_undriven(dst.number()) & kept);
                 }
                 None
             }
-            RawInst::Mem {
-                op,
-                reg,
-                base,
-                offset,
-                shared,
-                ..
-            } => {
-                if let Some(register) = used(self, &[base]) {
-                    if operands.scalar_writes != 0 {
-                        self.set_undriven(reg, 0);
-                    }
-                    return Some(register);
-                }
-                let address = value(base).wrapping_add(offset as u32);
-                self.follow_memory(op, reg, address, shared, is_vector_access(op));
+            RawInst::Mem(Mem { base, .. }) | RawInst::MemUnassigned(Mem { base, .. }) if self.used(base).is_some() => {
+                self.follow_results(inst);
+                self.used(base)
+            }
+            RawInst::Mem(i) => {
+                let address = value(i.base).wrapping_add(i.offset as u32);
+                self.follow_memory(i.op, i.reg, address, i.shared);
                 None
             }
-            RawInst::Jba { op, reg, .. } => {
-                let undriven = self.get_undriven(reg);
-                let decided = value(reg) & !undriven != 0;
-                match JbaOp::from_code(op) {
-                    Some(JbaOp::Beqz | JbaOp::Bnez) if undriven != 0 && !decided => Some(reg),
-                    Some(JbaOp::Jmp | JbaOp::Jeret) => used(self, &[reg]),
-                    Some(JbaOp::Jmpsr) => {
-                        let found = used(self, &[reg]);
+            RawInst::Jba(i) => {
+                let undriven = self.get_undriven(i.reg.number());
+                let decided = value(i.reg) & !undriven != 0;
+                match i.op {
+                    JbaOp::Beqz | JbaOp::Bnez => (undriven != 0 && !decided).then_some(Reg::S(i.reg)),
+                    JbaOp::Jmp | JbaOp::Jeret => self.used(i.reg),
+                    JbaOp::Jmpsr => {
+                        let found = self.used(i.reg);
                         self.set_undriven(RA, 0);
                         found
                     }
-                    Some(JbaOp::Jret) => used(self, &[RA]),
-                    Some(JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jsys) | None => None,
+                    JbaOp::Jret => self.used(SReg::RA),
+                    JbaOp::Jsys => None,
                 }
             }
-            RawInst::Ctr { .. } | RawInst::Jra { .. } | RawInst::Undefined => {
-                let reads = operands.scalar_reads & self.undriven_scalars;
-                if operands.scalar_writes != 0 {
-                    self.set_undriven(operands.scalar_writes.trailing_zeros() as u8, 0);
-                }
-                (reads != 0).then(|| reads.trailing_zeros() as u8)
+            RawInst::Ctr(_) | RawInst::Jra(_) => {
+                let reads = Operands::of(inst).scalar_reads & self.undriven_scalars;
+                self.follow_results(inst);
+                (reads != 0).then(|| Reg::S(SReg::of_field(reads.trailing_zeros() as u8)))
             }
+            RawInst::MemUnassigned(_)
+            | RawInst::RrUnassigned(_)
+            | RawInst::MviUnassigned(_)
+            | RawInst::CtrUnassigned(_)
+            | RawInst::JbaUnassigned(_)
+            | RawInst::JraUnassigned(_)
+            | RawInst::Undefined => None,
         }
     }
 
-    fn follow_memory(&mut self, op: u8, reg: u8, address: u32, shared: bool, vector: bool) {
+    /// The undriven bits of a source.
+    fn bits_of(&self, register: Reg) -> u32 {
+        match register {
+            Reg::S(SReg::PC) | Reg::V(_) => 0,
+            Reg::S(register) => self.get_undriven(register.number()),
+        }
+    }
+
+    /// A register whose use is one of undriven bits.
+    fn used(&self, register: SReg) -> Option<Reg> {
+        Some(Reg::S(register)).filter(|&register| self.bits_of(register) != 0)
+    }
+
+    /// Follows undriven bits of sources through an operation on scalars; returns whether it uses them.
+    fn follow_scalars(&mut self, op: AluOp, dst: SReg, [a, b]: [u32; 2], [a_bits, b_bits]: [u32; 2]) -> bool {
+        let (result, is_use) = through(op, a, a_bits, b, b_bits);
+        self.set_undriven(dst.number(), result);
+        is_use
+    }
+
+    /// The same for an operation on vectors, which uses all bits of its sources.
+    fn follow_lanes(&mut self, dst: Reg, bits: u32) -> bool {
+        if let Reg::S(dst) = dst {
+            self.set_undriven(dst.number(), 0);
+        }
+        bits != 0
+    }
+
+    /// The results of an instruction are driven.
+    fn follow_results(&mut self, inst: &RawInst) {
+        let written = Operands::of(inst).scalar_writes;
+        if written != 0 {
+            self.set_undriven(written.trailing_zeros() as u8, 0);
+        }
+    }
+
+    fn follow_memory(&mut self, op: MemOp, reg: u8, address: u32, shared: bool) {
         let word = address & !3;
         let shift = 8 * (address & 3);
-        let Some(kind) = MemOp::from_code(op) else {
-            return;
-        };
-        let size = match (access_size(kind), moves(kind)) {
+        let size = match (access_size(op), moves(op)) {
             (1, Move::Load(Load::Scalar(_)) | Move::Store(Store::Scalar)) => 0xff,
             (2, Move::Load(Load::Scalar(_)) | Move::Store(Store::Scalar)) => 0xffff,
             // Longer ones, and what moves more than a scalar.
             _ => u32::MAX,
         };
-        if is_store(op) {
+        match moves(op) {
             // Undriven bits are not followed through the scratchpad.
-            if self.undriven.is_none() || shared {
-                return;
-            }
-            if vector {
-                self.line_driven(word);
-            } else {
+            Move::Store(_) if self.undriven.is_none() || shared => {}
+            Move::Store(Store::Vector) => self.line_driven(word),
+            Move::Store(Store::Scalar | Store::Splat) => {
                 let bits = self.get_undriven(reg);
                 self.set_word(word, (self.word(word) & !(size << shift)) | ((bits & size) << shift));
             }
-        } else if !vector {
-            let mut bits = if shared { 0 } else { (self.word(word) >> shift) & size };
-            let sign = size ^ (size >> 1);
-            if let Move::Load(Load::Scalar(Extension::Signed8 | Extension::Signed16)) = moves(kind)
-                && bits & sign != 0
-            {
-                bits |= !size;
+            Move::Load(Load::Vector(_)) => {}
+            Move::Load(load @ (Load::Scalar(_) | Load::Gather)) => {
+                let mut bits = if shared { 0 } else { (self.word(word) >> shift) & size };
+                let sign = size ^ (size >> 1);
+                if let Load::Scalar(Extension::Signed8 | Extension::Signed16) = load
+                    && bits & sign != 0
+                {
+                    bits |= !size;
+                }
+                self.set_undriven(reg, bits);
             }
-            self.set_undriven(reg, bits);
         }
     }
 }
 
 /// Undriven bits of a scalar result from values and undriven bits of the sources, and whether the operation is a use.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "what is not known to keep undriven bits apart is a use of them"
-)]
 fn through(op: AluOp, a: u32, a_bits: u32, b: u32, b_bits: u32) -> (u32, bool) {
     let any = a_bits | b_bits;
     if any == 0 {
         return (0, false);
     }
-    // A carry can reach every bit above the lowest undriven one.
-    let upward = any | any.wrapping_neg();
-    match op {
-        AluOp::Move | AluOp::Sext32 | AluOp::Not => (a_bits, false),
-        AluOp::And => ((a_bits & (b | b_bits)) | (b_bits & (a | a_bits)), false),
-        AluOp::Or => ((a_bits & (!b | b_bits)) | (b_bits & (!a | a_bits)), false),
-        AluOp::Xor => (any, false),
-        AluOp::Add | AluOp::Sub | AluOp::Mull => (upward, false),
-        AluOp::Shl if b_bits == 0 => (alu::shl(a_bits, b), false),
-        AluOp::Shr if b_bits == 0 => (alu::shr(a_bits, b), false),
-        AluOp::Ashr if b_bits == 0 => (alu::ashr(a_bits, b), false),
-        AluOp::Sext8 => (a_bits as i8 as u32, false),
-        AluOp::Sext16 => (a_bits as i16 as u32, false),
-        // A defined 1 below the undriven bits decides the count.
-        AluOp::Ctz if (a & !a_bits).trailing_zeros() < a_bits.trailing_zeros() => (0, false),
-        // Nothing is ever written.
-        AluOp::Crp => (0, false),
-        // Of any other operation every bit of the result may depend on every bit of the operands: it is a use.
-        _ => (0, true),
-    }
+    let bits = match (alu::spread(op), alu::operation(op)) {
+        (Spread::Copied, _) => a_bits,
+        (Spread::And, _) => (a_bits & (b | b_bits)) | (b_bits & (a | a_bits)),
+        (Spread::Or, _) => (a_bits & (!b | b_bits)) | (b_bits & (!a | a_bits)),
+        (Spread::Xor, _) => any,
+        (Spread::Carried, _) => any | any.wrapping_neg(),
+        (Spread::Moved, Operation::Unary(f)) => f(a_bits),
+        (Spread::Moved, Operation::Binary(f)) if b_bits == 0 => f(a_bits, b),
+        (Spread::Decided, _) if (a & !a_bits).trailing_zeros() < a_bits.trailing_zeros() => 0,
+        (Spread::Unwritten, _) => 0,
+        (Spread::Moved | Spread::Decided | Spread::Used, _) => return (0, true),
+    };
+    (bits, false)
 }

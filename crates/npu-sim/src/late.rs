@@ -14,7 +14,7 @@ use crate::registers::{Lanes, PC, RM};
 use crate::thread::Thread;
 use npu_mc::Unit;
 use npu_mc::machine::TAKEN_BRANCH;
-use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use npu_mc::raw::RawInst;
 
 /// Cycles by which a result is in the register file before a dependent instruction can issue.
 const FORWARD: u64 = 2;
@@ -86,27 +86,19 @@ impl Register {
 
 /// The latency of an instruction, 0 without a result, and its unit.
 fn latency(inst: &RawInst) -> (u64, Unit) {
-    let (latency, unit) = match *inst {
-        RawInst::Rr { op, .. } | RawInst::Ri { op, .. } => match AluOp::from_code(op) {
-            Some(op) => (op.latency(), op.unit()),
-            None => (0, Unit::None),
-        },
-        RawInst::Mvi { op, .. } => MviOp::from_code(op).map_or((0, Unit::None), |op| (op.latency(), op.unit())),
-        RawInst::Mem { op, shared, .. } => match MemOp::from_code(op) {
-            Some(op) if shared => (op.info().scratchpad_latency, Unit::Spm),
-            Some(op) => (op.latency(), op.unit()),
-            None => (0, Unit::None),
-        },
-        RawInst::Ctr { op, .. } => CtrOp::from_code(op).map_or((0, Unit::None), |op| (op.latency(), op.unit())),
-        RawInst::Jba { op, .. } => JbaOp::from_code(op).map_or((0, Unit::None), |op| (op.latency(), op.unit())),
-        RawInst::Jra { op, .. } => JraOp::from_code(op).map_or((0, Unit::None), |op| (op.latency(), op.unit())),
-        RawInst::Undefined => (0, Unit::None),
+    let (latency, unit) = match (inst, inst.info()) {
+        (RawInst::Mem(i), Some(info)) if i.shared => (info.scratchpad_latency, Unit::Spm),
+        (_, Some(info)) => (info.latency, info.unit),
+        (_, None) => (0, Unit::None),
     };
     (u64::from(latency), unit)
 }
 
 fn is_branch(inst: &RawInst) -> bool {
-    matches!(inst, RawInst::Jba { .. } | RawInst::Jra { .. })
+    matches!(
+        inst,
+        RawInst::Jba(_) | RawInst::JbaUnassigned(_) | RawInst::Jra(_) | RawInst::JraUnassigned(_)
+    )
 }
 
 fn is_float(inst: &RawInst) -> bool {

@@ -49,7 +49,9 @@
 //! # Structure
 //!
 //! `exec` is the definition: one instruction, whatever its word. `fast` repeats the common cases on words that `predecode`
-//! has turned into 8-byte operations, some words at a time, and hands over to `exec` for everything else. `hazard` follows what errata
+//! has turned into 8-byte operations, some words at a time, and hands over to `exec` for everything else. `exec`, `predecode`,
+//! `hazard`, `operands` and `timing` match on the instruction that [`npu_mc::split`] decodes, and `alu` has a table of the
+//! operations: none of them has an arm for all others, so that an instruction that td gets needs its own. `hazard` follows what errata
 //! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
 //! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
 //! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops into code of

@@ -1,6 +1,7 @@
 //! The operations of the M format: what they move (`docs/machine/memory.md`).
 
 use npu_mc::raw::MemOp;
+use npu_mc::{Reg, SReg, VReg};
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,23 +98,32 @@ pub(crate) const fn alignment(op: MemOp) -> u32 {
     op.info().alignment as u32
 }
 
-/// Whether an opcode is in the store half of the opcode space, which the hardware goes by whether it has the operation or not.
+/// Whether a number is in the store half of the opcode space, which the hardware goes by whether it has the operation or not.
 pub(crate) const fn is_store(op: u8) -> bool {
     op >= 32
 }
 
-/// Whether an opcode moves a vector register, and is masked.
-pub(crate) fn is_vector_access(op: u8) -> bool {
-    MemOp::from_code(op).is_some_and(|op| match moves(op) {
+/// Whether an operation moves a vector register, and is masked.
+pub(crate) const fn is_vector_access(op: MemOp) -> bool {
+    match moves(op) {
         Move::Load(Load::Vector(_)) | Move::Store(Store::Vector) => true,
         Move::Load(Load::Scalar(_) | Load::Gather) | Move::Store(Store::Scalar | Store::Splat) => false,
-    })
+    }
 }
 
-/// How the lanes of a vector load are extended, by opcode; all of the word for others.
-pub(crate) fn lane_extension(op: u8) -> Extension {
-    match MemOp::from_code(op).map(moves) {
-        Some(Move::Load(Load::Vector(extension))) => extension,
-        Some(Move::Load(Load::Scalar(_) | Load::Gather) | Move::Store(_)) | None => Extension::Word,
+/// The register that an operation loads or stores, from its number.
+pub(crate) const fn moved(op: MemOp, number: u8) -> Reg {
+    if is_vector_access(op) {
+        Reg::V(VReg::of_field(number))
+    } else {
+        Reg::S(SReg::of_field(number))
+    }
+}
+
+/// How the lanes of a vector load are extended; all of the word for others.
+pub(crate) const fn lane_extension(op: MemOp) -> Extension {
+    match moves(op) {
+        Move::Load(Load::Vector(extension)) => extension,
+        Move::Load(Load::Scalar(_) | Load::Gather) | Move::Store(_) => Extension::Word,
     }
 }

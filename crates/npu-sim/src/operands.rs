@@ -1,10 +1,11 @@
 //! Which registers an instruction reads and writes, whatever its word.
 
 use crate::alu;
-use crate::mem_op::{is_store, is_vector_access};
-use crate::registers::{PC, RA, RM};
-use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MviOp, RawInst};
-use npu_mc::{SReg, VReg, machine};
+use crate::hazard::LOST_WINDOW;
+use crate::mem_op::{Move, is_store, moved, moves};
+use crate::registers::{PC, RM};
+use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MviOp, RawInst, Ri};
+use npu_mc::{Reg, SReg, machine};
 
 /// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,109 +17,102 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    fn read(&mut self, number: u8, vector: bool) {
-        if vector {
-            self.vector_reads |= 1 << number;
-        } else if number != PC {
-            self.scalar_reads |= 1 << number;
+    fn read(&mut self, register: Reg) {
+        match register {
+            Reg::S(SReg::PC) => {}
+            Reg::S(register) => self.scalar_reads |= 1 << register.number(),
+            Reg::V(register) => self.vector_reads |= 1 << register.number(),
         }
     }
 
-    fn write(&mut self, number: u8, vector: bool) {
-        if vector {
-            self.vector_writes |= 1 << number;
-        } else if number != PC {
-            self.scalar_writes |= 1 << number;
+    fn write(&mut self, register: Reg) {
+        match register {
+            Reg::S(SReg::PC) => {}
+            Reg::S(register) => self.scalar_writes |= 1 << register.number(),
+            Reg::V(register) => self.vector_writes |= 1 << register.number(),
         }
     }
 
-    fn masked(&mut self) {
-        self.scalar_reads |= 1 << RM;
+    /// An instruction with a vector operand reads the lane mask.
+    fn masked(&mut self, fields: &[Reg]) {
+        if fields.iter().any(|field| field.is_vector()) {
+            self.scalar_reads |= 1 << RM;
+        }
     }
 
     /// The operands of an instruction.
     pub fn of(inst: &RawInst) -> Operands {
         let mut o = Operands::default();
         match *inst {
-            RawInst::Rr {
-                op,
-                dst,
-                src0,
-                src1,
-                dst_v,
-                src0_v,
-                src1_v,
-                ..
-            } => {
-                o.read(src0, src0_v);
-                if AluOp::from_code(op).is_some_and(|op| !alu::is_unary(op)) {
-                    o.read(src1, src1_v);
+            RawInst::Rr(i) => {
+                o.read(i.src0);
+                if !alu::is_unary(i.op) {
+                    o.read(i.src1);
                 }
-                o.write(dst, dst_v);
-                if dst_v || src0_v || src1_v {
-                    o.masked();
-                }
+                o.write(i.dst);
+                o.masked(&[i.dst, i.src0, i.src1]);
             }
-            RawInst::Ri {
-                dst,
-                src0,
-                dst_v,
-                src0_v,
-                ..
-            } => {
-                o.read(src0, src0_v);
-                o.write(dst, dst_v);
-                if dst_v || src0_v {
-                    o.masked();
-                }
+            RawInst::RrUnassigned(i) => {
+                o.read(i.src0);
+                o.write(i.dst);
+                o.masked(&[i.dst, i.src0, i.src1]);
             }
-            RawInst::Mvi { op, dst, dst_v, .. } => {
-                match MviOp::from_code(op) {
-                    Some(MviOp::Movei | MviOp::Moveil | MviOp::Moveih) => o.write(dst, dst_v),
-                    None => {}
-                }
-                if dst_v {
-                    o.masked();
-                }
+            RawInst::Ri(Ri { dst, src0, .. }) | RawInst::RiUnassigned(Ri { dst, src0, .. }) => {
+                o.read(src0);
+                o.write(dst);
+                o.masked(&[dst, src0]);
             }
-            RawInst::Mem { op, reg, base, .. } => {
-                o.read(base, false);
-                let vector = is_vector_access(op);
-                if is_store(op) {
-                    o.read(reg, vector);
+            RawInst::Mvi(i) => {
+                match i.op {
+                    MviOp::Movei | MviOp::Moveil | MviOp::Moveih => o.write(i.dst),
+                }
+                o.masked(&[i.dst]);
+            }
+            RawInst::MviUnassigned(i) => o.masked(&[i.dst]),
+            RawInst::Mem(i) => {
+                o.read(Reg::S(i.base));
+                let reg = moved(i.op, i.reg);
+                match moves(i.op) {
+                    Move::Load(_) => o.write(reg),
+                    Move::Store(_) => o.read(reg),
+                }
+                o.masked(&[reg]);
+            }
+            RawInst::MemUnassigned(i) => {
+                o.read(Reg::S(i.base));
+                let reg = Reg::S(SReg::of_field(i.reg));
+                if is_store(i.op) {
+                    o.read(reg);
                 } else {
-                    o.write(reg, vector);
-                }
-                if vector {
-                    o.masked();
+                    o.write(reg);
                 }
             }
-            RawInst::Ctr { op, reg0, reg1 } => match CtrOp::from_code(op) {
-                Some(CtrOp::Barrier | CtrOp::WriteCr) => {
-                    o.read(reg0, false);
-                    o.read(reg1, false);
+            RawInst::Ctr(i) => match i.op {
+                CtrOp::Barrier | CtrOp::WriteCr => {
+                    o.read(Reg::S(i.reg0));
+                    o.read(Reg::S(i.reg1));
                 }
-                Some(CtrOp::ReadCr) => {
-                    o.read(reg1, false);
-                    o.write(reg0, false);
+                CtrOp::ReadCr => {
+                    o.read(Reg::S(i.reg1));
+                    o.write(Reg::S(i.reg0));
                 }
-                Some(CtrOp::Flush | CtrOp::DcacheInv) => o.read(reg0, false),
-                Some(CtrOp::BarrierThread) | None => {}
+                CtrOp::Flush | CtrOp::DcacheInv => o.read(Reg::S(i.reg0)),
+                CtrOp::BarrierThread => {}
             },
-            RawInst::Jba { op, reg, .. } => match JbaOp::from_code(op) {
-                Some(JbaOp::Jret) => o.read(RA, false),
-                Some(JbaOp::Jmpsr) => {
-                    o.read(reg, false);
-                    o.write(RA, false);
+            RawInst::Jba(i) => match i.op {
+                JbaOp::Jret => o.read(Reg::S(SReg::RA)),
+                JbaOp::Jmpsr => {
+                    o.read(Reg::S(i.reg));
+                    o.write(Reg::S(SReg::RA));
                 }
-                Some(JbaOp::Jmp | JbaOp::Jeret | JbaOp::Beqz | JbaOp::Bnez) => o.read(reg, false),
-                Some(JbaOp::Jsys) | None => {}
+                JbaOp::Jmp | JbaOp::Jeret | JbaOp::Beqz | JbaOp::Bnez => o.read(Reg::S(i.reg)),
+                JbaOp::Jsys => {}
             },
-            RawInst::Jra { op, .. } => match JraOp::from_code(op) {
-                Some(JraOp::Jmpsr) => o.write(RA, false),
-                Some(JraOp::Jmp | JraOp::Jsys | JraOp::Jret | JraOp::Jeret | JraOp::Beqz | JraOp::Bnez) | None => {}
+            RawInst::Jra(i) => match i.op {
+                JraOp::Jmpsr => o.write(Reg::S(SReg::RA)),
+                JraOp::Jmp | JraOp::Jsys | JraOp::Jret | JraOp::Jeret | JraOp::Beqz | JraOp::Bnez => {}
             },
-            RawInst::Undefined => {}
+            RawInst::CtrUnassigned(_) | RawInst::JbaUnassigned(_) | RawInst::JraUnassigned(_) | RawInst::Undefined => {}
         }
         o
     }
@@ -129,55 +123,34 @@ pub(crate) const fn is_slow(op: AluOp) -> bool {
     op.latency() as u32 >= machine::LOST_RESULT
 }
 
-/// Whether the result of an instruction can be lost before a taken branch by its own latency (`docs/errata.md`). A load
-/// can miss.
-pub(crate) fn has_long_latency(inst: &RawInst) -> bool {
-    match *inst {
-        RawInst::Rr { op, dst, .. } if dst != PC => AluOp::from_code(op).is_some_and(is_slow),
-        RawInst::Mem { op, .. } => !is_store(op),
-        RawInst::Rr { .. }
-        | RawInst::Ri { .. }
-        | RawInst::Mvi { .. }
-        | RawInst::Ctr { .. }
-        | RawInst::Jba { .. }
-        | RawInst::Jra { .. }
-        | RawInst::Undefined => false,
-    }
-}
-
-/// The instructions at a branch target that a lost result can reach, and whether those among them that read the register get its
-/// old value. One instruction is at least one cycle; float results can delay a result by some more.
-pub(crate) fn reach(inst: &RawInst) -> (u32, bool) {
-    match *inst {
-        RawInst::Rr { op, .. } => {
-            let latency = AluOp::from_code(op).map_or(0, |op| u32::from(op.latency()));
-            (
-                latency.saturating_sub(machine::TAKEN_BRANCH).max(1),
-                latency > machine::LOST_RESULT,
-            )
+/// Of an instruction whose result can be lost before a taken branch by its own latency (`docs/errata.md`): the instructions at
+/// the branch target that the result can reach, and whether those among them that read the register get its old value. One
+/// instruction is at least one cycle; float results can delay a result by some more. A load can miss.
+pub(crate) fn reach(inst: &RawInst) -> Option<(u32, bool)> {
+    let (load, shared) = match *inst {
+        RawInst::Rr(i) => {
+            let latency = u32::from(i.op.latency());
+            let reached = latency.saturating_sub(machine::TAKEN_BRANCH).max(1);
+            return (i.dst.number() != PC && is_slow(i.op)).then_some((reached, latency > machine::LOST_RESULT));
         }
-        RawInst::Mem { shared: true, .. } => (machine::LOST_RESULT - machine::TAKEN_BRANCH, false),
-        // Loads; the others have no long latency.
-        RawInst::Mem { .. }
-        | RawInst::Ri { .. }
-        | RawInst::Mvi { .. }
-        | RawInst::Ctr { .. }
-        | RawInst::Jba { .. }
-        | RawInst::Jra { .. }
-        | RawInst::Undefined => (crate::hazard::LOST_WINDOW, true),
-    }
-}
-
-/// Name of a register for messages.
-pub(crate) fn register_name(number: u8, vector: bool) -> &'static str {
-    if vector {
-        VReg::of_field(number).name()
+        RawInst::Mem(i) => (matches!(moves(i.op), Move::Load(_)), i.shared),
+        RawInst::MemUnassigned(i) => (!is_store(i.op), i.shared),
+        RawInst::RrUnassigned(_)
+        | RawInst::Ri(_)
+        | RawInst::RiUnassigned(_)
+        | RawInst::Mvi(_)
+        | RawInst::MviUnassigned(_)
+        | RawInst::Ctr(_)
+        | RawInst::CtrUnassigned(_)
+        | RawInst::Jba(_)
+        | RawInst::JbaUnassigned(_)
+        | RawInst::Jra(_)
+        | RawInst::JraUnassigned(_)
+        | RawInst::Undefined => return None,
+    };
+    load.then_some(if shared {
+        (machine::LOST_RESULT - machine::TAKEN_BRANCH, false)
     } else {
-        SReg::of_field(number).name()
-    }
-}
-
-/// Name of a scalar register, for messages.
-pub(crate) fn scalar_name(number: u8) -> &'static str {
-    register_name(number, false)
+        (LOST_WINDOW, true)
+    })
 }

@@ -4,12 +4,14 @@
 //! An operation is 8 bytes and stands for exactly one word, so a store to code is followed by decoding the stored words again
 //! and nothing else. Whatever is not common is [`Kind::Slow`] and goes to [`crate::exec`].
 
-use crate::alu::{self, Operation, operations};
+use crate::alu::{self, Operation};
 use crate::late;
-use crate::mem_op::{Extension, Load, Move, Store, access_size, is_double, moves};
+use crate::mem_op::{Extension, Load, Move, Store, access_size, moved, moves};
 use crate::memory::{CodeWrites, Memory, MemoryFull, PAGE_SIZE};
 use crate::registers::{LANES, PC, RA, RM};
-use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use npu_mc::for_each_alu_op;
+use npu_mc::raw::{AluOp, JbaOp, JraOp, Mem, MemOp, MviOp, RawInst, Ri, Rr};
+use npu_mc::{Reg, SReg};
 use std::collections::BTreeSet;
 
 /// Words in a page.
@@ -19,11 +21,11 @@ pub(crate) const PAGE_WORDS: usize = (PAGE_SIZE / 4) as usize;
 const GROUP: usize = 16;
 
 macro_rules! kinds {
-    ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+    ($($name:ident $(, $immediate:ident)?;)*) => {
         /// What the fast interpreter does for an operation. `d`, `a`, `b`, `imm` are the fields of [`Op`]; S is a scalar register,
         /// V a vector register.
         ///
-        /// Each operation of the R format has two of its own: Sd = Sa op Sb, and with an `I` at the end Sd = Sa op imm.
+        /// Each operation of the R format has one of its own, Sd = Sa op Sb, and each of the I format one, Sd = Sa op imm.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub(crate) enum Kind {
@@ -37,7 +39,7 @@ macro_rules! kinds {
             NotYet,
             /// After the last word of a page.
             PageEnd,
-            $($name, $immediate,)*
+            $($name, $($immediate,)?)*
             /// Sd = PC + imm
             AddPc,
             /// Sd = imm
@@ -121,16 +123,19 @@ macro_rules! kinds {
                 }
             }
 
-            /// Sd = Sa op imm
-            const fn of_immediate(op: AluOp) -> Kind {
-                match op {
-                    $(AluOp::$name => Kind::$immediate,)*
-                }
+            /// Sd = Sa op imm, if the I format has the operation.
+            fn of_immediate(op: AluOp) -> Option<Kind> {
+                $($(
+                    if op == AluOp::$name {
+                        return Some(Kind::$immediate);
+                    }
+                )?)*
+                None
             }
         }
     };
 }
-operations!(kinds);
+for_each_alu_op!(kinds);
 
 /// A predecoded word. Register fields that a kind does not use hold 63, which names no register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,174 +166,57 @@ impl Op {
     /// The operation, if there is a fast one.
     fn common(inst: &RawInst) -> Option<Op> {
         match *inst {
-            RawInst::Undefined => Some(Op::new(Kind::Nop, NONE, NONE, NONE, 0)),
-            RawInst::Rr {
-                op,
-                dst,
-                src0,
-                src1,
-                long,
-                dst_v,
-                src0_v,
-                src1_v,
-                ..
-            } => {
-                let op = AluOp::from_code(op)?;
-                // Reads of the PC, jumps by destination 63 and 64-bit float forms are rare.
-                let unary = alu::is_unary(op);
-                if dst == PC || long || (src0 == PC && !src0_v) || (src1 == PC && !src1_v && !unary) {
-                    return None;
-                }
-                let src1 = if unary { NONE } else { src1 };
-                match (dst_v, src0_v, src1_v && !unary) {
-                    (false, false, false) => scalar(op, dst, src0, src1, src1_v),
-                    (true, true, true) if dst != RM && op == AluOp::Shuffle => {
-                        Some(Op::new(Kind::ShuffleVectors, dst, src0, src1, 0))
-                    }
-                    (true, s0, s1) if dst != RM => {
-                        if !is_by_lane(op) {
-                            return None;
-                        }
-                        let kind = match (s0, s1) {
-                            (true, true) => Kind::VectorVector,
-                            (true, false) if unary => {
-                                return Some(Op::new(Kind::VectorImmediate, dst, src0, op as u8, 0));
-                            }
-                            (true, false) => Kind::VectorScalar,
-                            (false, true) => Kind::ScalarVector,
-                            (false, false) if op == AluOp::Move => {
-                                return Some(Op::new(Kind::Splat, dst, src0, NONE, 0));
-                            }
-                            (false, false) => return None,
-                        };
-                        Some(Op::new(kind, dst, src0, src1, op as i32))
-                    }
-                    (false, true, s1) if is_compare(op) => {
-                        let kind = if s1 {
-                            Kind::CompareVectors
-                        } else {
-                            Kind::CompareVectorScalar
-                        };
-                        Some(Op::new(kind, dst, src0, src1, op as i32))
-                    }
-                    (false, true, false) if dst != RM && op == AluOp::Getlane => {
-                        Some(Op::new(Kind::GetLaneOf, dst, src0, src1, 0))
-                    }
-                    (false, true, false) if op == AluOp::CrtMask => Some(Op::new(Kind::MakeMask, dst, src0, NONE, 0)),
-                    (true, _, _) | (false, true, _) | (false, false, true) => None,
-                }
-            }
-            RawInst::Ri {
-                op,
-                dst,
-                src0,
-                imm,
-                dst_v,
-                src0_v,
-                ..
-            } => {
-                let op = AluOp::from_code(op)?;
-                match (dst_v, src0_v) {
-                    // The link of an indirect call.
-                    (false, false) if dst != RM && src0 == PC && op == AluOp::Add => {
-                        Some(Op::new(Kind::AddPc, dst, NONE, NONE, imm))
-                    }
-                    (false, false) if dst != RM && src0 != PC => {
-                        let kind = immediate_kind(op)?;
-                        Some(Op::new(kind, dst, src0, NONE, imm))
-                    }
-                    (true, true) if dst != RM && is_by_lane(op) => {
-                        Some(Op::new(Kind::VectorImmediate, dst, src0, op as u8, imm))
-                    }
-                    (false, true)
-                        if dst != PC && dst != RM && op == AluOp::Getlane && (0..LANES as i32).contains(&imm) =>
-                    {
-                        Some(Op::new(Kind::GetLaneImmediate, dst, src0, NONE, imm))
-                    }
-                    (false, true) if dst != PC && is_compare(op) => {
-                        Some(Op::new(Kind::CompareVectorImmediate, dst, src0, op as u8, imm))
-                    }
-                    (false, false) | (true, true) | (false, true) | (true, false) => None,
-                }
-            }
-            RawInst::Mvi {
-                op, dst, imm, dst_v, ..
-            } => {
-                let kind = match (MviOp::from_code(op)?, dst_v) {
-                    (MviOp::Movei, true) if dst != RM => Kind::SplatImmediate,
-                    (MviOp::Movei, false) if dst == RM => Kind::MoveiMask,
-                    (MviOp::Moveil, true) if dst != RM => Kind::MoveilVector,
-                    (MviOp::Moveih, true) if dst != RM => Kind::MoveihVector,
-                    (MviOp::Movei | MviOp::Moveil | MviOp::Moveih, true) => return None,
-                    (MviOp::Moveil | MviOp::Moveih, false) if dst == RM => return None,
-                    (MviOp::Movei, false) => Kind::Movei,
-                    (MviOp::Moveil, false) => Kind::Moveil,
-                    (MviOp::Moveih, false) => Kind::Moveih,
+            // Reads of the PC, jumps by destination 63 and 64-bit float forms are rare.
+            RawInst::Rr(i) if i.dst.number() == PC || i.long || is_pc(i.src0) => None,
+            RawInst::Rr(i) if alu::is_unary(i.op) => unary_operation(i),
+            RawInst::Rr(i) if is_pc(i.src1) => None,
+            RawInst::Rr(i) => binary_operation(i),
+            RawInst::Ri(i) => immediate_operation(i),
+            RawInst::Mvi(i) => {
+                let kind = match (i.op, i.dst) {
+                    (MviOp::Movei, Reg::S(SReg::RM)) => Kind::MoveiMask,
+                    _ if i.dst.number() == RM => return None,
+                    (MviOp::Movei, Reg::S(_)) => Kind::Movei,
+                    (MviOp::Moveil, Reg::S(_)) => Kind::Moveil,
+                    (MviOp::Moveih, Reg::S(_)) => Kind::Moveih,
+                    (MviOp::Movei, Reg::V(_)) => Kind::SplatImmediate,
+                    (MviOp::Moveil, Reg::V(_)) => Kind::MoveilVector,
+                    (MviOp::Moveih, Reg::V(_)) => Kind::MoveihVector,
                 };
-                Some(Op::new(kind, dst, NONE, NONE, imm as i32))
+                Some(Op::new(kind, i.dst.number(), NONE, NONE, i.imm as i32))
             }
-            RawInst::Mem {
-                op,
-                reg,
-                base,
-                offset,
-                shared,
-                ..
-            } => {
-                let op = MemOp::from_code(op)?;
-                let kind = match (moves(op), shared) {
-                    _ if is_double(op) => return None,
-                    (Move::Load(Load::Scalar(Extension::Signed8)), false) => Kind::LoadS8,
-                    (Move::Load(Load::Scalar(Extension::Signed16)), false) => Kind::LoadS16,
-                    (Move::Load(Load::Scalar(Extension::Unsigned8)), false) => Kind::LoadU8,
-                    (Move::Load(Load::Scalar(Extension::Unsigned16)), false) => Kind::LoadU16,
-                    (Move::Load(Load::Scalar(Extension::Word)), false) => Kind::Load32,
-                    (Move::Load(Load::Scalar(Extension::Word)), true) => Kind::LoadScratchpad,
-                    (Move::Load(Load::Vector(Extension::Word)), false) => Kind::LoadVector,
-                    (Move::Load(Load::Vector(Extension::Word)), true) => Kind::LoadVectorScratchpad,
-                    (Move::Load(Load::Vector(_)), false) => Kind::LoadNarrow,
-                    (Move::Store(Store::Scalar), shared) => match (access_size(op), shared) {
-                        (1, false) => Kind::Store8,
-                        (2, false) => Kind::Store16,
-                        (4, false) => Kind::Store32,
-                        (4, true) => Kind::StoreScratchpad,
-                        // Narrow stores to the scratchpad are rare.
-                        _ => return None,
-                    },
-                    (Move::Store(Store::Vector), false) if access_size(op) == 4 => Kind::StoreVector,
-                    (Move::Store(Store::Vector), false) => Kind::StoreNarrow,
-                    (Move::Store(Store::Vector), true) if access_size(op) == 4 => Kind::StoreVectorScratchpad,
-                    // Rare: narrow accesses of the scratchpad, and what the hardware does not do.
-                    (Move::Load(Load::Scalar(_)), true)
-                    | (Move::Load(Load::Vector(_) | Load::Gather), _)
-                    | (Move::Store(Store::Vector | Store::Splat), _) => return None,
-                };
-                use Kind::{
-                    LoadNarrow, LoadVector, LoadVectorScratchpad, StoreNarrow, StoreVector, StoreVectorScratchpad,
-                };
-                let load = matches!(kind, LoadVector | LoadNarrow | LoadVectorScratchpad);
-                let store = matches!(kind, StoreVector | StoreNarrow | StoreVectorScratchpad);
-                if base == PC || (reg == PC && !load && !store) || (reg == RM && !store) {
-                    return None;
+            RawInst::Mem(i) => access(i),
+            RawInst::Jba(i) => {
+                let reg = i.reg.number();
+                match i.op {
+                    JbaOp::Jret => Some(Op::new(Kind::JumpRegister, NONE, RA, NONE, 0)),
+                    JbaOp::Jmp | JbaOp::Beqz | JbaOp::Bnez if reg == PC => None,
+                    JbaOp::Jmp => Some(Op::new(Kind::JumpRegister, NONE, reg, NONE, 0)),
+                    JbaOp::Beqz => Some(Op::new(Kind::Beqz, NONE, reg, NONE, words(i.offset)?)),
+                    JbaOp::Bnez => Some(Op::new(Kind::Bnez, NONE, reg, NONE, words(i.offset)?)),
+                    JbaOp::Jmpsr | JbaOp::Jsys | JbaOp::Jeret => None,
                 }
-                let narrow = matches!(kind, LoadNarrow | StoreNarrow);
-                Some(Op::new(kind, reg, base, if narrow { op as u8 } else { NONE }, offset))
             }
-            RawInst::Jba { op, reg, offset } => match JbaOp::from_code(op)? {
-                JbaOp::Jmp if reg != PC => Some(Op::new(Kind::JumpRegister, NONE, reg, NONE, 0)),
-                JbaOp::Jret => Some(Op::new(Kind::JumpRegister, NONE, RA, NONE, 0)),
-                JbaOp::Beqz if reg != PC => Some(Op::new(Kind::Beqz, NONE, reg, NONE, words(offset)?)),
-                JbaOp::Bnez if reg != PC => Some(Op::new(Kind::Bnez, NONE, reg, NONE, words(offset)?)),
-                JbaOp::Jmp | JbaOp::Beqz | JbaOp::Bnez | JbaOp::Jmpsr | JbaOp::Jsys | JbaOp::Jeret => None,
-            },
-            RawInst::Jra { op, offset } => match JraOp::from_code(op)? {
-                JraOp::Jmp => Some(Op::new(Kind::Jump, NONE, NONE, NONE, words(offset)?)),
-                JraOp::Jmpsr => Some(Op::new(Kind::Call, RA, NONE, NONE, words(offset)?)),
+            RawInst::Jra(i) => match i.op {
+                JraOp::Jmp => Some(Op::new(Kind::Jump, NONE, NONE, NONE, words(i.offset)?)),
+                JraOp::Jmpsr => Some(Op::new(Kind::Call, RA, NONE, NONE, words(i.offset)?)),
                 JraOp::Jsys | JraOp::Jret | JraOp::Jeret | JraOp::Beqz | JraOp::Bnez => None,
             },
-            RawInst::Ctr { .. } => None,
+            RawInst::Undefined => Some(Op::new(Kind::Nop, NONE, NONE, NONE, 0)),
+            RawInst::Ctr(_)
+            | RawInst::CtrUnassigned(_)
+            | RawInst::RrUnassigned(_)
+            | RawInst::RiUnassigned(_)
+            | RawInst::MviUnassigned(_)
+            | RawInst::MemUnassigned(_)
+            | RawInst::JbaUnassigned(_)
+            | RawInst::JraUnassigned(_) => None,
         }
     }
+}
+
+fn is_pc(register: Reg) -> bool {
+    register == Reg::S(SReg::PC)
 }
 
 /// A branch distance in words. None for a branch to itself, where a run may end, and for one that leaves the word grid.
@@ -336,58 +224,137 @@ fn words(offset: i32) -> Option<i32> {
     (offset != 0 && offset % 4 == 0).then_some(offset / 4)
 }
 
-/// RR on scalars.
-fn scalar(op: AluOp, dst: u8, src0: u8, src1: u8, masked: bool) -> Option<Op> {
-    // A V bit on the operand that an operation does not use makes it one on vectors, which reads `rm`.
-    let src1 = if masked { RM } else { src1 };
-    if dst == RM {
-        return (op == AluOp::Move).then(|| Op::new(Kind::MoveMask, dst, src0, src1, 0));
-    }
-    match alu::operation(op) {
-        // A V bit on the unused operand of `itof` makes the operation masked, and its result stale under lane 0 off.
-        Operation::FloatUnary(_) | Operation::FloatBinary(_) | Operation::FloatCompare(_) if masked => None,
-        Operation::Unary(_)
-        | Operation::Binary(_)
-        | Operation::Compare(_)
-        | Operation::FloatUnary(_)
-        | Operation::FloatBinary(_)
-        | Operation::FloatCompare(_) => Some(Op::new(Kind::of_registers(op), dst, src0, src1, 0)),
-        Operation::Shuffle | Operation::GetLane | Operation::Mask | Operation::NoUnit | Operation::Hang => None,
+/// RR with an operation that does not use its second source.
+fn unary_operation(inst: Rr<AluOp>) -> Option<Op> {
+    let Rr {
+        op, dst, src0, src1, ..
+    } = inst;
+    let (d, a) = (dst.number(), src0.number());
+    match (dst, src0) {
+        (Reg::V(_), _) if d == RM => None,
+        // A V bit on the unused operand makes the operation one on vectors, which reads `rm`. The result of a float unit is
+        // then stale if lane 0 is off.
+        (Reg::S(_), Reg::S(_)) if src1.is_vector() && matches!(alu::operation(op), Operation::FloatUnary(_)) => None,
+        (Reg::S(_), Reg::S(_)) => scalar_operation(op, d, a, if src1.is_vector() { RM } else { NONE }),
+        (Reg::V(_), Reg::V(_)) if is_by_lane(op) => Some(Op::new(Kind::VectorImmediate, d, a, op as u8, 0)),
+        (Reg::V(_), Reg::S(_)) if op == AluOp::Move => Some(Op::new(Kind::Splat, d, a, NONE, 0)),
+        (Reg::S(_), Reg::V(_)) if op == AluOp::CrtMask => Some(Op::new(Kind::MakeMask, d, a, NONE, 0)),
+        (Reg::V(_), _) | (Reg::S(_), Reg::V(_)) => None,
     }
 }
 
-/// RI on scalars.
-fn immediate_kind(op: AluOp) -> Option<Kind> {
-    match alu::operation(op) {
-        Operation::Unary(_) | Operation::Binary(_) | Operation::Compare(_) => Some(Kind::of_immediate(op)),
-        // No number of the float unit fits the format.
-        Operation::FloatUnary(_)
-        | Operation::FloatBinary(_)
-        | Operation::FloatCompare(_)
-        | Operation::Shuffle
-        | Operation::GetLane
-        | Operation::Mask
-        | Operation::NoUnit
-        | Operation::Hang => None,
+/// RR with an operation that uses both sources.
+fn binary_operation(inst: Rr<AluOp>) -> Option<Op> {
+    let Rr {
+        op, dst, src0, src1, ..
+    } = inst;
+    let (d, a, b) = (dst.number(), src0.number(), src1.number());
+    let kind = match (dst, src0, src1) {
+        (Reg::S(_), Reg::S(_), Reg::S(_)) => return scalar_operation(op, d, a, b),
+        (Reg::V(_), ..) if d == RM => return None,
+        (Reg::V(_), Reg::V(_), Reg::V(_)) if op == AluOp::Shuffle => Kind::ShuffleVectors,
+        (Reg::V(_), Reg::V(_), Reg::V(_)) if is_by_lane(op) => Kind::VectorVector,
+        (Reg::V(_), Reg::V(_), Reg::S(_)) if is_by_lane(op) => Kind::VectorScalar,
+        (Reg::V(_), Reg::S(_), Reg::V(_)) if is_by_lane(op) => Kind::ScalarVector,
+        (Reg::S(_), Reg::V(_), Reg::V(_)) if is_compare(op) => Kind::CompareVectors,
+        (Reg::S(_), Reg::V(_), Reg::S(_)) if is_compare(op) => Kind::CompareVectorScalar,
+        (Reg::S(_), Reg::V(_), Reg::S(_)) if op == AluOp::Getlane && d != RM => Kind::GetLaneOf,
+        (Reg::V(_), ..) | (Reg::S(_), Reg::V(_), _) | (Reg::S(_), Reg::S(_), Reg::V(_)) => return None,
+    };
+    Some(Op::new(kind, d, a, b, op as i32))
+}
+
+/// RR on scalars.
+fn scalar_operation(op: AluOp, d: u8, a: u8, b: u8) -> Option<Op> {
+    let kind = match d {
+        RM if op == AluOp::Move => Kind::MoveMask,
+        RM => return None,
+        _ if is_on_scalars(op) => Kind::of_registers(op),
+        _ => return None,
+    };
+    Some(Op::new(kind, d, a, b, 0))
+}
+
+/// RI.
+fn immediate_operation(inst: Ri<AluOp>) -> Option<Op> {
+    let Ri { op, dst, src0, imm, .. } = inst;
+    let (d, a) = (dst.number(), src0.number());
+    let new = |kind, a, b| Some(Op::new(kind, d, a, b, imm));
+    match (dst, src0) {
+        (Reg::S(SReg::RM), Reg::S(_)) => None,
+        // The link of an indirect call.
+        (Reg::S(_), Reg::S(SReg::PC)) if op == AluOp::Add => new(Kind::AddPc, NONE, NONE),
+        (Reg::S(_), Reg::S(src0)) if src0 != SReg::PC && is_on_scalars(op) => new(Kind::of_immediate(op)?, a, NONE),
+        (Reg::S(_), Reg::S(_)) => None,
+        (Reg::V(_), Reg::V(_)) if d != RM && is_by_lane(op) => new(Kind::VectorImmediate, a, op as u8),
+        (Reg::S(SReg::PC), Reg::V(_)) => None,
+        (Reg::S(_), Reg::V(_)) if is_compare(op) => new(Kind::CompareVectorImmediate, a, op as u8),
+        (Reg::S(_), Reg::V(_)) if d != RM && op == AluOp::Getlane && (0..LANES as i32).contains(&imm) => {
+            new(Kind::GetLaneImmediate, a, NONE)
+        }
+        (Reg::S(_) | Reg::V(_), Reg::V(_)) | (Reg::V(_), Reg::S(_)) => None,
     }
+}
+
+/// A load or store.
+fn access(inst: Mem<MemOp>) -> Option<Op> {
+    let Mem { op, reg, base, .. } = inst;
+    let (kind, narrow) = match (moves(op), access_size(op), inst.shared) {
+        // Nothing moves 64 bits.
+        (_, 8.., _) => return None,
+        (Move::Load(Load::Scalar(extension)), _, false) => (load_kind(extension), false),
+        (Move::Load(Load::Scalar(Extension::Word)), _, true) => (Kind::LoadScratchpad, false),
+        (Move::Load(Load::Vector(Extension::Word)), _, false) => (Kind::LoadVector, false),
+        (Move::Load(Load::Vector(Extension::Word)), _, true) => (Kind::LoadVectorScratchpad, false),
+        (Move::Load(Load::Vector(_)), _, false) => (Kind::LoadNarrow, true),
+        (Move::Store(Store::Scalar), 1, false) => (Kind::Store8, false),
+        (Move::Store(Store::Scalar), 2, false) => (Kind::Store16, false),
+        (Move::Store(Store::Scalar), _, false) => (Kind::Store32, false),
+        (Move::Store(Store::Scalar), 4, true) => (Kind::StoreScratchpad, false),
+        (Move::Store(Store::Vector), 4, false) => (Kind::StoreVector, false),
+        (Move::Store(Store::Vector), 4, true) => (Kind::StoreVectorScratchpad, false),
+        (Move::Store(Store::Vector), _, false) => (Kind::StoreNarrow, true),
+        // Rare: narrow accesses of the scratchpad, and what the hardware does not do.
+        (Move::Load(Load::Scalar(_) | Load::Vector(_)), _, true)
+        | (Move::Load(Load::Gather), ..)
+        | (Move::Store(Store::Scalar | Store::Vector), _, true)
+        | (Move::Store(Store::Splat), ..) => return None,
+    };
+    let is_common = match moved(op, reg) {
+        Reg::S(register) => register != SReg::PC && register != SReg::RM,
+        // A load would set the lane mask.
+        Reg::V(_) => reg != RM || matches!(moves(op), Move::Store(_)),
+    };
+    let b = if narrow { op as u8 } else { NONE };
+    (base != SReg::PC && is_common).then(|| Op::new(kind, reg, base.number(), b, inst.offset))
+}
+
+fn load_kind(extension: Extension) -> Kind {
+    match extension {
+        Extension::Signed8 => Kind::LoadS8,
+        Extension::Signed16 => Kind::LoadS16,
+        Extension::Unsigned8 => Kind::LoadU8,
+        Extension::Unsigned16 => Kind::LoadU16,
+        Extension::Word => Kind::Load32,
+    }
+}
+
+/// Whether the fast interpreter does the operation on scalars.
+fn is_on_scalars(op: AluOp) -> bool {
+    is_by_lane(op) || is_compare(op)
 }
 
 /// Whether the fast interpreter does the operation on vectors.
-const fn is_by_lane(op: AluOp) -> bool {
-    match alu::operation(op) {
-        Operation::Unary(_) | Operation::Binary(_) | Operation::FloatUnary(_) | Operation::FloatBinary(_) => true,
-        Operation::Compare(_)
-        | Operation::FloatCompare(_)
-        | Operation::Shuffle
-        | Operation::GetLane
-        | Operation::Mask
-        | Operation::NoUnit
-        | Operation::Hang => false,
-    }
+fn is_by_lane(op: AluOp) -> bool {
+    use Operation::{Binary, FloatBinary, FloatUnary, Unary};
+    matches!(
+        alu::operation(op),
+        Unary(_) | Binary(_) | FloatUnary(_) | FloatBinary(_)
+    )
 }
 
 /// Whether the operation makes a bit set of the lanes of a vector.
-const fn is_compare(op: AluOp) -> bool {
+fn is_compare(op: AluOp) -> bool {
     matches!(alu::operation(op), Operation::Compare(_) | Operation::FloatCompare(_))
 }
 

@@ -8,10 +8,10 @@ use crate::exec::{Effect, Env, Flow, Space};
 use crate::findings::Hazard;
 use crate::late::{self, After};
 use crate::machine::{Machine, Stop};
-use crate::operands::{Operands, scalar_name};
-use crate::registers::PC;
+use crate::operands::Operands;
 use crate::rest::{HangReason, Rest, Status};
 use crate::thread::Thread;
+use npu_mc::SReg;
 use npu_mc::machine::{THREADS_PER_CORE, TrapReason};
 use npu_mc::raw::RawInst;
 
@@ -227,7 +227,7 @@ impl Machine {
                     thread.last_branch = Some(pc);
                 }
                 // A call through `ra` changes its own target; every other jump to itself is for ever.
-                let repeats = !matches!(inst, RawInst::Jba { .. }) || effect.scalar.is_none();
+                let repeats = !matches!(inst, RawInst::Jba(_)) || effect.scalar.is_none();
                 if target == pc && repeats {
                     let (rest, progress) = match thread.status {
                         status @ (Status::ENDED | Status::TRAPPED) => (Rest::Ended(status), Progress::Ended(status)),
@@ -291,18 +291,13 @@ impl Env<'_> {
         }
         let pc = self.pc;
         let Thread { watch, scalars, .. } = &mut *self.thread;
-        let used = watch.follow_undriven(
-            inst,
-            |number| {
-                if number == PC { pc } else { scalars[usize::from(number)] }
-            },
-        );
+        let used = watch.follow_undriven(inst, |register| match register {
+            SReg::PC => pc,
+            register => scalars[usize::from(register.number())],
+        });
         if let Some(register) = used {
             self.report(Hazard::UndrivenBits, || {
-                format!(
-                    "the upper half of a vector compare's result, which nothing drives, is used through {}",
-                    scalar_name(register)
-                )
+                format!("the upper half of a vector compare's result, which nothing drives, is used through {register}")
             });
         }
         Ok(())

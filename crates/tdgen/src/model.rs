@@ -26,7 +26,7 @@ pub struct Target {
     pub operations: Operations,
     /// Instruction relations in definition order.
     pub mappings: Vec<Mapping>,
-    /// The hardware's opcode tables, one a format.
+    /// The hardware's opcode tables.
     pub hw_ops: Vec<HwOpTable>,
     /// The hardware's view of the formats.
     pub hw_formats: Vec<HwFormat>,
@@ -276,7 +276,7 @@ pub struct Mapping {
     pub span: Span,
 }
 
-/// The hardware's opcodes of one format.
+/// The hardware's opcodes of one format, which others may share.
 #[derive(Debug)]
 pub struct HwOpTable {
     /// Name of the Rust enum.
@@ -325,6 +325,8 @@ pub struct HwFormat {
     pub variant: String,
     /// One sentence.
     pub doc: String,
+    /// Index into [`Target::hw_ops`].
+    pub ops: usize,
     /// Fixed bits.
     pub base: u32,
     /// Which bits are fixed.
@@ -344,8 +346,29 @@ pub struct HwField {
     pub lsb: u8,
     /// Number of bits.
     pub width: u8,
-    /// Sign-extended.
-    pub signed: bool,
+    /// What it holds.
+    pub kind: HwFieldKind,
+}
+
+/// What a field of a hardware format holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HwFieldKind {
+    /// The number of an operation.
+    Operation,
+    /// A number.
+    Number {
+        /// Sign-extended.
+        signed: bool,
+    },
+    /// A scalar register.
+    Scalar,
+    /// A register of either file.
+    Register {
+        /// The bit of the word that is set for a vector register.
+        vector: u8,
+    },
+    /// That bit.
+    File,
 }
 
 /// A value type of the calling conventions.

@@ -244,6 +244,7 @@ fn ambiguous_patterns_are_found() {
     assert!(errors.iter().any(|e| e.contains("Overlap")), "{errors:?}");
 }
 
+/// A flat table: a pattern, and what is said of it.
 #[test]
 fn faults_of_patterns_have_a_place() {
     let cases = [

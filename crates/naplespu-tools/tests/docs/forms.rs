@@ -210,6 +210,7 @@ fn try_call(func: &mut Function, exits: &[Block], convention: CallConv) -> Instr
     }
 }
 
+/// An instruction of the format of an opcode. A flat table: an arm for each format.
 #[expect(clippy::too_many_arguments, reason = "everything an instruction may refer to")]
 fn data(
     func: &mut Function,

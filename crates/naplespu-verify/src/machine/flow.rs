@@ -26,8 +26,8 @@ pub fn table_from(bytes: &[u8], end: u32, mut offset: u32) -> Vec<u32> {
     let mut out = Vec::new();
     while offset < end
         && let Some(word) = word_at(bytes, offset)
-        && let RawInst::Jra { op, .. } = split(word)
-        && JraOp::from_code(op) == Some(JraOp::Jmp)
+        && let RawInst::Jra(inst) = split(word)
+        && inst.op == JraOp::Jmp
     {
         out.push(offset);
         offset += 4;
@@ -42,23 +42,20 @@ fn successors(bytes: &[u8], end: u32, offset: u32) -> Vec<u32> {
     };
     let to = |distance: i32| offset.wrapping_add_signed(distance);
     let list = match split(word) {
-        RawInst::Jba { op, offset: by, .. } => match JbaOp::from_code(op) {
-            Some(JbaOp::Beqz | JbaOp::Bnez) => vec![next, to(by)],
-            Some(JbaOp::Jret | JbaOp::Jeret) => Vec::new(),
+        RawInst::Jba(inst) => match inst.op {
+            JbaOp::Beqz | JbaOp::Bnez => vec![next, to(inst.offset)],
+            JbaOp::Jret | JbaOp::Jeret => Vec::new(),
             // A jump through a register is a call that returns behind it, or a branch by a table.
-            Some(JbaOp::Jmp) => {
+            JbaOp::Jmp => {
                 let mut list = table_from(bytes, end, next);
                 if list.is_empty() {
                     list.push(next);
                 }
                 list
             }
-            _ => vec![next],
+            JbaOp::Jmpsr | JbaOp::Jsys => vec![next],
         },
-        RawInst::Jra { op, offset: by } => match JraOp::from_code(op) {
-            Some(JraOp::Jmp) => vec![to(by)],
-            _ => vec![next],
-        },
+        RawInst::Jra(inst) if inst.op == JraOp::Jmp => vec![to(inst.offset)],
         _ => vec![next],
     };
     list.into_iter().filter(|&at| at < end && at % 4 == 0).collect()

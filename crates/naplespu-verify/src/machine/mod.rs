@@ -304,10 +304,9 @@ impl<'a> Code<'a> {
 
     /// An instruction that waits for the address of a symbol.
     fn relocated(&mut self, offset: u32, word: u32, reloc: &Reloc, mut state: State) -> Result<Next, Unsupported> {
-        let unknown = || Unsupported(format!("the relocation {} at {offset:#x}", reloc.kind.name()));
         let formula = reloc.kind.info().formula;
         match (split(word), formula) {
-            (RawInst::Mvi { dst, dst_v: false, .. }, Formula::AbsHigh | Formula::AbsLow) => {
+            (RawInst::Mvi(inst), Formula::AbsHigh | Formula::AbsLow) if !inst.dst.is_vector() => {
                 let name = match &reloc.target {
                     RelocTarget::Name(name) => symbol_name(self.func, name),
                     RelocTarget::Function => self.func.name.to_string(),
@@ -316,8 +315,7 @@ impl<'a> Code<'a> {
                 let symbol = self.layout.symbol_named(self.pool, &name);
                 let addend = self.pool.int(WORD, reloc.addend as u64 & u64::from(u32::MAX));
                 let address = self.pool.add(symbol, addend);
-                let reg = Reg::S(SReg::new(dst).ok_or_else(unknown)?);
-                let old = state.get(reg, 0);
+                let old = state.get(inst.dst, 0);
                 let half = WORD / 2;
                 let value = match formula {
                     Formula::AbsHigh => {
@@ -335,10 +333,10 @@ impl<'a> Code<'a> {
                         self.pool.concat(&[high, low])
                     }
                 };
-                state.set(reg, 0, value);
+                state.set(inst.dst, 0, value);
                 Ok(Next::At(vec![(offset + 4, state)]))
             }
-            (RawInst::Jra { op, .. }, Formula::Pc) if JraOp::from_code(op) == Some(JraOp::Jmpsr) => {
+            (RawInst::Jra(inst), Formula::Pc) if inst.op == JraOp::Jmpsr => {
                 let behind = self.pool.int(WORD, u64::from(BASE + offset + 4));
                 state.set(Reg::S(SReg::RA), 0, behind);
                 let target = match &reloc.target {
@@ -348,8 +346,11 @@ impl<'a> Code<'a> {
                 };
                 self.call(offset, target, state)
             }
-            (RawInst::Jra { .. }, Formula::Pc) => Err(Unsupported(format!("a tail call at {offset:#x}"))),
-            _ => Err(unknown()),
+            (RawInst::Jra(_), Formula::Pc) => Err(Unsupported(format!("a tail call at {offset:#x}"))),
+            _ => Err(Unsupported(format!(
+                "the relocation {} at {offset:#x}",
+                reloc.kind.name()
+            ))),
         }
     }
 }

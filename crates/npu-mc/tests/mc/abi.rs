@@ -2,7 +2,7 @@
 
 use npu_mc::cc::{self, Loc, Place, State, ValueType};
 use npu_mc::errata::Erratum;
-use npu_mc::raw::{AluOp, HwStatus, JraOp, MemOp};
+use npu_mc::raw::{AluOp, Ctr, CtrOp, HwStatus, Jba, JbaOp, Jra, JraOp, MemOp, Mvi, MviOp, Ri, Rr};
 use npu_mc::reloc::{self, Reloc, RelocError};
 use npu_mc::{Opcode, RawInst, Reg, SReg, Unit, VReg, decode, env, split};
 
@@ -148,75 +148,73 @@ fn relocations_change_their_field_alone_and_check_it() {
 
 #[test]
 fn the_hardware_splits_words_by_format() {
+    let (pc, v63) = (Reg::S(SReg::PC), Reg::V(VReg::of_field(63)));
     assert_eq!(
         split(0x04FF_FFDF),
-        RawInst::Rr {
-            op: AluOp::Add.code(),
-            dst: 63,
-            src0: 63,
-            src1: 63,
+        RawInst::Rr(Rr {
+            op: AluOp::Add,
+            dst: v63,
+            src0: v63,
+            src1: v63,
             long: true,
-            dst_v: true,
-            src0_v: true,
-            src1_v: true,
             m: true
-        }
+        })
+    );
+    assert_eq!(
+        split(0x33FF_FFC0),
+        RawInst::RrUnassigned(Rr {
+            op: 51,
+            dst: pc,
+            src0: pc,
+            src1: pc,
+            long: false,
+            m: false
+        })
     );
     assert_eq!(
         split(0x441F_F820),
-        RawInst::Ri {
-            op: 4,
-            dst: 7,
-            src0: 63,
+        RawInst::Ri(Ri {
+            op: AluOp::Add,
+            dst: Reg::S(SReg::S7),
+            src0: pc,
             imm: -252,
-            dst_v: false,
-            src0_v: false,
             m: false
-        }
+        })
     );
     assert_eq!(
         split(0x60FE_AF34),
-        RawInst::Mvi {
-            op: 0,
-            dst: 63,
+        RawInst::Mvi(Mvi {
+            op: MviOp::Moveil,
+            dst: pc,
             imm: 43981,
-            dst_v: false,
             m: false
-        }
+        })
     );
-    assert_eq!(
-        split(0x78FF_FFFC),
-        RawInst::Jra {
-            op: JraOp::Jmp.code(),
-            offset: -4
-        }
-    );
-    assert_eq!(split(0x78FD_911B), RawInst::Jra { op: 0, offset: 102683 });
+    let jump = |offset| RawInst::Jra(Jra { op: JraOp::Jmp, offset });
+    assert_eq!(split(0x78FF_FFFC), jump(-4));
+    assert_eq!(split(0x78FD_911B), jump(102683));
     assert_eq!(
         split(0x75D6_69D2),
-        RawInst::Jba {
-            op: 5,
-            reg: 53,
+        RawInst::Jba(Jba {
+            op: JbaOp::Beqz,
+            reg: SReg::of_field(53),
             offset: -103982
-        }
+        })
     );
     assert_eq!(
         split(0x6B05_2000),
-        RawInst::Ctr {
-            op: 3,
-            reg0: 1,
-            reg1: 18
-        }
+        RawInst::Ctr(Ctr {
+            op: CtrOp::ReadCr,
+            reg0: SReg::of_field(1),
+            reg1: SReg::of_field(18)
+        })
     );
     assert_eq!(split(u32::MAX), RawInst::Undefined);
     assert_eq!(split(0xC000_0000), RawInst::Undefined);
-    let RawInst::Mem { op, offset, shared, .. } = split(0xA21C_7802) else {
+    let RawInst::Mem(inst) = split(0xA21C_7802) else {
         panic!("not a memory operation");
     };
-    assert_eq!(
-        (MemOp::from_code(op), offset, shared),
-        (Some(MemOp::Store32), -256, true)
-    );
+    assert_eq!((inst.op, inst.offset, inst.shared), (MemOp::Store32, -256, true));
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! A plain interpreter to compare with: instructions taken apart beforehand, a `match` in a loop, one flat memory, no caches, no
 //! hazards, no stop addresses, no code that changes. It knows the operations of the loops of the bench.
 
-use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, RawInst};
-use npu_mc::{SReg, VReg, split};
+use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, RawInst, Ri, Rr};
+use npu_mc::{Reg, SReg, VReg, split};
 use npu_sim::{Lanes, fp};
 
 const MEMORY: usize = 1 << 22;
 const RA: usize = SReg::RA.number() as usize;
 const RM: usize = SReg::RM.number() as usize;
-const PC: u8 = SReg::PC.number();
 
 /// A source of an operation.
 #[derive(Clone, Copy)]
@@ -82,62 +81,36 @@ fn alu(op: AluOp, a: u32, b: u32) -> Option<u32> {
 }
 
 fn decode(word: u32) -> Option<Inst> {
-    let source = |vector: bool, number: u8| {
-        if vector {
-            Source::Vector(number)
-        } else {
-            Source::Scalar(number)
-        }
+    let source = |register: Reg| match register {
+        Reg::S(register) => Source::Scalar(register.number()),
+        Reg::V(register) => Source::Vector(register.number()),
     };
     match split(word) {
-        RawInst::Rr {
-            op,
-            dst,
-            src0,
-            src1,
-            dst_v,
-            src0_v,
-            src1_v,
-            ..
-        } => {
-            let op = AluOp::from_code(op)?;
+        RawInst::Rr(Rr {
+            op, dst, src0, src1, ..
+        }) => {
             alu(op, 0, 0)?;
-            let (a, b) = (source(src0_v, src0), source(src1_v, src1));
-            Some(match dst_v {
-                true => Inst::Lanes(op, dst, a, b),
-                false if src0_v && is_compare(op) => Inst::Compare(op, dst, a, b),
-                false if src0_v || src1_v => return None,
-                false => Inst::Registers(op, dst, src0, src1),
-            })
-        }
-        RawInst::Ri {
-            op,
-            dst,
-            src0,
-            imm,
-            dst_v,
-            src0_v,
-            ..
-        } => {
-            let op = AluOp::from_code(op)?;
-            alu(op, 0, 0)?;
-            match (dst_v, src0_v) {
-                (false, false) if src0 == PC => Some(Inst::Link(dst, imm as u32)),
-                (false, false) => Some(Inst::Immediate(op, dst, src0, imm as u32)),
-                (true, true) => Some(Inst::Lanes(
-                    op,
-                    dst,
-                    Source::Vector(src0),
-                    Source::Immediate(imm as u32),
-                )),
-                _ => None,
+            let d = dst.number();
+            match (dst, src0, src1) {
+                (Reg::V(_), ..) => Some(Inst::Lanes(op, d, source(src0), source(src1))),
+                (Reg::S(_), Reg::V(_), _) if is_compare(op) => Some(Inst::Compare(op, d, source(src0), source(src1))),
+                (Reg::S(_), Reg::S(a), Reg::S(b)) => Some(Inst::Registers(op, d, a.number(), b.number())),
+                (Reg::S(_), ..) => None,
             }
         }
-        RawInst::Mem {
-            op, reg, base, offset, ..
-        } => {
-            let offset = offset as u32;
-            Some(match MemOp::from_code(op)? {
+        RawInst::Ri(Ri { op, dst, src0, imm, .. }) => {
+            alu(op, 0, 0)?;
+            let (d, imm) = (dst.number(), imm as u32);
+            match (dst, src0) {
+                (Reg::S(_), Reg::S(SReg::PC)) => Some(Inst::Link(d, imm)),
+                (Reg::S(_), Reg::S(a)) => Some(Inst::Immediate(op, d, a.number(), imm)),
+                (Reg::V(_), Reg::V(_)) => Some(Inst::Lanes(op, d, source(src0), Source::Immediate(imm))),
+                (Reg::S(_), Reg::V(_)) | (Reg::V(_), Reg::S(_)) => None,
+            }
+        }
+        RawInst::Mem(i) => {
+            let (reg, base, offset) = (i.reg, i.base.number(), i.offset as u32);
+            Some(match i.op {
                 MemOp::Load32 => Inst::Load32(reg, base, offset),
                 MemOp::Load32U8 => Inst::LoadU8(reg, base, offset),
                 MemOp::Store32 => Inst::Store32(reg, base, offset),
@@ -147,18 +120,27 @@ fn decode(word: u32) -> Option<Inst> {
                 _ => return None,
             })
         }
-        RawInst::Jba { op, reg, offset } => match JbaOp::from_code(op)? {
-            JbaOp::Bnez => Some(Inst::Bnez(reg, offset / 4)),
-            JbaOp::Jmp => Some(Inst::JumpRegister(reg)),
+        RawInst::Jba(i) => match i.op {
+            JbaOp::Bnez => Some(Inst::Bnez(i.reg.number(), i.offset / 4)),
+            JbaOp::Jmp => Some(Inst::JumpRegister(i.reg.number())),
             JbaOp::Jret => Some(Inst::JumpRegister(RA as u8)),
-            _ => None,
+            JbaOp::Jmpsr | JbaOp::Jsys | JbaOp::Jeret | JbaOp::Beqz => None,
         },
-        RawInst::Jra { op, offset } => match JraOp::from_code(op)? {
-            JraOp::Jmp => Some(Inst::Jump(offset / 4)),
-            JraOp::Jmpsr => Some(Inst::Call(offset / 4)),
-            _ => None,
+        RawInst::Jra(i) => match i.op {
+            JraOp::Jmp => Some(Inst::Jump(i.offset / 4)),
+            JraOp::Jmpsr => Some(Inst::Call(i.offset / 4)),
+            JraOp::Jsys | JraOp::Jret | JraOp::Jeret | JraOp::Beqz | JraOp::Bnez => None,
         },
-        RawInst::Mvi { .. } | RawInst::Ctr { .. } | RawInst::Undefined => None,
+        RawInst::Mvi(_)
+        | RawInst::Ctr(_)
+        | RawInst::RrUnassigned(_)
+        | RawInst::RiUnassigned(_)
+        | RawInst::MviUnassigned(_)
+        | RawInst::MemUnassigned(_)
+        | RawInst::CtrUnassigned(_)
+        | RawInst::JbaUnassigned(_)
+        | RawInst::JraUnassigned(_)
+        | RawInst::Undefined => None,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Operations on all lanes of vector registers: loops that are compiled for the vector units of the host.
 
 use super::float;
-use crate::alu::{self, Operation, operations};
+use crate::alu::{self, Operation};
 use crate::mem_op::Extension;
 use crate::registers::{LANES, Lanes};
 use multiversion::multiversion;
+use npu_mc::for_each_alu_op;
 use npu_mc::raw::AluOp;
 
 /// Bit *k* in lane *k*.
@@ -170,25 +171,19 @@ fn integer(op: u8, registers: &mut Registers, target: Target, a: Source, b: Sour
     let mut result = Lanes::default();
     let out = &mut result;
     macro_rules! by_lane {
-        ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+        ($($name:ident $(, $immediate:ident)?;)*) => {
             match AluOp::from_code(op)? {
                 $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
                     Operation::Unary(f) => each(a, b, out, |a, _| f(a)),
                     Operation::Binary(f) => each(a, b, out, f),
-                    Operation::FloatUnary(_)
-                    | Operation::FloatBinary(_)
-                    | Operation::Compare(_)
-                    | Operation::FloatCompare(_)
-                    | Operation::Shuffle
-                    | Operation::GetLane
-                    | Operation::Mask
-                    | Operation::NoUnit
-                    | Operation::Hang => return None,
+                    Operation::FloatUnary(_) | Operation::FloatBinary(_) | Operation::Compare(_) => return None,
+                    Operation::FloatCompare(_) | Operation::Shuffle | Operation::GetLane => return None,
+                    Operation::Mask | Operation::NoUnit | Operation::Hang => return None,
                 },)*
             }
         };
     }
-    operations!(by_lane);
+    for_each_alu_op!(by_lane);
     target.write(registers, &result);
     Some(())
 }
@@ -200,24 +195,18 @@ pub(crate) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Op
     let mut holds = Lanes::default();
     let out = &mut holds;
     macro_rules! by_lane {
-        ($($name:ident, $immediate:ident = $kind:ident $(($function:expr))?;)*) => {
+        ($($name:ident $(, $immediate:ident)?;)*) => {
             match AluOp::from_code(op)? {
                 $(AluOp::$name => match const { alu::operation(AluOp::$name) } {
                     Operation::Compare(f) | Operation::FloatCompare(f) => each(a, b, out, |a, b| u32::from(f(a, b))),
-                    Operation::Unary(_)
-                    | Operation::Binary(_)
-                    | Operation::FloatUnary(_)
-                    | Operation::FloatBinary(_)
-                    | Operation::Shuffle
-                    | Operation::GetLane
-                    | Operation::Mask
-                    | Operation::NoUnit
-                    | Operation::Hang => return None,
+                    Operation::Unary(_) | Operation::Binary(_) | Operation::FloatUnary(_) => return None,
+                    Operation::FloatBinary(_) | Operation::Shuffle | Operation::GetLane => return None,
+                    Operation::Mask | Operation::NoUnit | Operation::Hang => return None,
                 },)*
             }
         };
     }
-    operations!(by_lane);
+    for_each_alu_op!(by_lane);
     let bits = holds
         .0
         .into_iter()

@@ -5,6 +5,7 @@ use super::region::Item;
 use super::translate::Builder;
 use super::units;
 use crate::hazard::UPPER_HALF;
+use crate::mem_op::{Extension, access_size, alignment, lane_extension};
 use crate::memory::{MEMORY_INDEX, PAGE_SIZE, PLAIN_LAST};
 use crate::predecode::Op;
 use crate::registers::LANES;
@@ -12,6 +13,7 @@ use crate::shared::SCRATCHPAD_SIZE;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use npu_mc::raw::MemOp;
 use std::mem::offset_of;
 
 /// Bytes of a word, which undriven bits are followed by.
@@ -27,7 +29,7 @@ pub(super) fn unaligned() -> MemFlagsData {
 
 impl Builder<'_> {
     /// A load of a scalar.
-    pub fn load(&mut self, item: &Item, done: usize, bytes: u32, signed: bool) {
+    pub fn load(&mut self, item: &Item, done: usize, bytes: u32, signed: bool) -> bool {
         let &Item { pc, op, .. } = item;
         let (address, place) = self.readable(item, done, bytes, bytes);
         if self.known.words && bytes != WORD {
@@ -47,6 +49,7 @@ impl Builder<'_> {
             self.load_watched(item, done, address);
         }
         self.set(op.d, value);
+        true
     }
 
     /// Goes on if what is undriven of a word is what is taken to be: nothing, or the upper half where that was seen before.
@@ -87,7 +90,7 @@ impl Builder<'_> {
     }
 
     /// A store of a scalar.
-    pub fn store(&mut self, item: &Item, done: usize, bytes: u32) {
+    pub fn store(&mut self, item: &Item, done: usize, bytes: u32) -> bool {
         let &Item { pc, op, .. } = item;
         let (address, place) = self.writable(item, done, bytes);
         if self.known.words && bytes != WORD {
@@ -102,7 +105,7 @@ impl Builder<'_> {
             _ => self.b.ins().store(flags, value, place, 0),
         };
         if bytes != WORD {
-            return;
+            return false;
         }
         let set_word = units::set_word as *const () as usize;
         if self.known.undriven >> (op.d & 63) & 1 != 0 {
@@ -117,23 +120,28 @@ impl Builder<'_> {
             self.b.ins().jump(on, &[]);
             self.b.switch_to_block(on);
         }
+        false
     }
 
     /// A load of a vector register, which looks at no undriven bits.
-    pub fn load_line(&mut self, item: &Item, done: usize) {
+    pub fn load_line(&mut self, item: &Item, done: usize) -> bool {
         let (_, place) = self.readable(item, done, LINE, LINE);
         self.load_vector(item.op.d, place, MemFlagsData::trusted());
+        true
     }
 
     /// A load of the low bytes of the words of a line.
-    pub fn load_narrow(&mut self, item: &Item, done: usize, bytes: u32, signed: bool, alignment: u32) {
-        let (_, place) = self.readable(item, done, alignment, LINE);
-        self.load_extended(item.op.d, place, 8 * (WORD - bytes), signed);
+    pub fn load_narrow(&mut self, item: &Item, done: usize, kind: MemOp) -> bool {
+        let (_, place) = self.readable(item, done, alignment(kind), LINE);
+        let signed = matches!(lane_extension(kind), Extension::Signed8 | Extension::Signed16);
+        self.load_extended(item.op.d, place, 8 * (WORD - access_size(kind)), signed);
+        true
     }
 
     /// A store of the low bytes of the lanes.
-    pub fn store_narrow(&mut self, item: &Item, done: usize, bytes: u32, alignment: u32) {
-        let (address, place) = self.writable(item, done, alignment);
+    pub fn store_narrow(&mut self, item: &Item, done: usize, kind: MemOp) -> bool {
+        let (address, place) = self.writable(item, done, alignment(kind));
+        let bytes = access_size(kind);
         if self.known.words {
             // For the definition all stores of vectors are of a line of words.
             let watched = self.watched(address, u32::MAX >> (32 - LANES));
@@ -148,10 +156,11 @@ impl Builder<'_> {
                 _ => self.b.ins().istore16(flags, value, place, offset),
             };
         }
+        false
     }
 
     /// A store of a vector register, all of whose bits are driven.
-    pub fn store_line(&mut self, item: &Item, done: usize) {
+    pub fn store_line(&mut self, item: &Item, done: usize) -> bool {
         let (address, place) = self.writable(item, done, LINE);
         self.store_vector(item.op.d, place);
         if self.known.words {
@@ -161,10 +170,37 @@ impl Builder<'_> {
             self.b.ins().jump(on, &[]);
             self.b.switch_to_block(on);
         }
+        false
+    }
+
+    pub fn load_scratchpad(&mut self, item: &Item, done: usize) -> bool {
+        let place = self.scratchpad(item, done, WORD);
+        let value = self.b.ins().load(I32, MemFlagsData::trusted(), place, 0);
+        self.set(item.op.d, value);
+        false
+    }
+
+    pub fn store_scratchpad(&mut self, item: &Item, done: usize) -> bool {
+        let place = self.scratchpad(item, done, WORD);
+        let value = self.register(item.op.d);
+        self.b.ins().store(MemFlagsData::trusted(), value, place, 0);
+        false
+    }
+
+    pub fn load_vector_scratchpad(&mut self, item: &Item, done: usize) -> bool {
+        let place = self.scratchpad_line(item, done);
+        self.load_vector(item.op.d, place, unaligned());
+        false
+    }
+
+    pub fn store_vector_scratchpad(&mut self, item: &Item, done: usize) -> bool {
+        let place = self.scratchpad_line(item, done);
+        self.store_lanes(item.op.d, place);
+        false
     }
 
     /// The place of so many bytes of the scratchpad, from a word on, that do not wrap.
-    pub fn scratchpad(&mut self, item: &Item, done: usize, bytes: u32) -> Value {
+    fn scratchpad(&mut self, item: &Item, done: usize, bytes: u32) -> Value {
         let address = self.sum(item.op);
         let low = self.constant(WORD - 1);
         let misaligned = self.b.ins().band(address, low);
@@ -185,7 +221,7 @@ impl Builder<'_> {
     }
 
     /// The place of the words of a vector in the scratchpad. With no lane on the access never ends.
-    pub fn scratchpad_line(&mut self, item: &Item, done: usize) -> Value {
+    fn scratchpad_line(&mut self, item: &Item, done: usize) -> Value {
         if !self.known.full {
             let offset = offset_of!(State<'_>, mask) as i32;
             let mask = self.b.ins().load(I32, MemFlagsData::trusted(), self.state, offset);

@@ -13,6 +13,7 @@
 
 mod access;
 mod host;
+mod operations;
 mod region;
 mod translate;
 mod undriven;

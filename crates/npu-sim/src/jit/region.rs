@@ -1,10 +1,9 @@
 //! Which operations are translated together, and what each of them becomes.
 
-use crate::alu::operations;
-use crate::mem_op::{Extension, access_size, alignment, lane_extension};
+use super::operations::{Condition, Translation, translation};
 use crate::predecode::{Kind, Op};
 use crate::registers::{RA, RM};
-use cranelift_codegen::ir::condcodes::IntCC;
+use npu_mc::for_each_alu_op;
 use npu_mc::raw::{AluOp, MemOp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,12 +70,14 @@ pub(super) enum Form {
     /// Sd = the lanes in which a op b holds.
     Compare {
         op: AluOp,
+        condition: Condition,
         a: Source,
         b: Source,
     },
     /// `rm` and the mask = those lanes
     CompareMask {
         op: AluOp,
+        condition: Condition,
         a: Source,
         b: Source,
     },
@@ -99,16 +100,9 @@ pub(super) enum Form {
     /// Sd = bit 0 of each lane of Va
     MakeMask,
     /// Vd = the low bytes of the words of a line, extended.
-    LoadNarrow {
-        bytes: u32,
-        signed: bool,
-        alignment: u32,
-    },
+    LoadNarrow(MemOp),
     /// The low bytes of the lanes of Vd to packed places.
-    StoreNarrow {
-        bytes: u32,
-        alignment: u32,
-    },
+    StoreNarrow(MemOp),
     /// Of words of the scratchpad.
     LoadVectorScratchpad,
     StoreVectorScratchpad,
@@ -122,125 +116,105 @@ pub(super) enum Source {
     Immediate(u32),
 }
 
-/// What a kind is in terms of the R format, and whether its second operand is the immediate.
-fn alu_op(kind: Kind) -> Option<(AluOp, bool)> {
-    macro_rules! by_kind {
-        ($($name:ident, $immediate:ident = $form:ident $(($function:expr))?;)*) => {
-            $(
-                if kind == Kind::$name {
-                    return Some((AluOp::$name, false));
-                }
-                if kind == Kind::$immediate {
-                    return Some((AluOp::$name, true));
-                }
-            )*
-        };
-    }
-    operations!(by_kind);
-    None
-}
-
 impl Form {
     /// The form of the operation at `pc`; `None` when it is for the interpreter.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "what is not known here is for the interpreter"
-    )]
     fn of(op: Op, pc: u32) -> Option<Form> {
-        if let Some((alu, immediate)) = alu_op(op.kind) {
-            return is_translated(alu).then_some(Form::Alu { op: alu, immediate });
-        }
         let load = |bytes, signed| Form::Load { bytes, signed };
         let imm = op.imm as u32;
         let (a, b) = (Source::Vector(op.a), Source::Vector(op.b));
-        let lanes = |code: u8, a, b| {
-            Some(Form::Lanes {
-                op: AluOp::from_code(code)?,
-                a,
-                b,
-            })
-        };
-        let compare = |code: u8, a, b| {
-            let alu = AluOp::from_code(code)?;
-            Some(if op.d == RM {
-                Form::CompareMask { op: alu, a, b }
-            } else {
-                Form::Compare { op: alu, a, b }
-            })
-        };
-        Some(match op.kind {
-            Kind::MoveMask => Form::MoveMask,
-            Kind::MoveiMask => Form::MaskConstant(imm),
-            Kind::VectorVector => lanes(imm as u8, a, b)?,
-            Kind::VectorScalar => lanes(imm as u8, a, Source::Scalar(op.b))?,
-            Kind::ScalarVector => lanes(imm as u8, Source::Scalar(op.a), b)?,
-            Kind::VectorImmediate => lanes(op.b, a, Source::Immediate(imm))?,
-            Kind::CompareVectors => compare(imm as u8, a, b)?,
-            Kind::CompareVectorScalar => compare(imm as u8, a, Source::Scalar(op.b))?,
-            Kind::CompareVectorImmediate => compare(op.b, a, Source::Immediate(imm))?,
-            Kind::Splat => Form::Splat(Source::Scalar(op.a)),
-            Kind::SplatImmediate => Form::Splat(Source::Immediate(imm)),
-            Kind::LoadVector => Form::LoadVector,
-            Kind::StoreVector => Form::StoreVector,
-            Kind::Nop => Form::Nop,
-            Kind::AddPc => Form::Constant(pc.wrapping_add(imm)),
-            Kind::Movei => Form::Constant(imm),
-            Kind::Moveil => Form::Half {
-                kept: 0xffff_0000,
-                new: imm,
-            },
-            Kind::Moveih => Form::Half {
-                kept: 0x0000_ffff,
-                new: imm << 16,
-            },
-            Kind::LoadS8 => load(1, true),
-            Kind::LoadU8 => load(1, false),
-            Kind::LoadS16 => load(2, true),
-            Kind::LoadU16 => load(2, false),
-            Kind::Load32 => load(4, false),
-            Kind::Store8 => Form::Store { bytes: 1 },
-            Kind::Store16 => Form::Store { bytes: 2 },
-            Kind::Store32 => Form::Store { bytes: 4 },
-            Kind::MoveilVector => Form::HalfLanes {
-                kept: 0xffff_0000,
-                new: imm,
-            },
-            Kind::MoveihVector => Form::HalfLanes {
-                kept: 0x0000_ffff,
-                new: imm << 16,
-            },
-            Kind::ShuffleVectors => Form::Shuffle,
-            Kind::GetLaneOf => Form::GetLane { number: None },
-            Kind::GetLaneImmediate => Form::GetLane {
-                number: Some(imm as u8),
-            },
-            Kind::MakeMask if op.d != RM => Form::MakeMask,
-            Kind::LoadNarrow => {
-                let kind = MemOp::from_code(op.b)?;
-                let extension = lane_extension(op.b);
-                Form::LoadNarrow {
-                    bytes: access_size(kind),
-                    signed: matches!(extension, Extension::Signed8 | Extension::Signed16),
-                    alignment: alignment(kind),
+        macro_rules! by_kind {
+            ($($name:ident $(, $immediate:ident)?;)*) => {
+                match op.kind {
+                    $(
+                        Kind::$name => Form::scalar(AluOp::$name, false)?,
+                        $(Kind::$immediate => Form::scalar(AluOp::$name, true)?,)?
+                    )*
+                    Kind::MoveMask => Form::MoveMask,
+                    Kind::MoveiMask => Form::MaskConstant(imm),
+                    Kind::VectorVector => Form::lanes(imm as u8, a, b)?,
+                    Kind::VectorScalar => Form::lanes(imm as u8, a, Source::Scalar(op.b))?,
+                    Kind::ScalarVector => Form::lanes(imm as u8, Source::Scalar(op.a), b)?,
+                    Kind::VectorImmediate => Form::lanes(op.b, a, Source::Immediate(imm))?,
+                    Kind::CompareVectors => Form::compare(op.d, imm as u8, a, b)?,
+                    Kind::CompareVectorScalar => Form::compare(op.d, imm as u8, a, Source::Scalar(op.b))?,
+                    Kind::CompareVectorImmediate => Form::compare(op.d, op.b, a, Source::Immediate(imm))?,
+                    Kind::Splat => Form::Splat(Source::Scalar(op.a)),
+                    Kind::SplatImmediate => Form::Splat(Source::Immediate(imm)),
+                    Kind::LoadVector => Form::LoadVector,
+                    Kind::StoreVector => Form::StoreVector,
+                    Kind::Nop => Form::Nop,
+                    Kind::AddPc => Form::Constant(pc.wrapping_add(imm)),
+                    Kind::Movei => Form::Constant(imm),
+                    Kind::Moveil => Form::Half { kept: 0xffff_0000, new: imm },
+                    Kind::Moveih => Form::Half { kept: 0x0000_ffff, new: imm << 16 },
+                    Kind::LoadS8 => load(1, true),
+                    Kind::LoadU8 => load(1, false),
+                    Kind::LoadS16 => load(2, true),
+                    Kind::LoadU16 => load(2, false),
+                    Kind::Load32 => load(4, false),
+                    Kind::Store8 => Form::Store { bytes: 1 },
+                    Kind::Store16 => Form::Store { bytes: 2 },
+                    Kind::Store32 => Form::Store { bytes: 4 },
+                    Kind::MoveilVector => Form::HalfLanes { kept: 0xffff_0000, new: imm },
+                    Kind::MoveihVector => Form::HalfLanes { kept: 0x0000_ffff, new: imm << 16 },
+                    Kind::ShuffleVectors => Form::Shuffle,
+                    Kind::GetLaneOf => Form::GetLane { number: None },
+                    Kind::GetLaneImmediate => Form::GetLane { number: Some(imm as u8) },
+                    Kind::MakeMask if op.d != RM => Form::MakeMask,
+                    Kind::LoadNarrow => Form::LoadNarrow(MemOp::from_code(op.b)?),
+                    Kind::StoreNarrow => Form::StoreNarrow(MemOp::from_code(op.b)?),
+                    Kind::LoadVectorScratchpad => Form::LoadVectorScratchpad,
+                    Kind::StoreVectorScratchpad => Form::StoreVectorScratchpad,
+                    Kind::LoadScratchpad => Form::LoadScratchpad,
+                    Kind::StoreScratchpad => Form::StoreScratchpad,
+                    Kind::Jump => Form::Jump { link: false },
+                    Kind::Call => Form::Jump { link: true },
+                    Kind::Beqz => Form::Branch { zero: true },
+                    Kind::Bnez => Form::Branch { zero: false },
+                    Kind::JumpRegister => Form::JumpRegister,
+                    Kind::MakeMask | Kind::Slow | Kind::Break | Kind::NotYet | Kind::PageEnd => return None,
                 }
-            }
-            Kind::StoreNarrow => {
-                let kind = MemOp::from_code(op.b)?;
-                Form::StoreNarrow {
-                    bytes: access_size(kind),
-                    alignment: alignment(kind),
-                }
-            }
-            Kind::LoadVectorScratchpad => Form::LoadVectorScratchpad,
-            Kind::StoreVectorScratchpad => Form::StoreVectorScratchpad,
-            Kind::LoadScratchpad => Form::LoadScratchpad,
-            Kind::StoreScratchpad => Form::StoreScratchpad,
-            Kind::Jump => Form::Jump { link: false },
-            Kind::Call => Form::Jump { link: true },
-            Kind::Beqz => Form::Branch { zero: true },
-            Kind::Bnez => Form::Branch { zero: false },
-            Kind::JumpRegister => Form::JumpRegister,
-            _ => return None,
+            };
+        }
+        Some(for_each_alu_op!(by_kind))
+    }
+
+    /// An operation of the R format on scalars.
+    fn scalar(op: AluOp, immediate: bool) -> Option<Form> {
+        match translation(op) {
+            Translation::Other => None,
+            Translation::Host(_)
+            | Translation::Extend(_)
+            | Translation::Shift(..)
+            | Translation::Scalar(..)
+            | Translation::Call(..)
+            | Translation::Compare(_) => Some(Form::Alu { op, immediate }),
+        }
+    }
+
+    /// An operation by lanes.
+    fn lanes(code: u8, a: Source, b: Source) -> Option<Form> {
+        let op = AluOp::from_code(code)?;
+        match translation(op) {
+            Translation::Compare(_) | Translation::Other => None,
+            Translation::Host(_)
+            | Translation::Extend(_)
+            | Translation::Shift(..)
+            | Translation::Scalar(..)
+            | Translation::Call(..) => Some(Form::Lanes { op, a, b }),
+        }
+    }
+
+    /// A compare of lanes whose result goes to this register.
+    fn compare(d: u8, code: u8, a: Source, b: Source) -> Option<Form> {
+        let op = AluOp::from_code(code)?;
+        let Translation::Compare(condition) = translation(op) else {
+            return None;
+        };
+        Some(if d == RM {
+            Form::CompareMask { op, condition, a, b }
+        } else {
+            Form::Compare { op, condition, a, b }
         })
     }
 
@@ -260,44 +234,10 @@ impl Form {
             Shuffle, Splat, StoreVectorScratchpad,
         };
         let on_lanes = matches!(self, Lanes { .. } | HalfLanes { .. } | Splat(_) | Shuffle);
-        let loads = matches!(self, LoadVector | LoadNarrow { .. } | LoadVectorScratchpad);
+        let loads = matches!(self, LoadVector | LoadNarrow(_) | LoadVectorScratchpad);
         let sets = matches!(self, MoveMask | MaskConstant(_) | CompareMask { .. });
         on_lanes || loads || sets || matches!(self, StoreVectorScratchpad)
     }
-}
-
-/// Whether an operation on scalars is translated.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "what is not known here is for the interpreter"
-)]
-fn is_translated(op: AluOp) -> bool {
-    match op {
-        AluOp::Not | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Add | AluOp::Sub | AluOp::Move => true,
-        AluOp::Mull | AluOp::Mulhs | AluOp::Mulhu | AluOp::Ashr | AluOp::Shr | AluOp::Shl => true,
-        AluOp::Clz | AluOp::Ctz | AluOp::Sext8 | AluOp::Sext16 | AluOp::Sext32 => true,
-        AluOp::Fadd | AluOp::Fsub | AluOp::Fmul | AluOp::Fdiv | AluOp::Itof | AluOp::Ftoi => true,
-        AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => true,
-        op => condition(op).is_some(),
-    }
-}
-
-/// The condition of an integer compare.
-#[expect(clippy::wildcard_enum_match_arm, reason = "everything else is no integer compare")]
-pub(super) fn condition(op: AluOp) -> Option<IntCC> {
-    Some(match op {
-        AluOp::Cmpeq => IntCC::Equal,
-        AluOp::Cmpne => IntCC::NotEqual,
-        AluOp::Cmpgt => IntCC::SignedGreaterThan,
-        AluOp::Cmpge => IntCC::SignedGreaterThanOrEqual,
-        AluOp::Cmplt => IntCC::SignedLessThan,
-        AluOp::Cmple => IntCC::SignedLessThanOrEqual,
-        AluOp::Cmpugt => IntCC::UnsignedGreaterThan,
-        AluOp::Cmpuge => IntCC::UnsignedGreaterThanOrEqual,
-        AluOp::Cmpult => IntCC::UnsignedLessThan,
-        AluOp::Cmpule => IntCC::UnsignedLessThanOrEqual,
-        _ => return None,
-    })
 }
 
 /// The address that a branch at `pc` goes to.
@@ -386,51 +326,24 @@ impl Region {
                     number += 1;
                     work.insert((depth, number, to));
                 };
-                match form {
-                    Form::Jump { link: false } | Form::Branch { .. } => goes_to(depth, target(pc, op)),
-                    Form::Jump { link: true } => {
-                        goes_to(depth + 1, target(pc, op));
-                        if self.expect(next) {
-                            goes_to(depth, next);
-                        }
+                if let Form::Jump { link: true } = form {
+                    goes_to(depth + 1, target(pc, op));
+                    if self.expect(next) {
+                        goes_to(depth, next);
                     }
-                    Form::JumpRegister => {
-                        let to = register(op.a);
-                        // What is called is mostly the same; a return goes to one of the calls.
-                        if op.a != RA && to.is_multiple_of(4) && to != pc && self.expect(to) {
-                            goes_to(depth + 1, to);
-                        }
+                } else if let Form::Jump { .. } | Form::Branch { .. } = form {
+                    goes_to(depth, target(pc, op));
+                } else if let Form::JumpRegister = form {
+                    let to = register(op.a);
+                    // What is called is mostly the same; a return goes to one of the calls.
+                    if op.a != RA && to.is_multiple_of(4) && to != pc && self.expect(to) {
+                        goes_to(depth + 1, to);
                     }
+                } else if let Form::Constant(to) = form {
                     // The link of an indirect call.
-                    Form::Constant(to) if op.d == RA && op.kind == Kind::AddPc && to.is_multiple_of(4) => {
-                        if self.expect(to) {
-                            goes_to(depth, to);
-                        }
+                    if op.d == RA && op.kind == Kind::AddPc && to.is_multiple_of(4) && self.expect(to) {
+                        goes_to(depth, to);
                     }
-                    Form::Alu { .. }
-                    | Form::Nop
-                    | Form::Constant(_)
-                    | Form::Half { .. }
-                    | Form::Load { .. }
-                    | Form::Store { .. }
-                    | Form::MoveMask
-                    | Form::MaskConstant(_)
-                    | Form::Lanes { .. }
-                    | Form::Splat(_)
-                    | Form::Compare { .. }
-                    | Form::CompareMask { .. }
-                    | Form::LoadVector
-                    | Form::StoreVector
-                    | Form::LoadScratchpad
-                    | Form::StoreScratchpad
-                    | Form::HalfLanes { .. }
-                    | Form::Shuffle
-                    | Form::GetLane { .. }
-                    | Form::MakeMask
-                    | Form::LoadNarrow { .. }
-                    | Form::StoreNarrow { .. }
-                    | Form::LoadVectorScratchpad
-                    | Form::StoreVectorScratchpad => {}
                 }
                 if matches!(form, Form::Jump { .. } | Form::JumpRegister) {
                     break;
@@ -566,34 +479,14 @@ impl Region {
     /// Blocks inside that follow the one that ends with `last`.
     fn followers(&self, last: &Item) -> Vec<u32> {
         let next = last.pc.wrapping_add(4);
-        let all = match last.form {
-            Form::Jump { .. } => vec![target(last.pc, last.op)],
-            Form::Branch { .. } => vec![target(last.pc, last.op), next],
-            Form::JumpRegister => self.targets().collect(),
-            Form::Alu { .. }
-            | Form::Nop
-            | Form::Constant(_)
-            | Form::Half { .. }
-            | Form::Load { .. }
-            | Form::Store { .. }
-            | Form::MoveMask
-            | Form::MaskConstant(_)
-            | Form::Lanes { .. }
-            | Form::Splat(_)
-            | Form::Compare { .. }
-            | Form::CompareMask { .. }
-            | Form::LoadVector
-            | Form::StoreVector
-            | Form::LoadScratchpad
-            | Form::StoreScratchpad
-            | Form::HalfLanes { .. }
-            | Form::Shuffle
-            | Form::GetLane { .. }
-            | Form::MakeMask
-            | Form::LoadNarrow { .. }
-            | Form::StoreNarrow { .. }
-            | Form::LoadVectorScratchpad
-            | Form::StoreVectorScratchpad => vec![next],
+        let all = if let Form::JumpRegister = last.form {
+            self.targets().collect()
+        } else if let Form::Jump { .. } = last.form {
+            vec![target(last.pc, last.op)]
+        } else if let Form::Branch { .. } = last.form {
+            vec![target(last.pc, last.op), next]
+        } else {
+            vec![next]
         };
         all.into_iter().filter(|&to| self.has(to)).collect()
     }

@@ -3,15 +3,15 @@
 //! The registers of a region are variables: read at its entry, written back where it is left. What is not translated leaves it in front
 //! of that operation, by the one exit.
 
-use super::access::{WORD, unaligned};
 use super::host::State;
-use super::region::{Form, Item, Region, Source, condition, target};
-use super::units::{Unit, unit};
+use super::operations::Second;
+use super::region::{Form, Item, Region, Source, target};
+use super::units::Unit;
 use crate::operands::is_slow;
 use crate::predecode::Op;
 use crate::registers::{RA, RM};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Block, Function, InstBuilder, MemFlagsData, SigRef, Signature, Value};
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -62,13 +62,6 @@ const FEW: usize = 32;
 struct Spot {
     pc: u32,
     known: Known,
-}
-
-/// The second operand of an operation.
-#[derive(Clone, Copy)]
-enum Second {
-    Register(Value),
-    Immediate(u32),
 }
 
 /// Fills `function` with the translation of a region: `fn(&mut State)`. `views`: memory is a view, which lacks what nobody looked at.
@@ -177,7 +170,7 @@ fn scalars_of(item: &Item) -> (Vec<u8>, Option<u8>) {
         }
         Form::GetLane { number: None } => (vec![b], Some(d)),
         Form::GetLane { number: Some(_) } | Form::MakeMask => (vec![], Some(d)),
-        Form::LoadNarrow { .. } | Form::StoreNarrow { .. } => (vec![a], None),
+        Form::LoadNarrow(_) | Form::StoreNarrow(_) => (vec![a], None),
         Form::LoadVectorScratchpad | Form::StoreVectorScratchpad => (vec![a], None),
         Form::HalfLanes { .. } | Form::Shuffle | Form::Nop => (vec![], None),
     };
@@ -330,7 +323,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Translates operation `done` of a block; gives whether the block goes on behind it.
+    /// Translates operation `done` of a block; returns whether the block goes on behind it. The functions of the forms return
+    /// whether the result can be lost to a taken branch.
     fn operation(&mut self, item: &Item, done: usize) -> bool {
         let &Item { pc, op, form } = item;
         let next = pc.wrapping_add(4);
@@ -357,8 +351,13 @@ impl Builder<'_> {
                 self.set_mask(value, next);
                 return false;
             }
-            Form::CompareMask { op: alu, a, b } => {
-                let value = self.compare(alu, [a, b]);
+            Form::CompareMask {
+                op: alu,
+                condition,
+                a,
+                b,
+            } => {
+                let value = self.compare(condition, [a, b]);
                 self.before_mask(value, done, halves, is_slow(alu));
                 self.set_mask(value, next);
                 return false;
@@ -369,16 +368,15 @@ impl Builder<'_> {
                 self.set_constant_mask(value, next);
                 return false;
             }
-            Form::Lanes { op: alu, a, b } => {
-                self.lanes(alu, op.d, [a, b]);
-                is_slow(alu)
-            }
-            Form::Splat(source) => {
-                self.lanes(AluOp::Move, op.d, [source; 2]);
-                false
-            }
-            Form::Compare { op: alu, a, b } => {
-                let value = self.compare(alu, [a, b]);
+            Form::Lanes { op: alu, a, b } => self.lanes(alu, op.d, [a, b]),
+            Form::Splat(source) => self.lanes(AluOp::Move, op.d, [source; 2]),
+            Form::Compare {
+                op: alu,
+                condition,
+                a,
+                b,
+            } => {
+                let value = self.compare(condition, [a, b]);
                 self.set(op.d, value);
                 is_slow(alu)
             }
@@ -389,82 +387,25 @@ impl Builder<'_> {
                 self.set(op.d, value);
                 false
             }
-            Form::Half { kept, new } => {
-                let old = self.register(op.d);
-                let kept = self.constant(kept);
-                let old = self.b.ins().band(old, kept);
-                let new = self.constant(new);
-                let value = self.b.ins().bor(old, new);
-                self.set(op.d, value);
-                false
-            }
-            Form::Load { bytes, signed } => {
-                self.load(item, done, bytes, signed);
-                true
-            }
-            Form::Store { bytes } => {
-                self.store(item, done, bytes);
-                false
-            }
-            Form::LoadVector => {
-                self.load_line(item, done);
-                true
-            }
-            Form::StoreVector => {
-                self.store_line(item, done);
-                false
-            }
-            Form::HalfLanes { kept, new } => {
-                self.half_lanes(op.d, kept, new);
-                false
-            }
-            Form::Shuffle => {
-                self.shuffle(item, done);
-                is_slow(AluOp::Shuffle)
-            }
-            Form::GetLane { number } => {
-                self.get_lane(item, done, number);
-                is_slow(AluOp::Getlane)
-            }
+            Form::Half { kept, new } => self.half(op.d, kept, new),
+            Form::Load { bytes, signed } => self.load(item, done, bytes, signed),
+            Form::Store { bytes } => self.store(item, done, bytes),
+            Form::LoadVector => self.load_line(item, done),
+            Form::StoreVector => self.store_line(item, done),
+            Form::HalfLanes { kept, new } => self.half_lanes(op.d, kept, new),
+            Form::Shuffle => self.shuffle(item, done),
+            Form::GetLane { number } => self.get_lane(item, done, number),
             Form::MakeMask => {
                 let value = self.low_bits(op.a);
                 self.set(op.d, value);
                 is_slow(AluOp::CrtMask)
             }
-            Form::LoadNarrow {
-                bytes,
-                signed,
-                alignment,
-            } => {
-                self.load_narrow(item, done, bytes, signed, alignment);
-                true
-            }
-            Form::StoreNarrow { bytes, alignment } => {
-                self.store_narrow(item, done, bytes, alignment);
-                false
-            }
-            Form::LoadVectorScratchpad => {
-                let place = self.scratchpad_line(item, done);
-                self.load_vector(op.d, place, unaligned());
-                false
-            }
-            Form::StoreVectorScratchpad => {
-                let place = self.scratchpad_line(item, done);
-                self.store_lanes(op.d, place);
-                false
-            }
-            Form::LoadScratchpad => {
-                let place = self.scratchpad(item, done, WORD);
-                let value = self.b.ins().load(I32, MemFlagsData::trusted(), place, 0);
-                self.set(op.d, value);
-                false
-            }
-            Form::StoreScratchpad => {
-                let place = self.scratchpad(item, done, WORD);
-                let value = self.register(op.d);
-                self.b.ins().store(MemFlagsData::trusted(), value, place, 0);
-                false
-            }
+            Form::LoadNarrow(kind) => self.load_narrow(item, done, kind),
+            Form::StoreNarrow(kind) => self.store_narrow(item, done, kind),
+            Form::LoadVectorScratchpad => self.load_vector_scratchpad(item, done),
+            Form::StoreVectorScratchpad => self.store_vector_scratchpad(item, done),
+            Form::LoadScratchpad => self.load_scratchpad(item, done),
+            Form::StoreScratchpad => self.store_scratchpad(item, done),
             Form::Jump { link } => {
                 if self.taken(pc, done) {
                     if link {
@@ -476,26 +417,9 @@ impl Builder<'_> {
                 }
                 return false;
             }
-            Form::Branch { zero } => {
-                let value = self.register(op.a);
-                let (nonzero, is_zero) = self.split(value);
-                let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
-                self.b.switch_to_block(branch);
-                if self.taken(pc, done) {
-                    self.go_taken(target(pc, op));
-                }
-                self.b.switch_to_block(on);
-                false
-            }
+            Form::Branch { zero } => self.branch(item, done, zero),
             Form::JumpRegister => {
-                let to = self.register(op.a);
-                let here = self.constant(pc);
-                // Where a thread may end.
-                let itself = self.b.ins().icmp(IntCC::Equal, to, here);
-                self.leave_if(itself, pc, done);
-                if self.taken(pc, done) {
-                    self.go_to_register(to);
-                }
+                self.jump_register(item, done);
                 return false;
             }
         };
@@ -510,6 +434,40 @@ impl Builder<'_> {
         self.count(done + 1);
         self.known.undriven = halves;
         self.known.long = long;
+    }
+
+    /// Sd = (Sd & kept) | new
+    fn half(&mut self, d: u8, kept: u32, new: u32) -> bool {
+        let old = self.register(d);
+        let [kept, new] = [kept, new].map(|value| self.constant(value));
+        let old = self.b.ins().band(old, kept);
+        let value = self.b.ins().bor(old, new);
+        self.set(d, value);
+        false
+    }
+
+    /// A branch that is taken if Sa is 0, or is not; goes on where it is not taken.
+    fn branch(&mut self, item: &Item, done: usize, zero: bool) -> bool {
+        let value = self.register(item.op.a);
+        let (nonzero, is_zero) = self.split(value);
+        let (branch, on) = if zero { (is_zero, nonzero) } else { (nonzero, is_zero) };
+        self.b.switch_to_block(branch);
+        if self.taken(item.pc, done) {
+            self.go_taken(target(item.pc, item.op));
+        }
+        self.b.switch_to_block(on);
+        false
+    }
+
+    fn jump_register(&mut self, item: &Item, done: usize) {
+        let to = self.register(item.op.a);
+        let here = self.constant(item.pc);
+        // Where a thread may end.
+        let itself = self.b.ins().icmp(IntCC::Equal, to, here);
+        self.leave_if(itself, item.pc, done);
+        if self.taken(item.pc, done) {
+            self.go_to_register(to);
+        }
     }
 
     /// Goes where a taken branch goes.
@@ -550,117 +508,7 @@ impl Builder<'_> {
         self.exit(to, left, NOWHERE, true);
     }
 
-    fn second(&mut self, b: Second) -> Value {
-        match b {
-            Second::Register(value) => value,
-            Second::Immediate(value) => self.constant(value),
-        }
-    }
-
-    /// A shift of which no bit is left from an amount of `bits` on.
-    fn shift(&mut self, b: Second, bits: u32, shifted: impl FnOnce(&mut Self, Value) -> Value) -> Value {
-        match b {
-            Second::Immediate(amount) if amount >= bits => self.constant(0),
-            Second::Immediate(amount) => {
-                let amount = self.constant(amount);
-                shifted(self, amount)
-            }
-            Second::Register(amount) => {
-                let shifted = shifted(self, amount);
-                let bits = self.constant(bits);
-                let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, amount, bits);
-                let zero = self.constant(0);
-                self.b.ins().select(inside, shifted, zero)
-            }
-        }
-    }
-
-    /// What an operation on scalars makes.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "`Form::of` has let nothing else in but copies"
-    )]
-    fn alu(&mut self, op: AluOp, a: Value, second: Second) -> Value {
-        match op {
-            AluOp::Ashr => {
-                return self.shift(second, 64, |this, amount| {
-                    let wide = this.b.ins().sextend(I64, a);
-                    let wide = this.b.ins().ushr(wide, amount);
-                    this.b.ins().ireduce(I32, wide)
-                });
-            }
-            AluOp::Shr => return self.shift(second, 32, |this, amount| this.b.ins().ushr(a, amount)),
-            AluOp::Shl => return self.shift(second, 32, |this, amount| this.b.ins().ishl(a, amount)),
-            _ => {}
-        }
-        let b = self.second(second);
-        if let Some(condition) = condition(op) {
-            let holds = self.b.ins().icmp(condition, a, b);
-            return self.b.ins().uextend(I32, holds);
-        }
-        if let Some(unit) = unit(op) {
-            return self.call_scalar(&unit, &[a, b]);
-        }
-        macro_rules! high {
-            ($extend:ident) => {{
-                let a = self.b.ins().$extend(I64, a);
-                let b = self.b.ins().$extend(I64, b);
-                let product = self.b.ins().imul(a, b);
-                let half = self.b.ins().iconst(I64, 32);
-                let high = self.b.ins().ushr(product, half);
-                self.b.ins().ireduce(I32, high)
-            }};
-        }
-        match op {
-            AluOp::Not => self.b.ins().bnot(a),
-            AluOp::Or => self.b.ins().bor(a, b),
-            AluOp::And => self.b.ins().band(a, b),
-            AluOp::Xor => self.b.ins().bxor(a, b),
-            AluOp::Add => self.b.ins().iadd(a, b),
-            AluOp::Sub => self.b.ins().isub(a, b),
-            AluOp::Mull => self.b.ins().imul(a, b),
-            AluOp::Mulhs => high!(sextend),
-            AluOp::Mulhu => high!(uextend),
-            AluOp::Clz => self.b.ins().clz(a),
-            AluOp::Ctz => self.b.ins().ctz(a),
-            AluOp::Sext8 => {
-                let low = self.b.ins().ireduce(I8, a);
-                self.b.ins().sextend(I32, low)
-            }
-            AluOp::Sext16 => {
-                let low = self.b.ins().ireduce(I16, a);
-                self.b.ins().sextend(I32, low)
-            }
-            AluOp::Cmpfeq | AluOp::Cmpfne | AluOp::Cmpfgt | AluOp::Cmpfge | AluOp::Cmpflt | AluOp::Cmpfle => {
-                let holds = self.float_condition(op, a, b);
-                let [yes, no] = [0xffff, 0].map(|value| self.constant(value));
-                self.b.ins().select(holds, yes, no)
-            }
-            _ => a,
-        }
-    }
-
-    /// Whether a compare of floats holds, lane by lane if they are several, as the hardware does it ([`crate::fp::gt`]): those of one sign
-    /// by their bits, of two the other way round.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are no compares of floats")]
-    pub fn float_condition(&mut self, op: AluOp, a: Value, b: Value) -> Value {
-        let condition = match op {
-            AluOp::Cmpfeq => IntCC::Equal,
-            AluOp::Cmpfne => IntCC::NotEqual,
-            AluOp::Cmpfgt => IntCC::UnsignedGreaterThan,
-            AluOp::Cmpfge => IntCC::UnsignedGreaterThanOrEqual,
-            AluOp::Cmpflt => IntCC::UnsignedLessThan,
-            _ => IntCC::UnsignedLessThanOrEqual,
-        };
-        let differing = self.b.ins().bxor(a, b);
-        let sign = self.constant(31);
-        let turn = self.b.ins().sshr(differing, sign);
-        let a = self.b.ins().bxor(a, turn);
-        let b = self.b.ins().bxor(b, turn);
-        self.b.ins().icmp(condition, a, b)
-    }
-
-    fn call_scalar(&mut self, unit: &Unit, operands: &[Value]) -> Value {
+    pub fn call_scalar(&mut self, unit: Unit, operands: &[Value]) -> Value {
         let count = unit.operands();
         let signature = match self.units.get(&count) {
             Some(&signature) => signature,

@@ -4,9 +4,11 @@
 //! definition.
 
 use super::access::WORD;
-use super::region::{Form, Item, Source, condition};
+use super::operations::Condition;
+use super::region::{Form, Item, Source};
 use super::translate::Builder;
-use crate::alu::is_unary;
+use crate::alu::{self, Operation, Spread, is_unary};
+use crate::hazard::UPPER_HALF;
 use crate::registers::{PC, RA, RM};
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -31,27 +33,26 @@ type Half = bool;
 
 /// The result of an operation on scalars whose first or second operand has an undriven half, or both; `immediate` is the second one, if it
 /// is known.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "what is not known to keep undriven bits apart is for the definition"
-)]
 fn result(op: AluOp, [first, second]: [Half; 2], immediate: Option<u32>) -> Result {
     let of = |half| if half { Result::Half } else { Result::Driven };
-    match op {
-        AluOp::Move | AluOp::Sext32 | AluOp::Not => of(first),
-        AluOp::Xor | AluOp::Add | AluOp::Sub | AluOp::Mull => Result::Half,
-        AluOp::And | AluOp::Or if first && second => Result::Half,
-        AluOp::And | AluOp::Or => match immediate.map(|immediate| immediate >> 16) {
-            // Zeros decide a conjunction.
-            Some(0) => of(op == AluOp::Or),
-            Some(0xffff) => of(op == AluOp::And),
-            Some(_) => Result::Other,
-            None => Result::IfLow(op == AluOp::Or),
-        },
-        AluOp::Shl if immediate.is_some_and(|amount| amount >= 16) => Result::Driven,
-        AluOp::Sext8 | AluOp::Sext16 => Result::Driven,
-        AluOp::Ctz => Result::DrivenIfDecided,
+    let moved = |bits| match bits {
+        0 => Result::Driven,
+        UPPER_HALF => Result::Half,
         _ => Result::Other,
+    };
+    match (alu::spread(op), alu::operation(op), immediate) {
+        (Spread::Copied, ..) => of(first),
+        (Spread::Xor | Spread::Carried, ..) => Result::Half,
+        (Spread::And | Spread::Or, ..) if first && second => Result::Half,
+        // A driven half decides all bits or none.
+        (Spread::And, _, Some(immediate)) => moved(UPPER_HALF & immediate),
+        (Spread::Or, _, Some(immediate)) => moved(UPPER_HALF & !immediate),
+        (Spread::And, _, None) => Result::IfLow(false),
+        (Spread::Or, _, None) => Result::IfLow(true),
+        (Spread::Moved, Operation::Unary(f), _) => moved(f(UPPER_HALF)),
+        (Spread::Moved, Operation::Binary(f), Some(immediate)) => moved(f(UPPER_HALF, immediate)),
+        (Spread::Decided, ..) => Result::DrivenIfDecided,
+        (Spread::Moved | Spread::Unwritten | Spread::Used, ..) => Result::Other,
     }
 }
 
@@ -100,10 +101,9 @@ impl Builder<'_> {
             Form::Store { .. } | Form::StoreScratchpad | Form::LoadVector | Form::StoreVector | Form::JumpRegister => {
                 unless_used(self.has_half(op.a), same)
             }
-            Form::LoadNarrow { .. }
-            | Form::StoreNarrow { .. }
-            | Form::LoadVectorScratchpad
-            | Form::StoreVectorScratchpad => unless_used(self.has_half(op.a), same),
+            Form::LoadNarrow(_) | Form::StoreNarrow(_) | Form::LoadVectorScratchpad | Form::StoreVectorScratchpad => {
+                unless_used(self.has_half(op.a), same)
+            }
             Form::HalfLanes { .. } | Form::Shuffle => same,
             Form::GetLane { number } => unless_used(number.is_none() && self.has_half(op.b), with(op.d, false)),
             Form::MakeMask => with(op.d, false),
@@ -122,9 +122,9 @@ impl Builder<'_> {
             }
             Form::Lanes { a, b, .. } => unless_used(self.source_has_half(a) || self.source_has_half(b), same),
             Form::Splat(source) => unless_used(self.source_has_half(source), same),
-            Form::Compare { op: alu, a, b } | Form::CompareMask { op: alu, a, b } => {
+            Form::Compare { condition, a, b, .. } | Form::CompareMask { condition, a, b, .. } => {
                 let used = self.source_has_half(a) || self.source_has_half(b);
-                unless_used(used, with(op.d, condition(alu).is_some()))
+                unless_used(used, with(op.d, matches!(condition, Condition::Integer(_))))
             }
         }
     }

@@ -2,57 +2,27 @@
 
 use super::host::State;
 use super::region::Source;
-use crate::alu::{self, Operation};
-use crate::fast::float;
+use crate::alu::Operation;
 use crate::fast::lanes::{self, Target};
-use crate::fp;
 use crate::registers::{LANES, Lanes};
-use multiversion::multiversion;
 use npu_mc::raw::AluOp;
 use std::cell::Cell;
 
 /// A function of operations that are too long to stand in line.
+#[derive(Clone, Copy)]
 pub(super) enum Unit {
     Unary(extern "C" fn(u32) -> u32),
     Binary(extern "C" fn(u32, u32) -> u32),
 }
 
-extern "C" fn add(a: u32, b: u32) -> u32 {
-    fp::add(a, b)
-}
-
-extern "C" fn sub(a: u32, b: u32) -> u32 {
-    fp::sub(a, b)
-}
-
-extern "C" fn mul(a: u32, b: u32) -> u32 {
-    fp::mul(a, b)
-}
-
-extern "C" fn div(a: u32, b: u32) -> u32 {
-    fp::div(a, b)
-}
-
-extern "C" fn from_int(a: u32) -> u32 {
-    fp::from_int(a)
-}
-
-extern "C" fn to_int(a: u32) -> u32 {
-    fp::to_int(a)
-}
-
-/// The function of an operation on scalars, if it is one of those.
-#[expect(clippy::wildcard_enum_match_arm, reason = "all others stand in line")]
-pub(super) fn unit(op: AluOp) -> Option<Unit> {
-    Some(match op {
-        AluOp::Fadd => Unit::Binary(add),
-        AluOp::Fsub => Unit::Binary(sub),
-        AluOp::Fmul => Unit::Binary(mul),
-        AluOp::Fdiv => Unit::Binary(div),
-        AluOp::Itof => Unit::Unary(from_int),
-        AluOp::Ftoi => Unit::Unary(to_int),
-        _ => return None,
-    })
+/// A unit of the function of an operation on scalars.
+macro_rules! unit {
+    ($kind:ident($($operand:ident),*) = $function:path) => {{
+        extern "C" fn unit($($operand: u32),*) -> u32 {
+            $function($($operand),*)
+        }
+        Unit::$kind(unit)
+    }};
 }
 
 impl Unit {
@@ -74,7 +44,7 @@ impl Unit {
 }
 
 /// A vector register, which may be result and operand at a time.
-type Register = Cell<Lanes>;
+pub(super) type Register = Cell<Lanes>;
 
 /// An operation on all lanes, by kinds of its last operand.
 #[derive(Clone, Copy)]
@@ -88,7 +58,7 @@ pub(super) struct LaneUnit {
 
 /// Writes the lanes that are on.
 #[inline(always)]
-fn write(d: &Register, new: &Lanes, on: &Register) {
+pub(super) fn write(d: &Register, new: &Lanes, on: &Register) {
     let on = on.get();
     let kept = d.get().zip(&on, |old, on| old & !on);
     d.set(kept.zip(&new.zip(&on, |new, on| new & on), |kept, new| kept | new));
@@ -96,7 +66,7 @@ fn write(d: &Register, new: &Lanes, on: &Register) {
 
 /// What the definition of an operation by lanes makes.
 #[inline(always)]
-fn defined(operation: Operation, a: &Lanes, b: &Lanes) -> Lanes {
+pub(super) fn defined(operation: Operation, a: &Lanes, b: &Lanes) -> Lanes {
     match operation {
         Operation::Unary(f) | Operation::FloatUnary(f) => a.map(f),
         Operation::Binary(f) | Operation::FloatBinary(f) => a.zip(b, f),
@@ -125,55 +95,35 @@ macro_rules! wide {
     };
 }
 
-macro_rules! lane_units {
-    ($($op:ident = $function:expr;)*) => {
-        /// The functions of an operation on lanes, if it has some.
-        pub(super) fn lane_unit(op: AluOp) -> Option<LaneUnit> {
-            match op {
-                $(AluOp::$op => {
-                    wide! {
-                        fn with_vector(d: &Register, a: &Register, b: &Register) {
-                            d.set($function(&a.get(), &b.get()));
-                        }
-                        fn with_scalar(d: &Register, a: &Register, b: u32) {
-                            d.set($function(&a.get(), &Lanes::splat(b)));
-                        }
-                        fn with_vector_on(d: &Register, a: &Register, b: &Register, on: &Register) {
-                            write(d, &$function(&a.get(), &b.get()), on);
-                        }
-                        fn with_scalar_on(d: &Register, a: &Register, b: u32, on: &Register) {
-                            write(d, &$function(&a.get(), &Lanes::splat(b)), on);
-                        }
-                    }
-                    Some(LaneUnit { with_vector, with_scalar, with_vector_on, with_scalar_on })
-                })*
-                _ => None,
+/// The functions of an operation on lanes, by the function of all lanes or as the definition has it.
+macro_rules! lane_unit {
+    ($op:ident) => {
+        lane_unit!(|a: &Lanes, b: &Lanes| units::defined(const { alu::operation(AluOp::$op) }, a, b))
+    };
+    ($function:expr) => {{
+        wide! {
+            fn with_vector(d: &Register, a: &Register, b: &Register) {
+                d.set(($function)(&a.get(), &b.get()));
+            }
+            fn with_scalar(d: &Register, a: &Register, b: u32) {
+                d.set(($function)(&a.get(), &Lanes::splat(b)));
+            }
+            fn with_vector_on(d: &Register, a: &Register, b: &Register, on: &Register) {
+                units::write(d, &($function)(&a.get(), &b.get()), on);
+            }
+            fn with_scalar_on(d: &Register, a: &Register, b: u32, on: &Register) {
+                units::write(d, &($function)(&a.get(), &Lanes::splat(b)), on);
             }
         }
-    };
+        LaneUnit {
+            with_vector,
+            with_scalar,
+            with_vector_on,
+            with_scalar_on,
+        }
+    }};
 }
-
-macro_rules! by_definition {
-    ($op:ident) => {
-        |a: &Lanes, b: &Lanes| defined(const { alu::operation(AluOp::$op) }, a, b)
-    };
-}
-
-lane_units! {
-    Fadd = float::add;
-    Fsub = float::sub;
-    Fmul = float::mul;
-    Fdiv = float::div;
-    Itof = float::from_int;
-    Ftoi = float::to_int;
-    Mulhs = by_definition!(Mulhs);
-    Mulhu = by_definition!(Mulhu);
-    Ashr = by_definition!(Ashr);
-    Shr = by_definition!(Shr);
-    Shl = by_definition!(Shl);
-    Clz = by_definition!(Clz);
-    Ctz = by_definition!(Ctz);
-}
+pub(super) use {lane_unit, unit, wide};
 
 /// A lane of a register.
 pub(super) extern "C" fn lane(a: &Register, number: u32) -> u32 {

@@ -3,9 +3,11 @@
 
 use super::access::unaligned;
 use super::host::State;
-use super::region::{Item, Source, condition};
+use super::operations::{Condition, Shift, Translation, translation};
+use super::region::{Item, Source};
 use super::translate::Builder;
-use super::units;
+use super::units::{self, LaneUnit};
+use crate::operands::is_slow;
 use crate::registers::LANES;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64};
@@ -30,35 +32,6 @@ enum Operand {
     Same(Value),
 }
 
-/// An operation that the host has instructions for.
-#[derive(Clone, Copy)]
-enum InLine {
-    Copy,
-    Not,
-    /// Lanes that are shifted up by so many bits, and back with copies of the sign.
-    Extend(u32),
-    Shift(Shift, Amount),
-    Binary(Binary),
-}
-
-#[derive(Clone, Copy)]
-enum Binary {
-    Or,
-    And,
-    Xor,
-    Add,
-    Sub,
-    Mul,
-}
-
-#[derive(Clone, Copy)]
-enum Shift {
-    Left,
-    Right,
-    /// [`crate::alu::ashr`], by an immediate only.
-    Signed,
-}
-
 /// The same for all lanes.
 #[derive(Clone, Copy)]
 enum Amount {
@@ -66,29 +39,13 @@ enum Amount {
     Scalar(u8),
 }
 
-/// What the host does for an operation with this second operand; `None` for those that are called.
-#[expect(clippy::wildcard_enum_match_arm, reason = "all others are called")]
-fn in_line(op: AluOp, b: Source) -> Option<InLine> {
-    let shift = |shift| match b {
-        Source::Immediate(amount) => Some(InLine::Shift(shift, Amount::Immediate(amount))),
-        Source::Scalar(number) => Some(InLine::Shift(shift, Amount::Scalar(number))),
-        Source::Vector(_) => None,
-    };
-    match op {
-        AluOp::Move | AluOp::Sext32 => Some(InLine::Copy),
-        AluOp::Not => Some(InLine::Not),
-        AluOp::Sext8 => Some(InLine::Extend(24)),
-        AluOp::Sext16 => Some(InLine::Extend(16)),
-        AluOp::Or => Some(InLine::Binary(Binary::Or)),
-        AluOp::And => Some(InLine::Binary(Binary::And)),
-        AluOp::Xor => Some(InLine::Binary(Binary::Xor)),
-        AluOp::Add => Some(InLine::Binary(Binary::Add)),
-        AluOp::Sub => Some(InLine::Binary(Binary::Sub)),
-        AluOp::Mull => Some(InLine::Binary(Binary::Mul)),
-        AluOp::Shl => shift(Shift::Left),
-        AluOp::Shr => shift(Shift::Right),
-        AluOp::Ashr if matches!(b, Source::Immediate(_)) => shift(Shift::Signed),
-        _ => None,
+impl Amount {
+    fn of(source: Source) -> Option<Amount> {
+        match source {
+            Source::Immediate(amount) => Some(Amount::Immediate(amount)),
+            Source::Scalar(number) => Some(Amount::Scalar(number)),
+            Source::Vector(_) => None,
+        }
     }
 }
 
@@ -204,7 +161,7 @@ impl Builder<'_> {
     }
 
     /// Lanes = (the lane & kept) | new
-    pub fn half_lanes(&mut self, register: u8, kept: u32, new: u32) {
+    pub fn half_lanes(&mut self, register: u8, kept: u32, new: u32) -> bool {
         let (kept, new) = (self.splat(kept), self.splat(new));
         for part in 0..PARTS {
             let old = self.read(register, part);
@@ -212,10 +169,11 @@ impl Builder<'_> {
             let value = self.b.ins().bor(old, new);
             self.write(register, part, value);
         }
+        false
     }
 
     /// Sd = the lane of Va with this number, or that in Sb.
-    pub fn get_lane(&mut self, item: &Item, done: usize, number: Option<u8>) {
+    pub fn get_lane(&mut self, item: &Item, done: usize, number: Option<u8>) -> bool {
         let op = item.op;
         let value = match number {
             Some(number) => self.lane(op.a, i32::from(number) % (PARTS * PARTS)),
@@ -229,10 +187,11 @@ impl Builder<'_> {
             }
         };
         self.set(op.d, value);
+        is_slow(AluOp::Getlane)
     }
 
     /// Vd = the lanes of Va with the numbers in Vb, unless there is none of some number.
-    pub fn shuffle(&mut self, item: &Item, done: usize) {
+    pub fn shuffle(&mut self, item: &Item, done: usize) -> bool {
         let op = item.op;
         let numbers = PART_NUMBERS.map(|part| self.read(op.b, part));
         let sources = PART_NUMBERS.map(|part| self.read(op.a, part));
@@ -273,6 +232,7 @@ impl Builder<'_> {
             let lanes = self.b.ins().bitcast(I32X4, flags, result);
             self.write(op.d, part, lanes);
         }
+        is_slow(AluOp::Shuffle)
     }
 
     fn as_bytes(&mut self, part: Value) -> Value {
@@ -331,36 +291,39 @@ impl Builder<'_> {
     }
 
     /// Vd = a op b, in the lanes that are on.
-    pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) {
-        let Some(in_line) = in_line(op, b) else {
-            self.call_lanes(op, d, [a, b]);
-            return;
-        };
-        let (first, second) = (self.operand(a), self.operand(b));
+    pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) -> bool {
+        match (translation(op), Amount::of(b)) {
+            (Translation::Host(emit), _) => {
+                let second = self.operand(b);
+                self.each_part(d, a, |this, part, x| {
+                    let y = this.part(second, part);
+                    emit(this, x, y)
+                });
+            }
+            (Translation::Extend(low), _) => self.each_part(d, a, |this, _, x| {
+                let above = this.constant(I32.bits() - low.bits());
+                let up = this.b.ins().ishl(x, above);
+                this.b.ins().sshr(up, above)
+            }),
+            (Translation::Shift(shift @ (Shift::Left | Shift::Right), _), Some(amount))
+            | (Translation::Shift(shift @ Shift::Signed, _), Some(amount @ Amount::Immediate(_))) => {
+                self.each_part(d, a, |this, _, x| this.shifted(shift, x, amount));
+            }
+            (Translation::Shift(_, unit) | Translation::Scalar(_, unit) | Translation::Call(_, unit), _) => {
+                self.call_lanes(op, &unit, d, [a, b]);
+            }
+            // These are no operations by lanes.
+            (Translation::Compare(_) | Translation::Other, _) => {}
+        }
+        is_slow(op)
+    }
+
+    /// Writes each part of a register as the function makes it from that of the first operand.
+    fn each_part(&mut self, d: u8, a: Source, part_of: impl Fn(&mut Self, i32, Value) -> Value) {
+        let first = self.operand(a);
         for part in 0..PARTS {
             let x = self.part(first, part);
-            let value = match in_line {
-                InLine::Copy => x,
-                InLine::Not => self.b.ins().bnot(x),
-                InLine::Extend(bits) => {
-                    let bits = self.constant(bits);
-                    let up = self.b.ins().ishl(x, bits);
-                    self.b.ins().sshr(up, bits)
-                }
-                InLine::Shift(shift, amount) => self.shifted(shift, x, amount),
-                InLine::Binary(binary) => {
-                    let y = self.part(second, part);
-                    let ins = self.b.ins();
-                    match binary {
-                        Binary::Or => ins.bor(x, y),
-                        Binary::And => ins.band(x, y),
-                        Binary::Xor => ins.bxor(x, y),
-                        Binary::Add => ins.iadd(x, y),
-                        Binary::Sub => ins.isub(x, y),
-                        Binary::Mul => ins.imul(x, y),
-                    }
-                }
-            };
+            let value = part_of(self, part, x);
             self.write(d, part, value);
         }
     }
@@ -401,20 +364,17 @@ impl Builder<'_> {
     }
 
     /// The lanes in which a compare holds.
-    pub fn compare(&mut self, op: AluOp, [a, b]: [Source; 2]) -> Value {
+    pub fn compare(&mut self, condition: Condition, [a, b]: [Source; 2]) -> Value {
         let (first, second) = (self.operand(a), self.operand(b));
         self.gather_bits(|this, part| {
             let (x, y) = (this.part(first, part), this.part(second, part));
-            match condition(op) {
-                Some(condition) => this.b.ins().icmp(condition, x, y),
-                None => this.float_condition(op, x, y),
-            }
+            this.holds(condition, x, y)
         })
     }
 
     /// An operation that is called: by a function of its own if its first operand is a vector.
-    fn call_lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) {
-        let (Some(unit), Source::Vector(first)) = (units::lane_unit(op), a) else {
+    fn call_lanes(&mut self, op: AluOp, unit: &LaneUnit, d: u8, [a, b]: [Source; 2]) {
+        let Source::Vector(first) = a else {
             self.call_unit(op, d, [a, b]);
             return;
         };

@@ -58,10 +58,10 @@ fn master_of(machine: &Machine, number: usize) -> u32 {
         // It stands right behind the barrier, and has done nothing since.
         None => {
             let before = machine.word_at(thread.pc().wrapping_sub(machine::INSTRUCTION_SIZE));
-            if let RawInst::Ctr { op, reg0, .. } = npu_mc::split(before)
-                && CtrOp::from_code(op) == Some(CtrOp::Barrier)
+            if let RawInst::Ctr(inst) = npu_mc::split(before)
+                && inst.op == CtrOp::Barrier
             {
-                thread.s(reg0)
+                thread.scalar(inst.reg0)
             } else {
                 // A store has changed the code since, and any master is as good.
                 0

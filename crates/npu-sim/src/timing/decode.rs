@@ -1,11 +1,11 @@
 //! What the pipeline needs to know of an instruction word.
 
 use crate::alu::{self, Operation};
-use crate::mem_op::{is_store, is_vector_access};
+use crate::mem_op::{Move, is_store, is_vector_access, moves};
 use crate::operands::Operands;
 use crate::registers::PC;
-use npu_mc::machine;
-use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MemOp, MviOp, RawInst};
+use npu_mc::raw::{AluOp, CtrOp, Mem, MemOp, RawInst, Rr};
+use npu_mc::{Reg, SReg, machine};
 
 /// What an instruction waits for at issue, and where its result comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,129 +98,124 @@ impl Decoded {
             ..Decoded::EMPTY
         };
         match inst {
-            RawInst::Rr {
-                op,
-                dst,
-                src1,
-                dst_v,
-                src0_v,
-                src1_v,
-                ..
-            } => {
-                d.vector = dst_v || src0_v || src1_v;
-                // The scoreboard waits for both source fields, whether the operation reads the second or not.
-                d.needs |= match (src1_v, src1) {
-                    (true, _) => registers(0, 1 << src1),
-                    (false, PC) => 0,
-                    (false, _) => registers(1 << src1, 0),
-                };
-                d.operate(op);
-                if dst == PC {
-                    d.route = Route::Branch;
-                    d.chooses = true;
-                }
+            RawInst::Rr(i) => {
+                d.operate(i.op);
+                d.registers_only(i);
             }
-            RawInst::Ri { op, dst_v, src0_v, .. } => {
-                d.vector = dst_v || src0_v;
-                d.operate(op);
+            RawInst::RrUnassigned(i) => {
+                d.operate_unassigned(i.op);
+                d.registers_only(i);
             }
-            RawInst::Mvi { op, dst_v, .. } => {
-                d.vector = dst_v;
-                match MviOp::from_code(op) {
-                    Some(op) => {
-                        d.route = Route::Int;
-                        d.latency = op.latency();
-                    }
-                    None => d.route = Route::Control,
-                }
+            RawInst::Ri(i) => {
+                d.operate(i.op);
+                d.vector = i.dst.is_vector() || i.src0.is_vector();
             }
-            RawInst::Mem {
-                op,
-                base,
-                offset,
-                shared,
-                ..
-            } => {
-                d.base = base;
-                d.offset = offset;
-                d.store = is_store(op);
-                d.vector = is_vector_access(op);
-                let known = MemOp::from_code(op);
-                if shared {
-                    d.route = Route::Scratchpad;
-                    // Stores, and what is not an operation, take a turn at the write port like loads.
-                    d.latency = match known {
-                        Some(op) if !d.store => op.info().scratchpad_latency,
-                        _ => MemOp::Load32.info().scratchpad_latency,
-                    };
-                } else {
-                    d.route = Route::Memory;
-                    d.latency = MemOp::Load32.latency();
-                }
+            RawInst::RiUnassigned(i) => {
+                d.operate_unassigned(i.op);
+                d.vector = i.dst.is_vector() || i.src0.is_vector();
             }
-            RawInst::Ctr { op, .. } => {
-                d.route = match CtrOp::from_code(op) {
-                    Some(CtrOp::Barrier) => Route::Barrier,
-                    Some(op @ CtrOp::ReadCr) => {
-                        d.latency = op.latency();
-                        d.reads_control = true;
-                        Route::Int
-                    }
-                    Some(CtrOp::Flush) => {
-                        d.flush = true;
-                        Route::Memory
-                    }
-                    Some(CtrOp::DcacheInv) => {
-                        d.invalidate = true;
-                        Route::Memory
-                    }
-                    Some(CtrOp::WriteCr | CtrOp::BarrierThread) | None => Route::Control,
-                };
+            RawInst::Mvi(i) => {
+                d.route = Route::Int;
+                d.latency = i.op.latency();
+                d.vector = i.dst.is_vector();
             }
-            RawInst::Jba { op, .. } => {
-                let op = JbaOp::from_code(op);
+            RawInst::MviUnassigned(i) => {
+                d.route = Route::Control;
+                d.vector = i.dst.is_vector();
+            }
+            RawInst::Mem(i) => {
+                let store = matches!(moves(i.op), Move::Store(_));
+                d.access(i, store, Some(i.op).filter(|_| !store));
+                d.vector = is_vector_access(i.op);
+            }
+            RawInst::MemUnassigned(i) => d.access(i, is_store(i.op), None),
+            RawInst::Ctr(i) => d.control(i.op),
+            RawInst::CtrUnassigned(_) => d.route = Route::Control,
+            RawInst::Jba(i) => {
                 d.route = Route::Branch;
                 d.chooses = true;
-                d.latency = op.map_or(0, JbaOp::latency);
+                d.latency = i.op.latency();
             }
-            RawInst::Jra { op, .. } => {
-                let op = JraOp::from_code(op);
+            RawInst::JbaUnassigned(_) => {
                 d.route = Route::Branch;
-                d.latency = op.map_or(0, JraOp::latency);
+                d.chooses = true;
             }
+            RawInst::Jra(i) => {
+                d.route = Route::Branch;
+                d.latency = i.op.latency();
+            }
+            RawInst::JraUnassigned(_) => d.route = Route::Branch,
             RawInst::Undefined => {}
         }
         d
     }
 
-    fn operate(&mut self, code: u8) {
-        let op = AluOp::from_code(code);
-        self.route = Route::Int;
-        self.latency = op.map_or(AluOp::Add.latency(), AluOp::latency);
-        if let Some(slot) = op.and_then(|op| op.info().fp_slot) {
-            self.route = Route::Float;
-            self.slot = slot;
-        }
-        let stops = match op.map(alu::operation) {
-            // Numbers below 32 give 0, those above go to float units that were not built.
-            None => code >= 32,
-            Some(Operation::Hang | Operation::NoUnit) => true,
-            Some(
-                Operation::Unary(_)
-                | Operation::Binary(_)
-                | Operation::Compare(_)
-                | Operation::FloatUnary(_)
-                | Operation::FloatBinary(_)
-                | Operation::FloatCompare(_)
-                | Operation::Shuffle
-                | Operation::GetLane
-                | Operation::Mask,
-            ) => false,
+    /// The R format.
+    fn registers_only<Op>(&mut self, inst: Rr<Op>) {
+        self.vector = inst.dst.is_vector() || inst.src0.is_vector() || inst.src1.is_vector();
+        // The scoreboard waits for both source fields, whether the operation reads the second or not.
+        self.needs |= match inst.src1 {
+            Reg::S(SReg::PC) => 0,
+            Reg::S(src1) => registers(1 << src1.number(), 0),
+            Reg::V(src1) => registers(0, 1 << src1.number()),
         };
-        if stops {
-            // The functional machine stops there.
-            self.route = Route::Control;
+        if inst.dst.number() == PC {
+            self.route = Route::Branch;
+            self.chooses = true;
         }
+    }
+
+    fn operate(&mut self, op: AluOp) {
+        self.latency = op.latency();
+        self.route = match (alu::operation(op), op.info().fp_slot) {
+            // The functional machine stops there.
+            (Operation::Hang | Operation::NoUnit, _) => Route::Control,
+            (_, Some(slot)) => {
+                self.slot = slot;
+                Route::Float
+            }
+            (_, None) => Route::Int,
+        };
+    }
+
+    /// Numbers below 32 give 0, those above go to float units that were not built, where the functional machine stops.
+    fn operate_unassigned(&mut self, op: u8) {
+        self.route = if op >= 32 { Route::Control } else { Route::Int };
+        self.latency = AluOp::Add.latency();
+    }
+
+    /// An access, and the operation if it is a load that the hardware has.
+    fn access<Op>(&mut self, inst: Mem<Op>, store: bool, load: Option<MemOp>) {
+        self.base = inst.base.number();
+        self.offset = inst.offset;
+        self.store = store;
+        (self.route, self.latency) = if inst.shared {
+            // Stores, and what is not an operation, take a turn at the write port like loads.
+            let latency = load.unwrap_or(MemOp::Load32).info().scratchpad_latency;
+            (Route::Scratchpad, latency)
+        } else {
+            (Route::Memory, MemOp::Load32.latency())
+        };
+    }
+
+    fn control(&mut self, op: CtrOp) {
+        self.route = match op {
+            CtrOp::Barrier => Route::Barrier,
+            CtrOp::ReadCr => {
+                self.latency = op.latency();
+                self.reads_control = true;
+                Route::Int
+            }
+            CtrOp::Flush => {
+                self.flush = true;
+                Route::Memory
+            }
+            CtrOp::DcacheInv => {
+                self.invalidate = true;
+                Route::Memory
+            }
+            CtrOp::WriteCr | CtrOp::BarrierThread => Route::Control,
+        };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{line, named_enum, register_slice, variants};
 use crate::load::pascal;
-use crate::model::{AsmPiece, Flags, Instruction, OperandRange, RegFile, Target};
+use crate::model::{AsmPiece, Flags, Instruction, OperandRange, Target};
 use std::collections::HashMap;
 
 pub(super) fn emit(target: &Target, out: &mut String) {
@@ -27,74 +27,51 @@ fn operand_kinds(target: &Target, out: &mut String) {
     // Two classes of one register file are one kind.
     line!(
         out,
-        "\n/// The kinds of encoded operands, from td's register and operand classes."
+        "\n/// The kinds of encoded operands, from td's register and operand classes.\n\
+         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\n#[repr(u8)]\npub enum OperandKind {{"
     );
-    line!(
-        out,
-        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
-    );
-    line!(out, "#[repr(u8)]");
-    line!(out, "pub enum OperandKind {{");
+    let mut ranges = String::new();
     for kind in &target.operand_kinds {
-        line!(out, "    /// The td class `{}`.", kind.record);
-        line!(out, "    {},", kind.name);
-    }
-    line!(out, "}}");
-    line!(
-        out,
-        "pub(crate) static OPERAND_RANGES: [OperandRange; {}] = [",
-        target.operand_kinds.len()
-    );
-    for kind in &target.operand_kinds {
+        line!(out, "    /// The td class `{}`.\n    {},", kind.record, kind.name);
         match kind.range {
-            OperandRange::Register(RegFile::Scalar) => {
-                line!(out, "    OperandRange::Register(RegFile::Scalar),");
-            }
-            OperandRange::Register(RegFile::Vector) => {
-                line!(out, "    OperandRange::Register(RegFile::Vector),");
-            }
+            OperandRange::Register(file) => line!(ranges, "    OperandRange::Register(RegFile::{file:?}),"),
             OperandRange::Immediate {
                 min, max, bits, signed, ..
             } => line!(
-                out,
+                ranges,
                 "    OperandRange::Immediate {{ min: {min}, max: {max}, bits: {bits}, signed: {signed} }},"
             ),
         }
     }
-    line!(out, "];");
+    let count = target.operand_kinds.len();
+    line!(
+        out,
+        "}}\npub(crate) static OPERAND_RANGES: [OperandRange; {count}] = [\n{ranges}];"
+    );
 }
 
 fn opcodes(target: &Target, out: &mut String) {
-    line!(out, "\n/// The encodable instructions under their td record names.");
-    line!(
-        out,
-        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
-    );
-    line!(
-        out,
-        "#[expect(non_camel_case_types, reason = \"the names are those of the td records\")]"
-    );
-    line!(out, "#[repr(u16)]");
-    line!(out, "pub enum Opcode {{");
+    let (mut variants, mut list, mut by_name) = (String::new(), String::new(), String::new());
+    let mut names: Vec<&str> = Vec::new();
     for i in &target.instructions {
-        line!(out, "    /// `{}`", i.asm);
-        line!(out, "    {},", i.record);
+        line!(variants, "    /// `{}`\n    {},", i.asm, i.record);
+        line!(list, "        Opcode::{},", i.record);
+        names.push(&i.record);
     }
-    line!(out, "}}");
-    line!(out, "impl Opcode {{");
-    line!(out, "    /// All opcodes in td's order.");
-    line!(out, "    pub const ALL: &'static [Opcode] = &[");
-    for i in &target.instructions {
-        line!(out, "        Opcode::{},", i.record);
-    }
-    line!(out, "    ];\n}}");
-    let mut names: Vec<&str> = target.instructions.iter().map(|i| i.record.as_str()).collect();
     names.sort_unstable();
-    line!(out, "pub(crate) static OPCODES_BY_NAME: [Opcode; {}] = [", names.len());
-    for name in names {
-        line!(out, "    Opcode::{name},");
+    for name in &names {
+        line!(by_name, "    Opcode::{name},");
     }
-    line!(out, "];");
+    line!(
+        out,
+        "\n/// The encodable instructions under their td record names.\n\
+         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\n\
+         #[expect(non_camel_case_types, reason = \"the names are those of the td records\")]\n#[repr(u16)]\n\
+         pub enum Opcode {{\n{variants}}}\n\
+         impl Opcode {{\n    /// All opcodes in td's order.\n    pub const ALL: &'static [Opcode] = &[\n{list}    ];\n}}\n\
+         pub(crate) static OPCODES_BY_NAME: [Opcode; {}] = [\n{by_name}];",
+        names.len()
+    );
 }
 
 fn descriptors(target: &Target, out: &mut String) {

@@ -63,33 +63,25 @@ fn register_slice(target: &Target, list: &[usize]) -> String {
 
 /// An enum of named things with `ALL` and `name`.
 fn named_enum(out: &mut String, doc: &str, name: &str, variants: &[(String, &Named)]) {
-    line!(out, "\n/// {doc}");
+    let (mut list, mut names) = (String::new(), String::new());
     line!(
         out,
-        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+        "\n/// {doc}\n#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\n#[repr(u8)]\npub enum {name} {{"
     );
-    line!(out, "#[repr(u8)]");
-    line!(out, "pub enum {name} {{");
     for (variant, named) in variants {
         let doc = match named.doc.as_str() {
             "" => format!("The td record `{}`.", named.record),
             doc => doc.to_owned(),
         };
-        line!(out, "    /// {doc}");
-        line!(out, "    {variant},");
+        line!(out, "    /// {doc}\n    {variant},");
+        list += &format!("{name}::{variant}, ");
+        line!(names, "            {name}::{variant} => {:?},", named.name);
     }
-    line!(out, "}}");
-    line!(out, "impl {name} {{");
-    let list: Vec<String> = variants.iter().map(|(v, _)| format!("{name}::{v}")).collect();
-    line!(out, "    /// All of them in td's order.");
-    line!(out, "    pub const ALL: &'static [{name}] = &[{}];", list.join(", "));
-    line!(out, "    /// The name in td.");
-    line!(out, "    pub const fn name(self) -> &'static str {{");
-    line!(out, "        match self {{");
-    for (variant, named) in variants {
-        line!(out, "            {name}::{variant} => {:?},", named.name);
-    }
-    line!(out, "        }}\n    }}\n}}");
+    line!(
+        out,
+        "}}\nimpl {name} {{\n    /// All of them in td's order.\n    pub const ALL: &'static [{name}] = &[{list}];\n    \
+         /// The name in td.\n    pub const fn name(self) -> &'static str {{\n        match self {{\n{names}        }}\n    }}\n}}"
+    );
 }
 
 /// Formats and the like: the name in upper camel case, `RR` as `Rr`.

@@ -96,74 +96,53 @@ fn constants(target: &Target, out: &mut String) {
 
 /// An enum whose discriminants are the machine's values.
 fn value_enum(out: &mut String, name: &str, doc: &str, list: &[Constant]) {
-    line!(out, "\n/// {doc} The discriminant is the machine's number.");
-    line!(
-        out,
-        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
-    );
-    line!(out, "#[repr(u32)]");
-    line!(out, "pub enum {name} {{");
+    let [mut variants, mut names, mut values] = [const { String::new() }; 3];
     for c in list {
+        let (variant, value) = (pascal(&c.name), c.value);
         let doc = if c.doc.is_empty() {
             format!("`{}`", c.name)
         } else {
             c.doc.clone()
         };
-        line!(out, "    /// {doc}");
-        line!(out, "    {} = {:#x},", pascal(&c.name), c.value);
+        line!(variants, "    /// {doc}\n    {variant} = {value:#x},");
+        line!(names, "            {name}::{variant} => {:?},", c.name);
+        line!(values, "            {value:#x} => {name}::{variant},");
     }
-    line!(out, "}}");
-    line!(out, "impl {name} {{");
-    line!(out, "    /// The machine's number.");
-    line!(out, "    pub const fn value(self) -> u32 {{ self as u32 }}");
-    line!(out, "    /// The name in td.");
-    line!(out, "    pub const fn name(self) -> &'static str {{");
-    line!(out, "        match self {{");
-    for c in list {
-        line!(out, "            {name}::{} => {:?},", pascal(&c.name), c.name);
-    }
-    line!(out, "        }}\n    }}");
-    line!(out, "    /// The one with this number.");
-    line!(out, "    pub const fn from_value(value: u32) -> Option<{name}> {{");
-    line!(out, "        Some(match value {{");
-    for c in list {
-        line!(out, "            {:#x} => {name}::{},", c.value, pascal(&c.name));
-    }
-    line!(out, "            _ => return None,");
-    line!(out, "        }})\n    }}\n}}");
+    line!(
+        out,
+        "\n/// {doc} The discriminant is the machine's number.\n\
+         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\n#[repr(u32)]\npub enum {name} {{\n{variants}}}\n\
+         impl {name} {{\n    /// The machine's number.\n    pub const fn value(self) -> u32 {{ self as u32 }}\n    \
+         /// The name in td.\n    pub const fn name(self) -> &'static str {{\n        match self {{\n{names}        }}\n    }}\n    \
+         /// The one with this number.\n    pub const fn from_value(value: u32) -> Option<{name}> {{\n        \
+         Some(match value {{\n{values}            _ => return None,\n        }})\n    }}\n}}"
+    );
 }
 
 fn errata(target: &Target, out: &mut String) {
-    line!(out, "\n/// The errata, from td's `Erratum` records.");
+    let [mut variants, mut all, mut infos] = [const { String::new() }; 3];
+    for e in &target.errata {
+        let variant = pascal(&e.name);
+        line!(variants, "    /// {}\n    {variant},", e.summary);
+        all += &format!("Erratum::{variant}, ");
+        line!(
+            infos,
+            "            Erratum::{variant} => &ErratumInfo {{ name: {:?}, summary: {:?}, effect: {:?}, workaround: {:?}, \
+             is_setting: {}, reference: {:?} }},",
+            e.name,
+            e.summary,
+            e.effect,
+            e.workaround,
+            e.is_setting,
+            e.reference
+        );
+    }
     line!(
         out,
-        "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]"
+        "\n/// The errata, from td's `Erratum` records.\n\
+         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\npub enum Erratum {{\n{variants}}}\n\
+         impl Erratum {{\n    /// All errata in td's order.\n    pub const ALL: &'static [Erratum] = &[{all}];\n    \
+         /// What td says about the erratum.\n    pub const fn info(self) -> &'static ErratumInfo {{\n        \
+         match self {{\n{infos}        }}\n    }}\n}}"
     );
-    line!(out, "pub enum Erratum {{");
-    for e in &target.errata {
-        line!(out, "    /// {}", e.summary);
-        line!(out, "    {},", pascal(&e.name));
-    }
-    line!(out, "}}\nimpl Erratum {{");
-    let all: Vec<String> = target
-        .errata
-        .iter()
-        .map(|e| format!("Erratum::{}", pascal(&e.name)))
-        .collect();
-    line!(out, "    /// All errata in td's order.");
-    line!(out, "    pub const ALL: &'static [Erratum] = &[{}];", all.join(", "));
-    line!(out, "    /// What td says about the erratum.");
-    line!(out, "    pub const fn info(self) -> &'static ErratumInfo {{");
-    line!(out, "        match self {{");
-    for e in &target.errata {
-        line!(out, "            Erratum::{} => &ErratumInfo {{", pascal(&e.name));
-        line!(out, "                name: {:?},", e.name);
-        line!(out, "                summary: {:?},", e.summary);
-        line!(out, "                effect: {:?},", e.effect);
-        line!(out, "                workaround: {:?},", e.workaround);
-        line!(out, "                is_setting: {},", e.is_setting);
-        line!(out, "                reference: {:?},", e.reference);
-        line!(out, "            }},");
-    }
-    line!(out, "        }}\n    }}\n}}");
 }

@@ -1,7 +1,7 @@
 //! Instruction formats, execution units, and the hardware's own view of words and opcodes.
 
 use super::{Loader, constant_bits, fault, field_span, identifier, int_in, pascal, text_or_empty};
-use crate::model::{HwField, HwFormat, HwOp, HwOpTable, Named};
+use crate::model::{HwField, HwFieldKind, HwFormat, HwOp, HwOpTable, Named};
 use std::collections::HashMap;
 use tablegen::{BitValue, Diagnostic, Record};
 
@@ -33,25 +33,28 @@ impl<'a> Loader<'a> {
         out
     }
 
-    /// Layouts, and one table of opcodes for each layout that has its own.
+    /// Layouts, and the tables of their opcodes.
     pub(super) fn hardware(&mut self) {
         let statuses = index(&self.target.statuses);
         // The op table a format's opcodes go to, and the largest code.
         let mut table_of: HashMap<String, (usize, u8)> = HashMap::new();
         self.each("HwLayout", |loader, record| {
-            let layout = layout(record)?;
-            let format = record.def_field("Format")?;
+            let mut layout = layout(record)?;
             let op_name = record.string("OpName")?;
-            if !op_name.is_empty() {
-                identifier(op_name, field_span(record, "OpName"))?;
-                let Some(op) = layout.fields.iter().find(|f| f.name == "op") else {
-                    let message = format!("`{}` has operations, but no field `op`", record.name());
-                    return Err(fault(record.span(), message));
-                };
-                let width = op.width;
-                let largest = ((1u16 << width.min(8)) - 1) as u8;
-                table_of.insert(format.name().to_owned(), (loader.target.hw_ops.len(), largest));
-                loader.target.hw_ops.push(HwOpTable {
+            identifier(op_name, field_span(record, "OpName"))?;
+            let Some(op) = layout.fields.iter_mut().find(|f| f.name == "op") else {
+                return Err(fault(record.span(), format!("`{}` has no field `op`", record.name())));
+            };
+            op.kind = HwFieldKind::Operation;
+            let largest = ((1u16 << op.width.min(8)) - 1) as u8;
+            let tables = &mut loader.target.hw_ops;
+            layout.ops = tables
+                .iter()
+                .position(|table| table.name == op_name)
+                .unwrap_or(tables.len());
+            if layout.ops == tables.len() {
+                table_of.insert(record.def_field("Format")?.name().to_owned(), (layout.ops, largest));
+                tables.push(HwOpTable {
                     name: op_name.to_owned(),
                     ops: Vec::new(),
                 });
@@ -141,6 +144,7 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
         record: record.name().to_owned(),
         variant: record.string("Name")?.to_owned(),
         doc: text_or_empty(record, "Summary")?,
+        ops: 0,
         base: 0,
         fixed: 0,
         fields: Vec::new(),
@@ -166,7 +170,9 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
                     name: (*field).to_owned(),
                     lsb: i as u8,
                     width: 1,
-                    signed: signed.iter().any(|s| s == field),
+                    kind: HwFieldKind::Number {
+                        signed: signed.iter().any(|s| s == field),
+                    },
                 }),
                 _ => {
                     return Err(fault(
@@ -181,15 +187,35 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
         }
     }
     format.fields.reverse();
+    registers(record, &mut format)?;
     identifier(&format.variant, field_span(record, "Name"))?;
     for f in &format.fields {
         identifier(&f.name, field_span(record, &f.name))?;
     }
     if let Some(name) = signed.iter().find(|s| !format.fields.iter().any(|f| f.name == **s)) {
-        return Err(fault(
-            field_span(record, "SignedFields"),
-            format!("`{}` has no field `{name}`", record.name()),
-        ));
+        return Err(no_field(record, "SignedFields", name));
     }
     Ok(format)
+}
+
+/// Gives the fields that are registers their kind, and the bits for their files.
+fn registers(record: Record<'_>, format: &mut HwFormat) -> Result<(), Diagnostic> {
+    for name in record.list_of_strings("RegisterFields")? {
+        let mut kind = HwFieldKind::Scalar;
+        let file = format!("{name}_v");
+        if let Some(file) = format.fields.iter_mut().find(|f| f.name == file && f.width == 1) {
+            file.kind = HwFieldKind::File;
+            kind = HwFieldKind::Register { vector: file.lsb };
+        }
+        match format.fields.iter_mut().find(|f| f.name == name && f.width <= 8) {
+            Some(field) => field.kind = kind,
+            None => return Err(no_field(record, "RegisterFields", name)),
+        }
+    }
+    Ok(())
+}
+
+fn no_field(record: Record<'_>, list: &str, name: &str) -> Diagnostic {
+    let message = format!("`{}` has no such field `{name}`", record.name());
+    fault(field_span(record, list), message)
 }

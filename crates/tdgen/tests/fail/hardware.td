@@ -11,3 +11,16 @@ def LayoutTorn : HwLayout<FrmNOP, "Torn", "", "A field in two runs."> {
   let Inst{31-28} = op{3-0};
   let Inst{3-0} = op{7-4};
 }
+
+def LayoutWithoutOperations : HwLayout<FrmNOP, "Plain", "PlainOp", "No field for an operation."> {
+  bits<6> dst;
+  let Inst{31-28} = 0b1111;
+  let Inst{5-0} = dst;
+}
+
+def LayoutWithoutRegister : HwLayout<FrmNOP, "Bare", "BareOp", "A register that is no field."> {
+  bits<3> op;
+  let Inst{31-28} = 0b1110;
+  let Inst{2-0} = op;
+  let RegisterFields = ["dst"];
+}

@@ -132,14 +132,8 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
     Ok((parse_address(address)?, length))
 }
 
-/// Runs the subcommand.
-pub fn run(args: &Args) -> Outcome {
-    if args.profile.wanted() && args.files.trace != Trace::None {
-        return Err(Stop::Usage("--profile and --trace cannot be used together".to_owned()));
-    }
-    let loaded = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?;
-    let info = program_info(&loaded);
-    let mut image = loaded.image;
+/// Loads the image; returns the machine and the threads that run, each at the start.
+fn boot(args: &Args, mut image: Image, info: Option<&ProgramInfo>) -> Result<(Machine, Vec<usize>), Stop> {
     if let (Some(pc), None) = (args.pc, args.base)
         && !holds(&image, pc)
         && let [only] = image.segments.as_mut_slice()
@@ -171,11 +165,8 @@ pub fn run(args: &Args) -> Outcome {
             full.address
         ))
     })?;
-    for section in info
-        .iter()
-        .flat_map(|info| &info.sections)
-        .filter(|section| !section.write)
-    {
+    let sections = info.iter().flat_map(|info| &info.sections);
+    for section in sections.filter(|section| !section.write) {
         let protected = machine.protect(section.start, section.end - section.start);
         protected.map_err(|full| Stop::Fault(full.to_string()))?;
     }
@@ -189,6 +180,17 @@ pub fn run(args: &Args) -> Outcome {
     for &number in &numbers {
         machine.boot(number, start);
     }
+    Ok((machine, numbers))
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Outcome {
+    if args.profile.wanted() && args.files.trace != Trace::None {
+        return Err(Stop::Usage("--profile and --trace cannot be used together".to_owned()));
+    }
+    let loaded = read_image(&args.files.image, args.format, args.base.unwrap_or(0))?;
+    let info = program_info(&loaded);
+    let (mut machine, numbers) = boot(args, loaded.image, info.as_ref())?;
     if let Some(port) = args.gdb {
         return crate::gdb::serve(machine, info, port);
     }
@@ -216,25 +218,7 @@ pub fn run(args: &Args) -> Outcome {
             "a trace for a viewer shows cycles: it needs --timing".to_owned(),
         ));
     } else if args.files.trace == Trace::Text {
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        let mut closed = false;
-        let mut places = sim_report::Places::new(info.as_ref());
-        let halt = execute(
-            args,
-            &mut machine,
-            &numbers,
-            Some(&mut |event| {
-                if let Some(place) = places.next(event.thread, event.pc) {
-                    closed = closed || writeln!(out, "# {place}").is_err();
-                }
-                closed = closed || writeln!(out, "{event}").is_err();
-            }),
-        );
-        if closed {
-            return Err(Stop::Closed);
-        }
-        out.flush()?;
-        halt
+        execute_traced(args, &mut machine, &numbers, info.as_ref())?
     } else {
         execute(args, &mut machine, &numbers, None)
     };
@@ -338,6 +322,34 @@ fn execute(
         Some(trace) => machine.run_threads_traced(&mut schedule, args.max_steps, trace),
         None => machine.run_threads(&mut schedule, args.max_steps),
     })
+}
+
+/// Runs and prints each instruction, with its place in the source where that is another one.
+fn execute_traced(
+    args: &Args,
+    machine: &mut Machine,
+    numbers: &[usize],
+    info: Option<&ProgramInfo>,
+) -> Result<Execution, Stop> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut closed = false;
+    let mut places = sim_report::Places::new(info);
+    let halt = execute(
+        args,
+        machine,
+        numbers,
+        Some(&mut |event| {
+            if let Some(place) = places.next(event.thread, event.pc) {
+                closed = closed || writeln!(out, "# {place}").is_err();
+            }
+            closed = closed || writeln!(out, "{event}").is_err();
+        }),
+    );
+    if closed {
+        return Err(Stop::Closed);
+    }
+    out.flush()?;
+    Ok(halt)
 }
 
 /// Runs with the timing model, and writes the trace that was asked for.
