@@ -42,7 +42,7 @@ pub(super) fn fit(types: impl Iterator<Item = Type>, values: &[DataValue]) -> bo
 
 /// Whether values of the type can be given and taken.
 pub(super) fn is_value_type(ty: Type) -> bool {
-    Shape::of(ty).is_some()
+    !ty.is_dynamic_vector() && Shape::of(ty).is_some()
 }
 
 /// Whether values of the type travel in vector registers.

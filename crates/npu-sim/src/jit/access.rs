@@ -1,7 +1,7 @@
 //! Loads and stores in translations: of main memory by its page table, and of the scratchpad.
 
-use super::host::State;
 use super::region::Item;
+use super::state::State;
 use super::translate::Builder;
 use super::units;
 use crate::hazard::UPPER_HALF;

@@ -15,13 +15,15 @@ mod access;
 mod host;
 mod operations;
 mod region;
+mod state;
 mod translate;
 mod undriven;
 mod units;
 mod vectors;
 
-use self::host::{Host, State};
+use self::host::Host;
 use self::region::Region;
+use self::state::State;
 use self::translate::Entry;
 use crate::fast::Port;
 use crate::memory::{Memory, PAGE_SIZE};
@@ -105,11 +107,11 @@ impl Translation {
         }
         thread.watch.last_long = last_long;
         // Addresses of branches are multiples of four.
-        if last_branch != translate::NO_BRANCH {
+        if last_branch != state::NO_BRANCH {
             thread.last_branch = Some(last_branch);
         }
         thread.watch.set_upper_halves(undriven ^ self.entry.undriven, undriven);
-        if reload != translate::NOWHERE {
+        if reload != state::NOWHERE {
             self.missed.insert(reload);
             self.misses += 1;
         }

@@ -3,9 +3,9 @@
 //! The registers of a region are variables: read at its entry, written back where it is left. What is not translated leaves it in front
 //! of that operation, by the one exit.
 
-use super::host::State;
 use super::operations::Second;
 use super::region::{Form, Item, Region, Source, target};
+use super::state::{NO_BRANCH, NOWHERE, State};
 use super::units::Unit;
 use crate::operands::is_slow;
 use crate::predecode::Op;
@@ -18,12 +18,6 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use npu_mc::raw::AluOp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
-
-/// Not the address of a branch: those are multiples of four.
-pub(super) const NO_BRANCH: u32 = 1;
-
-/// Not the address of an instruction of long latency.
-pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// What is known in front of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

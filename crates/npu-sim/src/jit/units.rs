@@ -1,7 +1,7 @@
 //! What translations call: the float units, and operations on lanes that no code of the host stands in line for.
 
-use super::host::State;
 use super::region::Source;
+use super::state::State;
 use crate::alu::Operation;
 use crate::fast::lanes::{self, Target};
 use crate::registers::{LANES, Lanes};

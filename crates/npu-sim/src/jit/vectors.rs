@@ -2,9 +2,9 @@
 //! is known until the next call.
 
 use super::access::unaligned;
-use super::host::State;
 use super::operations::{Condition, Shift, Translation, translation};
 use super::region::{Item, Source};
+use super::state::State;
 use super::translate::Builder;
 use super::units::{self, LaneUnit};
 use crate::operands::is_slow;
