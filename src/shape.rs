@@ -45,7 +45,7 @@ impl Shape {
             return Some(match vector_of(element) {
                 Some(_) => Self::Lanes {
                     element,
-                    registers: used.div_ceil(u32::from(LANES)),
+                    registers: used.div_ceil(LANES),
                     used,
                 },
                 None => Self::LanesOfWords { element, lanes: used },
@@ -58,7 +58,7 @@ impl Shape {
 
 /// The vector of sixteen such elements that a register holds, if there is one.
 pub fn vector_of(element: Type) -> Option<Type> {
-    element.by(u32::from(LANES)).filter(|&ty| is_vector(ty))
+    element.by(LANES).filter(|&ty| is_vector(ty))
 }
 
 /// Whether the type is one of sixteen lanes in a vector register.
