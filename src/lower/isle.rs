@@ -2,17 +2,14 @@
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
 use super::vector::mask::MaskOf;
-use super::vector::rules::{lane_rules, vector_methods};
-use super::vector::{self, LaneRules, Lanes, Splat, float as lane_float, memory as lane_memory, permute};
-use super::word_rules::word_methods;
-use super::words::{self, Word, WordRules, Words};
+use super::vector::{Lanes, Splat, float as lane_float, memory as lane_memory, permute};
+use super::words::{Word, WordRules, Words};
 use super::{address, call, intrinsics, tail};
 use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
-use crate::inst::{ALL_LANES, AMode, Access, Cond, LANES, MInst, SelectWord};
-use crate::legalize::{Legality, LegalizeAction};
+use crate::inst::{AMode, Access, Cond, LANES, MInst, SelectWord};
+use crate::legalize::Legality;
 use crate::runtime::Routine;
-use crate::shape::register_type;
 use clif_opt::bits;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
@@ -36,7 +33,8 @@ pub struct Imm16(pub u16);
 /// Bytes that an access through one address touches at most.
 const WORD: u32 = npu_mc::machine::WORD_SLOT;
 
-type Unit = ();
+/// What a constructor without a result gives.
+pub(super) type Unit = ();
 type ValueSlice = (ValueList, usize);
 type ValueArray2 = [Value; 2];
 type ValueArray3 = [Value; 3];
@@ -52,7 +50,7 @@ type BlockArray2 = [BlockCall; 2];
     clippy::all,
     reason = "generated code is judged by the tests of its generator, not by lints"
 )]
-mod generated {
+pub(super) mod generated {
     use super::*;
     use cranelift_codegen::ir::types::*;
     include!(concat!(env!("OUT_DIR"), "/lower_isle.rs"));
@@ -104,10 +102,8 @@ impl WordRules for Lower<'_> {
     }
 }
 
-lane_rules!();
-
 /// The 9-bit immediate of a number, if it fits.
-fn simm9(number: i64) -> Option<Simm9> {
+pub(super) fn simm9(number: i64) -> Option<Simm9> {
     let (lowest, highest) = immediate_range(OperandKind::Simm9);
     let number = i32::try_from(number).ok()?;
     if (lowest..=highest).contains(&number) {
@@ -118,7 +114,7 @@ fn simm9(number: i64) -> Option<Simm9> {
 }
 
 /// An immediate from a number that fits by construction: a width, a bit position, a small mask.
-fn small(number: u32) -> Simm9 {
+pub(super) fn small(number: u32) -> Simm9 {
     Simm9((number & 0xff) as i16)
 }
 
@@ -127,6 +123,15 @@ macro_rules! delegate {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty = $path:path;)*) => {$(
         fn $name(&mut self, $($arg: $ty),*) -> $out {
             $path(self, $($arg),*)
+        }
+    )*};
+}
+
+/// Constructors and extractors that a method of the same name carries out.
+macro_rules! methods {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {$(
+        fn $name(&mut self, $($arg: $ty),*) -> $out {
+            Lower::$name(self, $($arg),*)
         }
     )*};
 }
@@ -442,11 +447,166 @@ impl generated::Context for Lower<'_> {
 
     // Vectors.
 
-    vector_methods!();
+    delegate! {
+        emit__kvm(op: &Op, mask: Word, src: Vector, addr: AMode) -> Unit = Lower::store_masked;
+        vec_to_words(ty: Type, x: Value) -> Words = lane_memory::to_words;
+        vec_from_words(ty: Type, words: Words) -> Lanes = lane_memory::from_words;
+        vec_select(cond: Cond, x: Lanes, y: Lanes) -> Lanes = Lower::select_vector;
+        vec_from_int(signed: bool, x: Lanes) -> Lanes = lane_float::from_int;
+        vec_to_int(signed: bool, x: Value) -> Lanes = lane_float::to_int;
+        vec_cast(ty: Type, x: Value) -> Lanes = lane_memory::cast;
+        upper_lanes(ty: Type, x: Lanes) -> Lanes = permute::upper_half;
+        concat_lanes(ty: Type, x: Lanes, y: Lanes) -> Lanes = permute::concat;
+    }
+
+    methods! {
+        // Instructions on the lanes of a mask.
+        emit_v_tkvv(op: &Op, old: Vector, mask: Word, a: Vector, b: Vector) -> Vector;
+        emit_v_tkvs(op: &Op, old: Vector, mask: Word, a: Vector, b: Gpr) -> Vector;
+        emit_v_tkvi(op: &Op, old: Vector, mask: Word, a: Vector, imm: Simm9) -> Vector;
+        emit_v_tkv(op: &Op, old: Vector, mask: Word, a: Vector) -> Vector;
+        emit_v_tks(op: &Op, old: Vector, mask: Word, a: Gpr) -> Vector;
+        emit_v_tkw(op: &Op, old: Vector, mask: Word, imm: Imm16) -> Vector;
+
+        // Operands of operations on lanes.
+        lanes(value: Value) -> Lanes;
+        lanes_vec(lanes: Lanes) -> Vector;
+        vec_lanes(reg: Vector) -> Lanes;
+        const_lanes(number: u32) -> Lanes;
+        word_lanes(word: Word) -> Lanes;
+        splat_const(lanes: Lanes) -> Option<u32>;
+        splat_simm9(lanes: Lanes) -> Option<Simm9>;
+        splat_imm16(lanes: Lanes) -> Option<Imm16>;
+        splat_sext8(lanes: Lanes) -> Option<Lanes>;
+        splat_sext16(lanes: Lanes) -> Option<Lanes>;
+        splat_reg(lanes: Lanes) -> Option<Splat>;
+        splat_scalar(lanes: Lanes) -> Option<Splat>;
+        splat_gpr(lanes: Splat) -> Gpr;
+        mask_const(mask: Word) -> Option<u32>;
+        fold_lanes(op: &Op, a: u32, b: u32) -> Option<Lanes>;
+        fold_mask(op: &Op, a: u32, b: u32) -> Option<Word>;
+        upper_half_undefined() -> Option<Unit>;
+        vec_int(ty: Type) -> Option<Type>;
+        vec(ty: Type) -> Option<Type>;
+        short(ty: Type) -> Option<Type>;
+        used_mask(ty: Type) -> Word;
+        other_lanes(ty: Type, x: Value) -> Option<Unit>;
+        output_lanes(lanes: Lanes) -> InstOutput;
+        vec_narrow(ty: Type) -> Option<Type>;
+        element_modulo_back(ty: Type, amount: Word) -> Lanes;
+        splat_fzero(lanes: Lanes) -> Option<Lanes>;
+        splat_fnan(lanes: Lanes) -> Option<Lanes>;
+        splat_any_const(lanes: Lanes) -> Option<Lanes>;
+        lane_imm(lane: Uimm8) -> Simm9;
+        packed_loads_work() -> Option<Unit>;
+        is_words_access(flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit>;
+        is_packed_access(flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit>;
+
+        // Masks.
+        mask_of(value: Value) -> Option<MaskOf>;
+        reg_mask_of(value: Value) -> Option<MaskOf>;
+        sole_mask_of(value: Value) -> Option<MaskOf>;
+        mask_word_of(mask: MaskOf) -> Word;
+        mask_result(mask: Word) -> Lanes;
+        sole(value: Value) -> Option<Value>;
+        sole_operation(value: Value) -> Option<Value>;
+
+        // Lanes.
+        neighbour_lanes() -> Lanes;
+        even_lanes() -> Lanes;
+        odd_lanes() -> Lanes;
+        vec_shuffle(x: Value, y: Value, mask: Immediate) -> Lanes;
+        lane_routine(routine: &Routine, inst: Inst) -> Lanes;
+        vec_load(ty: Type, flags: MemFlags, pointer: Value, offset: Offset32) -> Lanes;
+        vec_store(ty: Type, flags: MemFlags, value: Value, p: Value, offset: Offset32) -> Unit;
+    }
+
+    fn lane_bit(&mut self, lane: Uimm8) -> Word {
+        if usize::from(lane) >= LANES {
+            self.set_internal(lane, "the number of a lane");
+        }
+        Lower::lane_bit(lane)
+    }
 
     // Values of several words.
 
-    word_methods!();
+    methods! {
+        // Types.
+        int_wide(ty: Type) -> Option<Type>;
+        scalar(ty: Type) -> Option<Type>;
+        computed_float(ty: Type) -> Option<Type>;
+        two_word_type(ty: Type) -> Option<Type>;
+        four_word_type(ty: Type) -> Option<Type>;
+        sign_bit(ty: Type) -> Word;
+        magnitude_bits(ty: Type) -> Word;
+        smallest(ty: Type, signed: bool) -> Word;
+        largest(ty: Type, signed: bool) -> Word;
+        range(ty: Type) -> Word;
+
+        // Words.
+        word_gpr(word: Word) -> Gpr;
+        gpr_word(reg: Gpr) -> Word;
+        value_word(value: Value) -> Word;
+        output_word(word: Word) -> InstOutput;
+        const_word(number: u32) -> Word;
+        word_const(word: Word) -> Option<u32>;
+        word_simm9(word: Word) -> Option<Simm9>;
+        any_const(word: Word) -> Option<Word>;
+        word_amount(word: Word) -> Option<Simm9>;
+        word_log2(word: Word) -> Option<Word>;
+        word_log2_back(word: Word) -> Option<Word>;
+        const_sext16(word: Word) -> Option<Word>;
+        fold_word(op: &Op, a: u32, b: u32) -> Option<Word>;
+        half_zero_const(word: Word) -> Option<Word>;
+        half_nan_const(word: Word) -> Option<Word>;
+
+        // Lists.
+        words(value: Value) -> Words;
+        output_words(words: Words) -> InstOutput;
+        output_words_2(first: Words, second: Words) -> InstOutput;
+        words_cons(first: Word, rest: Words) -> Words;
+        words_first(words: Words) -> Option<(Word, Words)>;
+        words_1(word: Word) -> Words;
+        only_word(words: Words) -> Option<Word>;
+        words_2(a: Word, b: Word) -> Words;
+        two_words(words: Words) -> Option<(Word, Word)>;
+        words_4(a: Word, b: Word, c: Word, d: Word) -> Words;
+        four_words(words: Words) -> Option<(Word, Word, Word, Word)>;
+        words_end(x: Words, y: Words) -> Words;
+        low_word(words: Words) -> Word;
+        top_word(words: Words) -> Word;
+        with_top(words: Words, top: Word) -> Words;
+        without_top(words: Words) -> Words;
+        words_for(ty: Type, words: Words) -> Words;
+        words_filled(ty: Type, words: Words, fill: Word) -> Words;
+        repeat_for(ty: Type, word: Word) -> Words;
+        repeat_like(words: Words, word: Word) -> Words;
+        reversed(words: Words) -> Words;
+        concat(low: Words, high: Words) -> Words;
+        lower_half(words: Words) -> Words;
+        upper_half(words: Words) -> Words;
+        known_nonzero(words: Words) -> Option<Unit>;
+        known_not_ones(words: Words) -> Option<Unit>;
+        select_words(cond: Cond, x: Words, y: Words) -> Words;
+
+        // Shift amounts.
+        amount(ty: Type, value: Value) -> u32;
+        amount_back(ty: Type, value: Value) -> u32;
+        bits_of_amount(amount: u32) -> u32;
+        bits_back(bits: u32) -> u32;
+        moves_words(amount: u32) -> Option<Unit>;
+        words_up(words: Words, amount: u32) -> Words;
+        words_around(words: Words, amount: u32) -> Words;
+        words_down(words: Words, amount: u32) -> Words;
+
+        // Floats, routines, memory.
+        library_call(inst: Inst) -> Option<Routine>;
+        operand_words(inst: Inst) -> Words;
+        opposite_cc(cc: &FloatCC) -> Option<FloatCC>;
+        call_on_operands(routine: &Routine, inst: Inst) -> Words;
+        call_words(routine: &Routine, args: Words) -> Words;
+        address_for(ty: Type, pointer: Value, offset: Offset32) -> AMode;
+    }
 
     fn hardware_float(&mut self) -> Option<Unit> {
         let legality = Legality::new(self.isa.flags(), self.isa.settings());
