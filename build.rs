@@ -47,11 +47,15 @@ fn build() -> Result<(), String> {
     // A cache of code has this in its keys. The hash may change with the version of Rust, which does no harm there.
     let mut generated = DefaultHasher::new();
     let td_isle = made("ISLE")?;
-    for (name, file) in [("SETTINGS", "settings.rs"), ("LEGALIZE", "legalize.rs")] {
+    for (name, file) in [
+        ("SETTINGS", "settings.rs"),
+        ("LEGALIZE", "legalize.rs"),
+        ("ROUTINES", "routines.rs"),
+    ] {
         let made = made(name)?;
         std::fs::copy(&made, out.join(file)).map_err(|e| format!("{}: {e}", made.display()))?;
     }
-    for name in ["SETTINGS", "LEGALIZE", "MC", "TABLES"] {
+    for name in ["SETTINGS", "LEGALIZE", "ROUTINES", "MC", "TABLES"] {
         let made = made(name)?;
         let text = std::fs::read(&made).map_err(|e| format!("{}: {e}", made.display()))?;
         text.hash(&mut generated);

@@ -70,14 +70,14 @@ class OperationAction<list<string> opcodes, list<ClifType> types, LegalizeAction
   string NearestForm = "";
   // Of LibCall and Scalarize: the routine of the runtime that does all of it, on the words of the operands or on each lane of
   // them. f16 is computed in f32. Without one, rules of lowering call routines.
-  string Routine = "";
+  RuntimeRoutine Routine = ?;
 }
 
 // What a routine of the runtime does.
 class CallRoutine<list<string> opcodes, list<ClifType> types, string routine, LegalizeCondition when = Always,
                   LegalizeAction action = LibCall>
     : OperationAction<opcodes, types, action, when> {
-  let Routine = "__npu_"#routine;
+  let Routine = !cast<RuntimeRoutine>("__npu_"#routine);
 }
 
 class Refuse<list<string> opcodes, list<ClifType> types, string form, string what = "$op.$ty",

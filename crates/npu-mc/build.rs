@@ -1,6 +1,6 @@
 //! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE, the
-//! settings and the table of legalization that the compiler's build script finds through `DEP_NPU_TD_ISLE`, `DEP_NPU_TD_SETTINGS` and
-//! `DEP_NPU_TD_LEGALIZE`. `DEP_NPU_TD_MC` and `DEP_NPU_TD_TABLES` are the tables, for the compiler's fingerprint.
+//! settings, the table of legalization and the routines that the compiler's build script finds through `DEP_NPU_TD_ISLE`, `DEP_NPU_TD_SETTINGS`,
+//! `DEP_NPU_TD_LEGALIZE` and `DEP_NPU_TD_ROUTINES`. `DEP_NPU_TD_MC` and `DEP_NPU_TD_TABLES` are the tables, for the compiler's fingerprint.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,6 +23,7 @@ fn generate() -> Result<(), String> {
     let isle = out.join("td.isle");
     let settings = out.join("settings.rs");
     let legalize = out.join("legalize.rs");
+    let routines = out.join("routines.rs");
     for (path, text) in [
         (&machine_code, generated.machine_code),
         (&out.join("semantics.rs"), generated.semantics),
@@ -30,6 +31,7 @@ fn generate() -> Result<(), String> {
         (&isle, generated.isle),
         (&settings, generated.settings),
         (&legalize, generated.legalize),
+        (&routines, generated.routines),
     ] {
         std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
@@ -39,6 +41,7 @@ fn generate() -> Result<(), String> {
         ("isle", isle),
         ("settings", settings),
         ("legalize", legalize),
+        ("routines", routines),
     ] {
         println!("cargo::metadata={key}={}", path.display());
     }

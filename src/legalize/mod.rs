@@ -149,25 +149,6 @@ mod tests {
     }
 
     #[test]
-    fn there_is_every_routine() {
-        let cells = Opcode::all()
-            .iter()
-            .flat_map(|&opcode| (0..table::COLUMNS).map(move |column| (opcode, column)));
-        for (opcode, column) in cells {
-            for rule in table::rules(opcode, column)
-                .iter()
-                .filter(|rule| !rule.routine.is_empty())
-            {
-                assert!(
-                    crate::runtime::Routine::named(rule.routine).is_some(),
-                    "{opcode}: {}",
-                    rule.routine
-                );
-            }
-        }
-    }
-
-    #[test]
     fn a_type_that_clif_does_not_allow_has_no_rules() {
         for &opcode in Opcode::all() {
             let Some(set) = opcode.constraints().ctrl_typeset() else {

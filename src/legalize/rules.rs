@@ -1,6 +1,7 @@
 //! What td says about opcodes and types, and sets of both.
 
 use super::table;
+use crate::runtime::Routine;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Opcode, Type, Value};
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
@@ -17,8 +18,8 @@ pub struct Rule {
     /// Of refusals: the nearest form that works.
     pub nearest_form: &'static str,
     /// Of [`LegalizeAction::LibCall`] and [`LegalizeAction::Scalarize`]: the routine of the runtime that does all of it, on the operands
-    /// or on each lane of them; f16 is computed in f32. Empty if lowering says what is called.
-    pub routine: &'static str,
+    /// or on each lane of them; f16 is computed in f32. `None` if lowering chooses what is called.
+    pub routine: Option<Routine>,
 }
 
 impl Rule {

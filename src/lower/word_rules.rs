@@ -286,11 +286,7 @@ impl Lower<'_> {
     pub(super) fn library_call(&mut self, inst: Inst) -> Option<Routine> {
         let rule = Legality::new(self.isa.flags(), self.isa.settings()).rule(self.func, inst)?;
         let called = matches!(rule.action, LegalizeAction::LibCall | LegalizeAction::Scalarize);
-        if called && !rule.routine.is_empty() {
-            Routine::named(rule.routine)
-        } else {
-            None
-        }
+        rule.routine.filter(|_| called)
     }
 
     pub(super) fn operand_words(&mut self, inst: Inst) -> Words {

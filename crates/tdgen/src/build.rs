@@ -21,6 +21,8 @@ pub struct Generated {
     pub isle: String,
     /// The table of legalization, see [`emit_legalize`](crate::emit_legalize()).
     pub legalize: String,
+    /// The routines of the runtime, see [`emit_routines`](crate::emit_routines()).
+    pub routines: String,
 }
 
 /// Reads the description in this folder and runs every back end.
@@ -58,18 +60,22 @@ fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
         )
     });
     let tables = crate::searchable_tables(parsed);
-    match (loaded, tables, crate::emit_isle(parsed), crate::emit_legalize(parsed)) {
-        (Ok((machine_code, semantics, settings)), Ok(tables), Ok(isle), Ok(legalize)) => Ok(Generated {
+    let rules = crate::emit_isle(parsed);
+    let legalize = crate::emit_legalize(parsed);
+    let routines = crate::emit_routines(parsed);
+    match (loaded, tables, rules, legalize, routines) {
+        (Ok((machine_code, semantics, settings)), Ok(tables), Ok(isle), Ok(legalize), Ok(routines)) => Ok(Generated {
             machine_code,
             semantics,
             settings,
             tables,
             isle,
             legalize,
+            routines,
         }),
-        (loaded, tables, isle, legalize) => {
+        (loaded, tables, isle, legalize, routines) => {
             let mut faults: Vec<Diagnostic> = Vec::new();
-            for fault in [loaded.err(), tables.err(), isle.err(), legalize.err()]
+            for fault in [loaded.err(), tables.err(), isle.err(), legalize.err(), routines.err()]
                 .into_iter()
                 .flatten()
                 .flatten()

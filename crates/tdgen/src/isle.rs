@@ -49,6 +49,7 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
         ";; Made from td/ by tdgen. Constructors of machine instructions, and a lowering rule\n\
          ;; for every selection pattern.\n\n",
     );
+    out.push_str(&crate::routines::isle_type(parsed)?);
     constructors.write(&mut out);
     let write = |out: &mut String, rules: &[Rule]| {
         for rule in rules {

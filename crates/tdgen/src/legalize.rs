@@ -1,7 +1,7 @@
 //! The table of legalization: what becomes of each CLIF opcode on each type, from the `OperationAction` records.
 //!
-//! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction` and
-//! `LegalizeCondition` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
+//! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction`,
+//! `LegalizeCondition` and `Routine` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
 //! `UNSUPPORTED`, `RULES`, `CELLS`, `COUNTS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
 //! does not have fails to compile there. With the enums `ValueType` and `RegFile` of `npu-mc` it also defines `value_type` and `register_file`, from the `ValueType` and
 //! `RegisterClass` records.
@@ -96,7 +96,7 @@ impl<'a> Table<'a> {
             }
         }
         let calls = CALLS.contains(&record.def_field("Action")?.name());
-        if !calls && !record.string("Routine")?.is_empty() {
+        if !calls && record.opt_def("Routine")?.is_some() {
             return Err(fault(record.span(), "only `LibCall` and `Scalarize` have a `Routine`"));
         }
         let condition = record.def_field("When")?.name();
@@ -163,11 +163,11 @@ fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
     for record in records {
         let when = record.def_field("When")?.name();
         let rule = format!(
-            "Rule {{ when: LegalizeCondition::{when}, action: LegalizeAction::{}, what: {:?}, nearest_form: {:?}, routine: {:?} }}",
+            "Rule {{ when: LegalizeCondition::{when}, action: LegalizeAction::{}, what: {:?}, nearest_form: {:?}, routine: {} }}",
             record.def_field("Action")?.name(),
             record.string("What")?,
             record.string("NearestForm")?,
-            record.string("Routine")?,
+            routine(*record)?,
         );
         if when == ALWAYS {
             always = Some(rule);
@@ -179,9 +179,17 @@ fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
     Ok(always.map(|last| format!("{conditional}{last}")))
 }
 
+/// The routine of a record as an `Option`.
+fn routine(record: Record<'_>) -> Result<String, Diagnostic> {
+    Ok(match record.opt_def("Routine")? {
+        Some(routine) => format!("Some(Routine::{})", routine.string("Variant")?),
+        None => "None".to_owned(),
+    })
+}
+
 fn unsupported(record: Record<'_>) -> Result<String, Diagnostic> {
     Ok(format!(
-        "Rule {{ when: LegalizeCondition::{ALWAYS}, action: LegalizeAction::{REFUSED}, what: {:?}, nearest_form: {:?}, routine: \"\" }}",
+        "Rule {{ when: LegalizeCondition::{ALWAYS}, action: LegalizeAction::{REFUSED}, what: {:?}, nearest_form: {:?}, routine: None }}",
         record.string("What")?,
         record.string("NearestForm")?,
     ))

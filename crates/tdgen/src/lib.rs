@@ -10,6 +10,7 @@
 //! * [`emit_settings`](emit_settings()): the settings of the compiler, with those of the errata;
 //! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns;
 //! * [`emit_legalize`](emit_legalize()): what becomes of each CLIF instruction on each type.
+//! * [`emit_routines`](emit_routines()): the routines of the runtime.
 //!
 //! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
 //!   `GenericEnum` and `GenericTable` records. They know no target.
@@ -41,6 +42,7 @@ mod legalize;
 mod load;
 pub mod model;
 mod relation;
+mod routines;
 mod rust_names;
 mod searchable_tables;
 pub mod semantics;
@@ -52,4 +54,5 @@ pub use isa_manual::isa_manual;
 pub use isle::{Rule, emit_isle, named_instructions, selection_rules};
 pub use legalize::emit_legalize;
 pub use load::load;
+pub use routines::emit_routines;
 pub use searchable_tables::searchable_tables;

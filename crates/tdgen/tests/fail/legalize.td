@@ -1,6 +1,7 @@
 // Faults of the table of legalization.
 include "Target.td"
 include "SearchableTable.td"
+include "NaplesPURuntime.td"
 include "NaplesPULegalize.td"
 
 def TwoForOneCell : OperationAction<["iadd"], [i32], Expand>;
@@ -12,7 +13,7 @@ def ReasonForNothing : Refuse<["stack_load"], [i32], "an i64"> {
   let Action = Legal;
 }
 def RoutineForNothing : OperationAction<["stack_load"], [i32], Legal> {
-  let Routine = "__npu_mul128";
+  let Routine = __npu_mul128;
 }
 def NotAnOpcode : OperationAction<["iadd.i32"], [i32], Legal>;
 def SecondTypes : UnsupportedTypes<"$op", "none">;
