@@ -36,11 +36,11 @@
 //! | [`unwind`] | how to leave a function at each instruction, from its bytes |
 //!
 //! Around it: [`cache`] (what a cache of compiled functions is), [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
-//! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`intrinsics`], [`timing`].
+//! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`shape`] (what a value consists of), `cost` (what CLIF instructions cost), [`intrinsics`], [`timing`].
 //!
 //! # Other crates
 //!
-//! This one is the compiler alone. `naplespu-runtime` has the routines in CLIF, `naplespu-jit` runs compiled code on the simulator as a module of
+//! This one is the compiler alone. `clif-opt` has the passes that depend on no machine, `naplespu-runtime` the routines in CLIF, `naplespu-jit` runs compiled code on the simulator as a module of
 //! Cranelift, `naplespu-reader` reads CLIF files with their header lines, `naplespu-filetests` and `naplespu-fuzz` test the compiler, and
 //! `naplespu-tools` has `clif-util`.
 //!

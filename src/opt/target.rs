@@ -1,4 +1,4 @@
-//! What the passes of `clif-opt` have to know of this machine.
+//! This machine, for the passes of `clif-opt`.
 
 use crate::cost;
 use crate::error::CompileError;

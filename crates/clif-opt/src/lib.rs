@@ -1,12 +1,12 @@
-//! Passes over CLIF that know no machine, for compilers of CLIF outside Cranelift's tree.
+//! Passes over CLIF that depend on no machine, for compilers outside Cranelift's tree.
 //!
 //! # Contract
 //!
-//! A pass is a module with `run`. It takes valid CLIF and leaves valid CLIF with the same meaning; the result says whether anything changed. What a pass has to
-//! know of the machine it asks a [`Target`]. The order of passes, and which of them run, is for the compiler to choose. The same function gives the
-//! same result every time.
+//! A pass is a module with a function `run`. It takes valid CLIF and leaves valid CLIF with the same meaning. Its result is whether anything changed. A pass
+//! asks a [`Target`] for costs, memories and immediates. The compiler chooses the order of the passes, and which of them run. The same function always
+//! gives the same result.
 //!
-//! An [`Error`] is a fault of a pass or of Cranelift, not of the function.
+//! An [`Error`] is a fault of a pass or of Cranelift, never of the function.
 //!
 //! # Modules
 //!
@@ -57,7 +57,7 @@ use cranelift_codegen::settings::Flags;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What passes have to know of the machine and of the compilation.
+/// The machine and the settings of a compilation, as far as passes depend on them.
 pub trait Target {
     /// Cranelift's flags.
     fn flags(&self) -> &Flags;
