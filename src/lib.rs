@@ -77,6 +77,7 @@ pub mod passes;
 mod reason;
 mod regalloc;
 pub mod remarks;
+mod routine;
 #[cfg(feature = "rule-switches")]
 pub mod rule_switches;
 pub mod runtime;

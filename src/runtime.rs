@@ -5,48 +5,12 @@
 //! caller-saved registers change, so that a call costs its caller little. What library calls name (`memcpy` and its like) is
 //! called as those are, with `system_v`.
 
+pub use crate::routine::Routine;
+
 use crate::abi::sig::SigInfo;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_codegen::isa::CallConv;
 use std::sync::OnceLock;
-
-/// Declares the routines of `td/NaplesPURuntime.td`: variant, name, words of arguments, words of results.
-macro_rules! routines {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $args:literal -> $results:literal;)*) => {
-        /// A routine that compiled code calls on its own. Arguments and results are words; a value of several words has
-        /// its low word first.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Routine {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Routine {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// Its name, without the `%` of CLIF.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-
-            /// The routine of this name.
-            pub fn named(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|routine| routine.name() == name)
-            }
-
-            /// How many words it takes and gives.
-            pub fn words(self) -> (usize, usize) {
-                match self {
-                    $(Self::$variant => ($args, $results),)*
-                }
-            }
-        }
-    };
-}
-
-include!(concat!(env!("OUT_DIR"), "/routines.rs"));
 
 impl Routine {
     /// Where its arguments and results are; nowhere if the convention has no place for them, which a test excludes.

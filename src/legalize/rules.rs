@@ -1,7 +1,7 @@
 //! What td says about opcodes and types, and sets of both.
 
 use super::table;
-use crate::runtime::Routine;
+use crate::routine::Routine;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Opcode, Type, Value};
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};

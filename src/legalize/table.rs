@@ -1,7 +1,7 @@
 //! The table that the build makes of `td/NaplesPULegalize.td`, and what is computed from it.
 
 use super::rules::Rule;
-use crate::runtime::Routine;
+use crate::routine::Routine;
 use cranelift_codegen::ir::{Opcode, Type, types};
 use npu_mc::RegFile;
 use npu_mc::cc::ValueType;
