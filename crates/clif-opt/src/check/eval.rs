@@ -54,7 +54,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value, zero-extended to 64 bits. `None` if its type is no integer of up to 64 bits, or if more than
-    /// [`MOST_STEPS`] instructions lead to it.
+    /// `MOST_STEPS` instructions lead to it.
     pub fn get(&mut self, value: Value) -> Option<u64> {
         let value = self.func.dfg.resolve_aliases(value);
         let ty = self.func.dfg.value_type(value);

@@ -8,7 +8,7 @@
 //!
 //! # What has to hold
 //!
-//! ## Vectorizer ([`vectorize`])
+//! ## Vectorizer (a check of the compiler, on [`eval`] and [`world`])
 //!
 //! Of a vector loop that does iterations of a scalar loop, sixteen at a time, if all conditions in front of it hold:
 //!
@@ -20,7 +20,7 @@
 //! - The scalar loop does at least the iterations of the vector loop; if the vector loop may be the end, exactly as many as were counted.
 //! - The lanes of a reduction are parts of a sum: nothing but the reduction uses them.
 //!
-//! ## Versioned loops, unrolled loops, pointers ([`effects`])
+//! ## Versioned loops, unrolled loops, pointers (`effects`)
 //!
 //! The three passes rewrite a loop in place. From up to four blocks in front of the loop on, with any values for what was computed
 //! before, the function has the same effects after the pass as before it: the same stores, calls and accesses that may trap, with the
@@ -31,7 +31,7 @@
 //! - `unroll`: so the loop is left in the same iteration, with the same values; a test that a copy lacks would not have left the loop.
 //! - `pointers`: so every access has the address that it had, and a test of a pointer leaves the loop in the same iteration.
 //!
-//! The check runs both functions on concrete bits ([`execute`]) and compares their effects, as far as a bounded number of steps goes,
+//! The check runs both functions on concrete bits (`execute`) and compares their effects, as far as a bounded number of steps goes,
 //! where variables start near their bounds and near the ends of their types, and, for versioned loops, at the last values at which the
 //! tests in front still hold. It is given no trip count, range or address by the passes.
 
