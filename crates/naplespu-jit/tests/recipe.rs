@@ -21,6 +21,7 @@ const COPIED: &[&str] = &[
     "isle",
     "td",
     "runtime",
+    "crates/clif-opt",
     "crates/tablegen",
     "crates/tdgen",
     "crates/npu-mc",
