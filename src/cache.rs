@@ -13,10 +13,15 @@ use crate::code::CompiledCode;
 use crate::isa::Isa;
 use cranelift_codegen::ir::Function;
 
-/// The compiler, as far as its packages are known here: the versions of this package and of `npu-mc`, and a hash of all that was generated for
+/// The compiler, as far as its packages are known here: the versions of this package, of `clif-opt` and of `npu-mc`, and a hash of all that was generated for
 /// them. A published version stands for its files; the generated code has the effect of what generated it. In a checkout files change without
 /// a version, so a key has more than this.
-pub const COMPILER: [&str; 3] = [env!("CARGO_PKG_VERSION"), npu_mc::VERSION, env!("NAPLESPU_GENERATED")];
+pub const COMPILER: [&str; 4] = [
+    env!("CARGO_PKG_VERSION"),
+    clif_opt::VERSION,
+    npu_mc::VERSION,
+    env!("NAPLESPU_GENERATED"),
+];
 
 /// Stands for a function, a target and a compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

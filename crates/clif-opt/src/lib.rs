@@ -81,6 +81,9 @@ pub trait Target {
     fn immediates(&self) -> RangeInclusive<i32>;
 }
 
+/// The version of this package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The most memories that a machine has, each with addresses of its own.
 pub const MEMORIES: usize = 2;
 
