@@ -29,7 +29,7 @@ pub fn scalar(legality: Legality<'_>, func: &Function, inst: Inst) -> Option<u32
     }
 }
 
-/// What an operation on the sixteen lanes of a vector of this type costs. A mask that stays one is set, used and reset.
+/// What an operation on the sixteen lanes of a vector of this type costs: 1 if the machine does not have it, which callers exclude.
 pub fn lanes(legality: Legality<'_>, opcode: Opcode, ty: Type) -> u32 {
     match legality.action(opcode, ty) {
         Some(LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused) | None => 1,

@@ -202,7 +202,6 @@ def amount_back : SDNodeXForm<simm9, 2, "const_amount_back">;
 class Aligned<int align> : AddrPattern<MEMri, 2, "is_aligned", "access_address", align>;
 def aligned1  : Aligned<1>;
 def aligned2  : Aligned<2>;
-def aligned4  : Aligned<4>;
 def bigendian : AddrPattern<MEMri, 1, "is_big_endian", "access_address", 1>;
 def anyaddr   : AddrPattern<MEMri, 0, "", "access_address", 1>;
 // The address some bytes further; a word from the address of an access is in reach.

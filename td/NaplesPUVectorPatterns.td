@@ -34,7 +34,6 @@ def vsetfcc : SDNode<"(fcmp (vec _) $2 $0 $1)", SDTVecSetFCC>;
 def SDTReduce : SDTypeProfile<1, 1, [SDTCisVT<0, i8>]>;
 def vany  : SDNode<"(vany_true $ty $0)", SDTReduce>;
 def vall  : SDNode<"(vall_true $ty $0)", SDTReduce>;
-def vhigh : SDNode<"(vhigh_bits $ty $0)", SDTypeProfile<1, 1, [SDTCisInt<0>]>>;
 
 def lane : ClifOperand<"Uimm8">;
 def splat         : SDNode<"(splat $ty $0)", SDTypeProfile<1, 1, []>>;
@@ -348,8 +347,6 @@ foreach ty = [v16i32, v16f32] in {
   def : Pat<(ty (load words16:$addr)), (LV32WMainmem_U $addr)>;
   def : Pat<(store ty:$x, words16:$addr), (SV32WMainmem_U $x, $addr)>;
 }
-def : Pat<(store v16i8:$x, bytes16:$addr), (SV32BMainmem_U $x, $addr)>;
-def : Pat<(store v16i16:$x, halves16:$addr), (SV32SMainmem_U $x, $addr)>;
 let Predicates = [PackedLoadsWork] in {
   def : Pat<(v16i8 (load bytes16:$addr)), (LV32BUMainmem_U $addr)>;
   def : Pat<(v16i16 (load halves16:$addr)), (LV32SUMainmem_U $addr)>;

@@ -156,6 +156,19 @@ def REV : InstRR1<RR_NOT, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0), \"rev $
 }
 
 #[test]
+fn each_alternative_of_a_fragment_is_a_rule() {
+    let text = generated(
+        "def either : PatFrags<(ops node:$a), [(ctlz node:$a), (cttz node:$a)]>;
+def : Pat<(i32 (either GPR32:$a)), (CLZSS_32 $a)>;",
+    );
+    for opcode in ["clz", "ctz"] {
+        let rule = format!("(rule 12 (lower ({opcode} $I32 a)) (CLZSS_32 a))");
+        let place = format!(";; td/test.td:3\n{rule}");
+        assert!(text.contains(&place), "{rule}");
+    }
+}
+
+#[test]
 fn results_are_bound_once() {
     let text = generated(
         "def : Pat<(i32 (uaddo (i32 (not GPR32:$a)), GPR32:$b)),\n\
@@ -288,11 +301,11 @@ fn faults_of_patterns_have_a_place() {
             "must be an AddrPattern",
         ),
         (
-            "def : Pat<(i32 (add GPR32:$a, aligned4:$b)), (CLZSS_32 $a)>;",
+            "def : Pat<(i32 (add GPR32:$a, aligned2:$b)), (CLZSS_32 $a)>;",
             "`$b` can only be the last operand",
         ),
         (
-            "def : Pat<(i32 (add GPR32:$a, (load aligned4:$b))), (CLZSS_32 $a)>;",
+            "def : Pat<(i32 (add GPR32:$a, (load aligned2:$b))), (CLZSS_32 $a)>;",
             "outermost",
         ),
         (
@@ -366,10 +379,10 @@ fn faults_of_patterns_have_a_place() {
             "does not give a `GPR32`",
         ),
         (
-            "def : Pat<(i32 (load aligned4:$m)), (S32W_Mainmem (L32W_Mainmem $m), $m)>;",
+            "def : Pat<(i32 (load aligned2:$m)), (S32W_Mainmem (L32W_Mainmem $m), $m)>;",
             "has no result",
         ),
-        ("def : Pat<(store i32:$v, aligned4:$m), (CLZSS_32 $v)>;", "has a result"),
+        ("def : Pat<(store i32:$v, aligned2:$m), (CLZSS_32 $v)>;", "has a result"),
         // Nodes of the target.
         (
             "def : Pat<(lane_add lanes:$a), (COPY $a)>;",
