@@ -3,7 +3,7 @@
 //! The records of td decide: `RegTypes` of a register class lists what one register holds. The calling convention, block parameters, lowering,
 //! legalization and values of the host ask here.
 
-pub(crate) use crate::legalize::{register_file, value_type};
+pub(crate) use crate::legalize::{register_file, type_sets, value_type};
 use cranelift_codegen::ir::{Type, types};
 use npu_mc::RegFile;
 use npu_mc::machine::{LANES, VECTOR_SLOT, WORD_SLOT};

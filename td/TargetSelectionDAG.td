@@ -9,8 +9,8 @@
 // Types
 //===----------------------------------------------------------------------===//
 
-// Types that one pattern matches alike. `extractor` is an ISLE extractor on Type; empty
-// means that nothing has to be checked.
+// Types that one pattern matches alike. `extractor` is an ISLE extractor on Type, which asks
+// for this list; empty means that nothing has to be checked.
 class TypeSet<list<ValueType> types, string extractor> {
   list<ValueType> Types = types;
   string Extractor = extractor;

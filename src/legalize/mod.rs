@@ -39,7 +39,7 @@ pub use conditions::Legality;
 pub use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 pub(crate) use rules::{OpcodeSet, may_refuse};
 pub use rules::{Rule, TypeSet, actions, conditions, instructions, rules, types, unsupported};
-pub(crate) use table::{register_file, value_type};
+pub(crate) use table::{register_file, type_sets, value_type};
 
 use crate::error::{CompileError, Refusal};
 use crate::isa::Isa;

@@ -10,6 +10,7 @@ use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{AMode, Access, Cond, LANES, MInst, SelectWord};
 use crate::legalize::Legality;
 use crate::runtime::Routine;
+use crate::shape::type_sets;
 use clif_opt::bits;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
@@ -315,11 +316,11 @@ impl generated::Context for Lower<'_> {
     // Types.
 
     fn int_fits_in_32(&mut self, ty: Type) -> Option<Type> {
-        matches!(ty, types::I8 | types::I16 | types::I32).then_some(ty)
+        type_sets::int_fits_in_32(ty).then_some(ty)
     }
 
     fn int_narrow(&mut self, ty: Type) -> Option<Type> {
-        matches!(ty, types::I8 | types::I16).then_some(ty)
+        type_sets::int_narrow(ty).then_some(ty)
     }
 
     fn width_imm(&mut self, ty: Type) -> Simm9 {

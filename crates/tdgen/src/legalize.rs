@@ -3,8 +3,8 @@
 //! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction`,
 //! `LegalizeCondition` and `Routine` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
 //! `UNSUPPORTED`, `RULES`, `CELLS`, `COUNTS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
-//! does not have fails to compile there. With the enums `ValueType` and `RegFile` of `npu-mc` it also defines `value_type` and `register_file`, from the `ValueType` and
-//! `RegisterClass` records.
+//! does not have fails to compile there. With the enums `ValueType` and `RegFile` of `npu-mc` it also defines `value_type`, `register_file` and the module `type_sets`,
+//! from the `ValueType`, `RegisterClass` and `TypeSet` records.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -292,14 +292,40 @@ fn held_types(parsed: &Parsed) -> Result<String, Diagnostic> {
             file_of(class)?
         );
     }
+    let sets = type_sets(parsed)?;
     Ok(format!(
         "\n/// The value type of td that a type is.\n\
          pub(crate) const fn value_type(ty: Type) -> Option<ValueType> {{\n    \
              Some(match ty {{\n{values}        _ => return None,\n    }})\n}}\n\n\
          /// The registers that hold values of the type, each in one of them.\n\
          pub(crate) const fn register_file(ty: Type) -> Option<RegFile> {{\n    \
-             Some(match ty {{\n{files}        _ => return None,\n    }})\n}}\n",
+             Some(match ty {{\n{files}        _ => return None,\n    }})\n}}\n\n\
+         /// The `TypeSet` records that rules ask for, by the names of their extractors.\n\
+         pub(crate) mod type_sets {{\n    use cranelift_codegen::ir::{{Type, types}};\n{sets}}}\n",
     ))
+}
+
+/// A function for each `TypeSet` with an extractor: whether it has a type.
+fn type_sets(parsed: &Parsed) -> Result<String, Diagnostic> {
+    let mut out = String::new();
+    for set in parsed.records.defs_derived_from("TypeSet") {
+        let extractor = set.string("Extractor")?;
+        if extractor.is_empty() {
+            continue;
+        }
+        let mut names = Vec::new();
+        for ty in set.list_of_defs("Types")? {
+            names.push(format!("types::{}", ty.string("IsleName")?));
+        }
+        let _ = write!(
+            out,
+            "\n    /// Whether `{}` has a type.\n    \
+             pub(crate) const fn {extractor}(ty: Type) -> bool {{\n        matches!(ty, {})\n    }}\n",
+            set.name(),
+            names.join(" | ")
+        );
+    }
+    Ok(out)
 }
 
 fn text(columns: &[Record<'_>], unsupported: &str, cells: &Cells) -> Result<String, Diagnostic> {

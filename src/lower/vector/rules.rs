@@ -2,14 +2,14 @@
 //! method does stands where `isle/` declares it.
 
 use super::mask::MaskOf;
-use super::{LaneRules, Lanes, Splat, float, is_full, is_short, memory, modulo_back, permute};
+use super::{LaneRules, Lanes, Splat, float, is_short, memory, modulo_back, permute};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, LANES, MInst};
 use crate::lower::context::{InstOutput, Lower, sign_extend};
 use crate::lower::isle::{Imm16, Simm9, Unit, generated, simm9, small};
 use crate::lower::words::{self, Word};
 use crate::runtime::Routine;
-use crate::shape::register_type;
+use crate::shape::{register_type, type_sets};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{Immediate, Inst, MemFlags, Type, Value};
 use npu_mc::Opcode as Op;
@@ -122,11 +122,11 @@ impl Lower<'_> {
     }
 
     pub(in crate::lower) fn vec_int(&mut self, ty: Type) -> Option<Type> {
-        register_type(ty).filter(|ty| ty.lane_type().is_int())
+        register_type(ty).filter(|&ty| type_sets::vec_int(ty))
     }
 
     pub(in crate::lower) fn vec(&mut self, ty: Type) -> Option<Type> {
-        register_type(ty)
+        register_type(ty).filter(|&ty| type_sets::vec(ty))
     }
 
     pub(in crate::lower) fn short(&mut self, ty: Type) -> Option<Type> {
@@ -146,7 +146,7 @@ impl Lower<'_> {
     }
 
     pub(in crate::lower) fn vec_narrow(&mut self, ty: Type) -> Option<Type> {
-        register_type(ty).filter(|&ty| !is_full(ty))
+        register_type(ty).filter(|&ty| type_sets::vec_narrow(ty))
     }
 
     pub(in crate::lower) fn element_modulo_back(&mut self, ty: Type, amount: Word) -> Lanes {
