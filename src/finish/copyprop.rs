@@ -21,6 +21,9 @@ pub fn run(func: &mut MachFunction, conventions: &Conventions) {
     // between blocks stays the same.
     let mut edit = Editor::with_liveness(func, conventions);
     for block in 0..edit.func().block_count() {
+        order_rows(&mut edit, block, conventions);
+    }
+    for block in 0..edit.func().block_count() {
         let range = edit.func().block_range(block);
         let mut insts = edit.insts()[range.clone()].iter();
         if !insts.any(|inst| as_move(inst, conventions).is_some()) {
@@ -50,6 +53,57 @@ pub(super) fn as_move(inst: &McInst, conventions: &Conventions) -> Option<(SReg,
 /// `pc` reads as something else at every instruction.
 fn reads_differently(reg: SReg) -> bool {
     reg == SReg::PC || reg == SReg::RM
+}
+
+/// Orders the moves of each row of moves in a block.
+fn order_rows(edit: &mut Editor<'_>, block: usize, conventions: &Conventions) {
+    let range = edit.func().block_range(block);
+    let mut start = range.start;
+    while start < range.end {
+        let moved = |index: &usize| as_move(&edit.insts()[*index], conventions).filter(|_| !edit.is_fixed(*index));
+        let row: Vec<(SReg, SReg)> = (start..range.end).map_while(|index| moved(&index)).collect();
+        let end = start + row.len();
+        if let Some(order) = order_of_moves(&row) {
+            edit.reorder(start..end, &order);
+        }
+        start = end + 1;
+    }
+}
+
+/// The order in which the fewest copies are needed: a register is written after the moves whose values it holds at the start of the row, even if
+/// they read a copy of it. `None` if no move reads a copy that the row makes.
+///
+/// Moves are pairs of destination and source. Reads and writes of one register keep their order.
+fn order_of_moves(row: &[(SReg, SReg)]) -> Option<Vec<usize>> {
+    let mut originals: Vec<SReg> = Vec::with_capacity(row.len());
+    let mut has_copies = false;
+    for (index, &(_, from)) in row.iter().enumerate() {
+        let copy = row[..index].iter().rposition(|&(to, _)| to == from);
+        has_copies |= copy.is_some();
+        originals.push(copy.map_or(from, |copy| originals[copy]));
+    }
+    if !has_copies {
+        return None;
+    }
+    let mut left: Vec<usize> = (0..row.len()).collect();
+    let mut order = Vec::with_capacity(row.len());
+    while !left.is_empty() {
+        let is_ready = |&place: &usize| {
+            let (to, from) = row[left[place]];
+            let mut before = left[..place].iter().map(|&index| row[index]);
+            before.all(|(other_to, other_from)| other_to != to && other_to != from && other_from != to)
+        };
+        let destroys = |&place: &usize| {
+            let (to, _) = row[left[place]];
+            let mut others = left.iter().filter(|&&index| index != left[place]);
+            others.any(|&index| originals[index] == to)
+        };
+        let ready: Vec<usize> = (0..left.len()).filter(is_ready).collect();
+        let next = ready.iter().copied().find(|place| !destroys(place));
+        // The first one of those that are left is always ready.
+        order.push(left.remove(next.unwrap_or(0)));
+    }
+    Some(order)
 }
 
 /// Lets instructions after a move read its source while both registers keep their values.

@@ -104,9 +104,11 @@ impl Splitter<'_> {
     fn truth(&mut self, arg: Value, all: bool) -> Result<Value, NoForm> {
         let ty = self.type_of(arg).lane_type().as_int();
         let bits = self.each(arg, |this, value| {
-            let value = this.as_type(ty, value);
-            let zero = this.iconst(ty, 0);
-            this.cursor.ins().icmp(IntCC::NotEqual, value, zero)
+            this.truth_of(value).unwrap_or_else(|| {
+                let value = this.as_type(ty, value);
+                let zero = this.iconst(ty, 0);
+                this.cursor.ins().icmp(IntCC::NotEqual, value, zero)
+            })
         });
         let fold = |x: Value, y: Value| {
             if all {
@@ -124,9 +126,7 @@ impl Splitter<'_> {
         let lanes = self.lanes(arg);
         let mut sum = self.iconst(ty, 0);
         for (lane, number) in lanes.into_iter().zip(0..i64::from(ty.bits())) {
-            let lane = self.as_type(from, lane);
-            let zero = self.iconst(from, 0);
-            let bit = self.cursor.ins().icmp(IntCC::SignedLessThan, lane, zero);
+            let bit = self.truth_of(lane).unwrap_or_else(|| self.is_negative(from, lane));
             let wide = match ty {
                 types::I8 => bit,
                 _ => self.cursor.ins().uextend(ty, bit),
@@ -136,6 +136,13 @@ impl Splitter<'_> {
             sum = self.cursor.ins().bor(sum, placed);
         }
         sum
+    }
+
+    /// Whether the highest bit of a lane is set, whose bits are of the type.
+    fn is_negative(&mut self, bits: Type, lane: Value) -> Value {
+        let lane = self.as_type(bits, lane);
+        let zero = self.iconst(bits, 0);
+        self.cursor.ins().icmp(IntCC::SignedLessThan, lane, zero)
     }
 
     /// The least signed number.
@@ -183,14 +190,12 @@ impl Splitter<'_> {
                 this.cursor.ins().isub(any, half)
             }),
             Opcode::UaddSat => self.pairs(x, y, |this, x, y| {
-                let sum = this.cursor.ins().iadd(x, y);
-                let over = this.cursor.ins().icmp(IntCC::UnsignedLessThan, sum, x);
-                let all = this.iconst(lane, -1);
-                this.cursor.ins().select(over, all, sum)
+                let (sum, over) = this.cursor.ins().uadd_overflow(x, y);
+                let all = this.cursor.ins().bmask(lane, over);
+                this.cursor.ins().bor(sum, all)
             }),
             Opcode::UsubSat => self.pairs(x, y, |this, x, y| {
-                let difference = this.cursor.ins().isub(x, y);
-                let under = this.cursor.ins().icmp(IntCC::UnsignedLessThan, x, y);
+                let (difference, under) = this.cursor.ins().usub_overflow(x, y);
                 let zero = this.iconst(lane, 0);
                 this.cursor.ins().select(under, zero, difference)
             }),
@@ -298,7 +303,17 @@ impl Splitter<'_> {
     pub(super) fn ternary(&mut self, opcode: Opcode, ty: Type, [a, x, y]: [Value; 3]) -> Lanes {
         let lane = ty.lane_type();
         Ok(match opcode {
-            Opcode::Fma | Opcode::Bitselect => {
+            Opcode::Bitselect => {
+                let (a, x, y) = (self.lanes(a), self.lanes(x), self.lanes(y));
+                let lanes = a.into_iter().zip(x).zip(y);
+                lanes
+                    .map(|((a, x), y)| match self.truth_of(a) {
+                        Some(truth) => self.cursor.ins().select(truth, x, y),
+                        None => self.cursor.ins().bitselect(a, x, y),
+                    })
+                    .collect()
+            }
+            Opcode::Fma => {
                 let a = self.lanes(a);
                 let pairs = self.pairs(x, y, |_, x, _| x).into_iter().zip(self.lanes(y));
                 a.into_iter()
@@ -313,9 +328,7 @@ impl Splitter<'_> {
             Opcode::Blendv => {
                 let bits = lane.as_int();
                 let chosen = self.each(a, |this, value| {
-                    let value = this.as_type(bits, value);
-                    let zero = this.iconst(bits, 0);
-                    this.cursor.ins().icmp(IntCC::SignedLessThan, value, zero)
+                    this.truth_of(value).unwrap_or_else(|| this.is_negative(bits, value))
                 });
                 let (x, y) = (self.lanes(x), self.lanes(y));
                 let both = x.into_iter().zip(y);

@@ -76,6 +76,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     let mut splitter = Splitter {
         apart,
         parts: FxHashMap::default(),
+        truths: FxHashMap::default(),
         cursor: FuncCursor::new(func),
         legality,
         refusals: Vec::new(),
@@ -149,6 +150,8 @@ pub(super) struct Splitter<'a> {
     parts: FxHashMap<Value, Vec<Value>>,
     /// The values of types that registers hold which are lanes nevertheless.
     apart: FxHashSet<Value>,
+    /// For lanes that are masks: the truth values that they were made from.
+    truths: FxHashMap<Value, Value>,
     legality: Legality<'a>,
     refusals: Vec<Refusal>,
     /// The types of the results of the signatures that have become others.
@@ -482,14 +485,14 @@ impl Splitter<'_> {
                 let lane = ty.lane_type();
                 self.pairs(args[0], args[1], |this, x, y| {
                     let bit = this.cursor.ins().icmp(cond, x, y);
-                    this.cursor.ins().bmask(lane, bit)
+                    this.mask(lane, bit)
                 })
             }
             InstructionData::FloatCompare { cond, args, .. } => {
                 let lane = ty.lane_type();
                 self.pairs(args[0], args[1], |this, x, y| {
                     let bit = this.cursor.ins().fcmp(cond, x, y);
-                    this.cursor.ins().bmask(lane, bit)
+                    this.mask(lane, bit)
                 })
             }
             InstructionData::BinaryImm8 {
@@ -538,10 +541,11 @@ impl Splitter<'_> {
                 let big = self.is_big(flags);
                 let flags = self.cursor.func.dfg.mem_flags[flags];
                 // Sixteen bytes that may be anywhere are loaded at once.
-                let size = ty.bytes() == types::I32X4.bytes() && ty.lane_bits().is_multiple_of(32) && is_split(ty);
+                let size = ty.bytes() == types::I128.bytes() && ty.lane_bits() == 64;
                 if opcode == Opcode::Load && size && !big && !flags.aligned() && space == Space::Main {
-                    let register = self.cursor.ins().load(types::I32X4, flags, arg, offset);
-                    self.lanes_of_words(ty, register).ok_or(NoForm)?
+                    let whole = self.cursor.ins().load(types::I128, flags, arg, offset);
+                    let (low, high) = self.cursor.ins().isplit(whole);
+                    [low, high].map(|half| self.as_type(ty.lane_type(), half)).to_vec()
                 } else {
                     self.load(opcode, ty, arg, flags, offset.into())?
                 }
@@ -590,7 +594,24 @@ impl Splitter<'_> {
         if self.type_of(value) == ty {
             return value;
         }
-        self.cursor.ins().bitcast(ty, MemFlagsData::new(), value)
+        let cast = self.cursor.ins().bitcast(ty, MemFlagsData::new(), value);
+        if let Some(truth) = self.truth_of(value) {
+            self.truths.insert(cast, truth);
+        }
+        cast
+    }
+
+    /// All ones if the truth value holds, else zeros.
+    pub(super) fn mask(&mut self, ty: Type, truth: Value) -> Value {
+        let mask = self.cursor.ins().bmask(ty, truth);
+        self.truths.insert(mask, truth);
+        mask
+    }
+
+    /// The truth value that a lane is the [mask](Self::mask) of.
+    pub(super) fn truth_of(&self, lane: Value) -> Option<Value> {
+        let lane = self.cursor.func.dfg.resolve_aliases(lane);
+        self.truths.get(&lane).copied()
     }
 
     /// The same bits in lanes of another size. In little-endian order the first lane has the lowest bits.
@@ -703,8 +724,25 @@ impl Splitter<'_> {
         if !in_register || !ty.lane_bits().is_multiple_of(32) {
             return None;
         }
+        if self.type_of(arg) == types::I8X16 {
+            return Some(self.lanes_through_frame(ty, arg));
+        }
         let register = self.little_bitcast(words, arg);
         self.lanes_of_words(ty, register)
+    }
+
+    /// The lanes of the type, from an area of the frame in which one store packs the bytes of a register.
+    fn lanes_through_frame(&mut self, ty: Type, register: Value) -> Vec<Value> {
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, CACHE_LINE, CACHE_LINE.trailing_zeros() as u8);
+        let slot = self.cursor.func.create_sized_stack_slot(data);
+        let area = self.cursor.ins().stack_addr(types::I32, slot, 0);
+        let flags = MemFlagsData::trusted();
+        self.cursor.ins().store(flags, register, area, 0);
+        let lane = ty.lane_type();
+        let places = (0..ty.lane_count() * lane.bytes()).step_by(lane.bytes() as usize);
+        places
+            .map(|place| self.cursor.ins().load(lane, flags, area, place.cast_signed()))
+            .collect()
     }
 
     /// The lanes of the type whose words are in a register.
@@ -745,14 +783,17 @@ impl Splitter<'_> {
             _ => return Err(NoForm),
         };
         let offsets = offsets(offset, stored, ty.lane_count()).ok_or(NoForm)?;
-        let loaded = offsets.into_iter().map(|offset| {
+        // The first lane is loaded last: in code that returns it, it can take the register of the address.
+        let loaded = offsets.into_iter().rev().map(|offset| {
             let value = self.cursor.ins().load(stored, flags, pointer, offset);
             match signed {
                 Some(signed) => self.extend(lane, value, signed),
                 None => value,
             }
         });
-        Ok(loaded.collect())
+        let mut lanes: Vec<Value> = loaded.collect();
+        lanes.reverse();
+        Ok(lanes)
     }
 
     fn store(&mut self, [value, pointer]: [Value; 2], flags: MemFlagsData, offset: i32) -> Result<(), NoForm> {

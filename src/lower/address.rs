@@ -173,6 +173,14 @@ impl Lower<'_> {
         self.reg(place)
     }
 
+    /// A register with the address.
+    pub fn address_reg(&mut self, addr: AMode) -> Reg {
+        match addr {
+            AMode::Reg { base, offset: 0 } => base,
+            _ => self.emit_address(addr),
+        }
+    }
+
     fn emit_address(&mut self, addr: AMode) -> Reg {
         let dst = Reg::Virtual(self.new_vreg(RegClass::Int));
         self.emit(MInst::Address { dst, addr });

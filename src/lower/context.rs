@@ -8,7 +8,7 @@ use super::hoist::Hoist;
 use super::try_call::TryCall;
 use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
-use crate::inst::{AMode, Access, MInst, reg::Reg};
+use crate::inst::{AMode, Access, MInst, SelectWord, reg::Reg};
 use crate::isa::Isa;
 use crate::reason::Reasons;
 use crate::shape::registers_of;
@@ -21,6 +21,9 @@ use regalloc2::{RegClass, VReg};
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
+
+/// The most words that one branch chooses: all their registers are in use at once.
+const MAX_SELECT_WORDS: usize = 8;
 
 /// The virtual registers of one value, low word first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,8 +315,32 @@ impl<'a> Lower<'a> {
     }
 
     pub(super) fn flush_current(&mut self) {
+        if let Some(words) = self.words_for_next_select() {
+            self.current.pop();
+            if let Some(MInst::Select { words: all, .. }) = self.reversed.last_mut() {
+                all.insert_many(0, words);
+            }
+        }
         self.reasons.flush(&mut self.origins, self.current.len(), self.origin);
         self.reversed.extend(self.current.drain(..).rev());
+    }
+
+    /// The words of a select at the end of the current instructions, if the select that follows can choose them, too: it has the same condition and
+    /// does not read them.
+    fn words_for_next_select(&self) -> Option<SmallVec<[SelectWord; 1]>> {
+        let (MInst::Select { cond, words }, MInst::Select { cond: next, words: others }) =
+            (self.current.last()?, self.reversed.last()?)
+        else {
+            return None;
+        };
+        let resolved = |reg: Reg| reg.as_virtual().map(|reg| self.resolve(reg));
+        let same = cond.nonzero == next.nonzero && resolved(cond.reg) == resolved(next.reg);
+        let reads = |dst: Reg| {
+            let mut sources = others.iter().flat_map(|word| [word.if_true, word.if_false]);
+            sources.any(|source| resolved(source) == resolved(dst))
+        };
+        let fits = words.len() + others.len() <= MAX_SELECT_WORDS;
+        (same && fits && !words.iter().any(|word| reads(word.dst))).then(|| words.clone())
     }
 
     /// A register with the constant, defined somewhere above the current instruction in its block.

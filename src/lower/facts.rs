@@ -1,7 +1,7 @@
 //! What the rules ask about values: constants, and the instructions they come from.
 
 use super::context::{Lower, sign_extend};
-use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
 
 impl Lower<'_> {
     /// The constant of a type of at most 32 bits, zero-extended.
@@ -53,9 +53,26 @@ impl Lower<'_> {
         )
     }
 
+    /// Whether the register of the value is 0 or 1 because an instruction gives a truth value. A compare of f32 may leave other bits.
+    pub fn is_truth(&self, value: Value) -> bool {
+        if self.is_overflow_flag(value) {
+            return true;
+        }
+        let Some(inst) = self.defining(value) else {
+            return false;
+        };
+        match self.func.dfg.insts[inst] {
+            InstructionData::IntCompare { .. } => true,
+            InstructionData::FloatCompare { args: [x, _], .. } => {
+                matches!(self.func.dfg.value_type(x), types::F64 | types::F128)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the register of a narrow value is known to have zeros above it. Definitions are followed so deep.
     pub fn is_zero_extended(&self, value: Value, depth: u32) -> bool {
-        if self.is_overflow_flag(value) {
+        if self.is_truth(value) {
             return true;
         }
         let Some(inst) = self.defining(value) else {
@@ -79,7 +96,7 @@ impl Lower<'_> {
             // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
             data => matches!(
                 data.opcode(),
-                Opcode::Icmp | Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz | Opcode::AtomicLoad
+                Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz | Opcode::AtomicLoad
             ),
         }
     }
@@ -91,10 +108,5 @@ impl Lower<'_> {
             0
         });
         (constant & u128::from(ty.bits() - 1)) as u32
-    }
-
-    /// The opcode of that instruction.
-    pub fn opcode_of(&self, value: Value) -> Option<Opcode> {
-        self.defining(value).map(|inst| self.func.dfg.insts[inst].opcode())
     }
 }

@@ -643,8 +643,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn boolean(&mut self, value: Value) -> Option<Value> {
-        let known = self.is_overflow_flag(value) || self.opcode_of(value)? == Opcode::Icmp;
-        known.then_some(value)
+        self.is_truth(value).then_some(value)
     }
 
     // Memory.
@@ -667,6 +666,17 @@ impl generated::Context for Lower<'_> {
 
     fn access_address(&mut self, pointer: Value, offset: Offset32) -> AMode {
         self.address(pointer, i32::from(offset), WORD)
+    }
+
+    fn address_word(&mut self, addr: AMode) -> Word {
+        Word::Reg(self.address_reg(addr))
+    }
+
+    fn address_at(&mut self, word: Word) -> AMode {
+        AMode::Reg {
+            base: self.reg(word),
+            offset: 0,
+        }
     }
 
     fn address_plus(&mut self, addr: AMode, bytes: u8) -> AMode {
