@@ -33,7 +33,7 @@ include!(concat!(env!("OUT_DIR"), "/rules.rs"));
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// The term that it is a rule of: `lower` for a rule of CLIF instructions.
+    /// The term that it is a rule of: `lower`, `lower_words` or `lower_by_routine` for a rule of CLIF instructions.
     pub term: &'static str,
     /// Where it stands: `td/FILE:LINE`, followed by ` from td/FILE:LINE` for each `defm` that made it, or `isle/FILE:LINE`.
     pub place: &'static str,
@@ -50,7 +50,7 @@ impl fmt::Display for Rule {
 /// Why an instruction is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The rule that emitted it, then the rule in whose result that one stands, and so on, mostly up to one of `lower`. There is at least one.
+    /// The rule that emitted it, then the rule in whose result that one stands, and so on, mostly up to one of `lower`, `lower_words` or `lower_by_routine`. There is at least one.
     Rules(Vec<&'static Rule>),
     /// No rule made it.
     Maker(Maker),

@@ -88,7 +88,7 @@ def : InstructionCounts<"shuffle", [-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 
 def : InstructionCounts<"sload16", [-1, -1, 1, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"sload16x4", [-1, -1, 12, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"sload32", [-1, -1, 2, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
-def : InstructionCounts<"sload32x2", [-1, -1, 5, 5, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
+def : InstructionCounts<"sload32x2", [-1, -1, 4, 4, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"sload8", [-1, 1, 1, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"sload8x8", [-1, -1, 12, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"smax", [5, 5, 3, 9, 21, -1, -1, -1, -1, 6, 6, 6, -1, -1, -1]>;
@@ -120,7 +120,7 @@ def : InstructionCounts<"uextend", [-1, 1, 1, 1, 2, -1, -1, -1, -1, -1, -1, -1, 
 def : InstructionCounts<"uload16", [-1, -1, 1, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"uload16x4", [-1, -1, 13, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"uload32", [-1, -1, 2, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
-def : InstructionCounts<"uload32x2", [-1, -1, 5, 5, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
+def : InstructionCounts<"uload32x2", [-1, -1, 4, 4, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"uload8", [-1, 1, 1, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"uload8x8", [-1, -1, 12, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1]>;
 def : InstructionCounts<"umax", [5, 6, 3, 9, 21, -1, -1, -1, -1, 6, 7, 6, -1, -1, -1]>;

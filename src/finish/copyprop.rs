@@ -192,3 +192,22 @@ fn drop_dead(edit: &mut Editor<'_>, block: Range<usize>, live_out: RegSet, conve
         live = live.without(effects.writes).or(conventions.needs(inst, effects));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_is_written_after_its_value_is_moved() {
+        let row = |moves: &[(u8, u8)]| -> Vec<(SReg, SReg)> {
+            let reg = |number| SReg::new(number).unwrap();
+            moves.iter().map(|&(to, from)| (reg(to), reg(from))).collect()
+        };
+        // s2 and s3 are copied, overwritten and moved from the copies: s1 is written before s2, and s2 before s3.
+        let copies = row(&[(10, 3), (11, 2), (0, 1), (3, 4), (2, 10), (1, 11)]);
+        assert_eq!(order_of_moves(&copies), Some(vec![0, 1, 2, 5, 4, 3]));
+        // An exchange needs its copy.
+        assert_eq!(order_of_moves(&row(&[(9, 0), (0, 1), (1, 9)])), Some(vec![0, 1, 2]));
+        assert_eq!(order_of_moves(&row(&[(0, 1), (2, 3)])), None);
+    }
+}

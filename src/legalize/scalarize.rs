@@ -733,7 +733,11 @@ impl Splitter<'_> {
 
     /// The lanes of the type, from an area of the frame in which one store packs the bytes of a register.
     fn lanes_through_frame(&mut self, ty: Type, register: Value) -> Vec<Value> {
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, CACHE_LINE, CACHE_LINE.trailing_zeros() as u8);
+        let data = StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            CACHE_LINE,
+            CACHE_LINE.trailing_zeros() as u8,
+        );
         let slot = self.cursor.func.create_sized_stack_slot(data);
         let area = self.cursor.ins().stack_addr(types::I32, slot, 0);
         let flags = MemFlagsData::trusted();

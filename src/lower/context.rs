@@ -328,8 +328,13 @@ impl<'a> Lower<'a> {
     /// The words of a select at the end of the current instructions, if the select that follows can choose them, too: it has the same condition and
     /// does not read them.
     fn words_for_next_select(&self) -> Option<SmallVec<[SelectWord; 1]>> {
-        let (MInst::Select { cond, words }, MInst::Select { cond: next, words: others }) =
-            (self.current.last()?, self.reversed.last()?)
+        let (
+            MInst::Select { cond, words },
+            MInst::Select {
+                cond: next,
+                words: others,
+            },
+        ) = (self.current.last()?, self.reversed.last()?)
         else {
             return None;
         };

@@ -60,6 +60,8 @@ pub(super) mod generated {
 /// Lowers one instruction. `None` if no rule covers it.
 pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     generated::constructor_lower(ctx, inst)
+        .or_else(|| generated::constructor_lower_words(ctx, inst))
+        .or_else(|| generated::constructor_lower_by_routine(ctx, inst))
 }
 
 impl Rules for Lower<'_> {
