@@ -1,11 +1,13 @@
-//! Instructions a second of the timing model, on loops made of instruction words, with one thread and with eight.
+//! The speed of the timing model in instructions per second, on loops of instruction words, with
+//! one thread and with eight.
 //!
-//! Each loop runs for a fixed number of instructions, several times; the least processor time counts. It also runs with somebody who listens
-//! to events, for whom nothing comes from recordings. The functional model runs the same instructions, and the ratio of both times depends
-//! less on the host than the rates.
+//! Each loop runs for a fixed number of instructions, several times; the least processor time
+//! counts. It also runs with a listening sink, which disables recordings. The functional model runs
+//! the same instructions; the ratio of both times depends less on the host than the rates.
 //!
-//! `cargo bench -p npu-sim --bench timing -- NAME THREADS INSTRUCTIONS` runs one loop once in the model of cycles, for a count of host
-//! instructions: the difference of two runs of different lengths is that of the loop alone.
+//! `cargo bench -p npu-sim --bench timing -- NAME THREADS INSTRUCTIONS` runs one loop once in the
+//! timing model, for counting host instructions: the difference of two runs of different lengths is
+//! the cost of the loop alone.
 
 #[path = "speed/words.rs"]
 mod words;
@@ -18,10 +20,12 @@ use words::{looped, mem, mixed, ri, rr};
 const BASE: u32 = 0x1000;
 const INSTRUCTIONS: u64 = 20_000_000;
 const ROUNDS: u32 = 3;
-/// Times as many instructions in the functional model, whose time would be too short to measure.
+/// The factor by which the functional model executes more instructions, because its time would be
+/// too short to measure.
 const FUNCTIONAL: u64 = 2;
 
-/// The processor time of this process, where the system reports it: other work on the machine does not count then.
+/// Returns the processor time of this process if the system reports it; it excludes other work on
+/// the machine.
 fn processor_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().skip(11);
@@ -29,7 +33,7 @@ fn processor_seconds() -> Option<f64> {
     Some((user + system) / 100.0)
 }
 
-/// A machine at a loop of `body` in each of `threads`.
+/// Creates a machine with a loop of `body` in each of `threads`.
 fn prepared(threads: u32, body: &[u32]) -> Option<Machine> {
     let mut machine = Machine::new(Config::default());
     for (word, address) in looped(body).iter().zip((BASE..).step_by(4)) {
@@ -45,7 +49,7 @@ fn prepared(threads: u32, body: &[u32]) -> Option<Machine> {
     Some(machine)
 }
 
-/// The processor time of `run`.
+/// Returns the processor time of `run`.
 fn time_of(run: impl FnOnce()) -> f64 {
     let (start, wall) = (processor_seconds(), Instant::now());
     run();

@@ -1,19 +1,19 @@
-//! The operations of the R and I formats, one lane each (`docs/machine/operations.md`).
+//! The operations of the R and I formats, for one lane (`docs/machine/operations.md`).
 //!
-//! The definition, the fast interpreter, timing and hazards take all that they need of an operation from one table, with an arm
-//! for each operation of td.
+//! The definition, the fast interpreter, timing and hazards share one table, which has an arm for
+//! each operation of td.
 
 use crate::fp;
 use npu_mc::raw::AluOp;
 
-/// What becomes of the operands of an operation.
+/// The computation of an operation.
 #[derive(Clone, Copy)]
 pub(crate) enum Operation {
-    /// Every lane of the first operand by itself, in the integer pipe. There is no second operand.
+    /// Maps each lane of the first operand, in the integer pipe. The second operand is unused.
     Unary(fn(u32) -> u32),
-    /// Every lane by itself, in the integer pipe.
+    /// Combines each pair of lanes, in the integer pipe.
     Binary(fn(u32, u32) -> u32),
-    /// Integer compare: all lanes compared, the result is a bit set.
+    /// An integer compare of all lanes; the result is a bit set.
     Compare(fn(u32, u32) -> bool),
     /// Like `Unary`, in the float pipe.
     FloatUnary(fn(u32) -> u32),
@@ -25,38 +25,38 @@ pub(crate) enum Operation {
     Shuffle,
     /// One lane of a vector.
     GetLane,
-    /// Bit 0 of every lane, as a bit set. There is no second operand.
+    /// Collects bit 0 of every lane into a bit set. The second operand is unused.
     Mask,
-    /// Goes to a unit that does not exist: no result ever.
+    /// An operation without a unit; it never has a result.
     NoUnit,
-    /// Waits at issue for a float unit that was not built.
+    /// Waits at issue for a float unit that the hardware lacks.
     Hang,
 }
 
-/// How undriven bits of the operands of an operation on scalars reach its result.
+/// The propagation of undriven bits through an operation on scalars.
 #[derive(Clone, Copy)]
 pub(crate) enum Spread {
-    /// The bits of the first operand.
+    /// The undriven bits of the first operand.
     Copied,
     /// A driven 0 of one operand decides the bit.
     And,
     /// A driven 1 of one operand decides the bit.
     Or,
-    /// The bits of both operands.
+    /// The undriven bits of both operands.
     Xor,
-    /// A carry can reach every bit above the lowest one.
+    /// All bits from the lowest undriven one up, since a carry can reach them.
     Carried,
-    /// The operation moves the bits of its first operand by the second one, which has to be driven.
+    /// The operation shifts or extends its first operand; the second one has to be driven.
     Moved,
-    /// A driven 1 below all of them decides the result.
+    /// A driven 1 below the lowest undriven bit determines the result.
     Decided,
-    /// The operation writes nothing.
+    /// The operation has no result.
     Unwritten,
-    /// Every bit of the result may depend on every bit of the operands: the operation is a use of them.
+    /// Every result bit may depend on every operand bit: the operation uses its undriven bits.
     Used,
 }
 
-/// The table of operations. An operation of td without an arm does not compile.
+/// Returns the description of an operation. An operation of td without an arm is a compile error.
 const fn table(op: AluOp) -> (Operation, Spread) {
     use Operation::{
         Binary, Compare, FloatBinary, FloatCompare, FloatUnary, GetLane, Hang, Mask, NoUnit, Shuffle, Unary,
@@ -112,17 +112,17 @@ const fn table(op: AluOp) -> (Operation, Spread) {
     }
 }
 
-/// What the operation does.
+/// Returns the computation of an operation.
 pub(crate) const fn operation(op: AluOp) -> Operation {
     table(op).0
 }
 
-/// How undriven bits reach its result.
+/// Returns how undriven bits propagate through an operation.
 pub(crate) const fn spread(op: AluOp) -> Spread {
     table(op).1
 }
 
-/// Whether the operation has no second operand.
+/// Returns whether the operation has no second operand.
 pub(crate) const fn is_unary(op: AluOp) -> bool {
     matches!(
         operation(op),
@@ -130,32 +130,32 @@ pub(crate) const fn is_unary(op: AluOp) -> bool {
     )
 }
 
-/// `ashr`: a 64-bit sign-extended value shifted right logically by the whole amount.
+/// Computes `ashr`: sign-extends to 64 bits and shifts right logically by the whole amount.
 #[inline(always)]
 pub(crate) const fn ashr(a: u32, b: u32) -> u32 {
     let wide = a as i32 as i64 as u64;
     if b < 64 { (wide >> b) as u32 } else { 0 }
 }
 
-/// `shr` by the whole amount.
+/// Computes `shr` by the whole amount.
 #[inline(always)]
 pub(crate) const fn shr(a: u32, b: u32) -> u32 {
     if b < 32 { a >> b } else { 0 }
 }
 
-/// `shl` by the whole amount.
+/// Computes `shl` by the whole amount.
 #[inline(always)]
 pub(crate) const fn shl(a: u32, b: u32) -> u32 {
     if b < 32 { a << b } else { 0 }
 }
 
-/// High half of the signed product.
+/// Returns the high half of the signed product.
 #[inline(always)]
 const fn mulhs(a: u32, b: u32) -> u32 {
     ((a as i32 as i64 * b as i32 as i64) >> 32) as u32
 }
 
-/// High half of the unsigned product.
+/// Returns the high half of the unsigned product.
 #[inline(always)]
 const fn mulhu(a: u32, b: u32) -> u32 {
     ((a as u64 * b as u64) >> 32) as u32

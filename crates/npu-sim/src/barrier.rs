@@ -1,38 +1,40 @@
-//! Barriers: the accounts of the sync masters (`docs/machine/control.md`).
+//! Barriers: the counters of the synchronization masters (`docs/machine/control.md`).
 //!
-//! The first arrival loads the counter of its id with the number of arrivals that are missing, each later one takes one off
-//! whatever number it brings, and the one that makes it 0 opens the barrier. A system of one core has one master, in which
-//! ids with equal low 5 bits share a counter; with several cores the upper bits select the master of a tile. Either way the
-//! release reaches those threads alone that wait with the full id of the last arrival.
+//! The first arrival loads the counter of its id with the number of missing arrivals. Each later
+//! arrival decrements the counter, whatever number it requests, and the arrival that makes the
+//! counter 0 opens the barrier. A one-core system has one master, in which ids with equal low 5
+//! bits share a counter. With several cores the upper bits of the id select the master of a tile.
+//! In both cases only threads that wait with the full id of the last arrival are released.
 
 use npu_mc::machine;
 use std::fmt;
 
-/// Bits of a barrier id that the hardware takes.
+/// The mask of a barrier id; the hardware ignores the other bits.
 pub(crate) const ID_MASK: u32 = machine::BARRIER_IDS - 1;
-/// Bits of the second operand, the number of participants less one.
+/// The mask of the second operand, the number of participants minus one.
 pub(crate) const COUNT_MASK: u32 = machine::BARRIER_THREADS - 1;
-/// Bits of an id that select the counter in a master.
+/// The mask of the counter number in an id.
 const COUNTER_MASK: u32 = machine::BARRIER_COUNTERS - 1;
 
-/// A thread that stands at a barrier.
+/// A thread that waits at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Number of the thread, counted over all cores.
+    /// The number of the thread, counted over all cores.
     pub thread: usize,
-    /// Barrier id, 9 bits.
+    /// The barrier id, 9 bits.
     pub id: u32,
-    /// Address of the barrier instruction.
+    /// The address of the barrier instruction.
     pub pc: u32,
-    /// Arrivals that the counter of the id has had since it was last at rest. Another id can share the counter. 0 if it is
-    /// at rest: the barrier opened for threads with another id, and passed this one by.
+    /// The number of arrivals at the counter of the id since the barrier last opened; other ids can
+    /// share the counter. 0 if the counter is idle: the barrier opened for threads with another id
+    /// and did not release this one.
     pub arrived: u32,
-    /// Arrivals that the first of them asked for; 0 if the counter is at rest.
+    /// The number of arrivals that the first one requested; 0 if the counter is idle.
     pub expected: u32,
 }
 
 impl Waiting {
-    /// Arrivals that the barrier waits for.
+    /// The number of missing arrivals.
     pub fn missing(&self) -> u32 {
         self.expected.saturating_sub(self.arrived)
     }
@@ -56,7 +58,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// One counter.
+/// A counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     arrived: u32,
@@ -67,12 +69,12 @@ struct Account {
 #[derive(Clone, Debug)]
 pub(crate) struct Barriers {
     accounts: Vec<Account>,
-    /// Bits of an id that name its account.
+    /// The mask of the account number in an id.
     mask: u32,
 }
 
 impl Barriers {
-    /// All counters at rest. `distributed`: every tile has its own master.
+    /// Creates idle counters. If `distributed`, every tile has its own master.
     pub fn new(distributed: bool) -> Barriers {
         let mask = if distributed { ID_MASK } else { COUNTER_MASK };
         Barriers {
@@ -81,12 +83,13 @@ impl Barriers {
         }
     }
 
-    /// All counters at rest again.
+    /// Resets all counters to idle.
     pub fn reset(&mut self) {
         self.accounts.fill(Account::default());
     }
 
-    /// An arrival at `id`, with `others` participants besides it; gives whether the barrier opens.
+    /// Records an arrival at `id` that expects `others` more participants; returns whether the
+    /// barrier opens.
     pub fn arrive(&mut self, id: u32, others: u32) -> bool {
         let account = &mut self.accounts[(id & self.mask) as usize];
         if account.expected == 0 {
@@ -100,7 +103,7 @@ impl Barriers {
         opens
     }
 
-    /// Arrivals so far and arrivals expected at `id`; both 0 at rest.
+    /// The number of arrivals and of expected arrivals at `id`; both are 0 if the counter is idle.
     pub fn account(&self, id: u32) -> (u32, u32) {
         let account = self.accounts[(id & self.mask) as usize];
         (account.arrived, account.expected)

@@ -1,14 +1,18 @@
-//! The data caches, as far as a program or the host can tell that they are there (`docs/machine/memory.md`, `docs/machine/several-cores.md`).
+//! The data caches, as far as a program or the host can observe them (`docs/machine/memory.md`,
+//! `docs/machine/several-cores.md`).
 //!
-//! Each core has one: write-back, write-allocate, a dirty bit a byte, and a victim that goes round the ways of a set. Main
-//! memory, which is what the host and instruction fetch read, changes by evictions, `flush` and `dcache_inv` alone, or by every
-//! store in the write-through mode.
+//! Each core has one data cache: write-back, write-allocate, one dirty bit per byte, and
+//! round-robin replacement within a set. The host and instruction fetch read main memory. Main
+//! memory changes only by evictions, `flush` and `dcache_inv`, or by every store in write-through
+//! mode.
 //!
-//! Between cores the directory of the many-core system keeps lines coherent: a store takes the line from the other cores, and
-//! a load gets what another core has changed. The regions of control register 19 are the exception: there a core keeps its
-//! copy whatever the others do. The second-level cache is taken as part of main memory.
+//! The directory of the many-core system keeps lines coherent between cores: a store removes the
+//! line from the other caches, and a load sees the changes of other cores. The regions of control
+//! register 19 are an exception: there a core keeps its copy regardless of other cores. The
+//! second-level cache counts as part of main memory.
 //!
-//! Invariant: a line is at most once in a cache, and where lines are kept coherent at most one cache has dirty bytes of it.
+//! Invariant: a cache contains a line at most once, and at most one cache has dirty bytes of a
+//! coherent line.
 
 use crate::memory::{Memory, MemoryFull};
 use npu_mc::machine;
@@ -23,32 +27,33 @@ const _: () = assert!(
     "a dirty bit a byte"
 );
 
-/// Bit of CPU control that turns write-through on.
+/// The bit of CPU control that enables write-through.
 const WRITE_THROUGH: u32 = 1 << 31;
 
-/// Regions that control register 19 describes.
+/// The number of regions of control register 19.
 pub(crate) const REGIONS: usize = 8;
 
-/// How a core uses its cache.
+/// The cache mode of a core.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mode {
     pub write_through: bool,
-    /// Words written to control register 19, by the region's number.
+    /// The values written to control register 19, by region number.
     pub regions: [u32; REGIONS],
 }
 
 impl Mode {
-    /// The mode bit in CPU control.
+    /// Sets the mode from a write of CPU control.
     pub fn set_cpu_control(&mut self, value: u32) {
         self.write_through = value & WRITE_THROUGH != 0;
     }
 
-    /// A write of control register 19: region number, first and last unit of 4 MiB, and whether the region is in force.
+    /// Performs a write of control register 19: region number, first and last unit of 4 MiB, and
+    /// whether the region is enabled.
     pub fn set_region(&mut self, value: u32) {
         self.regions[(value >> 21) as usize % REGIONS] = value;
     }
 
-    /// Whether the directory keeps the line of `address` coherent.
+    /// Returns whether the directory keeps the line of `address` coherent.
     fn coherent(&self, address: u32) -> bool {
         let unit = address >> 22;
         !self.regions.iter().any(|region| {
@@ -62,25 +67,25 @@ impl Mode {
 #[repr(align(64))]
 struct Bytes([u8; LINE]);
 
-/// A line in a cache, without its bytes.
+/// The state of a cache line, without its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// Address of its first byte.
+    /// The address of its first byte.
     address: u32,
     valid: bool,
-    /// No other cache has it, as far as the directory looks.
+    /// Whether the directory has no other cache with the line.
     exclusive: bool,
-    /// Bytes that main memory does not have, one bit each.
+    /// The bytes that differ from main memory, one bit each.
     dirty: u64,
 }
 
 /// The data cache of a core.
 #[derive(Clone)]
 struct DataCache {
-    /// Set by set.
+    /// The lines, ordered by set.
     lines: [Line; SETS * WAYS],
     bytes: Box<[Bytes]>,
-    /// Way that the next fill of each set takes.
+    /// The way that the next fill replaces, for each set.
     victims: [u8; SETS],
 }
 
@@ -92,7 +97,7 @@ fn set_of(address: u32) -> usize {
     address as usize / LINE % SETS
 }
 
-/// The dirty bits of `length` bytes at `offset` of a line.
+/// Returns the dirty bits of `length` bytes at `offset` of a line.
 #[inline(always)]
 fn bits(offset: usize, length: usize) -> u64 {
     (u64::MAX >> (LINE - length)) << offset
@@ -107,7 +112,7 @@ impl DataCache {
         }
     }
 
-    /// The place of the line that holds `address`.
+    /// Returns the index of the line that contains `address`.
     #[inline(always)]
     fn find(&self, address: u32) -> Option<usize> {
         let line = line_of(address);
@@ -115,7 +120,7 @@ impl DataCache {
         (first..first + WAYS).find(|&k| self.lines[k].valid && self.lines[k].address == line)
     }
 
-    /// Writes the dirty bytes of a line to memory. They stay dirty.
+    /// Writes the dirty bytes of a line to memory; they stay dirty.
     fn write_back(&self, place: usize, memory: &mut Memory) -> Result<(), MemoryFull> {
         let Line { address, dirty, .. } = self.lines[place];
         let bytes = &self.bytes[place].0;
@@ -137,14 +142,14 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
-    /// Empty caches.
+    /// Creates empty caches.
     pub fn new(cores: usize) -> Caches {
         Caches {
             cores: vec![DataCache::new(); cores],
         }
     }
 
-    /// The `N` bytes at `address`, a multiple of `N`, if the line is in the cache of `core`.
+    /// Reads `N` bytes at `address`, a multiple of `N`, if the cache of `core` contains the line.
     #[inline(always)]
     pub fn load_hit<const N: usize>(&self, core: usize, address: u32) -> Option<[u8; N]> {
         let cache = &self.cores[core];
@@ -154,8 +159,8 @@ impl Caches {
         Some(bytes)
     }
 
-    /// Stores `N` bytes at `address`, a multiple of `N`, if the line is in the cache of `core` and nothing else is to be done;
-    /// gives `false` and does nothing otherwise.
+    /// Stores `N` bytes at `address`, a multiple of `N`, if the cache of `core` contains the line
+    /// for writing. Otherwise returns `false` and does nothing.
     #[inline(always)]
     #[must_use]
     pub fn store_hit<const N: usize>(&mut self, core: usize, address: u32, bytes: [u8; N]) -> bool {
@@ -174,7 +179,7 @@ impl Caches {
         true
     }
 
-    /// The `N` bytes at `address`, a multiple of `N` or taken down to one.
+    /// Reads `N` bytes at `address` rounded down to a multiple of `N`.
     pub fn load<const N: usize>(
         &mut self,
         core: usize,
@@ -189,7 +194,7 @@ impl Caches {
         Ok(bytes)
     }
 
-    /// Stores `bytes` at `address`; they do not leave the line.
+    /// Stores `bytes` at `address`; they do not cross the end of the line.
     pub fn store(
         &mut self,
         core: usize,
@@ -212,7 +217,8 @@ impl Caches {
         Ok(())
     }
 
-    /// Brings the line of `address` into the cache of `core`, to be written if `own`, and gives its place.
+    /// Brings the line of `address` into the cache of `core`, for writing if `own` is set, and
+    /// returns its index.
     fn fetch(
         &mut self,
         core: usize,
@@ -250,13 +256,13 @@ impl Caches {
                 place
             }
         };
-        // Stores to what is protected, and to its neighbours, are the definition's.
+        // The definition handles stores to lines of pages with protected bytes.
         cache.lines[place].exclusive = (own || !others) && !memory.is_guarded(address);
         Ok(place)
     }
 
-    /// Makes memory hold what the other cores have changed in the line of `address`, and takes the line from them if it is to
-    /// be written; gives whether others still have it.
+    /// Writes the changes of the other cores in the line of `address` to memory. With `take` it
+    /// invalidates the line in their caches. Returns whether other caches still contain the line.
     fn recall(&mut self, core: usize, memory: &mut Memory, address: u32, take: bool) -> Result<bool, MemoryFull> {
         let mut kept = false;
         for (number, cache) in self.cores.iter_mut().enumerate() {
@@ -274,7 +280,8 @@ impl Caches {
         Ok(kept)
     }
 
-    /// `flush`: dirty bytes go to memory, the line stays as it is. Nothing happens in the write-through mode.
+    /// Performs a `flush`: writes dirty bytes to memory and does not change the line. Does nothing
+    /// in write-through mode.
     pub fn flush(&mut self, core: usize, mode: &Mode, memory: &mut Memory, address: u32) -> Result<(), MemoryFull> {
         let cache = &self.cores[core];
         match cache.find(address) {
@@ -283,8 +290,9 @@ impl Caches {
         }
     }
 
-    /// `dcache_inv`: dirty bytes go to memory and the line is dropped. Unless it was in way 0, the dirty bits of way 0 of the
-    /// set are cleared by a fault of the hardware; gives the address of the line there if they were not clear.
+    /// Performs a `dcache_inv`: writes dirty bytes to memory and invalidates the line. A hardware
+    /// bug clears the dirty bits of way 0 of the set, unless the line was in way 0. Returns the
+    /// address of the line in way 0 if it lost dirty bits.
     pub fn invalidate(&mut self, core: usize, memory: &mut Memory, address: u32) -> Result<Option<u32>, MemoryFull> {
         let cache = &mut self.cores[core];
         let Some(place) = cache.find(address) else {
@@ -301,7 +309,7 @@ impl Caches {
         Ok(lost.then_some(victim.address))
     }
 
-    /// Fills `bytes` with what `core` reads from `address` on, and changes nothing.
+    /// Reads `bytes` from `address` on as `core` sees them, without side effects.
     pub fn read(&self, core: usize, memory: &Memory, address: u32, bytes: &mut [u8]) {
         memory.read(address, bytes);
         for (byte, at) in bytes.iter_mut().zip(0..) {
@@ -324,7 +332,7 @@ impl Caches {
         Ok(())
     }
 
-    /// Empties the caches; what they had changed is lost.
+    /// Empties the caches and discards their dirty bytes.
     pub fn clear(&mut self) {
         for cache in &mut self.cores {
             cache.lines.fill(Line::default());
@@ -359,7 +367,7 @@ mod tests {
         assert_eq!(word(&mut caches, 0, &PLAIN, &mut memory, 0x1004), 7);
         caches.flush(0, &PLAIN, &mut memory, 0x1000).unwrap();
         assert_eq!(memory.read_u32(0x1004), 7);
-        // It stays dirty, so that a second flush undoes what the host wrote.
+        // The line stays dirty, so that a second flush overwrites the value of the host.
         memory.write_u32(0x1004, 9).unwrap();
         caches.flush(0, &PLAIN, &mut memory, 0x1000).unwrap();
         assert_eq!(memory.read_u32(0x1004), 7);
@@ -421,7 +429,7 @@ mod tests {
         let mut memory = Memory::new(1 << 20);
         let mut caches = Caches::new(2);
         let mut mode = PLAIN;
-        // Region 2 is the unit of 4 MiB with number 3.
+        // Region 2 consists of unit 3 of 4 MiB.
         mode.set_region(2 << 21 | 3 << 11 | 3 << 1 | 1);
         for base in [0x1000, 0x00c0_0000] {
             assert_eq!(word(&mut caches, 1, &mode, &mut memory, base), 0);
@@ -434,7 +442,7 @@ mod tests {
             let seen = word(&mut caches, 0, &mode, &mut memory, base + 4);
             assert_eq!(seen == 6, coherent);
         }
-        // Each flushes its own bytes, and sees those of the other after an invalidation.
+        // Each core flushes its own bytes, and sees those of the other core after an invalidation.
         for core in 0..2 {
             caches.flush(core, &mode, &mut memory, 0x00c0_0000).unwrap();
         }

@@ -1,10 +1,10 @@
 //! One instruction, as `docs/machine/` describes it.
 //!
-//! This is the definition of the machine: every word goes through here correctly, whatever it is. The fast interpreter
-//! ([`crate::fast`]) repeats the common cases and must agree with it.
+//! This is the definition of the machine: it executes every word correctly, whatever its value. The
+//! fast interpreter ([`crate::fast`]) repeats the common cases and must agree with it.
 //!
-//! Where the hardware leaves a result undefined, the model takes the value that a two-state simulation of it gives where that
-//! is known, else 0, and reports a [`Hazard`].
+//! Where the hardware leaves a result undefined, the model reports a [`Hazard`]. It takes the value
+//! that a two-state simulation of the hardware produces if that value is known, else 0.
 
 use crate::alu::{self, Operation};
 use crate::barrier::{COUNT_MASK, ID_MASK};
@@ -22,13 +22,13 @@ use npu_mc::machine::{self, TrapReason};
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, Mem, MemOp, MviOp, RawInst};
 use npu_mc::{Reg, SReg, VReg};
 
-/// Bytes of a cache line; no access leaves the line it starts in.
+/// Bytes of a cache line; no access crosses the end of the line in which it starts.
 const LINE: u32 = machine::CACHE_LINE;
 
 /// Bytes of a scalar register or a lane.
 const LANE_SIZE: u32 = size_of::<u32>() as u32;
 
-/// Where a memory access went.
+/// The destination of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Main memory.
@@ -39,43 +39,43 @@ pub enum Space {
     Io,
 }
 
-/// A memory access of an instruction.
+/// A memory access by an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The address computed, before any dropping of low bits.
+    /// The computed address, before the hardware drops low bits.
     pub address: u32,
-    /// Bytes a scalar or one lane takes.
+    /// Bytes of the scalar or of one lane.
     pub size: u32,
-    /// Whether all lanes of a vector move.
+    /// Whether the access moves all lanes of a vector.
     pub vector: bool,
-    /// Store or load.
+    /// Whether the access is a store.
     pub store: bool,
-    /// Where to.
+    /// The accessed space.
     pub space: Space,
 }
 
-/// What an instruction changed, apart from the PC.
+/// The effects of an instruction, except on the PC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Scalar register written.
+    /// The written scalar register.
     pub scalar: Option<SReg>,
-    /// Vector register written; the lanes that the mask had off keep their values.
+    /// The written vector register; lanes that are off in the lane mask keep their values.
     pub vector: Option<VReg>,
-    /// Memory access.
+    /// The memory access.
     pub access: Option<Access>,
-    /// Everything of the C format that is not a register.
+    /// The effect of an instruction of the C format, except on registers.
     pub control: Option<Control>,
 }
 
-/// What an instruction of the C format did.
+/// The effect of an instruction of the C format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// A control register was read.
+    /// The instruction read a control register.
     Read {
-        /// The low 6 bits of the id, which are those that count.
+        /// The low 6 bits of the id; the hardware ignores the others.
         register: u8,
     },
-    /// A control register was written, or would have been if it were writable.
+    /// The instruction wrote a control register, read-only ones included.
     Write {
         /// The low 6 bits of the id.
         register: u8,
@@ -86,7 +86,8 @@ pub enum Control {
     Barrier {
         /// Barrier id, 9 bits.
         id: u32,
-        /// Participants that this thread asks for, itself included. The first arrival decides.
+        /// The number of participants that this thread requests, itself included. The hardware uses
+        /// the number of the first arrival.
         participants: u32,
     },
     /// `flush` of the line that holds the address.
@@ -101,26 +102,26 @@ pub enum Control {
     },
 }
 
-/// How the thread goes on.
+/// How the thread continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     Next,
     /// A taken branch.
     Jump(u32),
-    /// Arrives at a barrier.
+    /// Arrival at a barrier.
     Arrive {
         id: u32,
         others: u32,
     },
-    /// To the trap vector.
+    /// A jump to the trap vector.
     Trap,
     Hang(HangReason),
     MemoryFull(MemoryFull),
-    /// It would write to this address, which programs must not write.
+    /// A store to this address would write to protected memory.
     ReadOnly(u32),
 }
 
-/// Everything an instruction can touch.
+/// The state that an instruction can access.
 pub(crate) struct Env<'a> {
     pub thread: &'a mut Thread,
     /// Number of the thread in its core.
@@ -130,7 +131,8 @@ pub(crate) struct Env<'a> {
     pub shared: &'a mut Shared,
     pub console: &'a mut Console,
     pub memory: &'a mut Memory,
-    /// The data caches and which of them is that of the core; without them memory is used directly.
+    /// The data caches and the index of the core's own cache; `None` if accesses go directly to
+    /// memory.
     pub caches: Option<(&'a mut Caches, usize)>,
     pub findings: &'a mut Findings,
     pub pc: u32,
@@ -158,7 +160,7 @@ impl Source {
 }
 
 impl Env<'_> {
-    /// Executes `inst`, the instruction at `self.pc`. The PC of the thread is left to the caller.
+    /// Executes `inst`, the instruction at `self.pc`. The caller updates the PC of the thread.
     pub fn execute(&mut self, inst: &RawInst) -> Flow {
         match *inst {
             RawInst::Rr(i) if i.dst.number() == PC => self.destination_63(i.op.code(), i.src0, i.src1),
@@ -209,8 +211,8 @@ impl Env<'_> {
         }
     }
 
-    /// Writes a scalar result. `bus` is the value on the result bus, whose low half becomes the lane mask when the
-    /// destination is `rm`.
+    /// Writes a scalar result. `bus` is the value on the result bus; its low half becomes the lane
+    /// mask if the destination is `rm`.
     fn write_scalar(&mut self, dst: SReg, value: u32, bus: u32) {
         self.thread.scalars[usize::from(dst.number())] = value;
         if dst == SReg::RM {
@@ -219,7 +221,8 @@ impl Env<'_> {
         self.effect.scalar = (dst != SReg::PC).then_some(dst);
     }
 
-    /// Writes the lanes that the mask has on. `bus` is lane 0 of the result bus: a write to `v59` replaces the mask with it.
+    /// Writes the lanes that are on in the lane mask. `bus` is lane 0 of the result bus; a write to
+    /// `v59` replaces the lane mask by its low half.
     fn write_vector(&mut self, dst: VReg, lanes: &Lanes, bus: u32) {
         let mask = self.thread.mask;
         let old = &mut self.thread.vectors[usize::from(dst.number() & 63)];
@@ -244,7 +247,8 @@ impl Env<'_> {
         }
     }
 
-    /// RR with destination number 63: the ALU opcode is read as a jump opcode and nothing is written.
+    /// Executes an R instruction with destination number 63: the hardware takes the ALU opcode as a
+    /// jump opcode and writes no register.
     fn destination_63(&mut self, code: u8, src0: Reg, src1: Reg) -> Flow {
         let (a, b) = (self.source(src0).lane(0), self.source(src1).lane(0));
         self.report(Hazard::Destination63, || {
@@ -273,7 +277,7 @@ impl Env<'_> {
                 self.write(dst, &lanes);
             }
             Operation::FloatUnary(f) => {
-                // `ftoi` has no 64-bit form of its own.
+                // `ftoi` has no separate 64-bit form.
                 let lanes = if long && op != AluOp::Ftoi {
                     self.long_form(op);
                     Lanes::default()
@@ -340,7 +344,8 @@ impl Env<'_> {
         Flow::Next
     }
 
-    /// Writes a result of the float unit. A scalar one of an operation on vectors is missing if lane 0 is off.
+    /// Writes a result of the float unit. A scalar result of an operation on vectors does not exist
+    /// if lane 0 is off.
     fn write_float(&mut self, dst: Reg, lanes: &Lanes, vector: bool) {
         match dst {
             Reg::S(dst) if vector && self.thread.mask & 1 == 0 => {
@@ -353,7 +358,8 @@ impl Env<'_> {
         }
     }
 
-    /// R opcodes without a name: 26 to 31 give 0, the others go to float units that were not built.
+    /// Executes an R opcode without a name: 26 to 31 produce 0, the others need float units that
+    /// the hardware lacks.
     fn undefined_operation(&mut self, code: u8, dst: Reg) -> Flow {
         if code >= 32 {
             return Flow::Hang(HangReason::MissingUnit { op: code });
@@ -375,13 +381,13 @@ impl Env<'_> {
     fn lane_index(&mut self, above: bool) {
         if above {
             self.report(Hazard::LaneIndex, || {
-                "a lane index above 15 selects nothing defined".to_owned()
+                "a lane index above 15 has no defined result".to_owned()
             });
         }
     }
 
-    /// Writes the bit set of an integer compare or `crt_mask`: to a vector destination it is lane 0, and the other lanes get
-    /// leftovers.
+    /// Writes the bit set of an integer compare or `crt_mask`. In a vector destination the set goes
+    /// to lane 0, and the other lanes get leftovers of earlier results.
     fn write_set(&mut self, op: AluOp, dst: Reg, result: u32) {
         let mut lanes = Lanes::default();
         lanes.0[0] = result;
@@ -416,7 +422,7 @@ impl Env<'_> {
         Flow::Next
     }
 
-    /// Reports a `moveih rm` that no `moveil rm` follows.
+    /// Reports a `moveih rm` without a `moveil rm` directly after it.
     fn check_half_mask(&mut self) {
         let next = npu_mc::split(self.memory.read_u32(self.pc.wrapping_add(4) & !3));
         let completes = matches!(next, RawInst::Mvi(i) if i.op == MviOp::Moveil && i.dst.number() == RM);
@@ -427,7 +433,7 @@ impl Env<'_> {
         }
     }
 
-    /// `N` bytes of main memory as the core sees it, at a multiple of `N`; the low bits of the address are dropped.
+    /// Reads `N` bytes of main memory as the core sees it; the low bits of the address are dropped.
     fn read<const N: usize>(&mut self, address: u32) -> Result<[u8; N], MemoryFull> {
         match &mut self.caches {
             None => Ok(self.memory.load(address)),
@@ -435,7 +441,7 @@ impl Env<'_> {
         }
     }
 
-    /// Stores to main memory; the bytes do not leave the line they start in.
+    /// Stores to main memory; the bytes do not cross the end of the line in which they start.
     fn write_bytes(&mut self, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
         match &mut self.caches {
             None => self.memory.write(address, bytes),
@@ -453,7 +459,7 @@ impl Env<'_> {
         });
     }
 
-    /// The end of an access: a misaligned one has been performed, and traps.
+    /// Ends an access: a misaligned access was performed, and now traps.
     fn finish(&mut self, misaligned: bool, reason: TrapReason) -> Flow {
         if !misaligned {
             return Flow::Next;
@@ -485,14 +491,15 @@ impl Env<'_> {
         Flow::Trap
     }
 
-    /// A load from main memory.
+    /// Executes a load from main memory.
     fn load(&mut self, kind: MemOp, load: Load, reg: u8, address: u32) -> Flow {
         let vector = matches!(load, Load::Vector(_));
         self.access(address, access_size(kind), vector, false, Space::Main);
         let misaligned = !address.is_multiple_of(alignment(kind));
         match load {
             Load::Vector(extension) => {
-                // Every lane takes the low bytes of its own word of the line: the packed forms have a stride of 4.
+                // Each lane takes the low bytes of its own word of the line: the packed forms have
+                // a stride of 4 bytes.
                 let line: [u8; LINE as usize] = match self.read(address) {
                     Ok(line) => line,
                     Err(full) => return Flow::MemoryFull(full),
@@ -517,7 +524,7 @@ impl Env<'_> {
         self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
-    /// A store to main memory. The lane mask plays no part.
+    /// Executes a store to main memory. The lane mask has no effect.
     fn store(&mut self, kind: MemOp, store: Store, reg: u8, address: u32) -> Flow {
         if is_double(kind) {
             return Flow::Next;
@@ -541,7 +548,8 @@ impl Env<'_> {
         };
         self.access(address, size, store == Store::Vector, true, Space::Main);
         let written = if misaligned {
-            // The byte at address p takes byte p mod length of the register; nothing is written past the end of the line.
+            // The byte at address p takes byte p mod `length` of the register; the store writes
+            // nothing past the end of the line.
             let start = address as usize % length;
             bytes[..length].rotate_left(start);
             length.min((LINE - address % LINE) as usize)
@@ -557,7 +565,8 @@ impl Env<'_> {
         self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
-    /// A number that is not an operation: a load gives 0, and never arrives from the scratchpad.
+    /// Executes an unassigned memory opcode: a load from main memory returns 0, a load from the
+    /// scratchpad never completes.
     fn undefined_access(&mut self, inst: Mem<u8>) -> Flow {
         let address = self.scalar(inst.base).wrapping_add(inst.offset as u32);
         let register = SReg::of_field(inst.reg);
@@ -580,7 +589,7 @@ impl Env<'_> {
         Flow::Next
     }
 
-    /// The I/O space: `store32` writes, every other opcode reads, byte stores included.
+    /// Accesses the I/O space: `store32` writes, every other opcode reads, byte stores included.
     fn io(&mut self, op: MemOp, reg: u8, address: u32) -> Flow {
         if self.shared.io_blocked {
             return Flow::Hang(HangReason::BlockedIo);
@@ -610,8 +619,8 @@ impl Env<'_> {
         self.finish(misaligned, TrapReason::MemoryMisaligned)
     }
 
-    /// What loads and stores of the scratchpad have in common: the access is noted, with whether it is misaligned, unless it never
-    /// completes.
+    /// Records a scratchpad access and returns whether it is misaligned. Returns `None` if the
+    /// access never completes.
     fn scratchpad_access(
         &mut self,
         kind: MemOp,
@@ -636,7 +645,7 @@ impl Env<'_> {
         Some(checked && !is_double(kind) && !address.is_multiple_of(size))
     }
 
-    /// Scratchpad loads: lane *i* of a vector is at the address plus 4 *i*.
+    /// Executes a scratchpad load: lane *i* of a vector is at the address plus 4 *i*.
     fn scratchpad_load(&mut self, kind: MemOp, load: Load, reg: u8, address: u32) -> Flow {
         let vector = matches!(load, Load::Vector(_));
         let Some(misaligned) = self.scratchpad_access(kind, address, vector, false, load != Load::Gather) else {
@@ -660,7 +669,8 @@ impl Env<'_> {
         self.finish(misaligned, TrapReason::ScratchpadMisaligned)
     }
 
-    /// Scratchpad stores: lane *i* of a vector goes to the address plus 4 *i*, and the mask counts.
+    /// Executes a scratchpad store: lane *i* of a vector goes to the address plus 4 *i*, subject to
+    /// the lane mask.
     fn scratchpad_store(&mut self, kind: MemOp, store: Store, reg: u8, address: u32) -> Flow {
         let vector = store == Store::Vector;
         let Some(misaligned) = self.scratchpad_access(kind, address, vector, true, true) else {
@@ -745,7 +755,8 @@ impl Env<'_> {
                 self.effect.control = Some(Control::Write { register, value });
                 Flow::Next
             }
-            // The opcodes alias those of load32 and load_u16, and so do the alignment checks.
+            // The opcodes of `flush` and `dcache_inv` alias those of load32 and load_u16, and so do
+            // the alignment checks.
             CtrOp::Flush => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Flush { address });
@@ -779,7 +790,7 @@ impl Env<'_> {
         };
         if let Some(lost) = caches.invalidate(*core, self.memory, address)? {
             self.report(Hazard::InvalidateWay0, || {
-                format!("what the line at {lost:#010x} has that memory has not is lost when the line is evicted")
+                format!("the dirty bytes of the line at {lost:#010x} are lost when the line is evicted")
             });
         }
         Ok(())
@@ -791,7 +802,7 @@ impl Env<'_> {
         match op {
             JbaOp::Jmp | JbaOp::Jeret => Flow::Jump(value),
             JbaOp::Jmpsr => {
-                // The adder takes operand 0, which is the target here.
+                // The adder adds 4 to operand 0, which is the target in this format.
                 let link = value.wrapping_add(4);
                 self.report(Hazard::IndirectCall, || {
                     format!("the return address becomes {link:#010x}, the target plus 4; `addi ra, pc, 8` and `jmp` make a call")
@@ -817,7 +828,7 @@ impl Env<'_> {
             }
             JraOp::Beqz | JraOp::Bnez => {
                 self.report(Hazard::UndefinedOperation, || {
-                    "a conditional branch in the unconditional format tests nothing defined".to_owned()
+                    "a conditional branch in the unconditional format has no defined condition".to_owned()
                 });
                 Flow::Next
             }
@@ -833,7 +844,7 @@ fn per_lane(a: &Source, b: &Source, f: impl Fn(u32, u32) -> u32) -> Lanes {
     Lanes(std::array::from_fn(|k| f(a.lane(k), b.lane(k))))
 }
 
-/// Compares all lanes, whatever the mask.
+/// Compares all lanes, regardless of the lane mask.
 fn lane_bits(a: &Source, b: &Source, holds: fn(u32, u32) -> bool) -> u32 {
     (0..LANES).fold(0, |set, k| set | u32::from(holds(a.lane(k), b.lane(k))) << k)
 }
@@ -842,7 +853,8 @@ fn word_of(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }
 
-/// The part of the aligned word at `address` that a scalar load wants; address bits below the size are ignored.
+/// Extracts the value of a scalar load from the aligned word at `address`; address bits below the
+/// size are ignored.
 fn scalar_of(kind: MemOp, extension: Extension, word: u32, address: u32) -> u32 {
     let size = access_size(kind).min(LANE_SIZE);
     let shift = 8 * (address & 3 & !(size - 1));

@@ -1,7 +1,9 @@
-//! The fast interpreter: predecoded operations, dispatched by one `match`, until something uncommon comes up.
+//! The fast interpreter: executes predecoded operations, dispatched by one `match`, up to the first
+//! uncommon one.
 //!
-//! Invariant: an operation that is not done completely here is not begun here. [`Exit::Slow`] leaves registers, memory and PC
-//! as they were before it, and [`crate::exec`] does it.
+//! Invariant: the interpreter executes an operation either completely or not at all. [`Exit::Slow`]
+//! leaves registers, memory and PC in the state before the operation, and [`crate::exec`] executes
+//! it.
 
 mod access;
 pub(crate) mod float;
@@ -20,12 +22,12 @@ use crate::thread::Thread;
 use npu_mc::for_each_alu_op;
 use npu_mc::raw::AluOp;
 
-/// Why the fast interpreter stopped. The PC of the thread is at the next operation.
+/// The reason why the fast interpreter stopped. The PC of the thread is at the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The budget is used up.
+    /// The budget is exhausted.
     Budget,
-    /// The next operation is for the definition.
+    /// The next operation requires the definition.
     Slow,
     /// The next operation is a stop address.
     Break,
@@ -33,25 +35,25 @@ pub(crate) enum Exit {
     NotReady,
 }
 
-/// What the definition has to look at.
+/// The registers and memory words that require the definition.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Watched {
-    /// Operations that touch one of these registers, scalar and vector in one set.
+    /// The registers whose accesses require the definition, scalar and vector combined.
     pub unsettled: u64,
-    /// Most operations that touch one of these scalar registers, which hold undriven bits.
+    /// The scalar registers with undriven bits; most of their accesses require the definition.
     pub undriven: u64,
-    /// Loads and stores of these words, by [`word_bit`](crate::hazard::word_bit).
+    /// The words whose accesses require the definition, by [`word_bit`](crate::hazard::word_bit).
     pub memory: u64,
 }
 
-/// Registers that an operation may touch, scalar and vector in one set. Too many are harmless.
+/// Returns a superset of the registers that an operation accesses, scalar and vector combined.
 #[inline(always)]
 pub(crate) fn touched(op: Op) -> u64 {
     1 << (op.d & 63) | 1 << (op.a & 63) | 1 << (op.b & 63)
 }
 
-/// Follows undriven bits through an operation that touches watched registers, if that is simple and nothing else matters: the
-/// scalar registers with undriven bits after it.
+/// Propagates undriven bits through an operation on watched registers; returns the scalar registers
+/// with undriven bits after it. Returns `None` if the operation requires the definition.
 #[inline(never)]
 fn follow(op: Op, thread: &mut Thread, watched: Watched) -> Option<u64> {
     if touched(op) & watched.unsettled != 0 {
@@ -61,13 +63,14 @@ fn follow(op: Op, thread: &mut Thread, watched: Watched) -> Option<u64> {
     macro_rules! by_kind {
         ($($name:ident $(, $immediate:ident)?;)*) => {
             match op.kind {
-                // All of them are vectors, and the destination of a compare is looked at when it is done.
+                // All operands are vectors, and the destination of a compare is handled after its
+                // execution.
                 Kind::VectorVector | Kind::VectorImmediate | Kind::SplatImmediate | Kind::MoveilVector
                 | Kind::MoveihVector | Kind::ShuffleVectors | Kind::CompareVectors | Kind::CompareVectorImmediate => {
                     return Some(watched.undriven);
                 }
                 Kind::VectorScalar | Kind::CompareVectorScalar => return driven(op.b).then_some(watched.undriven),
-                // Words are looked at when they are moved.
+                // The memory words are checked when they are moved.
                 Kind::ScalarVector | Kind::Splat | Kind::LoadVector | Kind::StoreVector | Kind::LoadNarrow
                 | Kind::StoreNarrow | Kind::LoadVectorScratchpad | Kind::StoreVectorScratchpad | Kind::Load32
                 | Kind::Store32 => return driven(op.a).then_some(watched.undriven),
@@ -75,9 +78,10 @@ fn follow(op: Op, thread: &mut Thread, watched: Watched) -> Option<u64> {
                 Kind::GetLaneOf | Kind::GetLaneImmediate | Kind::MakeMask | Kind::Movei | Kind::MoveiMask => {
                     thread.watch.driven(op.d);
                 }
-                // The second operand is one of a copy of vectors, where undriven bits are not copied but used.
+                // A `b` other than PC denotes a copy as a vector operation: it uses undriven bits
+                // instead of copying them.
                 Kind::Move | Kind::MoveMask if op.b == PC => thread.watch.copied(op.d, op.a),
-                // All others are for the definition.
+                // All others require the definition.
                 $(Kind::$name => return None, $(Kind::$immediate => return None,)?)*
                 Kind::Slow | Kind::Nop | Kind::Break | Kind::NotYet | Kind::PageEnd | Kind::AddPc | Kind::Moveil
                 | Kind::Moveih | Kind::MoveMask | Kind::LoadS8 | Kind::LoadS16 | Kind::LoadU8 | Kind::LoadU16
@@ -90,19 +94,19 @@ fn follow(op: Op, thread: &mut Thread, watched: Watched) -> Option<u64> {
     Some(thread.watch.undriven_scalars())
 }
 
-/// Where loads and stores go. Addresses are multiples of `N`.
+/// The target of loads and stores. Addresses are multiples of `N`.
 pub(crate) trait Port {
-    /// Main memory, which code is fetched from.
+    /// Main memory, from which code is fetched.
     fn memory(&self) -> &Memory;
 
-    /// `None` when it is for the definition.
+    /// Returns `None` if the load requires the definition.
     fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]>;
 
-    /// `false` when it is for the definition, and nothing was stored.
+    /// Returns `false` if the store requires the definition; nothing was stored then.
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool;
 
-    /// A backward branch, a call or a return to `pc` was taken. Gives whether operations from there on were done in another way: then thread and
-    /// budget are as after them.
+    /// Handles a taken backward branch, call or return to `pc`. Returns whether it executed
+    /// operations from `pc` on; thread and budget are then up to date.
     #[inline(always)]
     fn turned(
         &mut self,
@@ -116,7 +120,7 @@ pub(crate) trait Port {
     }
 }
 
-/// Main memory itself.
+/// Direct accesses to main memory.
 impl Port for &mut Memory {
     #[inline(always)]
     fn memory(&self) -> &Memory {
@@ -135,7 +139,7 @@ impl Port for &mut Memory {
     }
 }
 
-/// What hits in the data cache of a core.
+/// Hits in the data cache of a core.
 pub(crate) struct Cached<'a> {
     pub memory: &'a mut Memory,
     pub caches: &'a mut Caches,
@@ -160,9 +164,10 @@ impl Port for Cached<'_> {
     }
 }
 
-/// Runs `thread` from its PC in the page `first` for at most `budget` operations, which is counted down.
+/// Runs `thread` from its PC in the page `first` for at most `budget` operations, and counts
+/// `budget` down.
 ///
-/// With `WATCH`, what touches `watched` is left to the definition.
+/// With `WATCH`, operations on `watched` state require the definition.
 pub(crate) fn run<const WATCH: bool, P: Port>(
     code: &CodeCache,
     first: &PageOps,
@@ -204,13 +209,14 @@ pub(crate) fn run<const WATCH: bool, P: Port>(
     exit
 }
 
-/// What came of an operation: the run is at the next one, or leaves before this one.
+/// The outcome of an operation: the run proceeds to the next one, or leaves before this one.
 type Done = Result<(), Exit>;
 
-/// A run of the interpreter. Its functions are inlined into the loop, so that its fields are registers of the host: no
-/// reference to one of them may go to a function that is not inlined. An operation is read where it lies, as its fields would
-/// take too many of those registers. Each operation moves the run on by itself: a result that said how would make the
-/// address of the next operation depend on it.
+/// A run of the interpreter. Its functions are inlined into the loop, so that its fields are in
+/// host registers: no reference to a field may be passed to a function that is not inlined. An
+/// operation is read from memory, since its fields would occupy too many host registers. Each
+/// operation advances the run itself: if it returned how to advance, the address of the next
+/// operation would depend on the result.
 struct Run<'a, const WATCH: bool, P> {
     code: &'a CodeCache,
     thread: &'a mut Thread,
@@ -218,15 +224,16 @@ struct Run<'a, const WATCH: bool, P> {
     port: P,
     watched: Watched,
     ops: &'a PageOps,
-    /// Address of the first operation of the page; the low bits are those of a misaligned PC, which fetch ignores.
+    /// The address of the first operation of the page; the low bits are those of a misaligned PC,
+    /// which fetch ignores.
     base: u32,
     index: usize,
-    /// What is left of the budget.
+    /// The rest of the budget.
     left: u64,
 }
 
 impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
-    /// Does an operation: a table with an arm for each kind.
+    /// Executes an operation.
     #[inline(always)]
     fn operation(&mut self, op: &Op) -> Done {
         macro_rules! dispatch {
@@ -299,7 +306,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.thread.scalars[usize::from(number)]
     }
 
-    /// Counts an operation and goes on behind it.
+    /// Counts an operation and advances to the next one.
     #[inline(always)]
     fn next(&mut self) -> Done {
         self.left -= 1;
@@ -319,13 +326,13 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.set(op, value)
     }
 
-    /// The result can be lost to a taken branch directly after it.
+    /// Records that a taken branch directly after this operation can lose its result.
     #[inline(always)]
     fn can_be_lost(&mut self) {
         self.thread.watch.last_long = self.pc();
     }
 
-    /// An operation of the R format on scalars.
+    /// Executes an operation of the R format on scalars.
     #[inline(always)]
     fn alu(&mut self, op: &Op, alu: Alu, b: u32) -> Done {
         let a = self.scalar(op.a);
@@ -350,7 +357,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.set(op, value)
     }
 
-    /// An undecoded word, which takes no issue slot.
+    /// Executes an undecoded word, which takes no issue slot.
     #[inline(always)]
     fn nop(&mut self) -> Done {
         if self.follows_long() {
@@ -359,13 +366,13 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.next()
     }
 
-    /// Directly after an operation whose result can be lost.
+    /// Returns whether the previous operation is one whose result can be lost.
     #[inline(always)]
     fn follows_long(&self) -> bool {
         self.thread.watch.last_long.wrapping_add(4) == self.pc()
     }
 
-    /// A branch by `imm` words.
+    /// Executes a branch by `imm` words.
     #[inline(always)]
     fn branch(&mut self, op: &Op, is_taken: bool, links: bool) -> Done {
         if !is_taken {
@@ -399,7 +406,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.turn()
     }
 
-    /// A branch is taken, unless that needs the definition to look at it, which a long operation directly before does.
+    /// Takes a branch. Leaves to the definition if the branch can lose a result.
     #[inline(always)]
     fn take(&mut self) -> Done {
         if self.follows_long() {
@@ -410,13 +417,13 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         Ok(())
     }
 
-    /// Goes on at another page.
+    /// Continues in another page.
     #[inline(always)]
     fn far(&mut self, target: u32) -> Done {
         self.base = target & !(PAGE_SIZE - 4);
         self.index = (target % PAGE_SIZE / 4) as usize;
         let page = self.port.memory().page_index(target);
-        // Index 0 is the shared page of unwritten memory, which the caller looks at.
+        // Index 0 is the shared page of unwritten memory, which the caller handles.
         match self.code.page(page) {
             Some(found) if page != 0 => self.ops = found,
             _ => return Err(Exit::NotReady),
@@ -424,7 +431,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         Ok(())
     }
 
-    /// Operations from here on may have been done in another way.
+    /// Continues after a port that may have executed operations from here on.
     #[inline(always)]
     fn turn(&mut self) -> Done {
         let (pc, mut left) = (self.pc(), self.left);
@@ -432,7 +439,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.left = left;
         if turned {
             self.far(self.thread.pc)?;
-            // What has to be watched now makes it another loop.
+            // If watching is necessary now, the run needs the watching loop.
             if !WATCH && self.thread.watch.active() {
                 return Err(Exit::NotReady);
             }
@@ -445,7 +452,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
     }
 }
 
-/// What the interpreter does for an operation of the R format.
+/// The execution of an operation of the R format.
 #[derive(Clone, Copy)]
 struct Alu {
     operation: Operation,
@@ -461,13 +468,13 @@ impl Alu {
     }
 }
 
-/// The low half of a word replaced.
+/// Replaces the low half of a word.
 #[inline(always)]
 fn low_half(old: u32, op: &Op) -> u32 {
     (old & 0xffff_0000) | op.imm as u32
 }
 
-/// The high half of a word replaced.
+/// Replaces the high half of a word.
 #[inline(always)]
 fn high_half(old: u32, op: &Op) -> u32 {
     (old & 0x0000_ffff) | (op.imm as u32) << 16

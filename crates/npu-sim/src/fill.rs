@@ -1,17 +1,19 @@
-//! What memory, scratchpads and registers hold that nobody wrote.
+//! The contents of memory, scratchpads and registers before the first write.
 
-/// Contents of what nobody wrote. The hardware leaves them open: its memories come up with anything, and so do its registers.
+/// The contents of memory, scratchpads and registers before the first write. On the hardware they
+/// are undefined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
-    /// Zeros, which hide that a program reads what it did not write.
+    /// Zeros, which can hide reads of unwritten data.
     #[default]
     Zero,
-    /// Values that this seed gives. All pages of main memory start with the same ones.
+    /// Random values from this seed. All pages of main memory start with the same contents.
     Random(u64),
 }
 
 impl Fill {
-    /// A source of values; `part` tells memories and threads apart. None for zeros.
+    /// Returns a generator of values for one memory or thread, which `part` identifies. Returns
+    /// `None` for zeros.
     pub(crate) fn source(self, part: u64) -> Option<Source> {
         match self {
             Fill::Zero => None,
@@ -20,10 +22,10 @@ impl Fill {
     }
 }
 
-/// Random values.
+/// A random generator.
 pub(crate) struct Source(u64);
 
-/// The next number of a SplitMix64 generator with this state.
+/// Advances a SplitMix64 generator and returns its next number.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;

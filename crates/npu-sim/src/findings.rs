@@ -4,49 +4,52 @@ use npu_mc::errata::Erratum;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Distinct findings kept; the rest is only counted.
+/// The maximum number of distinct findings in the list; further ones are only counted.
 const FINDING_LIMIT: usize = 4096;
 
-/// What a program met.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hazard {
-    /// A result of long latency before a taken branch was used at the target.
+    /// The target of a taken branch used the result of a long-latency instruction before the
+    /// branch.
     LostResult,
-    /// A call through a register, which leaves the wrong return address.
+    /// A call through a register, which sets the wrong return address.
     IndirectCall,
-    /// The mask was cleared by a write of the upper half of `rm`, and not set directly after it.
+    /// A write of the upper half of `rm` cleared the lane mask, and the next instruction does not
+    /// set it.
     HalfMask,
-    /// A thread waits for an instruction line that another thread has requested, and that was requested and replaced a short time before: it
-    /// never fetches again.
+    /// A thread waits for an instruction line that another thread requested, and the line was
+    /// requested and replaced shortly before: the thread never fetches again.
     RepeatedLineMiss,
-    /// Undriven bits 31:16 of a vector integer compare were used.
+    /// The program used the undriven bits 31:16 of a vector integer compare.
     UndrivenBits,
     /// `shuffle` or `getlane` with an index above 15.
     LaneIndex,
-    /// Scalar result of a float operation on vectors while lane 0 is masked off.
+    /// A scalar result of a float operation on vectors while lane 0 is off.
     StaleFloat,
-    /// A vector write to `v59` changed the lane mask at a moment that nothing fixes.
+    /// A vector write to `v59` changed the lane mask at an undefined time.
     MaskByV59,
     /// The instruction after a misaligned access may or may not have executed.
     ImpreciseTrap,
-    /// A control register that does not exist was read.
+    /// A read of a control register that does not exist.
     ControlRegister,
-    /// An operation that the hardware does not define, or leaves results of earlier ones behind.
+    /// An operation that the hardware does not define, or that leaves earlier results in its
+    /// destination.
     UndefinedOperation,
-    /// A register-register instruction with destination number 63, taken as a jump.
+    /// An R instruction with destination number 63, which the hardware takes as a jump.
     Destination63,
-    /// A scratchpad vector access with an empty mask, which never completes.
+    /// A scratchpad vector access with an empty lane mask, which never completes.
     EmptyMask,
-    /// A `dcache_inv` cleared the dirty bits of another line, whose stores are lost. Where a line is depends on everything that
-    /// went through the cache before.
+    /// A `dcache_inv` cleared the dirty bits of another line, whose stores are lost. The position
+    /// of a line depends on all earlier cache accesses.
     InvalidateWay0,
 }
 
-/// Where the name of a hazard comes from.
+/// The origin of the name of a hazard.
 enum Origin {
-    /// An erratum of td: compiled code can meet it, and the compiler works around it.
+    /// A td erratum: compiled code can meet it, and the compiler works around it.
     Erratum(Erratum),
-    /// It has no record.
+    /// A hazard without a td record.
     Name(&'static str),
 }
 
@@ -78,7 +81,7 @@ impl Hazard {
         }
     }
 
-    /// The name of the erratum record, or one of the same kind for what has no record.
+    /// The name of the erratum record, or a name in the same style for a hazard without a record.
     pub const fn name(self) -> &'static str {
         match self.origin() {
             Origin::Erratum(erratum) => erratum.name(),
@@ -96,15 +99,15 @@ impl fmt::Display for Hazard {
 /// An erratum met at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was met.
+    /// The kind.
     pub hazard: Hazard,
-    /// Address of the instruction that met it.
+    /// The address of the instruction.
     pub pc: u32,
-    /// Number of the thread that met it first.
+    /// The number of the first thread that met it.
     pub thread: u32,
-    /// The registers and addresses involved, for people.
+    /// A description with the registers and addresses involved.
     pub detail: String,
-    /// How often it was met at this address.
+    /// How often threads met it at this address.
     pub count: u64,
 }
 
@@ -123,9 +126,9 @@ impl fmt::Display for Finding {
 pub(crate) struct Findings {
     list: Vec<Finding>,
     index: HashMap<(u32, Hazard), usize>,
-    /// All reports, repeated and dropped ones included.
+    /// The number of all reports, including repeated and dropped ones.
     pub total: u64,
-    /// In the strict mode, the first report that was not yet taken.
+    /// In strict mode, the first report since the last one was taken.
     pub pending: Option<Finding>,
     strict: bool,
 }
@@ -146,7 +149,7 @@ impl Findings {
         *self = Findings::new(self.strict);
     }
 
-    /// Records a finding; the text is made only when it is a new one.
+    /// Records a finding; `detail` is evaluated only for a new one.
     pub fn report(&mut self, thread: u32, pc: u32, hazard: Hazard, detail: impl FnOnce() -> String) {
         self.total += 1;
         let known = self.index.get(&(pc, hazard)).copied();

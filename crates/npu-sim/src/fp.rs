@@ -1,15 +1,16 @@
-//! The single-precision units of the core, bit for bit (`docs/machine/operations.md`).
+//! The single-precision units of the core, bit-exact (`docs/machine/operations.md`).
 //!
-//! Operands and results are binary32 bit patterns in `u32`. The units are not IEEE: `fadd`, `fsub` and `fmul` treat
-//! exponents 0 and 255 as ordinary ones (no infinities, NaNs or subnormals, exponents wrap modulo 256), compares look at
-//! bit patterns, and the conversions have the faults that the errata list names. Nothing here can fail.
+//! Operands and results are binary32 bit patterns in `u32`. The units do not follow IEEE 754:
+//! `fadd`, `fsub` and `fmul` treat exponents 0 and 255 like any other (no infinities, NaNs or
+//! subnormals; exponents wrap modulo 256), compares work on bit patterns, and the conversions have
+//! the errata of `docs/errata.md`. No function fails.
 
 pub(crate) const SIGN: u32 = 0x8000_0000;
 pub(crate) const MAGNITUDE: u32 = 0x7fff_ffff;
 pub(crate) const FRACTION: u32 = 0x007f_ffff;
 pub(crate) const HIDDEN: u32 = 0x0080_0000;
 
-/// The NaN that the divider produces, the only one any unit produces on purpose.
+/// The NaN that the divider produces. No other unit produces NaNs intentionally.
 pub const QUOTIENT_NAN: u32 = 0x7f80_0001;
 
 #[inline(always)]
@@ -22,7 +23,8 @@ pub(crate) fn exponent(x: u32) -> u32 {
     (x >> 23) & 0xff
 }
 
-/// Fraction with the hidden bit, which the units set for every exponent, 0 and 255 included.
+/// Returns the fraction with the hidden bit, which the units set for every exponent, including 0
+/// and 255.
 #[inline(always)]
 pub(crate) fn significand(x: u32) -> u32 {
     HIDDEN | (x & FRACTION)
@@ -38,7 +40,7 @@ pub(crate) fn pack(sign: u32, exponent: u32, significand: u32) -> u32 {
     sign | ((exponent & 0xff) << 23) | (significand & FRACTION)
 }
 
-/// The alignment shifter shared by the adder and `ftoi`: a right shift by exactly 16 gives 0.
+/// Models the alignment shifter of the adder and `ftoi`: a right shift by exactly 16 produces 0.
 fn faulty_shift_right(value: u32, by: u32) -> u32 {
     match by {
         16 | 32.. => 0,
@@ -46,10 +48,12 @@ fn faulty_shift_right(value: u32, by: u32) -> u32 {
     }
 }
 
-/// `fadd`: sum with seven guard bits, rounded half up in magnitude before normalisation.
+/// Computes `fadd`: the sum with seven guard bits, rounded half up in magnitude before
+/// normalization.
 pub fn add(a: u32, b: u32) -> u32 {
     let (big, small) = if a & MAGNITUDE >= b & MAGNITUDE { (a, b) } else { (b, a) };
-    // Only the larger operand is tested for zero; a zero as the smaller one keeps its hidden bit and counts as 2^-127.
+    // Only the larger operand is tested for zero; a smaller operand of zero keeps its hidden bit
+    // and counts as 2^-127.
     let (big_sign, big_exponent, big_significand) = if is_zero(big) {
         (0, 0, 0)
     } else {
@@ -84,14 +88,15 @@ pub fn add(a: u32, b: u32) -> u32 {
     }
 }
 
-/// `fsub`: [`add`] with the sign of `b` turned.
+/// Computes `fsub`: [`add`] with the sign of `b` inverted.
 pub fn sub(a: u32, b: u32) -> u32 {
-    // The operand order is decided on magnitudes, so turning the sign first changes nothing else.
+    // The magnitudes alone determine the operand order, so inverting the sign first has no other
+    // effect.
     add(a, b ^ SIGN)
 }
 
-/// `fmul`: product of the significands with a rounding bit added at the wrong place for products below 2, which bumps every
-/// odd result by one unit in the last place.
+/// Computes `fmul`. For significand products below 2 the hardware adds the rounding bit at the
+/// wrong position, which increases every odd result by one unit in the last place.
 pub fn mul(a: u32, b: u32) -> u32 {
     if is_zero(a) || is_zero(b) {
         return 0;
@@ -109,16 +114,17 @@ pub fn mul(a: u32, b: u32) -> u32 {
     }
 }
 
-/// How the divider classes an operand.
+/// The classes of operands of the divider.
 enum Class {
     Zero,
-    /// Exponent and 24-bit significand.
+    /// The exponent and the 24-bit significand.
     Normal(i32, u32),
     Infinite,
     Nan,
 }
 
-/// The divider keeps one bit more of exponent range than binary32: a subnormal with its top fraction bit set is normal to it.
+/// Classifies an operand. The exponent range of the divider has one bit more than that of binary32:
+/// a subnormal with its top fraction bit set is normal to it.
 fn classify(x: u32) -> Class {
     let fraction = x & FRACTION;
     match exponent(x) {
@@ -130,8 +136,9 @@ fn classify(x: u32) -> Class {
     }
 }
 
-/// `fdiv`: correctly rounded to nearest even in the normal range, IEEE rules for zeros and infinities, NaN is
-/// [`QUOTIENT_NAN`]; results below 2^-126 are truncated to one bit of subnormal range.
+/// Computes `fdiv`: correctly rounded to nearest even in the normal range, IEEE rules for zeros and
+/// infinities, [`QUOTIENT_NAN`] for NaNs. Results below 2^-126 are truncated to one bit of
+/// subnormal range.
 pub fn div(a: u32, b: u32) -> u32 {
     let result_sign = sign(a ^ b);
     let infinity = result_sign | 0x7f80_0000;
@@ -166,8 +173,9 @@ pub fn div(a: u32, b: u32) -> u32 {
     }
 }
 
-/// `itof`: signed integer to float, nearest even; a rounding carry out of a significand of all ones is lost, which halves
-/// the result, and one is made up for the significand before that, which doubles it.
+/// Computes `itof`: signed integer to float, nearest even. The hardware loses the rounding carry
+/// out of a significand of all ones, which halves the result, and invents one for the significand
+/// before it, which doubles the result.
 pub fn from_int(a: u32) -> u32 {
     let value = a as i32;
     let magnitude = value.unsigned_abs();
@@ -180,8 +188,8 @@ pub fn from_int(a: u32) -> u32 {
     let mut rounded = normal >> 8;
     let round_up = normal & 0x80 != 0 && (normal & 0x17f != 0);
     if round_up {
-        // The hardware compares with one less than all ones: the exponent moves if there is no carry, which doubles the
-        // result, and does not move when it should.
+        // The hardware compares with all ones minus one: the exponent changes without a carry,
+        // which doubles the result, and does not change with one.
         if rounded == 0x00ff_fffe {
             power += 1;
         }
@@ -190,7 +198,8 @@ pub fn from_int(a: u32) -> u32 {
     pack(a & SIGN, power + 127, rounded)
 }
 
-/// `ftoi`: truncation to a signed integer; magnitudes in 128..256 give 0, 2^32 and above give `0x7fff_ffff` for either sign.
+/// Computes `ftoi`: truncation to a signed integer. Magnitudes in 128..256 produce 0, 2^32 and
+/// above produce `0x7fff_ffff` for either sign.
 pub fn to_int(a: u32) -> u32 {
     let e = exponent(a);
     let magnitude = match e {
@@ -206,12 +215,13 @@ pub fn to_int(a: u32) -> u32 {
     }
 }
 
-/// `cmpfeq`: equal bit patterns.
+/// Computes `cmpfeq`: equality of bit patterns.
 pub fn eq(a: u32, b: u32) -> bool {
     a == b
 }
 
-/// `cmpfgt`: by sign, then by magnitude whatever the sign, so two negative numbers compare the wrong way round.
+/// Computes `cmpfgt`: compares signs, then magnitudes regardless of the sign, so that the order of
+/// two negative numbers is reversed.
 pub fn gt(a: u32, b: u32) -> bool {
     if sign(a) == sign(b) {
         a & MAGNITUDE > b & MAGNITUDE
@@ -220,7 +230,7 @@ pub fn gt(a: u32, b: u32) -> bool {
     }
 }
 
-/// `cmpflt`: the mirror of [`gt`].
+/// Computes `cmpflt`: [`gt`] with its operands swapped.
 pub fn lt(a: u32, b: u32) -> bool {
     gt(b, a)
 }

@@ -1,13 +1,16 @@
-//! Errata whose outcome depends on timing or on undriven nets: what the simulator watches for, and how it reports.
+//! Detection of errata whose outcome depends on timing or on undriven nets.
 //!
-//! Three things are followed through a program, none of which costs anything while it does not occur:
+//! The simulator tracks three kinds of state. Each costs nothing while it does not occur:
 //!
-//! - **lost results** (`docs/errata.md`): a result of latency 11 or above issued immediately before a taken branch. After
-//!   such a branch the register is watched for at most [`LOST_WINDOW`] instructions. [`crate::late`] has the values;
-//! - **undriven bits** (`docs/machine/operations.md`): bits 31:16 of an integer compare of vectors. They are followed bit by bit
-//!   through moves, logic, arithmetic, shifts and memory; a use is what can change another bit, an address, a branch or a
+//! - **lost results** (`docs/errata.md`): the result of an instruction with a latency of at least
+//!   11 cycles directly before a taken branch. After such a branch the register is watched for at
+//!   most [`LOST_WINDOW`] instructions. [`crate::late`] computes the values;
+//! - **undriven bits** (`docs/machine/operations.md`): bits 31:16 of an integer compare of vectors.
+//!   They are tracked bit by bit through moves, logic, arithmetic, shifts and memory. An
+//!   instruction uses an undriven bit if the bit can change a driven bit, an address, a branch or a
 //!   vector lane;
-//! - **stuck registers**: destinations of operations that never complete. Their next use hangs the thread.
+//! - **stuck registers**: the destinations of operations that never complete. Their next use hangs
+//!   the thread.
 
 use crate::alu::{self, Operation, Spread};
 use crate::late::{Candidate, Late};
@@ -18,8 +21,8 @@ use npu_mc::raw::{AluOp, JbaOp, Mem, MemOp, MviOp, RawInst, Ri, Rr};
 use npu_mc::{Reg, RegFile, SReg, VReg};
 use rustc_hash::FxHashMap;
 
-/// Instructions after a taken branch in which a lost result can still be missing. Long enough for a load miss with a slow
-/// memory; one instruction is at least one cycle.
+/// The number of instructions after a taken branch in which a lost result can still be missing. It
+/// covers a load miss with a slow memory; one instruction takes at least one cycle.
 pub const LOST_WINDOW: u32 = 64;
 
 /// A result that may be missing.
@@ -29,18 +32,18 @@ struct Lost {
     vector: u64,
     producer: u32,
     left: u32,
-    /// An instruction at the target that reads the register can get its old value. One that writes it can always be
-    /// overtaken by the result.
+    /// Whether an instruction at the target can read the old value of the register. A result that
+    /// arrives late can always overwrite a value that the target writes.
     reads: bool,
 }
 
-/// Bits of registers and memory words that hold nothing defined.
+/// The undriven bits of registers and memory words.
 #[derive(Clone, Debug)]
 struct Undriven {
     registers: [u32; 64],
-    /// By address of the word.
+    /// Undriven bits by word address.
     memory: FxHashMap<u32, u32>,
-    /// At least the [`word_bit`]s of those words.
+    /// A superset of the [`word_bit`]s of the words in `memory`.
     filter: u64,
 }
 
@@ -57,13 +60,13 @@ impl Default for Undriven {
 /// The undriven bits of an integer compare of vectors.
 pub(crate) const UPPER_HALF: u32 = 0xffff_0000;
 
-/// The word of an address in a set of words modulo 64.
+/// The bit of a word address in a set of words modulo 64.
 #[inline(always)]
 pub(crate) fn word_bit(address: u32) -> u64 {
     1 << (address >> 2 & 63)
 }
 
-/// The numbers in a set of registers.
+/// Iterates over the numbers in a set of registers.
 #[cfg(feature = "jit")]
 fn numbers(mut registers: u64) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
@@ -73,27 +76,29 @@ fn numbers(mut registers: u64) -> impl Iterator<Item = u8> {
     })
 }
 
-/// What is followed for one thread.
+/// The tracked state of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Address of the last instruction if that was one of long latency, or undecoded words directly after one.
+    /// The address of the last instruction if it has a long latency, or of the last undecoded word
+    /// directly after such an instruction.
     pub last_long: u32,
     stuck_scalars: u64,
     stuck_vectors: u64,
     stuck_store: bool,
-    /// Few: each needs a slow instruction and a taken branch within the window.
+    /// Rarely more than one: each entry needs a slow instruction and a taken branch within the
+    /// window.
     lost: Vec<Lost>,
     undriven_scalars: u64,
     undriven: Option<Box<Undriven>>,
-    /// The last instruction, if a taken branch directly after it loses its result.
+    /// The last instruction, if a taken branch directly after it would lose its result.
     pub candidate: Option<Box<Candidate>>,
-    /// Results under way, one of which lost its busy bit.
+    /// Results in flight after one of them lost its busy bit.
     pub late: Option<Box<Late>>,
-    /// The cycle in which the next instruction issues, if a timing model says it.
+    /// The issue cycle of the next instruction, if a timing model provides it.
     pub clock: Option<u64>,
 }
 
-/// Not the address of any aligned instruction.
+/// An address that no aligned instruction has.
 const NOWHERE: u32 = u32::MAX;
 
 impl Default for Watch {
@@ -114,13 +119,13 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Whether anything is followed.
+    /// Returns whether anything is tracked.
     #[inline]
     pub fn active(&self) -> bool {
         !self.lost.is_empty() || self.stuck_scalars | self.stuck_vectors != 0 || self.undriven.is_some()
     }
 
-    /// Registers, scalar and vector in one set, that may not hold their last result.
+    /// The set of registers, scalar and vector combined, that may lack their last result.
     #[inline]
     pub fn unsettled(&self) -> u64 {
         self.lost
@@ -130,28 +135,30 @@ impl Watch {
             })
     }
 
-    /// Scalar registers with undriven bits.
+    /// The set of scalar registers with undriven bits.
     #[inline]
     pub fn undriven_scalars(&self) -> u64 {
         self.undriven_scalars
     }
 
-    /// Whether reading the lane mask matters. Undriven bits are in its upper half, which no lane takes.
+    /// Returns whether reads of the lane mask have to be tracked. Undriven bits do not count: they
+    /// are in the upper half of `rm`, which no lane uses.
     pub fn mask_matters(&self) -> bool {
         self.lost.iter().fold(self.stuck_scalars, |set, l| set | l.scalar) >> RM & 1 != 0
     }
 
-    /// At least the [`word_bit`]s of the memory words that hold undriven bits, whose loads and stores matter.
+    /// A superset of the [`word_bit`]s of the memory words with undriven bits; loads and stores of
+    /// these words have to be tracked.
     pub fn memory(&self) -> u64 {
         self.undriven.as_ref().map_or(0, |u| u.filter)
     }
 
-    /// Instructions until the set of watched registers changes by itself.
+    /// The number of instructions until a watched register expires.
     pub fn horizon(&self) -> u64 {
         self.lost.iter().map(|l| u64::from(l.left)).min().unwrap_or(u64::MAX)
     }
 
-    /// Counts executed instructions.
+    /// Counts executed instructions down from the watched registers.
     pub fn advance(&mut self, instructions: u64) {
         if self.lost.is_empty() {
             return;
@@ -163,30 +170,30 @@ impl Watch {
         self.lost.retain(|lost| lost.left != 0);
     }
 
-    /// The thread was put somewhere else from outside.
+    /// Resets the tracking of branches after the host set the PC.
     pub fn restart(&mut self) {
         self.last_long = NOWHERE;
         self.lost.clear();
     }
 
-    /// A scalar register was set from outside.
+    /// Updates the state after the host set a scalar register.
     pub fn scalar_set(&mut self, number: u8) {
         self.set_undriven(number, 0);
         self.stuck_scalars &= !(1 << number);
     }
 
-    /// A vector register was set from outside.
+    /// Updates the state after the host set a vector register.
     pub fn vector_set(&mut self, number: u8) {
         self.stuck_vectors &= !(1 << number);
     }
 
-    /// Notes a taken branch that is not directly after a long operation.
+    /// Records a taken branch that does not directly follow a long operation.
     #[inline(always)]
     pub fn forget_long(&mut self) {
         self.last_long = NOWHERE;
     }
 
-    /// Notes that the word at `pc` was executed.
+    /// Records that the word at `pc` was executed.
     #[inline]
     pub fn note_executed(&mut self, pc: u32, inst: &RawInst) {
         if matches!(inst, RawInst::Undefined) {
@@ -198,7 +205,8 @@ impl Watch {
         }
     }
 
-    /// Notes a taken branch at `pc`; `word` reads the program to find the producer before it.
+    /// Records a taken branch at `pc`; `word` reads the program to find the producer before the
+    /// branch.
     pub fn note_taken(&mut self, pc: u32, word: impl Fn(u32) -> RawInst) {
         let adjacent = self.last_long.wrapping_add(4) == pc;
         self.last_long = NOWHERE;
@@ -220,7 +228,7 @@ impl Watch {
             return;
         }
         if self.lost.iter().any(|lost| lost.producer == at) {
-            // `crate::late` has found it.
+            // `crate::late` has already recorded it.
             return;
         }
         self.lost.push(Lost {
@@ -232,7 +240,8 @@ impl Watch {
         });
     }
 
-    /// The result of the instruction at `producer` has lost its busy bit; it comes so many cycles after its issue.
+    /// Records that the result of the instruction at `producer` lost its busy bit. It arrives
+    /// `latency` cycles after its issue.
     pub fn expect_lost(&mut self, number: u8, vector: bool, producer: u32, latency: u64) {
         if self.lost.iter().any(|lost| lost.producer == producer) {
             return;
@@ -248,7 +257,7 @@ impl Watch {
         });
     }
 
-    /// The destination of an operation that never completes.
+    /// Records the destination of an operation that never completes.
     pub fn stick(&mut self, register: Reg) {
         match register {
             Reg::S(SReg::PC) => {}
@@ -257,7 +266,7 @@ impl Watch {
         }
     }
 
-    /// A stuck register among `operands`; the thread hangs at issue.
+    /// Returns a stuck register among `operands`, if any; the thread then hangs at issue.
     pub fn stuck_use(&self, operands: &Operands) -> Option<Reg> {
         let scalars = (operands.scalar_reads | operands.scalar_writes) & self.stuck_scalars;
         let vectors = (operands.vector_reads | operands.vector_writes) & self.stuck_vectors;
@@ -268,17 +277,19 @@ impl Watch {
         }
     }
 
-    /// A store that never completes.
+    /// Records a store that never completes.
     pub fn stick_store(&mut self) {
         self.stuck_store = true;
     }
 
-    /// Whether something is pending for ever, so that no barrier can be reached.
+    /// Returns whether an operation of the thread never completes, so that the thread cannot reach
+    /// a barrier.
     pub fn anything_stuck(&self) -> bool {
         self.stuck_store || self.stuck_scalars | self.stuck_vectors != 0
     }
 
-    /// Looks at the operands of the instruction at `pc` before it executes: a use of a lost result is described.
+    /// Checks the operands of an instruction before its execution; returns a description if one is
+    /// a lost result.
     pub fn lost_use(&mut self, operands: &Operands) -> Option<String> {
         let touched = |l: &Lost| {
             (operands.scalar_reads | operands.scalar_writes) & l.scalar
@@ -313,7 +324,7 @@ impl Watch {
         }
     }
 
-    /// Whether of each of these scalar registers just the upper half is undriven.
+    /// Returns whether each of these scalar registers has exactly its upper half undriven.
     #[cfg(feature = "jit")]
     pub fn only_upper_halves(&self, registers: u64) -> bool {
         self.undriven.as_ref().map_or(registers == 0, |undriven| {
@@ -321,7 +332,8 @@ impl Watch {
         })
     }
 
-    /// Of these scalar registers the upper halves of those in `undriven` are so, and the others are driven.
+    /// Sets the state of these scalar registers: the upper halves of those in `undriven` are
+    /// undriven, and all other bits are driven.
     #[cfg(feature = "jit")]
     pub fn set_upper_halves(&mut self, registers: u64, undriven: u64) {
         for number in numbers(registers) {
@@ -329,17 +341,17 @@ impl Watch {
         }
     }
 
-    /// A scalar register got a result whose bits are all driven.
+    /// Records that a scalar register received a result without undriven bits.
     pub fn driven(&mut self, number: u8) {
         self.set_undriven(number, 0);
     }
 
-    /// A scalar register was copied.
+    /// Records a copy of a scalar register.
     pub fn copied(&mut self, to: u8, from: u8) {
         self.set_undriven(to, self.get_undriven(from));
     }
 
-    /// An aligned word of main memory was stored from a scalar register, or loaded into one.
+    /// Records a load or store of a scalar register at an aligned word of main memory.
     pub fn word_moved(&mut self, op: MemOp, register: u8, address: u32) {
         self.follow_memory(op, register, address, false);
     }
@@ -350,7 +362,7 @@ impl Watch {
             .map_or(0, |u| u.registers[usize::from(number & 63)])
     }
 
-    /// The undriven bits of an aligned word of memory.
+    /// Returns the undriven bits of an aligned word of memory.
     pub fn word(&self, address: u32) -> u32 {
         self.undriven
             .as_ref()
@@ -359,7 +371,7 @@ impl Watch {
             .unwrap_or(0)
     }
 
-    /// An aligned word of memory got these undriven bits.
+    /// Sets the undriven bits of an aligned word of memory.
     pub fn set_word(&mut self, address: u32, bits: u32) {
         let undriven = if bits == 0 {
             let Some(undriven) = &mut self.undriven else {
@@ -381,7 +393,7 @@ impl Watch {
         }
     }
 
-    /// The words of an aligned line of memory have no undriven bits.
+    /// Records that no word of an aligned line of memory has undriven bits.
     pub fn line_driven(&mut self, address: u32) {
         for lane in 0..LANES as u32 {
             self.set_word(address.wrapping_add(4 * lane), 0);
@@ -405,8 +417,9 @@ impl Watch {
         }
     }
 
-    /// Follows undriven bits through the instruction, whose sources `value` still holds; gives the register whose undriven
-    /// bits are used, if any.
+    /// Propagates undriven bits through the instruction, before it executes: `value` returns the
+    /// values of its source registers. Returns the register whose undriven bits the instruction
+    /// uses, if any.
     pub fn follow_undriven(&mut self, inst: &RawInst, value: impl Fn(SReg) -> u32) -> Option<Reg> {
         self.undriven.as_ref()?;
         match *inst {
@@ -486,7 +499,7 @@ impl Watch {
         }
     }
 
-    /// The undriven bits of a source.
+    /// Returns the undriven bits of a source.
     fn bits_of(&self, register: Reg) -> u32 {
         match register {
             Reg::S(SReg::PC) | Reg::V(_) => 0,
@@ -494,19 +507,21 @@ impl Watch {
         }
     }
 
-    /// A register whose use is one of undriven bits.
+    /// Returns the register if it has undriven bits.
     fn used(&self, register: SReg) -> Option<Reg> {
         Some(Reg::S(register)).filter(|&register| self.bits_of(register) != 0)
     }
 
-    /// Follows undriven bits of sources through an operation on scalars; returns whether it uses them.
+    /// Propagates undriven bits through an operation on scalars; returns whether the operation uses
+    /// them.
     fn follow_scalars(&mut self, op: AluOp, dst: SReg, [a, b]: [u32; 2], [a_bits, b_bits]: [u32; 2]) -> bool {
         let (result, is_use) = through(op, a, a_bits, b, b_bits);
         self.set_undriven(dst.number(), result);
         is_use
     }
 
-    /// The same for an operation on vectors, which uses all bits of its sources.
+    /// Propagates undriven bits through an operation on vectors, which uses all bits of its
+    /// sources.
     fn follow_lanes(&mut self, dst: Reg, bits: u32) -> bool {
         if let Reg::S(dst) = dst {
             self.set_undriven(dst.number(), 0);
@@ -514,7 +529,7 @@ impl Watch {
         bits != 0
     }
 
-    /// The results of an instruction are driven.
+    /// Marks the results of an instruction as driven.
     fn follow_results(&mut self, inst: &RawInst) {
         let written = Operands::of(inst).scalar_writes;
         if written != 0 {
@@ -528,11 +543,11 @@ impl Watch {
         let size = match (access_size(op), moves(op)) {
             (1, Move::Load(Load::Scalar(_)) | Move::Store(Store::Scalar)) => 0xff,
             (2, Move::Load(Load::Scalar(_)) | Move::Store(Store::Scalar)) => 0xffff,
-            // Longer ones, and what moves more than a scalar.
+            // Longer accesses, and those of more than a scalar.
             _ => u32::MAX,
         };
         match moves(op) {
-            // Undriven bits are not followed through the scratchpad.
+            // Undriven bits are not tracked through the scratchpad.
             Move::Store(_) if self.undriven.is_none() || shared => {}
             Move::Store(Store::Vector) => self.line_driven(word),
             Move::Store(Store::Scalar | Store::Splat) => {
@@ -554,7 +569,7 @@ impl Watch {
     }
 }
 
-/// Undriven bits of a scalar result from values and undriven bits of the sources, and whether the operation is a use.
+/// Returns the undriven bits of a scalar result, and whether the operation uses an undriven bit.
 fn through(op: AluOp, a: u32, a_bits: u32, b: u32, b_bits: u32) -> (u32, bool) {
     let any = a_bits | b_bits;
     if any == 0 {

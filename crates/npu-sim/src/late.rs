@@ -1,13 +1,14 @@
-//! The values that the erratum of lost results leaves in registers (`docs/errata.md`; td record `ErratumLostResult`).
+//! The register values that the lost-result erratum produces (`docs/errata.md`; td record
+//! `ErratumLostResult`).
 //!
-//! A taken branch clears the busy bit of the instruction that issued in the cycle before it. While that result is under way,
-//! the thread goes through [`Late`], which keeps every new result back until the cycle in which the register file has it, and
-//! computes when each instruction issues. Cycles are those of a thread that runs alone, hits in all caches and starts the
-//! straight piece of code with nothing under way; a timing model gives the real ones
-//! ([`Watch::clock`](crate::hazard::Watch::clock)).
+//! A taken branch clears the busy bit of the instruction that issued in the cycle before it. While
+//! this result is in flight, [`Late`] delays every new result until the cycle in which the register
+//! file receives it, and computes the issue cycle of each instruction. The model assumes that the
+//! thread runs alone, hits in all caches and starts the straight-line code with no result in
+//! flight. A timing model provides the real cycles ([`Watch::clock`](crate::hazard::Watch::clock)).
 //!
-//! The results of loads from main memory are never kept back at the start: they are late only if the line is missing. A use
-//! of one is reported, with the right value.
+//! The result of a load from main memory never starts a delay: it is late only if the load misses.
+//! A use of such a result is reported, with the correct value.
 
 use crate::operands::Operands;
 use crate::registers::{Lanes, PC, RM};
@@ -16,19 +17,22 @@ use npu_mc::Unit;
 use npu_mc::machine::TAKEN_BRANCH;
 use npu_mc::raw::RawInst;
 
-/// Cycles by which a result is in the register file before a dependent instruction can issue.
+/// The number of cycles from the first issue slot that can read a result to the cycle in which its
+/// busy bit permits the issue of a dependent instruction.
 const FORWARD: u64 = 2;
 
-/// Words before a branch that are looked at.
+/// The number of words before a branch that the model examines.
 const STRAIGHT: u32 = 24;
 
-/// Undecoded words between an instruction and a branch that are looked through. They take no issue slot.
+/// The maximum number of undecoded words that the model skips between an instruction and a branch.
+/// They take no issue slot.
 const UNDECODED: u32 = 8;
 
-/// Words around a changed one whose [`may_be_lost`] can change with it.
+/// The distance in words at which a changed word can change the result of [`may_be_lost`].
 pub(crate) const NEIGHBOURS: u32 = STRAIGHT;
 
-/// Results of the float unit in a row that delay an integer result until a branch target can meet it.
+/// The number of preceding float results that can delay an integer result until it reaches a branch
+/// target.
 const BURST: usize = 4;
 
 /// A value of a register.
@@ -46,8 +50,8 @@ struct Register {
 }
 
 impl Register {
-    /// The register that an instruction writes. The lane mask and the register whose write changes it take their values at once, and
-    /// are not followed.
+    /// Returns the register that an instruction writes. Excludes the lane mask and the registers
+    /// whose writes change it, because the hardware updates them immediately.
     fn written(operands: &Operands) -> Option<Register> {
         let found = |set: u64, vector| {
             (set != 0).then(|| Register {
@@ -84,7 +88,7 @@ impl Register {
     }
 }
 
-/// The latency of an instruction, 0 without a result, and its unit.
+/// Returns the latency of an instruction in cycles, or 0 if it has no result, and its unit.
 fn latency(inst: &RawInst) -> (u64, Unit) {
     let (latency, unit) = match (inst, inst.info()) {
         (RawInst::Mem(i), Some(info)) if i.shared => (info.scratchpad_latency, Unit::Spm),
@@ -106,7 +110,7 @@ fn is_float(inst: &RawInst) -> bool {
     unit == Unit::Fp && latency != 0
 }
 
-/// The branch that issues next after the word at `pc`, if there is one.
+/// Returns the branch that issues directly after the word at `pc`, if any.
 fn branch_after(pc: u32, word: &impl Fn(u32) -> RawInst) -> Option<RawInst> {
     let next = (1..=UNDECODED + 1).map(|step| word(pc.wrapping_add(4 * step)));
     next.into_iter()
@@ -114,8 +118,8 @@ fn branch_after(pc: u32, word: &impl Fn(u32) -> RawInst) -> Option<RawInst> {
         .filter(is_branch)
 }
 
-/// Whether a branch directly after the word at `pc` may lose its result, by that of the words around it alone. More than
-/// [`lost_latency`] finds are harmless.
+/// Returns whether a branch directly after the word at `pc` may lose its result, based on the
+/// surrounding words alone. A superset of the results that [`lost_latency`] finds is harmless.
 pub(crate) fn may_be_lost(pc: u32, inst: &RawInst, word: &impl Fn(u32) -> RawInst) -> bool {
     let (latency, unit) = latency(inst);
     if latency == 0 {
@@ -136,8 +140,8 @@ pub(crate) fn may_be_lost(pc: u32, inst: &RawInst, word: &impl Fn(u32) -> RawIns
     register.is_some_and(|register| !register.is_in(&Operands::of(&branch)))
 }
 
-/// When the result of the instruction at `pc` is there, in cycles after its issue, if the branch after it issues in the next
-/// cycle and the result is late enough to be lost.
+/// Returns the latency of the result of the instruction at `pc` in cycles, if the branch after it
+/// issues in the next cycle and the result is late enough to be lost.
 fn lost_latency(pc: u32, inst: &RawInst, word: &impl Fn(u32) -> RawInst) -> Option<u64> {
     if !may_be_lost(pc, inst, word) {
         return None;
@@ -160,20 +164,20 @@ fn lost_latency(pc: u32, inst: &RawInst, word: &impl Fn(u32) -> RawInst) -> Opti
     (last.0 == issued + 1 && latency >= u64::from(npu_mc::machine::LOST_RESULT)).then_some(latency)
 }
 
-/// Issue and the write port, for a straight piece of code.
+/// Issue and the write port, for straight-line code.
 #[derive(Default)]
 struct Port {
     issued: u64,
-    /// When each register is ready.
+    /// The cycle in which each register is ready.
     ready: Vec<(Register, u64)>,
-    /// Cycles in which a float result takes the port.
+    /// The cycles in which a float result uses the port.
     floats: Vec<u64>,
-    /// The last cycle of an integer result.
+    /// The cycle of the last integer result.
     integer: u64,
 }
 
 impl Port {
-    /// The cycle in which the next instruction issues, and that in which an instruction with a use of the result can.
+    /// Returns the issue cycle of the next instruction and the cycle of its result.
     fn issue(&mut self, inst: &RawInst) -> (u64, u64) {
         let operands = Operands::of(inst);
         let awaited = self.ready.iter().filter(|(register, _)| register.is_in(&operands));
@@ -217,22 +221,24 @@ pub(crate) struct Candidate {
     clock: Option<u64>,
 }
 
-/// A result under way.
+/// A result in flight.
 #[derive(Clone, Debug)]
 struct Flight {
     register: Register,
     value: Value,
     issued: u64,
-    /// The first cycle in which an instruction that issues reads it.
+    /// The first issue cycle of an instruction that reads the result.
     visible: u64,
-    /// When its own arrival clears the busy bit of its register.
+    /// The cycle in which the arrival of this result clears the busy bit of its register.
     clears: u64,
-    /// When the busy bit is clear: earlier if another result to the same register or a branch has cleared it.
+    /// The cycle from which the busy bit is clear. It is earlier than `clears` if a branch or
+    /// another result for the register has cleared the bit.
     free: u64,
     arrived: bool,
 }
 
-/// A thread one of whose results lost its busy bit. Cycles count from the issue of that instruction, or are those of a timing model.
+/// The state of a thread after one of its results lost its busy bit. Cycles count from the issue of
+/// the instruction, or are those of a timing model.
 #[derive(Clone, Debug)]
 pub(crate) struct Late {
     issued: u64,
@@ -240,7 +246,7 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// The cycle in which an instruction issues.
+    /// Issues an instruction.
     fn issue(&mut self, operands: &Operands, clock: Option<u64>, thread: &mut Thread) {
         let awaited = self.flights.iter().filter(|flight| flight.register.is_in(operands));
         let waits = awaited.fold(self.issued + 1, |at, flight| at.max(flight.free));
@@ -248,7 +254,7 @@ impl Late {
         self.arrive(self.issued, thread);
     }
 
-    /// Writes the results that an instruction that issues in this cycle sees.
+    /// Writes the results that are visible to an instruction that issues in this cycle.
     fn arrive(&mut self, cycle: u64, thread: &mut Thread) {
         self.flights.sort_by_key(|flight| flight.visible);
         for flight in &mut self.flights {
@@ -257,7 +263,8 @@ impl Late {
                 flight.register.set(thread, &flight.value);
             }
         }
-        // An instruction that issues in the cycle of an arrival still loses its bit to it.
+        // An instruction that issues in the cycle of an arrival still loses its busy bit to the
+        // arrival.
         self.flights
             .retain(|flight| !flight.arrived || flight.clears >= cycle + FORWARD);
     }
@@ -284,7 +291,8 @@ impl Late {
         });
     }
 
-    /// A taken branch issued: the instruction of the cycle before it loses its busy bit.
+    /// Records a taken branch: the instruction that issued in the cycle before it loses its busy
+    /// bit.
     fn taken(&mut self, timed: bool) {
         for flight in &mut self.flights {
             if flight.issued + 1 == self.issued {
@@ -296,7 +304,7 @@ impl Late {
         }
     }
 
-    /// Whether every register under way is waited for as it should be.
+    /// Returns whether the busy bits of all results in flight are correct.
     fn is_over(&self) -> bool {
         self.flights
             .iter()
@@ -304,14 +312,15 @@ impl Late {
     }
 }
 
-/// What was known before an instruction executed.
+/// The state before the execution of an instruction.
 #[derive(Debug)]
 pub(crate) enum Before {
-    /// Nothing special.
+    /// No special case.
     Nothing,
-    /// Its result can get lost.
+    /// A branch may lose the result of the instruction.
     Candidate(Candidate),
-    /// The old value of the register that it writes while results are under way, and its latency.
+    /// Results are in flight: the old value of the destination register, and the latency of the
+    /// instruction.
     Follow(Option<(u8, bool, OldValue)>, u64),
 }
 
@@ -346,21 +355,23 @@ pub(crate) fn before(thread: &mut Thread, pc: u32, inst: &RawInst, word: impl Fn
     })
 }
 
-/// How a thread goes on after an instruction.
+/// How a thread continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// At the next word.
     Next,
-    /// At the target of a branch; the instruction at this address stands directly before it, if it can lose its result.
+    /// At the target of a branch; the address is that of the instruction directly before the
+    /// branch, if it can lose its result.
     Taken(Option<u32>),
-    /// It waits, traps or hangs: by then all results have arrived.
+    /// The thread waits, traps or hangs: all results arrive before it continues.
     Settled,
 }
 
-/// Keeps the result of an instruction back, or starts to.
+/// Delays the result of an instruction, or starts a delay.
 pub(crate) fn after(thread: &mut Thread, inst: &RawInst, before: Before, after: After) {
     if *inst == RawInst::Undefined && after == After::Next {
-        // No issue slot: the next instruction issues as if it stood directly behind.
+        // Undecoded words take no issue slot: the next instruction issues as if it directly
+        // followed.
         return;
     }
     let clock = thread.watch.clock;
@@ -420,7 +431,7 @@ pub(crate) fn after(thread: &mut Thread, inst: &RawInst, before: Before, after: 
     thread.watch.late = Some(Box::new(late));
 }
 
-/// Lets all results under way arrive: the thread was put somewhere else from outside.
+/// Lets all results in flight arrive, for example because the host changed the PC.
 pub(crate) fn settle(thread: &mut Thread) {
     thread.watch.candidate = None;
     if let Some(mut late) = thread.watch.late.take() {
@@ -428,7 +439,8 @@ pub(crate) fn settle(thread: &mut Thread) {
     }
 }
 
-/// The address of the instruction that issues before the one at `pc`, if that follows it in memory.
+/// Returns the address of the instruction that issues before the one at `pc`, if it precedes that
+/// instruction in memory.
 pub(crate) fn producer(pc: u32, word: &impl Fn(u32) -> RawInst) -> Option<u32> {
     let mut before = (1..=UNDECODED + 1).map(|step| pc.wrapping_sub(4 * step));
     before.find(|&address| word(address) != RawInst::Undefined)

@@ -2,17 +2,20 @@
 //!
 //! # Contract
 //!
-//! [`Machine`] holds main memory, the console, barriers, and of each core the hardware threads, the scratchpad and the control
-//! registers. It runs threads instruction by instruction with the results of the real hardware, faults included: floats round as the
-//! hardware rounds ([`fp`]), the `m` bit means nothing, packed vector loads take the wrong bytes, misaligned accesses trap
-//! late, and so on (`docs/machine/`).
+//! [`Machine`] holds main memory, the console and the barriers. For each core it holds the hardware
+//! threads, the scratchpad and the control registers. It executes instruction by instruction, with
+//! the results of the real hardware, errata included: floats round as in the hardware ([`fp`]), the
+//! `m` bit has no effect, packed vector loads take the wrong bytes, misaligned accesses trap late,
+//! and so on (`docs/machine/`).
 //!
-//! An instruction word of any value does what the hardware does with it. Whatever would stop a hardware thread for ever stops
-//! the run with [`Stop::Hang`] and a [`HangReason`].
+//! Every instruction word, valid or not, has the effect that it has on the hardware. An instruction
+//! that would block a hardware thread forever stops the run with [`Stop::Hang`] and a
+//! [`HangReason`].
 //!
-//! Errata whose outcome depends on timing, and results that the hardware leaves undefined, are collected as [`Finding`]s; with
-//! [`Config::strict`] the first one stops the run. In their place the model takes the outcome that an unhurried pipeline
-//! gives: no result is lost, a trap takes effect before the next instruction, undriven bits are 0.
+//! The machine collects [`Finding`]s: errata whose outcome depends on timing, and uses of results
+//! that the hardware leaves undefined. With [`Config::strict`] the first finding stops the run.
+//! Otherwise the model takes the outcome of a pipeline without contention: no result is lost, a
+//! trap takes effect before the next instruction, undriven bits are 0.
 //!
 //! ```
 //! use npu_mc::SReg;
@@ -35,49 +38,61 @@
 //!
 //! # Threads and cores
 //!
-//! The host puts a PC into each thread ([`Machine::boot`]), enables threads by a mask for each core ([`Machine::enable`]) and runs
-//! them in turns ([`Machine::run_threads`]) until all have ended or none can go on; then a [`Deadlock`] says who waits where.
-//! Turns follow a [`Schedule`] and nothing else, so that a run repeats. [`Machine::run`] runs one thread alone.
+//! The host sets the PC of each thread ([`Machine::boot`]), enables threads by a mask for each core
+//! ([`Machine::enable`]) and runs them in turns ([`Machine::run_threads`]) until all have ended or
+//! none can continue. A [`Deadlock`] then lists the waiting threads and their locations. Turns
+//! depend on nothing but a [`Schedule`], so that runs are repeatable. [`Machine::run`] runs one
+//! thread alone.
 //!
 //! # Caches
 //!
-//! By default the machine is [coherent](Config::coherent): stores are in main memory at once, which is fast and right for
-//! everything that looks at memory from outside between runs, as a JIT does. Without it each core has its data cache,
-//! write-back as on the hardware: what a program forgot to flush is not there for the host, nor for another core in a
-//! non-coherent region.
+//! By default the machine is [coherent](Config::coherent): stores reach main memory immediately.
+//! This is fast, and it suits embedders such as a JIT that read memory between runs. Otherwise each
+//! core has its own write-back data cache, as on the hardware: stores that the program has not
+//! flushed are invisible to the host, and in a non-coherent region also to other cores.
 //!
 //! # Structure
 //!
-//! `exec` is the definition: one instruction, whatever its word. `fast` repeats the common cases on words that `predecode`
-//! has turned into 8-byte operations, some words at a time, and hands over to `exec` for everything else. `exec`, `predecode`,
-//! `hazard`, `operands` and `timing` match on the instruction that [`npu_mc::split`] decodes, and `alu` has a table of the
-//! operations: none of them has an arm for all others, so that an instruction that td gets needs its own. `hazard` follows what errata
-//! need followed, and costs nothing while there is nothing to follow. `machine` owns the state, `run` drives the two for one
-//! thread, `schedule` for all. `step` is the way in for a timing model or a debugger: [`Machine::step`] executes one instruction
-//! of one thread and returns what it did. With the feature `jit`, which is off by default, `jit/` turns hot loops into code of
-//! the host. `parallel` runs cores at the same time in threads of the host, on views of memory. `cache` and `barrier` are what
-//! their names say. `timing` has the pipelines: for cycles, run with [`Machine::run_timed`].
+//! - `machine` owns the state; `run` drives both interpreters for one thread, `schedule` for all
+//!   threads.
+//! - `exec` is the definition of the machine: it executes one instruction of any value.
+//! - `fast` is the fast interpreter. It repeats the common cases on 8-byte operations, several at a
+//!   time, and leaves everything else to `exec`. `predecode` produces these operations from
+//!   instruction words.
+//! - `alu` has a table of the operations. `exec`, `predecode`, `hazard`, `operands` and `timing`
+//!   match on the instruction that [`npu_mc::split`] decodes. None of these matches has a wildcard
+//!   arm, so that a new instruction in td requires a new arm.
+//! - `hazard` tracks the state that errata depend on. It costs nothing while it tracks nothing.
+//! - `step` is the interface for timing models and debuggers: [`Machine::step`] executes one
+//!   instruction of one thread and returns its effect.
+//! - `jit/` translates hot loops to host code (feature `jit`, off by default).
+//! - `parallel` runs cores in parallel on host threads, each with a view of memory.
+//! - `cache` has the data caches, `barrier` the barriers.
+//! - `timing` models the pipelines: [`Machine::run_timed`] counts cycles.
 //!
 //! # Limits
 //!
-//! - Without [`Machine::run_timed`] the cycle counter of a core counts its instructions, and the counters of misses are 0, unless
-//!   somebody sets them ([`Machine::set_cycles`], [`Machine::set_counters`]).
+//! - Without [`Machine::run_timed`] the cycle counter of a core counts its instructions, and the
+//!   miss counters are 0. [`Machine::set_cycles`] and [`Machine::set_counters`] override both.
 //! - Instruction fetch reads main memory, as if no instruction were ever cached.
-//! - With several cores the caches have the round-robin victims of the one-core system, the second-level cache counts as main
-//!   memory, and the last unit of a non-coherent region is taken to be inside it. Each core is a tile of its own.
+//! - With several cores the caches choose victims round-robin, as in the one-core system, and the
+//!   second-level cache counts as main memory. The last unit of a non-coherent region counts as
+//!   part of the region. Each core is a separate tile.
 //! - A scratchpad access directly after a misaligned one is not dropped (`docs/machine/memory.md`).
-//! - Undriven bits are followed through memory for each thread by itself.
-//! - Memory is bounded by [`Config::memory_limit`]; what nobody wrote is zero, or what [`Config::fill`] says.
+//! - Undriven bits in memory are tracked for each thread separately.
+//! - [`Config::memory_limit`] bounds memory. Unwritten memory is zero, or has the contents of
+//!   [`Config::fill`].
 //!
 //! # Invariants
 //!
-//! - [`Machine::run`] and [`Machine::run_traced`], which uses the definition alone, agree in everything (tested on random
-//!   programs); so do the runs of all threads and single steps in the same order, runs with and without translations, and
-//!   by one thread of the host or several.
+//! - [`Machine::run`] and [`Machine::run_traced`], which uses the definition alone, agree in
+//!   everything (tested on random programs). Runs of all threads agree with single steps in the
+//!   same order, runs with translations agree with runs without, and runs on one host thread agree
+//!   with runs on several.
 //! - No input panics, and every run ends after at most the given number of instructions.
 
 #![deny(missing_docs)]
-// An operation or instruction that td gets anew has to be considered wherever they are distinguished.
+// Every match on an operation or instruction has to consider new ones in td.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod alu;

@@ -1,4 +1,4 @@
-//! The cores with their memory: what an embedder holds.
+//! The machine: cores, memory, barriers and console.
 
 use crate::barrier::Barriers;
 use crate::cache::Caches;
@@ -16,40 +16,45 @@ use std::collections::BTreeSet;
 /// Hardware threads of a core.
 pub const THREADS: usize = npu_mc::machine::THREADS_PER_CORE as usize;
 
-/// Most cores of a machine: the tiles that the upper bits of a barrier id can name.
+/// The maximum number of cores: the upper bits of a barrier id name the tile.
 pub const CORE_LIMIT: usize = (npu_mc::machine::BARRIER_IDS / npu_mc::machine::BARRIER_COUNTERS) as usize;
 
-/// How the machine is built and how strict the simulator is.
+/// The configuration of the machine and the strictness of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Stop at the first erratum whose outcome depends on timing, instead of only collecting it.
+    /// Whether to stop at the first erratum whose outcome depends on timing, instead of only
+    /// collecting it.
     pub strict: bool,
-    /// Bytes of main memory that a program may write before it is stopped.
+    /// The maximum number of bytes of main memory that a program may write.
     pub memory_limit: u64,
-    /// Cores, each with [`THREADS`] threads; from 1 to [`CORE_LIMIT`], others are taken to the nearest of these.
+    /// The number of cores, each with [`THREADS`] threads; clamped to the range from 1 to
+    /// [`CORE_LIMIT`].
     pub cores: usize,
-    /// Every load and store goes to main memory at once, as if there were no data caches; `flush` and `dcache_inv` only check
-    /// their alignment. Without it a store stays in the cache of its core until it is flushed or evicted, and the host sees
-    /// it no sooner.
+    /// Whether every load and store goes directly to main memory, as if no data caches existed;
+    /// `flush` and `dcache_inv` then only check their alignment. Otherwise a store stays in the
+    /// cache of its core until it is flushed or evicted, and the host does not see it before.
     pub coherent: bool,
-    /// Tile id of the first core, control register 0; each further core is the next tile.
+    /// The tile id of the first core, control register 0; each further core is the next tile.
     pub tile: u32,
-    /// Core id, control register 1, the same in every tile.
+    /// The core id, control register 1, the same in every tile.
     pub core: u32,
-    /// What memory, scratchpads and registers hold that nobody wrote. Addresses of the I/O space and control registers are as
-    /// the hardware resets them.
+    /// The contents of memory, scratchpads and registers before the first write. Addresses of the
+    /// I/O space and control registers have the reset values of the hardware.
     pub fill: Fill,
-    /// What a backward branch, a call or a return went to so often becomes code of the host; `None`: everything is interpreted. Results do not
-    /// depend on it, nor does anything without the feature `jit`. Machines with data caches ([`Config::coherent`]) and
-    /// models of cycles interpret in any case.
+    /// The number of times that a backward branch, a call or a return has to reach a target before
+    /// the target is translated to host code; `None` disables translation. The setting does not
+    /// change results, and has no effect without the feature `jit`. Machines with data caches
+    /// ([`Config::coherent`]) and timing models always interpret.
     pub translate_after: Option<u32>,
-    /// Threads of the host that [`Machine::run_threads`] uses for several cores at the same time; from 1 on. Results do not depend on it.
-    /// Machines with data caches ([`Config::coherent`]), random schedules, traces and models of cycles use one in any case.
+    /// The number of host threads that [`Machine::run_threads`] uses to run cores in parallel, at
+    /// least 1. The setting does not change results. Machines with data caches
+    /// ([`Config::coherent`]), random schedules, traces and timing models always use one.
     pub host_threads: usize,
 }
 
 impl Config {
-    /// For tests of programs that have to work on the hardware: an erratum stops them, and nothing is zero by chance.
+    /// Returns a configuration for tests of programs that have to work on the hardware: errata stop
+    /// the program, and unwritten memory and registers hold random values.
     pub fn testing(seed: u64) -> Config {
         Config {
             strict: true,
@@ -60,7 +65,8 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translations after 5000 rounds, one thread of the host.
+    /// Not strict, 1 GiB, one core, coherent, tile 0, core 0, zeros, translation after 5000
+    /// iterations, one host thread.
     fn default() -> Config {
         Config {
             strict: false,
@@ -79,7 +85,7 @@ impl Default for Config {
 /// Why a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The program set status 2 or 3 and jumps to itself.
+    /// The program set status 2 or 3 and reached a jump to itself.
     Ended {
         /// The status.
         status: Status,
@@ -91,16 +97,17 @@ pub enum Stop {
     },
     /// The given number of instructions was executed.
     StepLimit,
-    /// The timing model has come to [`Timing::set_cycle_limit`](crate::Timing::set_cycle_limit).
+    /// The timing model reached [`Timing::set_cycle_limit`](crate::Timing::set_cycle_limit).
     CycleLimit,
-    /// The hardware thread would never go on.
+    /// The hardware thread can never continue.
     Hang {
-        /// Address of the instruction it hangs at.
+        /// The address of the instruction at which it hangs.
         pc: u32,
-        /// Why.
+        /// The reason.
         reason: HangReason,
     },
-    /// With [`Config::strict`]: an erratum whose outcome depends on timing. The instruction has been executed.
+    /// The program met an erratum whose outcome depends on timing, with [`Config::strict`]. The
+    /// instruction was executed.
     Erratum(Finding),
     /// The program wrote more memory than [`Config::memory_limit`].
     MemoryFull {
@@ -109,19 +116,21 @@ pub enum Stop {
         /// Address of the write.
         address: u32,
     },
-    /// The program stores to what [`Machine::protect`] was said of. The instruction was not executed.
+    /// The program stores to memory that [`Machine::protect`] covers. The instruction was not
+    /// executed.
     ReadOnly {
         /// Address of the instruction.
         pc: u32,
         /// Address of the store.
         address: u32,
     },
-    /// There is no hardware thread with that number.
+    /// The thread number is out of range.
     NoSuchThread,
-    /// A fault of the simulator: what cores wrote at the same time ([`Config::host_threads`]) did not come together in main memory. The
-    /// machine is of no use any more.
+    /// An internal error of the simulator: parallel writes of several cores
+    /// ([`Config::host_threads`]) could not be merged into main memory. The machine is not usable
+    /// any more.
     Unjoined,
-    /// A fault of the timing model, see [`Halt::Internal`](crate::Halt::Internal).
+    /// An internal error of the timing model, see [`Halt::Internal`](crate::Halt::Internal).
     Internal {
         /// Number of the core.
         core: usize,
@@ -142,26 +151,30 @@ impl std::fmt::Display for Stop {
                 finding.pc, finding.hazard, finding.detail
             ),
             Stop::ReadOnly { pc, address } => {
-                write!(f, "the store at {pc:#010x} is to {address:#010x}, which is read-only")
+                write!(
+                    f,
+                    "the store at {pc:#010x} writes to {address:#010x}, which is read-only"
+                )
             }
             Stop::MemoryFull { pc, address } => {
-                write!(f, "memory limit at {pc:#010x}, with the write at {address:#010x}")
+                write!(f, "the write to {address:#010x} at {pc:#010x} exceeds the memory limit")
             }
-            Stop::Unjoined => f.write_str("internal error: the writes of several cores did not come together"),
+            Stop::Unjoined => f.write_str("internal error: the parallel writes of several cores could not be merged"),
             Stop::NoSuchThread => f.write_str("no such hardware thread"),
             Stop::Internal { core } => write!(
                 f,
-                "internal error: the pipelines of core {core} lost something that is waited for"
+                "internal error: a thread of core {core} waits for an event that the timing model lost"
             ),
         }
     }
 }
 
-/// The cores, with hardware threads, scratchpad and control registers each; barriers, console and main memory.
+/// The machine: cores with hardware threads, scratchpad and control registers; barriers, console
+/// and main memory.
 ///
 /// Threads are numbered over all cores: thread *t* of core *c* has number [`THREADS`] *c* + *t*.
 pub struct Machine {
-    /// Of all cores, by number.
+    /// The threads of all cores, by number.
     pub(crate) threads: Vec<Thread>,
     pub(crate) cores: Vec<Shared>,
     pub(crate) barriers: Barriers,
@@ -173,14 +186,16 @@ pub struct Machine {
     #[cfg(feature = "jit")]
     pub(crate) jit: crate::jit::Jit,
     pub(crate) findings: Findings,
-    /// An instruction did something that is seen by other cores and is not in memory, or depends on them.
+    /// Whether an instruction depended on other cores, or had an effect on them other than through
+    /// memory.
     pub(crate) met_others: bool,
-    /// For runs by several threads of the host.
+    /// State for runs on several host threads.
     pub(crate) parallel: Option<Box<Parallel>>,
     fill: Fill,
-    /// Times that registers were filled.
+    /// How often registers were filled.
     fills: u64,
-    /// Where each thread last stopped at a stop address, with its instruction count then: the next run steps over it.
+    /// For each thread its last stop address and its instruction count at this stop: the next run
+    /// steps over it.
     pub(crate) stopped_at: Vec<Option<(u32, u64)>>,
 }
 
@@ -194,7 +209,8 @@ impl std::fmt::Debug for Machine {
 }
 
 impl Machine {
-    /// A machine with empty memory; all registers 0 or as [`Config::fill`] says, all masks 0 (as after reset), all PCs 0.
+    /// Creates a machine with empty memory. All registers are 0 or have the contents of
+    /// [`Config::fill`], all lane masks are 0 (as after reset), all PCs are 0.
     pub fn new(config: Config) -> Machine {
         let cores = config.cores.clamp(1, CORE_LIMIT);
         let tiles = (0..cores as u32).map(|k| config.tile.wrapping_add(k));
@@ -222,7 +238,7 @@ impl Machine {
         machine
     }
 
-    /// A machine of one core whose memory is a view, without a base yet.
+    /// Creates a machine of one core whose memory is a view without a base.
     pub(crate) fn view(config: &Config) -> Machine {
         let mut machine = Machine::new(Config {
             cores: 1,
@@ -237,30 +253,31 @@ impl Machine {
         machine
     }
 
-    /// Times that translated code was entered.
+    /// How often translated code was entered.
     #[cfg(feature = "jit")]
     pub fn translations_entered(&self) -> u64 {
         self.jit.entered()
     }
 
-    /// Instructions that translated code executed, of those that [`Thread::instructions`] counts.
+    /// The number of instructions that translated code executed, included in
+    /// [`Thread::instructions`].
     #[cfg(feature = "jit")]
     pub fn translated_instructions(&self) -> u64 {
         self.jit.executed()
     }
 
-    /// Main memory. Without [`Config::coherent`] it lacks what the data caches hold back.
+    /// Main memory. Without [`Config::coherent`] it lacks the dirty bytes of the data caches.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Main memory, to be changed at any time between runs, code included.
+    /// Main memory. The host may change it at any time between runs, code included.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.memory
     }
 
-    /// Fills `bytes` with what loads of a core would find from `address` on, and changes nothing; numbers of cores wrap. I/O
-    /// space reads as memory.
+    /// Reads `bytes` from `address` on as loads of a core would, without side effects. Core numbers
+    /// wrap. The I/O space reads as memory.
     pub fn read_as_core(&self, core: usize, address: u32, bytes: &mut [u8]) {
         match &self.caches {
             None => self.memory.read(address, bytes),
@@ -268,12 +285,12 @@ impl Machine {
         }
     }
 
-    /// Writes bytes as stores of a core would, so that the core finds them whatever its data cache has; numbers of cores wrap. I/O space is
-    /// written as memory.
+    /// Writes bytes as stores of a core would: the core sees them whatever its data cache contains.
+    /// Core numbers wrap. The I/O space is written as memory.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit of memory is reached; bytes before that are written.
+    /// [`MemoryFull`] if the memory limit is reached; earlier bytes have then been written.
     pub fn write_as_core(&mut self, core: usize, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
         let core = core % self.cores.len();
         let Some(caches) = &mut self.caches else {
@@ -291,12 +308,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Writes what the data caches hold back to main memory, core by core, and empties them. Nothing on the hardware does this;
-    /// it is for looking at what a program computed, flushed or not.
+    /// Writes the dirty bytes of the data caches to main memory, core by core, and empties the
+    /// caches. The hardware has no such operation; it is for inspecting the results of a program
+    /// whether it flushed them or not.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when that exceeds [`Config::memory_limit`].
+    /// [`MemoryFull`] if memory exceeds [`Config::memory_limit`].
     pub fn write_back_caches(&mut self) -> Result<(), MemoryFull> {
         match &mut self.caches {
             None => Ok(()),
@@ -304,7 +322,7 @@ impl Machine {
         }
     }
 
-    /// Empties the data caches, and forgets what they hold back: as after reset.
+    /// Empties the data caches and discards their dirty bytes, as after reset.
     pub fn clear_caches(&mut self) {
         if let Some(caches) = &mut self.caches {
             caches.clear();
@@ -315,7 +333,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when it is larger than [`Config::memory_limit`].
+    /// [`MemoryFull`] if the image is larger than [`Config::memory_limit`].
     pub fn load(&mut self, image: &npu_link::Image) -> Result<(), MemoryFull> {
         for segment in &image.segments {
             self.memory.write(segment.address, &segment.bytes)?;
@@ -323,39 +341,42 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets stores of programs to `length` bytes from `address` on be errors, [`Stop::ReadOnly`]: code, and data that is only read. The
-    /// hardware would do them. Say so before the program runs.
+    /// Makes `length` bytes from `address` on read-only for programs: stores to them end with
+    /// [`Stop::ReadOnly`]. This is for code and constant data; the hardware would perform such
+    /// stores. Call this before the program runs.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit of memory is reached.
+    /// [`MemoryFull`] if the memory limit is reached.
     pub fn protect(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
         self.memory.protect(address, length)
     }
 
-    /// Number of hardware threads, over all cores.
+    /// The number of hardware threads, over all cores.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Number of cores.
+    /// The number of cores.
     pub fn cores(&self) -> usize {
         self.cores.len()
     }
 
-    /// A hardware thread; numbers wrap modulo [`Machine::threads`].
+    /// Returns a hardware thread; numbers wrap modulo [`Machine::threads`].
     pub fn thread(&self, number: usize) -> &Thread {
         &self.threads[number % self.threads.len()]
     }
 
-    /// A hardware thread, to be changed between runs; numbers wrap modulo [`Machine::threads`].
+    /// Returns a hardware thread, for changes between runs; numbers wrap modulo
+    /// [`Machine::threads`].
     pub fn thread_mut(&mut self, number: usize) -> &mut Thread {
         let count = self.threads.len();
         &mut self.threads[number % count]
     }
 
-    /// Gives all registers of a thread values that nobody wrote, other ones each time, but for `rm`, which a write would make the
-    /// lane mask; numbers wrap. Nothing happens with [`Fill::Zero`].
+    /// Gives all registers of a thread except `rm` new unwritten contents ([`Config::fill`]),
+    /// different ones on each call. `rm` is excluded because a write sets the lane mask. Numbers
+    /// wrap. Does nothing with [`Fill::Zero`].
     pub fn refill_registers(&mut self, number: usize) {
         self.fills += 1;
         if let Some(source) = self.fill.source(self.fills << 32) {
@@ -363,7 +384,7 @@ impl Machine {
         }
     }
 
-    /// The core of a thread; numbers of threads wrap.
+    /// Returns the core of a thread; thread numbers wrap.
     fn core_of(&self, number: usize) -> &Shared {
         &self.cores[number % self.threads.len() / THREADS]
     }
@@ -378,28 +399,29 @@ impl Machine {
         self.core_scratchpad_mut(0)
     }
 
-    /// The scratchpad of a core; numbers of cores wrap.
+    /// The scratchpad of a core; core numbers wrap.
     pub fn core_scratchpad(&self, core: usize) -> &[u8] {
         &self.cores[core % self.cores.len()].scratchpad
     }
 
-    /// The scratchpad of a core, always [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes; numbers of cores wrap.
+    /// The scratchpad of a core, always [`SCRATCHPAD_SIZE`](crate::SCRATCHPAD_SIZE) bytes; core
+    /// numbers wrap.
     pub fn core_scratchpad_mut(&mut self, core: usize) -> &mut [u8] {
         let count = self.cores.len();
         &mut self.cores[core % count].scratchpad
     }
 
-    /// Bytes written to the console so far, by all cores.
+    /// The bytes that all cores have written to the console.
     pub fn console_output(&self) -> &[u8] {
         &self.console.output
     }
 
-    /// Bytes for the console input, after those not yet read.
+    /// Appends bytes to the console input.
     pub fn push_console_input(&mut self, bytes: &[u8]) {
         self.console.input.extend(bytes);
     }
 
-    /// A control register as thread `number` reads it; numbers wrap.
+    /// Returns a control register as thread `number` reads it; numbers wrap.
     pub fn control_register(&self, number: usize, register: ControlRegister) -> u32 {
         let thread = self.thread(number);
         let id = (number % THREADS) as u32;
@@ -407,51 +429,54 @@ impl Machine {
         value.unwrap_or(0)
     }
 
-    /// A control-register write by the host to every core, with the side effect on CPU control (`docs/machine/control.md`).
+    /// Writes a control register of every core as the host does, with the side effect on CPU
+    /// control (`docs/machine/control.md`).
     pub fn set_control_register(&mut self, register: ControlRegister, value: u32) {
         for core in &mut self.cores {
             core.host_write_control(register, value);
         }
     }
 
-    /// Sets the PC of a thread, as the host's BOOT message does; numbers wrap.
+    /// Sets the PC of a thread, as the BOOT message of the host does; numbers wrap.
     pub fn boot(&mut self, number: usize, pc: u32) {
         self.thread_mut(number).set_pc(pc);
     }
 
-    /// Sets the threads that a core may run, one bit each, as the host's ENABLE message does: the mask replaces the one
-    /// before. Numbers of cores wrap.
+    /// Sets the mask of threads that a core may run, one bit each, as the ENABLE message of the
+    /// host does. The mask replaces the previous one. Core numbers wrap.
     pub fn enable(&mut self, core: usize, mask: u32) {
         let count = self.cores.len();
         self.cores[core % count].enabled = mask & ((1 << THREADS) - 1);
     }
 
-    /// Forgets all arrivals at barriers, as after reset. Threads that wait go on waiting until they get a new PC.
+    /// Discards all arrivals at barriers, as after reset. Waiting threads keep waiting until they
+    /// get a new PC.
     pub fn reset_barriers(&mut self) {
         self.barriers.reset();
     }
 
-    /// Whether a thread is enabled; numbers wrap.
+    /// Returns whether a thread is enabled; numbers wrap.
     pub fn is_enabled(&self, number: usize) -> bool {
         self.core_of(number).enabled >> (number % THREADS) & 1 != 0
     }
 
-    /// Errata whose outcome depends on timing that the program met so far, one entry an address and kind.
+    /// The errata that the program met and whose outcome depends on timing: one entry for each
+    /// address and kind.
     pub fn findings(&self) -> &[Finding] {
         self.findings.list()
     }
 
-    /// Forgets the findings.
+    /// Discards the findings.
     pub fn clear_findings(&mut self) {
         self.findings.clear();
     }
 
-    /// Makes `address` a stop address for all threads; gives whether it was one.
+    /// Makes `address` a stop address for all threads; returns whether it was one before.
     pub fn add_breakpoint(&mut self, address: u32) -> bool {
         self.code.set_breakpoint(address, true, &self.memory)
     }
 
-    /// Undoes [`Machine::add_breakpoint`]; gives whether it was a stop address.
+    /// Removes a stop address; returns whether `address` was one.
     pub fn remove_breakpoint(&mut self, address: u32) -> bool {
         self.code.set_breakpoint(address, false, &self.memory)
     }

@@ -1,50 +1,50 @@
-//! The operations of the M format: what they move (`docs/machine/memory.md`).
+//! The operations of the M format (`docs/machine/memory.md`).
 
 use npu_mc::raw::MemOp;
 use npu_mc::{Reg, SReg, VReg};
 
-/// What an operation does.
+/// The effect of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Load(Load),
     Store(Store),
 }
 
-/// What a load fills.
+/// The destination of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     /// A scalar register.
     Scalar(Extension),
     /// A vector register, under the lane mask.
     Vector(Extension),
-    /// A scalar register, which becomes 0: there is no gather.
+    /// A scalar register, which becomes 0: the hardware has no gather.
     Gather,
 }
 
-/// What a store takes.
+/// The source of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     /// A scalar register.
     Scalar,
-    /// A vector register, in the scratchpad under the lane mask.
+    /// A vector register; in the scratchpad under the lane mask.
     Vector,
-    /// A scalar register, in the scratchpad for sixteen words.
+    /// A scalar register; in the scratchpad it is stored to sixteen words.
     Splat,
 }
 
-/// How the low bytes of a loaded word fill a register.
+/// The extension of a loaded value to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extension {
     Signed8,
     Signed16,
     Unsigned8,
     Unsigned16,
-    /// All of it.
+    /// The whole word.
     Word,
 }
 
 impl Extension {
-    /// The register for this word.
+    /// Returns the register value for a loaded word.
     #[inline(always)]
     pub const fn apply(self, word: u32) -> u32 {
         match self {
@@ -57,7 +57,7 @@ impl Extension {
     }
 }
 
-/// What the operation does.
+/// Returns the effect of an operation.
 pub(crate) const fn moves(op: MemOp) -> Move {
     match op {
         MemOp::Load32S8 => Move::Load(Load::Scalar(Extension::Signed8)),
@@ -83,27 +83,29 @@ pub(crate) const fn moves(op: MemOp) -> Move {
     }
 }
 
-/// Bytes of a scalar or a lane.
+/// The number of bytes of the scalar or of a lane.
 pub(crate) const fn access_size(op: MemOp) -> u32 {
     op.info().access_bytes as u32
 }
 
-/// Whether a scalar or a lane has 64 bits, which no unit moves: such stores do nothing, such loads take the low word.
+/// Returns whether scalars or lanes have 64 bits. No unit supports them: such stores do nothing,
+/// such loads take the low word.
 pub(crate) const fn is_double(op: MemOp) -> bool {
     access_size(op) > 4
 }
 
-/// Alignment that is checked in main memory.
+/// The alignment that main memory checks, in bytes.
 pub(crate) const fn alignment(op: MemOp) -> u32 {
     op.info().alignment as u32
 }
 
-/// Whether a number is in the store half of the opcode space, which the hardware goes by whether it has the operation or not.
+/// Returns whether an opcode is in the store half of the opcode space; the hardware uses this for
+/// unassigned opcodes too.
 pub(crate) const fn is_store(op: u8) -> bool {
     op >= 32
 }
 
-/// Whether an operation moves a vector register, and is masked.
+/// Returns whether an operation moves a vector register.
 pub(crate) const fn is_vector_access(op: MemOp) -> bool {
     match moves(op) {
         Move::Load(Load::Vector(_)) | Move::Store(Store::Vector) => true,
@@ -111,7 +113,7 @@ pub(crate) const fn is_vector_access(op: MemOp) -> bool {
     }
 }
 
-/// The register that an operation loads or stores, from its number.
+/// Returns the register with this number that an operation loads or stores.
 pub(crate) const fn moved(op: MemOp, number: u8) -> Reg {
     if is_vector_access(op) {
         Reg::V(VReg::of_field(number))
@@ -120,7 +122,7 @@ pub(crate) const fn moved(op: MemOp, number: u8) -> Reg {
     }
 }
 
-/// How the lanes of a vector load are extended; all of the word for others.
+/// Returns the extension of the lanes of a vector load, and `Word` for other operations.
 pub(crate) const fn lane_extension(op: MemOp) -> Extension {
     match moves(op) {
         Move::Load(Load::Vector(extension)) => extension,

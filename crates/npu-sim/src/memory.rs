@@ -1,13 +1,16 @@
 //! Main memory: the whole 32-bit space, sparse, in pages of 4 KiB.
 //!
 //! Invariants:
-//! - Page 0 of the store has the contents of what nobody wrote and is never written; every page that was never written maps to
-//!   it, so reads need no test, and starts as a copy of it.
-//! - A page marked as code ([`Memory::mark_code`]) reports every write to it in a list that the interpreter drains before it
-//!   runs the next instruction; the interpreter keeps predecoded words of such pages only.
-//! - Stores of programs to a page with protected bytes go through [`Memory::protected`].
-//! - A view ([`view`]) has entry 0 for pages that it has not taken over from its base yet, and its page 0 is never looked at.
-//! - The number of pages is bounded by the limit given at creation; a write beyond it fails with [`MemoryFull`].
+//! - Page 0 of `pages` has the contents of unwritten memory and is never written. Every unwritten
+//!   page maps to it, so that reads need no test. A page starts as a copy of it.
+//! - A page marked as code ([`Memory::mark_code`]) records every write to it in a list. The
+//!   interpreter drains the list before it executes the next instruction. It keeps predecoded words
+//!   only for marked pages.
+//! - Stores of programs to a page with protected bytes are checked by [`Memory::protected`].
+//! - A view ([`view`]) has entry 0 for pages that it has not copied from its base, and its page 0
+//!   is never read.
+//! - The limit given at creation bounds the number of pages; a write beyond it fails with
+//!   [`MemoryFull`].
 
 mod view;
 
@@ -17,39 +20,40 @@ use crate::fill::Fill;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes in a page; also the unit of predecoded code.
+/// The number of bytes in a page, which is also the unit of predecoded code.
 pub const PAGE_SIZE: u32 = 4096;
 
 const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
 const PAGE_COUNT: usize = 1 << (32 - PAGE_SHIFT);
 const OFFSET_MASK: u32 = PAGE_SIZE - 1;
 
-/// Set in a page-table entry when predecoded words of the page exist.
+/// A flag of a page-table entry: predecoded words of the page exist.
 const CODE: u32 = 1 << 31;
 
-/// Set in a page-table entry when the page has bytes that programs must not write.
+/// A flag of a page-table entry: programs must not write some bytes of the page.
 const READ_ONLY: u32 = 1 << 30;
 
-/// Set in a page-table entry of a view when the page is what the base has.
+/// A flag of a page-table entry in a view: the page has the contents of the base.
 const SHARED: u32 = 1 << 29;
 
-/// The bits of a page-table entry that are the index of a page.
+/// The mask of the page index in a page-table entry.
 pub(crate) const MEMORY_INDEX: u32 = !(CODE | READ_ONLY | SHARED);
 
-/// Last page-table entry of a page that programs may write with nothing else to do; the first is that after [`UNWRITTEN`].
+/// The last page-table entry of a page that programs may write without further checks; the first is
+/// [`UNWRITTEN`] + 1.
 #[cfg(feature = "jit")]
 pub(crate) const PLAIN_LAST: u32 = SHARED - 1;
 
-/// Index of the page that all those share that were never written.
+/// The index of the page that all unwritten pages share.
 const UNWRITTEN: u32 = 0;
 
-/// Written words of code pages remembered one by one; beyond this many the whole code cache is dropped.
+/// The maximum number of recorded writes to code words; beyond it the whole code cache is dropped.
 const DIRTY_LIMIT: usize = 4096;
 
-/// The memory limit of [`crate::Config`] would be exceeded.
+/// The error of a write that exceeds the memory limit of [`crate::Config`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryFull {
-    /// Address of the write that needed a new page.
+    /// The address of the write that needed a new page.
     pub address: u32,
 }
 
@@ -68,33 +72,33 @@ impl std::error::Error for MemoryFull {}
 #[repr(C, align(64))]
 struct Page([u8; PAGE_SIZE as usize]);
 
-/// What happened to predecoded code since the interpreter last looked.
+/// The writes to predecoded code since the last [`Memory::take_code_writes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CodeWrites {
-    /// Nothing.
+    /// No writes.
     #[default]
     None,
-    /// These words (4-aligned addresses) were written.
+    /// Writes to these words (4-aligned addresses).
     Words(Vec<u32>),
-    /// Too many to list: drop all predecoded code.
+    /// Too many writes to list: all predecoded code has to be dropped.
     All,
 }
 
 /// Sparse little-endian memory. Addresses wrap at 2^32.
 pub struct Memory {
-    /// Different for every memory ever made, so that predecoded code of another one is never taken for this one's.
+    /// A unique number, so that predecoded code of another memory is never used for this one.
     identity: u64,
-    /// [`PAGE_COUNT`] entries, zeros straight from the allocator: most of the 4 MiB is never touched.
+    /// [`PAGE_COUNT`] entries, allocated as zeros: most of the 4 MiB is never touched.
     table: Box<[u32]>,
     pages: Vec<Page>,
     page_limit: usize,
     fill: Fill,
-    /// Places in the table that are marked as code.
+    /// The table indices that are marked as code.
     code_slots: Vec<u32>,
     code_writes: CodeWrites,
-    /// First and last address of what programs must not write.
+    /// The first and last addresses of the ranges that programs must not write.
     read_only: Vec<(u32, u32)>,
-    /// What makes it a view of another memory.
+    /// The state of a view of another memory.
     view: Option<Box<View>>,
 }
 
@@ -106,19 +110,20 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// A number that no memory has had.
+/// Returns a new identity.
 fn new_identity() -> u64 {
     static IDENTITIES: AtomicU64 = AtomicU64::new(1);
     IDENTITIES.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Memory {
-    /// Empty memory (all zero) that may grow to `limit` bytes, rounded down to whole pages, at least one.
+    /// Creates empty memory (all zero) that may grow to `limit` bytes, rounded down to whole pages,
+    /// at least one.
     pub fn new(limit: u64) -> Memory {
         Memory::with_fill(limit, Fill::Zero)
     }
 
-    /// The same with other contents of what nobody wrote.
+    /// Creates empty memory with other initial contents.
     pub fn with_fill(limit: u64, fill: Fill) -> Memory {
         let mut unwritten = Page([0; PAGE_SIZE as usize]);
         if let Some(mut source) = fill.source(0) {
@@ -140,11 +145,12 @@ impl Memory {
         }
     }
 
-    /// Lets stores of programs to `length` bytes from `address` on be errors. What a loader or a debugger writes still gets there.
+    /// Makes `length` bytes from `address` on read-only for programs. Loaders and debuggers can
+    /// still write them.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached.
+    /// [`MemoryFull`] if the limit is reached.
     pub(crate) fn protect(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
         let Some(last) = length.checked_sub(1).map(|rest| address.saturating_add(rest)) else {
             return Ok(());
@@ -157,7 +163,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The first of the bytes that programs must not write.
+    /// Returns the first address in the range that programs must not write, if any.
     pub(crate) fn protected(&self, address: u32, length: usize) -> Option<u32> {
         let last = address.saturating_add(u32::try_from(length).ok()?.checked_sub(1)?);
         if (self.flags(address) | self.flags(last)) & READ_ONLY == 0 {
@@ -167,12 +173,12 @@ impl Memory {
         self.read_only.iter().find(hit).map(|&(first, _)| first.max(address))
     }
 
-    /// Whether the page has bytes that programs must not write.
+    /// Returns whether the page has bytes that programs must not write.
     pub(crate) fn is_guarded(&self, address: u32) -> bool {
         self.flags(address) & READ_ONLY != 0
     }
 
-    /// Bytes held by written pages.
+    /// The number of bytes in written pages.
     pub fn resident_bytes(&self) -> u64 {
         (self.pages.len() as u64 - 1) << PAGE_SHIFT
     }
@@ -181,7 +187,8 @@ impl Memory {
         self.identity
     }
 
-    /// Fills `bytes` from `address` on. Memory never written reads as it was filled: as zero unless asked otherwise.
+    /// Reads `bytes` from `address` on. Unwritten memory has the contents of its [`Fill`], zero by
+    /// default.
     pub fn read(&self, address: u32, bytes: &mut [u8]) {
         let mut at = address;
         let mut rest = bytes;
@@ -195,11 +202,11 @@ impl Memory {
         }
     }
 
-    /// Stores `bytes` from `address` on.
+    /// Writes `bytes` from `address` on.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached; bytes of earlier pages have then been written.
+    /// [`MemoryFull`] if the limit is reached; bytes of earlier pages have then been written.
     pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
         let mut at = address;
         let mut rest = bytes;
@@ -214,11 +221,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes `length` bytes from `address` on zero. Costs nothing where nobody wrote and they are zero anyway.
+    /// Sets `length` bytes from `address` on to zero. Allocates no memory for unwritten pages that
+    /// read as zero.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached.
+    /// [`MemoryFull`] if the limit is reached.
     pub fn clear(&mut self, address: u32, length: u32) -> Result<(), MemoryFull> {
         let (mut at, mut left) = (address, length);
         while left != 0 {
@@ -233,8 +241,8 @@ impl Memory {
         Ok(())
     }
 
-    /// The pages that were written, each with the address of its first byte, in order of address. A view has only those that it took over from
-    /// its base.
+    /// Iterates over the written pages and the addresses of their first bytes, in ascending order
+    /// of address. A view has only the pages that it copied from its base.
     pub fn written_pages(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let slots = (0u32..).zip(&self.table);
         slots.filter_map(|(slot, entry)| match (entry & MEMORY_INDEX) as usize {
@@ -243,44 +251,44 @@ impl Memory {
         })
     }
 
-    /// The byte at `address`.
+    /// Reads the byte at `address`.
     pub fn read_u8(&self, address: u32) -> u8 {
         self.page(address)[(address & OFFSET_MASK) as usize]
     }
 
-    /// The little-endian half word at `address`, aligned or not.
+    /// Reads the little-endian half word at `address`, aligned or not.
     pub fn read_u16(&self, address: u32) -> u16 {
         u16::from_le_bytes(self.read_array(address))
     }
 
-    /// The little-endian word at `address`, aligned or not.
+    /// Reads the little-endian word at `address`, aligned or not.
     pub fn read_u32(&self, address: u32) -> u32 {
         u32::from_le_bytes(self.read_array(address))
     }
 
-    /// Stores a byte.
+    /// Writes a byte.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached.
+    /// [`MemoryFull`] if the limit is reached.
     pub fn write_u8(&mut self, address: u32, value: u8) -> Result<(), MemoryFull> {
         self.write(address, &[value])
     }
 
-    /// Stores a little-endian half word, aligned or not.
+    /// Writes a little-endian half word, aligned or not.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached.
+    /// [`MemoryFull`] if the limit is reached.
     pub fn write_u16(&mut self, address: u32, value: u16) -> Result<(), MemoryFull> {
         self.write(address, &value.to_le_bytes())
     }
 
-    /// Stores a little-endian word, aligned or not.
+    /// Writes a little-endian word, aligned or not.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached.
+    /// [`MemoryFull`] if the limit is reached.
     pub fn write_u32(&mut self, address: u32, value: u32) -> Result<(), MemoryFull> {
         self.write(address, &value.to_le_bytes())
     }
@@ -295,13 +303,15 @@ impl Memory {
         self.table[(address >> PAGE_SHIFT) as usize]
     }
 
-    /// Index of the page that holds `address`; 0 while it was never written. Stable once it is not 0.
+    /// Returns the index of the page that contains `address`, or 0 if the page is unwritten. A
+    /// nonzero index never changes.
     #[inline]
     pub(crate) fn page_index(&self, address: u32) -> usize {
         (self.entry(address) & MEMORY_INDEX) as usize
     }
 
-    /// The entry of the page, that of the base if a view does not have it.
+    /// Returns the page-table entry of an address; a view without the page returns that of its
+    /// base.
     fn flags(&self, address: u32) -> u32 {
         match (self.entry(address), &self.view) {
             (UNWRITTEN, Some(view)) => view.flags(address),
@@ -309,7 +319,7 @@ impl Memory {
         }
     }
 
-    /// Whether nobody has written the page, neither here nor in the base of a view.
+    /// Returns whether the page is unwritten, in this memory and in the base of a view.
     pub(crate) fn is_unwritten(&self, address: u32) -> bool {
         let entry = self.entry(address);
         match &self.view {
@@ -330,29 +340,31 @@ impl Memory {
         }
     }
 
-    /// The page of an address without an entry.
+    /// Returns the page of an address without an entry.
     #[cold]
     fn unwritten(&self, address: u32) -> &[u8; PAGE_SIZE as usize] {
         let from_base = self.view.as_ref().and_then(|view| view.page(address));
         from_base.unwrap_or(&self.pages[UNWRITTEN as usize].0)
     }
 
-    /// Gets a view the page of `address`, so that loads find it in the table; nothing in other memories.
+    /// Copies the page of `address` from the base into a view, so that loads find it in the table;
+    /// does nothing in other memories.
     #[inline(always)]
     pub(crate) fn bring(&mut self, address: u32) {
         if self.page_index(address) == UNWRITTEN as usize && self.view.is_some() {
-            // Without room the definition goes to the base for it.
+            // If the view is full, the definition reads the base instead.
             let _ = self.page_in_view(address);
         }
     }
 
-    /// The page table and the pages, for translated code. They stay where they are until memory is written through `self`.
+    /// Returns the page table and the pages, for translated code. Both pointers are valid until the
+    /// next write to memory through `self`.
     #[cfg(feature = "jit")]
     pub(crate) fn places(&mut self) -> (*const u32, *mut u8) {
         (self.table.as_ptr(), self.pages.as_mut_ptr().cast())
     }
 
-    /// Index of the page of `address`, which gets one of its own first if it was never written.
+    /// Returns the index of the page of `address`; allocates an unwritten page first.
     pub(crate) fn own_page(&mut self, address: u32) -> Result<usize, MemoryFull> {
         if self.view.is_some() {
             return self.own_in_view(address);
@@ -368,7 +380,7 @@ impl Memory {
         Ok((*entry & MEMORY_INDEX) as usize)
     }
 
-    /// The page of `address` for a write of `length` bytes that stays inside it.
+    /// Returns the page of `address` for a write of `length` bytes within the page.
     fn page_mut(&mut self, address: u32, length: u32) -> Result<&mut [u8; PAGE_SIZE as usize], MemoryFull> {
         let index = self.own_page(address)?;
         if self.entry(address) & CODE != 0 {
@@ -393,8 +405,8 @@ impl Memory {
         }
     }
 
-    /// Makes later writes to the page of `address` show up in [`Memory::take_code_writes`]. A page that was never written is
-    /// given a place of its own first, and a view takes over one that it does not have.
+    /// Marks a page as code: [`Memory::take_code_writes`] then returns later writes to it. An
+    /// unwritten page is allocated first, and a view first copies a page that it does not have.
     pub(crate) fn mark_code(&mut self, address: u32) -> Result<usize, MemoryFull> {
         let index = if self.is_view() {
             self.page_in_view(address)?
@@ -410,19 +422,19 @@ impl Memory {
         Ok(index)
     }
 
-    /// Forgets all marks; the caller drops its predecoded code.
+    /// Removes all marks; the caller drops its predecoded code.
     pub(crate) fn unmark_all_code(&mut self) {
         for slot in self.code_slots.drain(..) {
             self.table[slot as usize] &= !CODE;
         }
     }
 
-    /// Whether the page of an address is marked.
+    /// Returns whether the page of an address is marked as code.
     pub(crate) fn holds_code(&self, address: u32) -> bool {
         self.table[(address >> PAGE_SHIFT) as usize] & CODE != 0
     }
 
-    /// Whether a marked page was written since the last [`Memory::take_code_writes`].
+    /// Returns whether a marked page was written since the last [`Memory::take_code_writes`].
     #[inline]
     pub(crate) fn code_written(&self) -> bool {
         self.code_writes != CodeWrites::None
@@ -432,7 +444,8 @@ impl Memory {
         std::mem::take(&mut self.code_writes)
     }
 
-    /// The `N` bytes at `address`, which must be a multiple of `N` (a power of two up to 64): the low bits are dropped.
+    /// Reads the `N` bytes at `address` rounded down to a multiple of `N` (a power of two up to
+    /// 64).
     #[inline]
     pub(crate) fn load<const N: usize>(&self, address: u32) -> [u8; N] {
         let offset = (address & OFFSET_MASK & !(N as u32 - 1)) as usize;
@@ -443,13 +456,15 @@ impl Memory {
         bytes
     }
 
-    /// Stores `N` bytes at `address`, a multiple of `N` as in [`Memory::load`], if the page is plain data; gives `false`
-    /// and does nothing when the write needs [`Memory::write`].
+    /// Stores `N` bytes at `address`, rounded down as in [`Memory::load`], if the page needs no
+    /// further checks. Otherwise returns `false` and does nothing; the caller then has to use
+    /// [`Memory::write`].
     #[inline]
     #[must_use]
     pub(crate) fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
         let entry = self.entry(address);
-        // One comparison for all exceptions: a page never written is entry 0, the others have one of the top bits set.
+        // One comparison for all exceptions: an unwritten page has entry 0, the others have one of
+        // the top bits set.
         if entry.wrapping_sub(1) >= SHARED - 1 {
             return false;
         }

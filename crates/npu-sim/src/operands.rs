@@ -1,4 +1,4 @@
-//! Which registers an instruction reads and writes, whatever its word.
+//! The registers that an instruction word of any value reads and writes.
 
 use crate::alu;
 use crate::hazard::LOST_WINDOW;
@@ -7,7 +7,8 @@ use crate::registers::{PC, RM};
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, MviOp, RawInst, Ri};
 use npu_mc::{Reg, SReg, machine};
 
-/// Registers an instruction reads and writes, as bit sets by number. The PC (63) is not in them.
+/// The registers that an instruction reads and writes, as bit sets by number. The PC (63) is
+/// excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Operands {
     pub scalar_reads: u64,
@@ -33,14 +34,14 @@ impl Operands {
         }
     }
 
-    /// An instruction with a vector operand reads the lane mask.
+    /// Adds a read of the lane mask if an operand is a vector.
     fn masked(&mut self, fields: &[Reg]) {
         if fields.iter().any(|field| field.is_vector()) {
             self.scalar_reads |= 1 << RM;
         }
     }
 
-    /// The operands of an instruction.
+    /// Returns the operands of an instruction.
     pub fn of(inst: &RawInst) -> Operands {
         let mut o = Operands::default();
         match *inst {
@@ -118,14 +119,17 @@ impl Operands {
     }
 }
 
-/// Whether the latency of an operation lets its result be lost before a taken branch.
+/// Returns whether the latency of an operation is long enough for a taken branch to lose its
+/// result.
 pub(crate) const fn is_slow(op: AluOp) -> bool {
     op.latency() as u32 >= machine::LOST_RESULT
 }
 
-/// Of an instruction whose result can be lost before a taken branch by its own latency (`docs/errata.md`): the instructions at
-/// the branch target that the result can reach, and whether those among them that read the register get its old value. One
-/// instruction is at least one cycle; float results can delay a result by some more. A load can miss.
+/// Returns the reach of a result that a taken branch can lose due to its latency
+/// (`docs/errata.md`), or `None` if it cannot. The first element is the number of instructions at
+/// the branch target that the result can reach: one instruction takes at least one cycle, and float
+/// results can add a delay. A load can miss. The second element is whether instructions that read
+/// the register get the old value.
 pub(crate) fn reach(inst: &RawInst) -> Option<(u32, bool)> {
     let (load, shared) = match *inst {
         RawInst::Rr(i) => {

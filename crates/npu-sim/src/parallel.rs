@@ -1,21 +1,25 @@
-//! Several cores at the same time, in threads of the host, with the result of a run in turns.
+//! Parallel execution of cores on host threads, with the same result as a run in turns.
 //!
-//! Round-robin turns go in rounds: each thread that can go on has one, core by core. Which turns a core has in a round depends on
-//! that core alone as long as none arrives at a barrier. So some rounds are run ahead by all cores at once, each on a machine of
-//! its own with a copy of the threads and a view of memory (`memory/view.rs`), while the machine itself stays as it is. If then
-//! no core looked at a page that another one wrote, any order of their instructions gives what they did (Bernstein's conditions), the order of the
-//! turns too, and the machine takes their states over. Otherwise they are thrown away and the turns are taken one by one.
+//! In a round of a round-robin schedule each ready thread has one turn, core by core. The turns of
+//! a core in a round depend on that core alone, unless a thread arrives at a barrier. Therefore all
+//! cores execute some rounds speculatively in parallel: each on a separate machine with a copy of
+//! its threads and a view of memory (`memory/view.rs`), while the original machine does not change.
+//! If no core accessed a page that another core wrote, every order of their instructions, including
+//! that of the turns, has the same result (Bernstein's conditions). The machine then takes the new
+//! states. Otherwise it discards them and executes the turns one by one.
 //!
-//! A core stops ahead of others at what is not in its own registers, scratchpad and memory: barriers, I/O, findings, everything that
-//! ends a run. The rounds before that one are then run again up to there, and the round itself in turns.
+//! A core stops its speculation at every operation with an effect outside of its registers,
+//! scratchpad and memory: barriers, I/O, findings, and everything that ends a run. All cores then
+//! repeat the speculation up to the round before, and this round is executed in turns.
 //!
-//! Pages, not lines or bytes, because that costs nothing in the loads and stores that are executed most: a view
-//! has no entry in its table for what nobody looked at, and none to write to for what nobody wrote. Copies instead of a log to undo, because
-//! the states of the threads are small and most of memory is never copied.
+//! Conflicts are detected by pages, not lines or bytes, because this adds no cost to the frequent
+//! loads and stores: the table of a view has no entry for pages without an access, and no writable
+//! entry for pages without a write. Speculation works on copies instead of an undo log, because the
+//! state of threads is small and most of memory is never copied.
 //!
 //! Invariants:
-//! - The number of rounds run ahead changes how long a run takes, never what it does.
-//! - Without success it is tried less and less often.
+//! - The number of speculative rounds affects the duration of a run, never its result.
+//! - Failed attempts become less and less frequent.
 
 use crate::machine::{Config, Machine, Stop, THREADS};
 use crate::memory::{self, Memory};
@@ -26,42 +30,42 @@ use crate::thread::Thread;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rounds that are worth running ahead: threads of the host and views have to be made ready for them.
+/// The minimum number of rounds for which starting host threads and views pays.
 const LEAST_ROUNDS: u64 = 8;
 
-/// Rounds first tried.
+/// The number of rounds of the first attempt.
 const FIRST_ROUNDS: u64 = 64;
 
-/// Most rounds at a time. What is thrown away should not take long.
+/// The maximum number of rounds of an attempt, which bounds the discarded work.
 const MOST_ROUNDS: u64 = 2048;
 
-/// Most rounds in turns between two tries.
+/// The maximum number of rounds in turns between two attempts.
 const LONGEST_WAIT: u64 = 1024;
 
-/// Main memory did not get what the cores wrote: a broken invariant.
+/// The error of a lost main memory or a failed commit: a broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unjoined;
 
-/// The last turn that a core had.
+/// The last turn of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     round: u64,
-    /// Number of the thread, counted over all cores.
+    /// The number of the thread, counted over all cores.
     thread: usize,
-    /// Instructions that it had left.
+    /// The number of instructions left in the turn.
     left: u32,
 }
 
-/// A core that runs ahead.
+/// A core in speculative execution.
 struct Ahead {
     core: usize,
-    /// It has the threads and the core as they are then, and a view of memory.
+    /// A machine with the speculative state of the core and its threads, and a view of memory.
     machine: Machine,
     last: Option<Turn>,
     executed: u64,
 }
 
-/// What cores that run ahead begin with.
+/// The state from which speculation starts.
 #[derive(Clone, Copy)]
 struct Start<'a> {
     threads: &'a [Thread],
@@ -71,22 +75,23 @@ struct Start<'a> {
     memory: &'a Arc<Memory>,
 }
 
-/// What is kept between runs.
+/// The state of parallel execution between runs.
 pub(crate) struct Parallel {
     host_threads: usize,
     cores: Vec<Ahead>,
-    /// Rounds that the next try goes ahead at most.
+    /// The maximum number of rounds of the next attempt.
     rounds: u64,
-    /// Rounds in turns before the next try.
+    /// The number of rounds in turns before the next attempt.
     wait: u64,
-    /// Those after the next failure.
+    /// The number of rounds in turns after the next failure.
     penalty: u64,
-    /// Instructions that were run ahead and taken over.
+    /// The number of successfully speculated instructions.
     executed: u64,
 }
 
 impl Parallel {
-    /// For a machine with that many cores; `None` if one thread of the host is enough.
+    /// Creates the state for a machine with this many cores; returns `None` if one host thread
+    /// suffices.
     pub fn new(config: &Config, cores: usize) -> Option<Parallel> {
         if config.host_threads < 2 || cores < 2 || !config.coherent {
             return None;
@@ -113,7 +118,8 @@ impl Parallel {
         self.rounds = (rounds / 2).max(LEAST_ROUNDS);
     }
 
-    /// Runs rounds ahead and takes them over if that is right; gives the instructions executed.
+    /// Speculates some rounds and takes the new states if they are valid; returns the number of
+    /// executed instructions.
     fn run(&mut self, machine: &mut Machine, schedule: &mut Schedule, limit: u64) -> Result<u64, Unjoined> {
         if self.wait > 0 {
             self.wait -= 1;
@@ -125,7 +131,7 @@ impl Parallel {
             threads += 1;
             busy[number / THREADS] = true;
         }
-        // No thread becomes able to go on in these rounds.
+        // No waiting thread becomes ready in these rounds.
         let most = limit / (threads.max(1) * u64::from(schedule.quantum()));
         let mut rounds = self.rounds.min(most);
         if rounds < LEAST_ROUNDS || busy.iter().filter(|&&busy| busy).count() < 2 {
@@ -173,7 +179,8 @@ impl Parallel {
         Ok(executed)
     }
 
-    /// Runs the busy cores at most that many rounds ahead, and gives how many they all could do.
+    /// Speculates at most `rounds` rounds on the busy cores, and returns the number of rounds that
+    /// all of them completed.
     fn ahead(&mut self, machine: &mut Machine, busy: &[bool], quantum: u32, rounds: u64) -> Result<u64, Unjoined> {
         let base = Arc::new(std::mem::replace(&mut machine.memory, Memory::nothing()));
         let end = AtomicU64::new(rounds);
@@ -187,7 +194,7 @@ impl Parallel {
                 memory: &base,
             };
             let work = || {
-                // The lock is held to take a core, not to run it.
+                // The lock is held while taking a core, not while running it.
                 while let Some(ahead) = {
                     let mut cores = cores.lock().unwrap_or_else(PoisonError::into_inner);
                     cores.next()
@@ -199,7 +206,7 @@ impl Parallel {
             };
             std::thread::scope(|scope| {
                 for _ in 1..self.host_threads {
-                    // Without another thread this one does it all.
+                    // If the host cannot start a thread, this one does all the work.
                     let _ = std::thread::Builder::new().spawn_scoped(scope, work);
                 }
                 work();
@@ -215,7 +222,7 @@ impl Ahead {
         self.core * THREADS..(self.core + 1) * THREADS
     }
 
-    /// Takes over the state of the core.
+    /// Copies the state of the core.
     fn begin(&mut self, start: Start<'_>) {
         let threads = self.threads();
         let own = &mut self.machine;
@@ -233,7 +240,7 @@ impl Ahead {
         self.executed = 0;
     }
 
-    /// Runs up to round `end`, and makes that the round that it cannot do.
+    /// Runs rounds up to `end`. If a round cannot be speculated, lowers `end` to it.
     fn run(&mut self, quantum: u32, end: &AtomicU64) {
         let mut round = 0;
         while round < end.load(Ordering::Relaxed) {
@@ -265,7 +272,7 @@ impl Ahead {
         }
     }
 
-    /// Makes its state that of the core.
+    /// Moves the speculative state to the machine.
     fn give_back(&mut self, machine: &mut Machine) -> Result<(), Unjoined> {
         let threads = self.threads();
         let own = &mut self.machine;
@@ -279,12 +286,13 @@ impl Ahead {
 }
 
 impl Machine {
-    /// Instructions that cores executed at the same time as other cores ([`Config::host_threads`]).
+    /// The number of instructions that ran in parallel with other cores ([`Config::host_threads`]).
     pub fn instructions_side_by_side(&self) -> u64 {
         self.parallel.as_ref().map_or(0, |parallel| parallel.executed)
     }
 
-    /// Runs several cores at the same time if a round of turns begins and that is right; gives the instructions executed, of at most `limit`.
+    /// Runs several cores in parallel if a round begins and the result is valid; returns the number
+    /// of executed instructions, at most `limit`.
     pub(crate) fn run_ahead(&mut self, schedule: &mut Schedule, limit: u64) -> Result<u64, Unjoined> {
         if self.parallel.is_none() || !schedule.begins_round(self.threads.len(), |number| self.can_go_on(number)) {
             return Ok(0);

@@ -1,8 +1,9 @@
-//! Instruction words turned into compact operations for the fast interpreter: some neighbouring words at a time, when one of them is
-//! executed.
+//! Translation of instruction words to compact operations for the fast interpreter, in groups of
+//! neighboring words on first execution.
 //!
-//! An operation is 8 bytes and stands for exactly one word, so a store to code is followed by decoding the stored words again
-//! and nothing else. Whatever is not common is [`Kind::Slow`] and goes to [`crate::exec`].
+//! An operation has 8 bytes and represents exactly one word, so that a store to code only requires
+//! decoding the stored words again. Uncommon words are [`Kind::Slow`], and [`crate::exec`] executes
+//! them.
 
 use crate::alu::{self, Operation};
 use crate::late;
@@ -14,30 +15,31 @@ use npu_mc::raw::{AluOp, JbaOp, JraOp, Mem, MemOp, MviOp, RawInst, Ri, Rr};
 use npu_mc::{Reg, SReg};
 use std::collections::BTreeSet;
 
-/// Words in a page.
+/// The number of words in a page.
 pub(crate) const PAGE_WORDS: usize = (PAGE_SIZE / 4) as usize;
 
-/// Words that are predecoded together.
+/// The number of words that are predecoded together.
 const GROUP: usize = 16;
 
 macro_rules! kinds {
     ($($name:ident $(, $immediate:ident)?;)*) => {
-        /// What the fast interpreter does for an operation. `d`, `a`, `b`, `imm` are the fields of [`Op`]; S is a scalar register,
-        /// V a vector register.
+        /// The effect of an operation. `d`, `a`, `b`, `imm` are the fields of [`Op`]; S is a scalar
+        /// register, V a vector register.
         ///
-        /// Each operation of the R format has one of its own, Sd = Sa op Sb, and each of the I format one, Sd = Sa op imm.
+        /// Each operation of the R format has a kind Sd = Sa op Sb, and each operation of the I
+        /// format a kind Sd = Sa op imm.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub(crate) enum Kind {
-            /// Leave it to the definition.
+            /// An operation for the definition.
             Slow,
-            /// Undecoded word.
+            /// An undecoded word.
             Nop,
             /// A stop address.
             Break,
-            /// Not predecoded.
+            /// A word that is not predecoded yet.
             NotYet,
-            /// After the last word of a page.
+            /// The end marker after the last word of a page.
             PageEnd,
             $($name, $($immediate,)?)*
             /// Sd = PC + imm
@@ -48,11 +50,11 @@ macro_rules! kinds {
             Moveil,
             /// High half of Sd = imm
             Moveih,
-            /// `rm` and the mask = Sa
+            /// `rm` and the lane mask = Sa
             MoveMask,
-            /// `rm` and the mask = imm
+            /// `rm` and the lane mask = imm
             MoveiMask,
-            // Main memory at Sa + imm
+            // Main memory at Sa + imm.
             LoadS8,
             LoadS16,
             LoadU8,
@@ -63,18 +65,18 @@ macro_rules! kinds {
             Store32,
             LoadVector,
             StoreVector,
-            // Scratchpad at Sa + imm
+            // Scratchpad at Sa + imm.
             LoadScratchpad,
             StoreScratchpad,
-            // Branches by imm words
+            // Branches by imm words.
             Jump,
-            /// Like [`Kind::Jump`], with `ra` set.
+            /// A jump that sets `ra`.
             Call,
-            /// On Sa.
+            /// A branch on Sa.
             Beqz,
-            /// On Sa.
+            /// A branch on Sa.
             Bnez,
-            /// To Sa.
+            /// A jump to Sa.
             JumpRegister,
             /// Vd = Va op Vb, `imm` is the opcode.
             VectorVector,
@@ -106,11 +108,11 @@ macro_rules! kinds {
             GetLaneImmediate,
             /// Sd = bit 0 of each lane of Va, as a bit set.
             MakeMask,
-            /// Vd = low bytes of the words of the line at Sa + imm, extended; `b` is the opcode.
+            /// Vd = extended low bytes of the words of the line at Sa + imm; `b` is the opcode.
             LoadNarrow,
-            /// Low bytes of the lanes of Vd to Sa + imm; `b` is the opcode.
+            /// The line at Sa + imm = low bytes of the lanes of Vd; `b` is the opcode.
             StoreNarrow,
-            // Words of the scratchpad at Sa + imm
+            // Words of the scratchpad at Sa + imm.
             LoadVectorScratchpad,
             StoreVectorScratchpad,
         }
@@ -137,7 +139,7 @@ macro_rules! kinds {
 }
 for_each_alu_op!(kinds);
 
-/// A predecoded word. Register fields that a kind does not use hold 63, which names no register.
+/// A predecoded word. Unused register fields have number 63, which is no register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct Op {
@@ -158,12 +160,12 @@ impl Op {
         Op { kind, d, a, b, imm }
     }
 
-    /// The operation of a word that is not at a stop address.
+    /// Decodes a word that is not at a stop address.
     pub fn decode(word: u32) -> Op {
         Op::common(&npu_mc::split(word)).unwrap_or(Op::SLOW)
     }
 
-    /// The operation, if there is a fast one.
+    /// Returns the operation of an instruction that the fast interpreter supports.
     fn common(inst: &RawInst) -> Option<Op> {
         match *inst {
             // Reads of the PC, jumps by destination 63 and 64-bit float forms are rare.
@@ -219,12 +221,13 @@ fn is_pc(register: Reg) -> bool {
     register == Reg::S(SReg::PC)
 }
 
-/// A branch distance in words. None for a branch to itself, where a run may end, and for one that leaves the word grid.
+/// Returns a branch distance in words. Returns `None` for a branch to itself, where a run may end,
+/// and for an unaligned distance.
 fn words(offset: i32) -> Option<i32> {
     (offset != 0 && offset % 4 == 0).then_some(offset / 4)
 }
 
-/// RR with an operation that does not use its second source.
+/// Decodes an R instruction whose operation ignores its second source.
 fn unary_operation(inst: Rr<AluOp>) -> Option<Op> {
     let Rr {
         op, dst, src0, src1, ..
@@ -232,8 +235,8 @@ fn unary_operation(inst: Rr<AluOp>) -> Option<Op> {
     let (d, a) = (dst.number(), src0.number());
     match (dst, src0) {
         (Reg::V(_), _) if d == RM => None,
-        // A V bit on the unused operand makes the operation one on vectors, which reads `rm`. The result of a float unit is
-        // then stale if lane 0 is off.
+        // A V bit on the unused operand makes the operation one on vectors, which reads `rm`. The
+        // result of a float unit is then stale if lane 0 is off.
         (Reg::S(_), Reg::S(_)) if src1.is_vector() && matches!(alu::operation(op), Operation::FloatUnary(_)) => None,
         (Reg::S(_), Reg::S(_)) => scalar_operation(op, d, a, if src1.is_vector() { RM } else { NONE }),
         (Reg::V(_), Reg::V(_)) if is_by_lane(op) => Some(Op::new(Kind::VectorImmediate, d, a, op as u8, 0)),
@@ -243,7 +246,7 @@ fn unary_operation(inst: Rr<AluOp>) -> Option<Op> {
     }
 }
 
-/// RR with an operation that uses both sources.
+/// Decodes an R instruction whose operation uses both sources.
 fn binary_operation(inst: Rr<AluOp>) -> Option<Op> {
     let Rr {
         op, dst, src0, src1, ..
@@ -264,7 +267,7 @@ fn binary_operation(inst: Rr<AluOp>) -> Option<Op> {
     Some(Op::new(kind, d, a, b, op as i32))
 }
 
-/// RR on scalars.
+/// Decodes an R instruction on scalars.
 fn scalar_operation(op: AluOp, d: u8, a: u8, b: u8) -> Option<Op> {
     let kind = match d {
         RM if op == AluOp::Move => Kind::MoveMask,
@@ -275,7 +278,7 @@ fn scalar_operation(op: AluOp, d: u8, a: u8, b: u8) -> Option<Op> {
     Some(Op::new(kind, d, a, b, 0))
 }
 
-/// RI.
+/// Decodes an I instruction.
 fn immediate_operation(inst: Ri<AluOp>) -> Option<Op> {
     let Ri { op, dst, src0, imm, .. } = inst;
     let (d, a) = (dst.number(), src0.number());
@@ -296,11 +299,11 @@ fn immediate_operation(inst: Ri<AluOp>) -> Option<Op> {
     }
 }
 
-/// A load or store.
+/// Decodes a load or store.
 fn access(inst: Mem<MemOp>) -> Option<Op> {
     let Mem { op, reg, base, .. } = inst;
     let (kind, narrow) = match (moves(op), access_size(op), inst.shared) {
-        // Nothing moves 64 bits.
+        // No unit moves 64 bits.
         (_, 8.., _) => return None,
         (Move::Load(Load::Scalar(extension)), _, false) => (load_kind(extension), false),
         (Move::Load(Load::Scalar(Extension::Word)), _, true) => (Kind::LoadScratchpad, false),
@@ -314,7 +317,7 @@ fn access(inst: Mem<MemOp>) -> Option<Op> {
         (Move::Store(Store::Vector), 4, false) => (Kind::StoreVector, false),
         (Move::Store(Store::Vector), 4, true) => (Kind::StoreVectorScratchpad, false),
         (Move::Store(Store::Vector), _, false) => (Kind::StoreNarrow, true),
-        // Rare: narrow accesses of the scratchpad, and what the hardware does not do.
+        // Narrow scratchpad accesses are rare, and the hardware does not implement the others.
         (Move::Load(Load::Scalar(_) | Load::Vector(_)), _, true)
         | (Move::Load(Load::Gather), ..)
         | (Move::Store(Store::Scalar | Store::Vector), _, true)
@@ -339,12 +342,12 @@ fn load_kind(extension: Extension) -> Kind {
     }
 }
 
-/// Whether the fast interpreter does the operation on scalars.
+/// Returns whether the fast interpreter supports the operation on scalars.
 fn is_on_scalars(op: AluOp) -> bool {
     is_by_lane(op) || is_compare(op)
 }
 
-/// Whether the fast interpreter does the operation on vectors.
+/// Returns whether the fast interpreter supports the operation on vectors.
 fn is_by_lane(op: AluOp) -> bool {
     use Operation::{Binary, FloatBinary, FloatUnary, Unary};
     matches!(
@@ -353,12 +356,12 @@ fn is_by_lane(op: AluOp) -> bool {
     )
 }
 
-/// Whether the operation makes a bit set of the lanes of a vector.
+/// Returns whether the operation compares the lanes of vectors into a bit set.
 fn is_compare(op: AluOp) -> bool {
     matches!(alu::operation(op), Operation::Compare(_) | Operation::FloatCompare(_))
 }
 
-/// A page of operations, closed by [`Kind::PageEnd`].
+/// A page of operations, terminated by [`Kind::PageEnd`].
 pub(crate) type PageOps = [Op; PAGE_WORDS + 1];
 
 /// Predecoded pages by the page index of [`Memory`].
@@ -366,7 +369,7 @@ pub(crate) struct CodeCache {
     pages: Vec<Option<Box<PageOps>>>,
     identity: u64,
     breakpoints: BTreeSet<u32>,
-    /// Counts changes of words in pages that were predecoded before.
+    /// A counter of changes to words in predecoded pages.
     generation: u64,
 }
 
@@ -380,16 +383,16 @@ impl CodeCache {
         }
     }
 
-    /// Different whenever an operation may have changed that [`CodeCache::op`] gave.
+    /// Returns a number that changes whenever a result of [`CodeCache::op`] may have changed.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The operation at an address, if some of its page is predecoded.
+    /// Returns the operation at an address, if any word of its page is predecoded.
     #[cfg(feature = "jit")]
     pub fn op(&self, address: u32, memory: &Memory) -> Option<Op> {
         let index = memory.page_index(address);
-        // Index 0 is shared by all pages never written.
+        // All unwritten pages share index 0.
         let page = self.page(index).filter(|_| index != 0)?;
         let op = page[(address % PAGE_SIZE / 4) as usize];
         Some(if op.kind == Kind::NotYet {
@@ -403,7 +406,7 @@ impl CodeCache {
         &self.breakpoints
     }
 
-    /// Adds or removes a stop address; gives whether it was one.
+    /// Adds or removes a stop address; returns whether it was one before.
     pub fn set_breakpoint(&mut self, address: u32, on: bool, memory: &Memory) -> bool {
         let was = if on {
             !self.breakpoints.insert(address)
@@ -414,7 +417,7 @@ impl CodeCache {
         was
     }
 
-    /// Takes over the stop addresses of `other`.
+    /// Copies the stop addresses of `other`.
     pub fn match_breakpoints(&mut self, other: &CodeCache, memory: &Memory) {
         if self.breakpoints == other.breakpoints {
             return;
@@ -430,7 +433,7 @@ impl CodeCache {
         }
     }
 
-    /// A word of a predecoded page is another one.
+    /// Records a change to a word of a predecoded page.
     fn changed(&mut self) {
         self.generation += 1;
     }
@@ -442,13 +445,14 @@ impl CodeCache {
         self.identity = memory.identity();
     }
 
-    /// The page with that index, if any of it is predecoded.
+    /// Returns the page with this index, if any of its words is predecoded.
     #[inline]
     pub fn page(&self, index: usize) -> Option<&PageOps> {
         self.pages.get(index)?.as_deref()
     }
 
-    /// Brings the cache in line with memory: drops what belongs to another memory, decodes written words again.
+    /// Synchronizes the cache with memory: drops the pages of another memory, and decodes written
+    /// words again.
     pub fn update(&mut self, memory: &mut Memory) {
         if self.identity != memory.identity() {
             self.clear(memory);
@@ -464,7 +468,8 @@ impl CodeCache {
         }
     }
 
-    /// Decodes the word at `address` again, and those around it whose results a branch may lose now, or not any more.
+    /// Decodes the word at `address` again, and also nearby words, since a branch may now lose
+    /// their results or no longer lose them.
     fn decode_again(&mut self, address: u32, memory: &Memory) {
         let around = 4 * late::NEIGHBOURS;
         let (first, last) = (address.saturating_sub(around), address.saturating_add(around));
@@ -476,7 +481,7 @@ impl CodeCache {
     /// Decodes the word at `address` again if it is predecoded.
     fn decode_word_again(&mut self, address: u32, memory: &Memory) {
         let index = memory.page_index(address);
-        // The page of addresses never written stays free of stop addresses.
+        // The shared page of unwritten memory has no stop addresses.
         if index == 0 || self.identity != memory.identity() {
             return;
         }
@@ -503,36 +508,38 @@ impl CodeCache {
             let op = Op::decode(memory.read_u32(address));
             let word = |address: u32| npu_mc::split(memory.read_u32(address));
             if op.kind != Kind::Slow && op.kind != Kind::Nop && late::may_be_lost(address, &word(address), &word) {
-                // The definition keeps the result back.
+                // The definition models the delayed result.
                 return Op::SLOW;
             }
             op
         }
     }
 
-    /// Predecodes the word at `pc` and its neighbours, if it is not, and gives the index of its page.
+    /// Predecodes the word at `pc` and its neighbors if necessary, and returns the index of its
+    /// page.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when a stop address lies in a page that was never written and cannot get a place of its own.
+    /// [`MemoryFull`] if an unwritten page with a stop address cannot be allocated.
     #[inline]
     pub fn prepare(&mut self, pc: u32, memory: &mut Memory) -> Result<usize, MemoryFull> {
         let index = memory.page_index(pc);
         let at = (pc % PAGE_SIZE / 4) as usize;
-        // A page that has been predecoded is marked as code.
+        // A page with predecoded words is marked as code.
         if index != 0 && self.page(index).is_some_and(|page| page[at].kind != Kind::NotYet) {
             return Ok(index);
         }
         self.predecode(pc, memory)
     }
 
-    /// The same for a word that is not predecoded yet, or has no page of its own.
+    /// Implements [`CodeCache::prepare`] for a word that is not predecoded yet or is in an
+    /// unwritten page.
     #[cold]
     fn predecode(&mut self, pc: u32, memory: &mut Memory) -> Result<usize, MemoryFull> {
         let first = pc & !(PAGE_SIZE - 1);
         let last = first | (PAGE_SIZE - 1);
         let at = (pc % PAGE_SIZE / 4) as usize;
-        // The page of all addresses never written is shared, so it carries no stop addresses.
+        // All unwritten addresses share one page, which therefore cannot have stop addresses.
         if self.breakpoints.range(first..=last).next().is_some() && memory.is_unwritten(pc) {
             memory.own_page(pc)?;
         }

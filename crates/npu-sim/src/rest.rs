@@ -1,4 +1,4 @@
-//! What a program says of its thread, and how a thread comes to rest.
+//! The status that a program reports for its thread, and the reasons why a thread stops.
 
 use npu_mc::Reg;
 use npu_mc::machine::ThreadStatus;
@@ -9,20 +9,20 @@ use std::fmt;
 pub struct Status(u8);
 
 impl Status {
-    /// Nothing was written yet.
+    /// The program has not written a status.
     pub const IDLE: Status = Status::new(ThreadStatus::Idle.value());
     /// The program runs.
     pub const RUNNING: Status = Status::new(ThreadStatus::Running.value());
     /// The program ended.
     pub const ENDED: Status = Status::new(ThreadStatus::End.value());
-    /// The program gave up: the trap handler, or a compiled trap.
+    /// The program gave up: in the trap handler or in a compiled trap.
     pub const TRAPPED: Status = Status::new(ThreadStatus::Trapped.value());
     /// The thread waits at a barrier.
     pub const BARRIER: Status = Status::new(ThreadStatus::Barrier.value());
     /// The start-up code runs.
     pub const BOOTING: Status = Status::new(ThreadStatus::Booting.value());
 
-    /// The status that a write of `value` sets: its low three bits.
+    /// Returns the status that a write of `value` sets: its low three bits.
     pub const fn new(value: u32) -> Status {
         Status((value & 7) as u8)
     }
@@ -42,12 +42,12 @@ impl fmt::Display for Status {
     }
 }
 
-/// Why a thread can never go on.
+/// The reason why a thread can never continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HangReason {
-    /// The operation goes to a float unit that was not built; the thread waits at issue.
+    /// The operation needs a float unit that the hardware lacks; the thread waits at issue.
     MissingUnit {
-        /// Opcode of the R format.
+        /// The opcode of the R format.
         op: u8,
     },
     /// The register is the destination of an operation that never completes.
@@ -55,20 +55,22 @@ pub enum HangReason {
         /// The register.
         register: Reg,
     },
-    /// A barrier that has not opened, of a thread that is run alone.
+    /// A barrier that has not opened, in a run of this thread alone.
     Barrier {
-        /// Barrier id, 9 bits.
+        /// The barrier id, 9 bits.
         id: u32,
-        /// Arrivals that are missing.
+        /// The number of missing arrivals.
         missing: u32,
     },
-    /// A barrier with operations pending that never complete, so that the arrival is never sent.
+    /// A barrier with a pending operation that never completes, so that the thread never sends its
+    /// arrival.
     PendingAtBarrier,
-    /// The I/O queue is blocked by an earlier write to an address that nobody answers.
+    /// An earlier write to an address without a device blocks the I/O queue.
     BlockedIo,
-    /// A taken branch to itself, with the status neither ended nor trapped.
+    /// A taken branch to itself, while the status is neither ended nor trapped.
     SelfJump,
-    /// The thread waits for an instruction line that was answered without it (erratum `repeated_instruction_line_miss`; timing model only).
+    /// The instruction line arrived without waking the thread (erratum
+    /// `repeated_instruction_line_miss`; timing model only).
     InstructionLine,
 }
 
@@ -85,16 +87,16 @@ impl fmt::Display for HangReason {
                 write!(f, "barrier {id} waits for {missing} more threads")
             }
             HangReason::PendingAtBarrier => f.write_str("a barrier waits for an operation that never completes"),
-            HangReason::BlockedIo => f.write_str("the I/O queue waits for a write that nobody takes"),
+            HangReason::BlockedIo => f.write_str("an earlier write without a device blocks the I/O queue"),
             HangReason::SelfJump => f.write_str("endless jump to itself"),
             HangReason::InstructionLine => {
-                f.write_str("its instruction line was answered without it (erratum repeated_instruction_line_miss)")
+                f.write_str("its instruction line arrived without waking it (erratum repeated_instruction_line_miss)")
             }
         }
     }
 }
 
-/// How a thread came to rest.
+/// How a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Ended(Status),

@@ -1,4 +1,4 @@
-//! Runs of one thread: the fast interpreter, which falls back on the definition.
+//! Runs of one thread: the fast interpreter, with the definition as fallback.
 
 use crate::exec::Effect;
 use crate::fast::{self, Cached, Exit, Watched};
@@ -9,11 +9,12 @@ use crate::step::{Progress, Step};
 use crate::trace::TraceEvent;
 
 impl Machine {
-    /// Runs thread `number`, and no other, for at most `limit` instructions. At a barrier that does not open it stops with
-    /// [`HangReason::Barrier`](crate::HangReason::Barrier), and can be run on when a run of the others has opened it.
+    /// Runs thread `number` alone for at most `limit` instructions. It stops with
+    /// [`HangReason::Barrier`](crate::HangReason::Barrier) at a barrier that does not open, and can
+    /// be continued after a run of other threads has opened the barrier.
     ///
-    /// A stop address under the PC stops the run before anything is executed, except directly after a stop at that same
-    /// address: then the run goes on from it. The state of the thread is complete whatever the reason to stop.
+    /// A stop address at the PC stops the run before the instruction executes, unless the previous
+    /// run stopped at the same address. The state of the thread is complete after every stop.
     pub fn run(&mut self, number: usize, limit: u64) -> Stop {
         if number >= self.threads.len() {
             return Stop::NoSuchThread;
@@ -22,7 +23,7 @@ impl Machine {
         self.run_on(number, limit)
     }
 
-    /// [`Machine::run`] for a thread that exists, whether enabled or not.
+    /// Implements [`Machine::run`] for a thread that exists, whether enabled or not.
     pub(crate) fn run_on(&mut self, number: usize, limit: u64) -> Stop {
         let mut left = limit;
         let mut step_over =
@@ -67,7 +68,7 @@ impl Machine {
         }
     }
 
-    /// Like [`Machine::run`], with a call of `trace` after every instruction. Much slower.
+    /// Runs like [`Machine::run`] and calls `trace` after every instruction. This is much slower.
     pub fn run_traced(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
         if number >= self.threads.len() {
             return Stop::NoSuchThread;
@@ -76,7 +77,7 @@ impl Machine {
         self.trace_on(number, limit, trace)
     }
 
-    /// [`Machine::run_traced`] for a thread that exists, whether enabled or not.
+    /// Implements [`Machine::run_traced`] for a thread that exists, whether enabled or not.
     pub(crate) fn trace_on(&mut self, number: usize, limit: u64, trace: &mut dyn FnMut(&TraceEvent<'_>)) -> Stop {
         let mut step_over =
             self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions));
@@ -109,7 +110,7 @@ impl Machine {
         Stop::StepLimit
     }
 
-    /// Why a run of one thread ends with that step, if it does.
+    /// Returns the reason why a run of one thread ends after `step`, if it does.
     fn stop_after(&self, number: usize, step: &Step) -> Option<Stop> {
         match step.progress {
             Progress::Next | Progress::Taken | Progress::Trap(_) | Progress::Opens => None,
@@ -119,7 +120,8 @@ impl Machine {
         }
     }
 
-    /// Whether the thread stands at the stop address that stopped its last run, which a new run passes over.
+    /// Returns whether the thread is at the stop address that stopped its last run; a new run then
+    /// steps over it.
     pub(crate) fn takes_over_stop(&mut self, number: usize) -> bool {
         self.stopped_at[number].take() == Some((self.threads[number].pc, self.threads[number].instructions))
     }
@@ -130,17 +132,19 @@ impl Machine {
         Stop::Breakpoint { pc: thread.pc }
     }
 
-    /// Executes one instruction of a thread that exists, if it is a common one: gives whether it was a taken branch. `None` when
-    /// nothing was done and [`Machine::step`] has to. Stop addresses do not count.
+    /// Executes one instruction of a thread that exists, if the fast interpreter supports it;
+    /// returns whether it was a taken branch. Returns `None` if nothing was executed and the caller
+    /// has to use [`Machine::step`]. Ignores stop addresses.
     ///
-    /// The predecoded code must belong to the memory of the machine, as after [`Machine::match_code`].
+    /// The predecoded code must match the memory of the machine, as after [`Machine::match_code`].
+    /// The predecoded code must match the memory of the machine, as after [`Machine::match_code`].
     #[inline]
     pub(crate) fn step_common(&mut self, number: usize) -> Option<bool> {
         let thread = &mut self.threads[number];
         if thread.waiting.is_some() || thread.rest.is_some() {
             return None;
         }
-        // A taken branch sets it.
+        // `run_fast` sets it again for a taken branch.
         let before = thread.last_branch.take();
         let mut left = 1;
         let ran = self.run_fast(number, &mut left);
@@ -158,8 +162,9 @@ impl Machine {
         Some(taken)
     }
 
-    /// Executes common instructions of a thread that exists, `count` at most and none behind one that is not common; gives how many. As with
-    /// [`Machine::step_common`], stop addresses do not count, and a store to code is to be the last of them.
+    /// Executes at most `count` instructions of a thread that exists, up to the first one that the
+    /// fast interpreter does not support; returns their number. It ignores stop addresses like
+    /// [`Machine::step_common`], and only the last instruction may store to code.
     #[inline]
     pub(crate) fn run_common(&mut self, number: usize, count: u64) -> u64 {
         let mut left = count;
@@ -179,25 +184,26 @@ impl Machine {
         count - left
     }
 
-    /// Brings predecoded code in line with memory that was changed from outside.
+    /// Updates predecoded code after the host changed memory.
     pub(crate) fn match_code(&mut self) {
         self.code.update(&mut self.memory);
     }
 
-    /// Different whenever a word that is predecoded may have changed, or the stop addresses of a page with such words.
+    /// Returns a number that changes whenever a predecoded word, or a stop address in a page with
+    /// predecoded words, may have changed.
     #[inline]
     pub(crate) fn code_generation(&self) -> u64 {
         self.code.generation()
     }
 
-    /// Runs predecoded operations until one needs something else.
+    /// Runs predecoded operations up to the first one that the fast interpreter does not support.
     fn run_fast(&mut self, number: usize, left: &mut u64) -> Result<Exit, MemoryFull> {
         let thread = &mut self.threads[number];
         let core = number / THREADS;
         let shared = &mut self.cores[core];
         let index = self.code.prepare(thread.pc, &mut self.memory)?;
         let Some(page) = self.code.page(index) else {
-            // `prepare` has just made it.
+            // Unreachable: `prepare` has just created the page.
             return Ok(Exit::Slow);
         };
         let budget = (*left).min(thread.watch.horizon());
@@ -205,7 +211,8 @@ impl Machine {
         let watching = thread.watch.active();
         let watch = &thread.watch;
         if watch.late.is_some() || watch.candidate.is_some() || watching && watch.mask_matters() {
-            // Results are kept back or may be next, or masked operations read `rm` without naming it.
+            // A result is in flight or may be delayed next, or masked operations read `rm`
+            // implicitly.
             return Ok(Exit::Slow);
         }
         let watched = Watched {

@@ -1,7 +1,7 @@
-//! Runs of all enabled threads, in turns, until none has anything left to do.
+//! Runs of all enabled threads, in turns, until none can continue.
 //!
-//! Turns are a function of the [`Schedule`] and of what the threads do, so the same input gives the same result, and a run
-//! that is split by its limit or by stop addresses gives what the whole one gives.
+//! Turns depend only on the [`Schedule`] and on the threads, so that runs are repeatable. A run
+//! that is split by its limit or by stop addresses has the same result as an unsplit one.
 
 use crate::barrier::Waiting;
 use crate::fill::split_mix;
@@ -11,18 +11,18 @@ use crate::rest::{HangReason, Rest};
 use crate::trace::TraceEvent;
 use std::fmt;
 
-/// Instructions of a turn unless the schedule says otherwise.
+/// The default number of instructions in a turn.
 pub const QUANTUM: u32 = 128;
 
-/// Who goes next, and for how many instructions. Keep it for the runs that continue one another.
+/// The order and the length of turns. A run that continues another one needs the same schedule.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     quantum: u32,
-    /// State of the generator of a random schedule.
+    /// The generator state of a random schedule.
     random: Option<u64>,
-    /// The thread whose turn it is or was last.
+    /// The thread with the current or the last turn.
     current: Option<usize>,
-    /// Instructions left in its turn.
+    /// The number of instructions left in the turn.
     left: u32,
 }
 
@@ -34,7 +34,8 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// The threads in the order of their numbers, `quantum` instructions each, at least 1.
+    /// Creates a schedule of turns in the order of thread numbers, with `quantum` instructions
+    /// each, at least 1.
     pub fn round_robin(quantum: u32) -> Schedule {
         Schedule {
             quantum: quantum.max(1),
@@ -44,7 +45,8 @@ impl Schedule {
         }
     }
 
-    /// Any thread that can go on, for 1 to `quantum` instructions, as a generator started with `seed` decides.
+    /// Creates a schedule of random turns of 1 to `quantum` instructions, from a generator with
+    /// this seed.
     pub fn random(seed: u64, quantum: u32) -> Schedule {
         Schedule {
             random: Some(seed),
@@ -52,12 +54,13 @@ impl Schedule {
         }
     }
 
-    /// Instructions of a turn, at most.
+    /// The maximum number of instructions in a turn.
     pub(crate) fn quantum(&self) -> u32 {
         self.quantum
     }
 
-    /// Whether the next turn is the first of a round: the threads have their turns by number, and the last of them had its turn.
+    /// Returns whether the next turn starts a round: the schedule is round-robin, and the thread
+    /// with the highest number had the last turn.
     pub(crate) fn begins_round(&self, count: usize, ready: impl Fn(usize) -> bool) -> bool {
         let Some(current) = self.current else {
             return self.random.is_none();
@@ -66,19 +69,20 @@ impl Schedule {
         self.random.is_none() && !goes_on && !(current + 1..count).any(ready)
     }
 
-    /// The last turn was that of `thread`, which had `left` instructions left in it.
+    /// Records that `thread` had the last turn, with `left` instructions left.
     pub(crate) fn has_come_to(&mut self, thread: usize, left: u32) {
         self.current = Some(thread);
         self.left = left;
     }
 
-    /// The next number of the generator, below `bound`.
+    /// Returns the next number of the generator, below `bound`.
     fn draw(&mut self, bound: u64) -> Option<u64> {
         let number = split_mix(self.random.as_mut()?);
         Some(((u128::from(number) * u128::from(bound)) >> 64) as u64)
     }
 
-    /// The thread whose turn it is among `count`, of which those can go on that `ready` says; `None` if none can.
+    /// Returns the thread with the next turn among `count` threads, or `None` if no thread is
+    /// `ready`.
     fn pick(&mut self, count: usize, ready: impl Fn(usize) -> bool) -> Option<usize> {
         if let Some(current) = self.current
             && self.left != 0
@@ -106,14 +110,14 @@ impl Schedule {
     }
 }
 
-/// A thread that an instruction stopped for ever.
+/// A thread that can never continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hung {
-    /// Number of the thread, counted over all cores.
+    /// The number of the thread, counted over all cores.
     pub thread: usize,
-    /// Address of the instruction.
+    /// The address of the instruction.
     pub pc: u32,
-    /// Why.
+    /// The reason.
     pub reason: HangReason,
 }
 
@@ -124,19 +128,19 @@ impl fmt::Display for Hung {
     }
 }
 
-/// No thread can go on, and not all have ended.
+/// The outcome of a run in which no thread can continue and not all have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deadlock {
-    /// Threads at barriers, by number.
+    /// The threads that wait at barriers, by number.
     pub waiting: Vec<Waiting>,
-    /// Threads that hang elsewhere, by number.
+    /// The threads that hang elsewhere, by number.
     pub hung: Vec<Hung>,
-    /// Numbers of the threads that have ended or trapped.
+    /// The numbers of the threads that have ended or trapped.
     pub ended: Vec<usize>,
 }
 
 impl fmt::Display for Deadlock {
-    /// A line for each thread that has not ended, and one for those that have.
+    /// Formats one line for each thread that has not ended, and one line for all others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no thread can go on")?;
         for waiting in &self.waiting {
@@ -153,27 +157,29 @@ impl fmt::Display for Deadlock {
     }
 }
 
-/// Why a run of all enabled threads stopped.
+/// The reason why a run of all enabled threads stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// Every enabled thread has set status 2 or 3 and jumps to itself; see [`Thread::status`](crate::Thread::status).
+    /// Every enabled thread has set status 2 or 3 and jumps to itself; see
+    /// [`Thread::status`](crate::Thread::status).
     Ended,
-    /// None of the enabled threads can go on.
+    /// No enabled thread can continue.
     Deadlock(Deadlock),
     /// The given number of instructions was executed, by all threads together.
     StepLimit,
-    /// The timing model has come to [`Timing::set_cycle_limit`](crate::Timing::set_cycle_limit).
+    /// The timing model reached [`Timing::set_cycle_limit`](crate::Timing::set_cycle_limit).
     CycleLimit,
     /// One thread stopped the run: [`Stop::Breakpoint`], [`Stop::Erratum`] or [`Stop::MemoryFull`].
     Thread {
-        /// Number of the thread, counted over all cores.
+        /// The number of the thread, counted over all cores.
         thread: usize,
-        /// Why.
+        /// The reason.
         stop: Stop,
     },
-    /// A fault of the timing model: a queue of the pipelines lost an entry, or a thread that can go on waits for nothing, so the run means nothing.
+    /// An internal error of the timing model: a pipeline queue lost an entry, or a ready thread
+    /// waits for nothing. The results of the run are invalid.
     Internal {
-        /// Number of the core.
+        /// The number of the core.
         core: usize,
     },
 }
@@ -192,16 +198,19 @@ impl fmt::Display for Halt {
 }
 
 impl Machine {
-    /// Runs the enabled threads in turns until none can go on, for at most `limit` instructions in all.
+    /// Runs the enabled threads in turns until none can continue, for at most `limit` instructions
+    /// in total.
     ///
-    /// Threads that have ended, trapped or hung stay so until they get a new PC; the others go on without them.
+    /// Threads that have ended, trapped or hung remain so until they get a new PC; the other
+    /// threads continue.
     pub fn run_threads(&mut self, schedule: &mut Schedule, limit: u64) -> Halt {
         self.drive(schedule, limit, true, &mut |machine, number, turn| {
             machine.run_on(number, turn)
         })
     }
 
-    /// Like [`Machine::run_threads`], with a call of `trace` after every instruction. Much slower.
+    /// Runs like [`Machine::run_threads`] and calls `trace` after every instruction. This is much
+    /// slower.
     pub fn run_threads_traced(
         &mut self,
         schedule: &mut Schedule,
@@ -245,14 +254,14 @@ impl Machine {
             schedule.left = schedule
                 .left
                 .saturating_sub(u32::try_from(executed).unwrap_or(u32::MAX));
-            // The others can go on.
+            // Other threads may still be able to continue.
             if !matches!(stop, Stop::StepLimit | Stop::Ended { .. } | Stop::Hang { .. }) {
                 return Halt::Thread { thread: number, stop };
             }
         }
     }
 
-    /// Whether a thread has ended or hangs.
+    /// Returns whether a thread has ended or hangs.
     pub(crate) fn at_rest(&self, number: usize) -> bool {
         self.threads[number].rest.is_some()
     }
@@ -264,7 +273,7 @@ impl Machine {
             && self.cores[number / THREADS].enabled >> (number % THREADS) & 1 != 0
     }
 
-    /// What to say when no enabled thread can go on.
+    /// Returns the outcome of a run in which no enabled thread can continue.
     pub(crate) fn all_at_rest(&self) -> Halt {
         let mut report = Deadlock::default();
         for number in (0..self.threads.len()).filter(|&k| self.is_enabled(k)) {

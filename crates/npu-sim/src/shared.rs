@@ -1,4 +1,5 @@
-//! What the threads of a core share: scratchpad, control registers, and the I/O space with its console.
+//! The state that the threads of a core share: scratchpad, control registers, and the I/O space
+//! with its console.
 
 use crate::cache::Mode;
 use crate::fill::Source;
@@ -7,21 +8,21 @@ use crate::thread::Thread;
 use npu_mc::machine::{self, ControlRegister};
 use std::collections::VecDeque;
 
-/// Bytes of scratchpad memory in a core; addresses wrap at it.
+/// The number of bytes of the scratchpad of a core; addresses wrap at it.
 pub const SCRATCHPAD_SIZE: usize = machine::SCRATCHPAD_SIZE as usize;
 
-/// Debug registers of a core.
+/// The number of debug registers of a core.
 const DEBUG_REGISTERS: usize = 16;
 
-/// Bits of an id register that count.
+/// The mask of a control-register id; the hardware ignores the other bits.
 const CONTROL_ID_MASK: u32 = 63;
 
-/// Whether `address` is in the I/O space.
+/// Returns whether `address` is in the I/O space.
 pub(crate) fn is_io(address: u32) -> bool {
     (machine::IO_BASE..=machine::IO_LAST).contains(&address)
 }
 
-/// The console in the I/O space, one for all cores.
+/// The console in the I/O space, shared by all cores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Console {
     pub input: VecDeque<u8>,
@@ -29,7 +30,8 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// A word read; reading the data address takes a byte of input, 0 when there is none.
+    /// Reads a word. A read of the data address consumes a byte of input and returns it, or 0 if
+    /// the input is empty.
     pub fn read(&mut self, address: u32) -> u32 {
         match address & !3 {
             machine::CONSOLE_DATA => u32::from(self.input.pop_front().unwrap_or(0)),
@@ -38,7 +40,8 @@ impl Console {
         }
     }
 
-    /// A `store32`; gives whether it was to the data address, which alone takes it.
+    /// Performs a `store32`; returns whether the address was the data address, the only one that
+    /// accepts writes.
     #[must_use]
     pub fn write(&mut self, address: u32, value: u32) -> bool {
         let taken = address & !3 == machine::CONSOLE_DATA;
@@ -49,33 +52,36 @@ impl Console {
     }
 }
 
-/// Shared state of a core, apart from main memory.
+/// The shared state of a core, except main memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub scratchpad: Box<[u8]>,
-    /// A write to an I/O address without a device stays in the queue and blocks all later I/O for ever (`docs/machine/memory.md`).
+    /// Whether a write to an I/O address without a device is stuck in the queue; it blocks all
+    /// later I/O forever (`docs/machine/memory.md`).
     pub io_blocked: bool,
     pub tile: u32,
     pub core: u32,
     pub argc: u32,
     pub argv: u32,
     pub cpu_control: u32,
-    /// What the data cache of the core takes from control registers 17 and 19.
+    /// The mode of the data cache, set by control registers 17 and 19.
     pub mode: Mode,
     pub debug: [u32; DEBUG_REGISTERS],
-    /// Threads enabled by the host.
+    /// The mask of threads that the host enabled.
     pub enabled: u32,
-    /// Instructions executed by all threads of the core: the clock of the functional model.
+    /// The number of instructions that all threads of the core executed: the clock of the
+    /// functional model.
     pub clock: u64,
-    /// Control registers 7 and 8, which a timing model counts.
+    /// Control registers 7 and 8; only a timing model counts them.
     pub data_misses: u32,
     pub instruction_misses: u32,
-    /// The part of [`Shared::clock`] with a thread in status running or at a barrier.
+    /// The part of [`Shared::clock`] during which a thread had status running or barrier.
     pub kernel_clock: u64,
 }
 
 impl Shared {
-    /// Of core `core` in tile `tile`, with a scratchpad of zeros unless there is a source of its contents.
+    /// Creates the state of core `core` in tile `tile`. The scratchpad has zeros, or the values of
+    /// `source`.
     pub fn new(tile: u32, core: u32, source: Option<Source>) -> Shared {
         let mut scratchpad = vec![0; SCRATCHPAD_SIZE].into_boxed_slice();
         if let Some(mut source) = source {
@@ -99,16 +105,17 @@ impl Shared {
         }
     }
 
-    /// What `read_cr` gives to `thread` (number `id`); `None` for a register that does not exist and reads as anything.
+    /// Returns the value that `read_cr` returns to `thread` (number `id`), or `None` if the
+    /// register does not exist and its value is undefined.
     ///
-    /// The functional model counts one cycle an instruction, no misses, and the fetch PC is the PC.
+    /// The functional model counts one cycle per instruction and no misses; its fetch PC is the PC.
     pub fn read_control(&self, register: u32, id: u32, thread: &Thread) -> Option<u32> {
         let register = control_register(register)?;
         Some(match register {
             ControlRegister::TileId => self.tile,
             ControlRegister::CoreId => self.core,
             ControlRegister::ThreadId => id,
-            // The tile does not fit, by a fault of the hardware.
+            // The tile does not fit into the register, due to a hardware bug.
             ControlRegister::GlobalId => self.core << machine::THREADS_PER_CORE.trailing_zeros() | id,
             ControlRegister::CyclesLow => self.clock as u32,
             ControlRegister::CyclesHigh => (self.clock >> 32) as u32,
@@ -125,7 +132,7 @@ impl Shared {
             ControlRegister::Threads => machine::THREADS_PER_CORE,
             ControlRegister::KernelCycles => self.kernel_clock as u32,
             ControlRegister::CpuControl => self.cpu_control,
-            // It is written only; there is no such counter.
+            // `NonCoherent` is write-only; the hardware has no power counter.
             ControlRegister::NonCoherent | ControlRegister::PowerModel => 0,
             ControlRegister::Debug0 => self.debug[0],
             ControlRegister::Debug1 => self.debug[1],
@@ -146,7 +153,7 @@ impl Shared {
         })
     }
 
-    /// `write_cr` by `thread`; registers that a core cannot write ignore it.
+    /// Performs a `write_cr` of `thread`; writes to read-only registers have no effect.
     pub fn write_control(&mut self, register: u32, value: u32, thread: &mut Thread) {
         match control_register(register) {
             Some(ControlRegister::ThreadStatus) => thread.status = Status::new(value),
@@ -156,7 +163,8 @@ impl Shared {
         }
     }
 
-    /// A control-register write by the host: the registers of the core, and CPU control whatever the register is.
+    /// Performs a control-register write of the host: it always writes CPU control too, whatever
+    /// the register.
     pub fn host_write_control(&mut self, register: ControlRegister, value: u32) {
         self.cpu_control = value;
         self.mode.set_cpu_control(value);
@@ -183,7 +191,8 @@ impl Shared {
             ControlRegister::Debug13 => self.debug[13] = value,
             ControlRegister::Debug14 => self.debug[14] = value,
             ControlRegister::Debug15 => self.debug[15] = value,
-            // The host writes CPU control whatever the register is; a thread's own registers are not common. The rest cannot be written.
+            // Every host write goes to CPU control as well, per-thread registers are not common,
+            // and the others are read-only.
             ControlRegister::CpuControl
             | ControlRegister::ThreadStatus
             | ControlRegister::NonCoherent
@@ -205,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// `N` bytes of scratchpad; the address wraps and is taken down to a multiple of `N`.
+    /// Reads `N` bytes of scratchpad; the address wraps and is rounded down to a multiple of `N`.
     pub fn scratchpad_load<const N: usize>(&self, address: u32) -> [u8; N] {
         let at = (address as usize & (SCRATCHPAD_SIZE - 1)) & !(N - 1);
         let mut bytes = [0; N];
@@ -213,26 +222,27 @@ impl Shared {
         bytes
     }
 
-    /// `N` bytes of scratchpad from an address on, which wraps; `None` when they do.
+    /// Returns `N` bytes of scratchpad from a wrapped address on, or `None` if they cross the end
+    /// of the scratchpad.
     #[inline(always)]
     pub fn scratchpad_line<const N: usize>(&mut self, address: u32) -> Option<&mut [u8; N]> {
         let at = address as usize & (SCRATCHPAD_SIZE - 1);
         self.scratchpad.get_mut(at..)?.first_chunk_mut()
     }
 
-    /// Stores `N` bytes to scratchpad; addressing as in [`Shared::scratchpad_load`].
+    /// Stores `N` bytes to the scratchpad; addresses as in [`Shared::scratchpad_load`].
     pub fn scratchpad_store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) {
         let at = (address as usize & (SCRATCHPAD_SIZE - 1)) & !(N - 1);
         self.scratchpad[at..at + N].copy_from_slice(&bytes);
     }
 }
 
-/// The bits of an id that count.
+/// Returns the significant bits of a control-register id.
 pub(crate) fn control_id(id: u32) -> u8 {
     (id & CONTROL_ID_MASK) as u8
 }
 
-/// The control register that an id names, by its low bits.
+/// Returns the control register with this id; only the low bits of the id count.
 pub(crate) fn control_register(id: u32) -> Option<ControlRegister> {
     ControlRegister::from_number(control_id(id))
 }

@@ -1,7 +1,7 @@
-//! One instruction of one thread, for those who decide themselves which thread goes next.
+//! Single steps, for callers that schedule the threads themselves.
 //!
-//! [`Machine::step`] is what a timing model, a debugger or a scheduler drives. It executes by the definition alone, allocates
-//! nothing, and returns what happened as a value.
+//! Timing models, debuggers and schedulers drive [`Machine::step`]. It uses the definition alone,
+//! allocates nothing, and returns the outcome as a value.
 
 use crate::barrier::Waiting;
 use crate::exec::{Effect, Env, Flow, Space};
@@ -15,53 +15,55 @@ use npu_mc::SReg;
 use npu_mc::machine::{THREADS_PER_CORE, TrapReason};
 use npu_mc::raw::RawInst;
 
-/// What came of one instruction.
+/// The outcome of one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Address of the instruction.
+    /// The address of the instruction.
     pub pc: u32,
-    /// The word at that address.
+    /// The instruction word.
     pub word: u32,
-    /// The word taken apart as the hardware does it.
+    /// The word, decoded as in the hardware.
     pub inst: RawInst,
-    /// Where the thread is now.
+    /// The PC of the thread after the instruction.
     pub next_pc: u32,
-    /// How it goes on.
+    /// How the thread continues.
     pub progress: Progress,
-    /// What the instruction changed.
+    /// The effects of the instruction.
     pub effect: Effect,
 }
 
 impl Step {
-    /// Whether it was a taken branch.
+    /// Returns whether the instruction was a taken branch.
     pub fn taken(&self) -> bool {
         matches!(self.progress, Progress::Taken | Progress::Ended(_))
             || matches!(self.progress, Progress::Hang(HangReason::SelfJump))
     }
 }
 
-/// How a thread goes on after an instruction.
+/// How a thread continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// At the next instruction.
     Next,
     /// At the target of a taken branch.
     Taken,
-    /// At the trap vector: the access was misaligned. It has been performed all the same.
+    /// At the trap vector: the access was misaligned, but was performed.
     Trap(TrapReason),
-    /// It stands at a barrier ([`Thread::is_waiting`]) until another thread's step opens it. Its PC is after the barrier.
+    /// The thread waits at a barrier ([`Thread::is_waiting`]) until a step of another thread opens
+    /// it. Its PC is after the barrier.
     Waits,
-    /// The barrier opened with this arrival: every thread that waits with the same full id is ready again.
+    /// This arrival opened the barrier: every thread that waits with the same full id is ready
+    /// again.
     Opens,
-    /// It set status 2 or 3 and jumps to itself. It may be stepped again and only jumps again.
+    /// The thread set status 2 or 3 and jumps to itself. Further steps only repeat the jump.
     Ended(Status),
-    /// It never goes on. Unless it jumps to itself ([`HangReason::SelfJump`]) the instruction was not executed and the PC is
-    /// still at it; stepping again gives the same.
+    /// The thread never continues. Except for [`HangReason::SelfJump`], the instruction was not
+    /// executed and the PC did not change; another step has the same outcome.
     Hang(HangReason),
 }
 
 impl Machine {
-    /// Lets a thread hang where it is.
+    /// Marks a thread as hung at its current PC.
     pub(crate) fn hang(&mut self, number: usize, reason: HangReason) {
         let thread = &mut self.threads[number];
         thread.rest = Some(Rest::Hung {
@@ -70,27 +72,29 @@ impl Machine {
         });
     }
 
-    /// The address of the instruction that thread `number` executes next, and that instruction; numbers wrap.
+    /// Returns the address of the next instruction of thread `number`, and the instruction; numbers
+    /// wrap.
     pub fn next_instruction(&self, number: usize) -> (u32, RawInst) {
         let pc = self.thread(number).pc;
         (pc, npu_mc::split(self.word_at(pc)))
     }
 
-    /// The word that is fetched at `pc`, whose low bits do not count.
+    /// Fetches the word at `pc`; the low bits of the address are ignored.
     #[inline]
     pub(crate) fn word_at(&self, pc: u32) -> u32 {
         u32::from_le_bytes(self.memory.load(pc))
     }
 
-    /// Executes one instruction of thread `number`, counted over all cores, wherever it is: stop addresses and the enable
-    /// mask do not count here.
+    /// Executes one instruction of thread `number`, counted over all cores, regardless of stop
+    /// addresses and the enable mask.
     ///
     /// # Errors
     ///
     /// - [`Stop::NoSuchThread`];
-    /// - [`Stop::Hang`] with [`HangReason::Barrier`] for a thread that waits at a barrier: nothing was executed;
+    /// - [`Stop::Hang`] with [`HangReason::Barrier`] if the thread waits at a barrier: nothing was
+    ///   executed;
     /// - [`Stop::MemoryFull`], [`Stop::ReadOnly`]: the instruction was not executed;
-    /// - [`Stop::Erratum`]: it was, and the machine is strict.
+    /// - [`Stop::Erratum`] in a strict machine: the instruction was executed.
     pub fn step(&mut self, number: usize) -> Result<Step, Stop> {
         match self.threads.get(number) {
             None => Err(Stop::NoSuchThread),
@@ -99,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// The barrier that thread `number` stands at; numbers wrap.
+    /// Returns the barrier at which thread `number` waits; numbers wrap.
     pub fn waiting(&self, number: usize) -> Option<Waiting> {
         let thread = number % self.threads.len();
         let (id, pc) = self.threads[thread].waiting?;
@@ -113,7 +117,7 @@ impl Machine {
         })
     }
 
-    /// Why a run of a waiting thread alone stops.
+    /// Returns the reason why a run of a waiting thread alone stops.
     pub(crate) fn waits(&self, number: usize) -> Stop {
         match self.waiting(number) {
             Some(waiting) => Stop::Hang {
@@ -127,7 +131,8 @@ impl Machine {
         }
     }
 
-    /// Executes the instruction under the PC by its definition. The thread exists and does not wait.
+    /// Executes the instruction at the PC by its definition. The thread has to exist and must not
+    /// wait.
     pub(crate) fn execute(&mut self, number: usize) -> Result<Step, Stop> {
         let core = number / THREADS_PER_CORE as usize;
         let thread = &mut self.threads[number];
@@ -226,7 +231,7 @@ impl Machine {
                 if target != pc {
                     thread.last_branch = Some(pc);
                 }
-                // A call through `ra` changes its own target; every other jump to itself is for ever.
+                // A call through `ra` changes its own target; any other jump to itself is endless.
                 let repeats = !matches!(inst, RawInst::Jba(_)) || effect.scalar.is_none();
                 if target == pc && repeats {
                     let (rest, progress) = match thread.status {
@@ -261,15 +266,15 @@ impl Machine {
         })
     }
 
-    /// Sets the clock of a core, which control registers 4 and 5 read, for a timing model: by itself it counts the
-    /// instructions of the core. Numbers of cores wrap.
+    /// Sets the clock of a core, which control registers 4 and 5 return, for a timing model.
+    /// Without one the clock counts the instructions of the core. Core numbers wrap.
     pub fn set_cycles(&mut self, core: usize, cycles: u64) {
         let count = self.cores.len();
         self.cores[core % count].clock = cycles;
     }
 
-    /// Sets control registers 16, 7 and 8 of a core, for a timing model: kernel cycles, misses of the data cache and of the
-    /// instruction cache. Numbers of cores wrap.
+    /// Sets control registers 16, 7 and 8 of a core, for a timing model: kernel cycles, misses of
+    /// the data cache and of the instruction cache. Core numbers wrap.
     pub fn set_counters(&mut self, core: usize, kernel_cycles: u64, data_misses: u32, instruction_misses: u32) {
         let count = self.cores.len();
         let core = &mut self.cores[core % count];
@@ -280,7 +285,7 @@ impl Machine {
 }
 
 impl Env<'_> {
-    /// What the watched registers mean for an instruction about to execute.
+    /// Checks the tracked registers before an instruction executes.
     fn watch(&mut self, inst: &RawInst) -> Result<(), HangReason> {
         let operands = Operands::of(inst);
         if let Some(register) = self.thread.watch.stuck_use(&operands) {
@@ -297,7 +302,7 @@ impl Env<'_> {
         });
         if let Some(register) = used {
             self.report(Hazard::UndrivenBits, || {
-                format!("the upper half of a vector compare's result, which nothing drives, is used through {register}")
+                format!("{register} has undriven bits: the upper half of the result of a vector compare")
             });
         }
         Ok(())

@@ -8,30 +8,30 @@ use npu_mc::machine::TrapReason;
 use npu_mc::{SReg, VReg};
 use std::fmt;
 
-/// One hardware thread: registers, lane mask, PC, status.
+/// A hardware thread: registers, lane mask, PC, status.
 ///
-/// Registers are named by `npu_mc` newtypes. Register 63 is never read by an instruction: as a source it gives the address of
-/// that instruction.
+/// `npu_mc` newtypes name the registers. No instruction can read register 63: as a source it
+/// returns the address of the instruction.
 #[derive(Clone)]
 pub struct Thread {
-    /// Scalar registers by number. The index space is that of a byte, so that predecoded operands need no range check; only
-    /// the first 64 are registers.
+    /// Scalar registers by number. The array covers all byte indices, so that predecoded operands
+    /// need no range check; only the first 64 are registers.
     pub(crate) scalars: [u32; 256],
     pub(crate) vectors: [Lanes; 64],
     pub(crate) mask: u16,
     pub(crate) pc: u32,
-    /// Address of the last taken branch that did not go to itself.
+    /// The address of the last taken branch, except branches to themselves.
     pub(crate) last_branch: Option<u32>,
     pub(crate) status: Status,
     pub(crate) trap: TrapReason,
-    /// Address of the access that trapped last.
+    /// The address of the last access that trapped.
     pub(crate) trap_pc: Option<u32>,
     pub(crate) instructions: u64,
-    /// Id and address of the barrier it stands at.
+    /// The id and address of the barrier at which the thread waits.
     pub(crate) waiting: Option<(u32, u32)>,
-    /// How it came to rest, if it did.
+    /// The reason why the thread stopped, if it did.
     pub(crate) rest: Option<Rest>,
-    /// Control register 15, which a timing model counts.
+    /// Control register 15; only a timing model counts it.
     pub(crate) blocked: u32,
     pub(crate) watch: Watch,
 }
@@ -55,23 +55,24 @@ impl Thread {
         }
     }
 
-    /// Address of the next instruction.
+    /// The address of the next instruction.
     pub fn pc(&self) -> u32 {
         self.pc
     }
 
-    /// Address of the last taken branch, jumps to themselves aside: where a thread came from that has stopped.
+    /// The address of the last taken branch, except jumps to themselves: the origin of a thread
+    /// that has stopped.
     pub fn last_branch(&self) -> Option<u32> {
         self.last_branch
     }
 
-    /// Address of the instruction that took the last trap, which the hardware keeps nowhere.
+    /// The address of the instruction that trapped last; the hardware does not record it.
     pub fn trap_pc(&self) -> Option<u32> {
         self.trap_pc
     }
 
-    /// Continues at `pc`. Forgets the instructions that came before, as far as errata depend on them, and a barrier it waits
-    /// at; what it counted there stays counted.
+    /// Sets the PC. Resets the tracking of errata that depend on earlier instructions, and ends
+    /// waiting at a barrier; an arrival that the barrier has counted remains counted.
     pub fn set_pc(&mut self, pc: u32) {
         self.pc = pc;
         self.waiting = None;
@@ -82,28 +83,28 @@ impl Thread {
         self.watch.restart();
     }
 
-    /// The lane mask in force, bit *i* = lane *i*. It follows the low half of `rm` except after the odd writes of
-    /// `docs/machine/registers.md`.
+    /// The lane mask, bit *i* = lane *i*. It equals the low half of `rm` except after the irregular
+    /// writes that `docs/machine/registers.md` describes.
     pub fn mask(&self) -> u16 {
         self.mask
     }
 
-    /// Sets the lane mask without touching `rm`.
+    /// Sets the lane mask without changing `rm`.
     pub fn set_mask(&mut self, mask: u16) {
         self.mask = mask;
     }
 
-    /// Control register 11 as the program wrote it.
+    /// Control register 11, as the program wrote it.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// Whether it stands at a barrier and cannot go on.
+    /// Returns whether the thread waits at a barrier.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// The status it ended with, if it has set 2 or 3 and come to jump to itself.
+    /// The final status, if the thread has set status 2 or 3 and reached a jump to itself.
     pub fn ended(&self) -> Option<Status> {
         match self.rest {
             Some(Rest::Ended(status)) => Some(status),
@@ -111,7 +112,8 @@ impl Thread {
         }
     }
 
-    /// Sets control register 15, the cycles it was blocked on memory, for a timing model: nothing here counts them.
+    /// Sets control register 15, the number of cycles that the thread was blocked on memory. The
+    /// functional simulator does not count them.
     pub fn set_blocked_cycles(&mut self, cycles: u32) {
         self.blocked = cycles;
     }
@@ -126,22 +128,23 @@ impl Thread {
         self.trap
     }
 
-    /// Sets control register 10, which hardware only does on a trap.
+    /// Sets control register 10, which the hardware does only on a trap.
     pub fn set_trap_reason(&mut self, reason: TrapReason) {
         self.trap = reason;
     }
 
-    /// Instructions executed since creation; undecoded words (`nop`) count.
+    /// The number of executed instructions since creation, including undecoded words (`nop`).
     pub fn instructions(&self) -> u64 {
         self.instructions
     }
 
-    /// A scalar register. That of `pc` is a register no instruction can read; see [`Thread::pc`].
+    /// Returns a scalar register. Register 63 (`pc`) is storage that no instruction can read; see
+    /// [`Thread::pc`].
     pub fn scalar(&self, register: SReg) -> u32 {
         self.s(register.number())
     }
 
-    /// Sets a scalar register. `rm` sets the lane mask too, as an instruction would.
+    /// Sets a scalar register. A write to `rm` sets the lane mask too, as in an instruction.
     pub fn set_scalar(&mut self, register: SReg, value: u32) {
         let number = register.number();
         self.scalars[usize::from(number)] = value;
@@ -151,19 +154,20 @@ impl Thread {
         self.watch.scalar_set(number);
     }
 
-    /// A vector register.
+    /// Returns a vector register.
     pub fn vector(&self, register: VReg) -> &Lanes {
         self.v(register.number())
     }
 
-    /// Sets all lanes of a vector register, whatever the mask; `v59` leaves the mask alone.
+    /// Sets all lanes of a vector register, regardless of the lane mask; `v59` does not change the
+    /// lane mask.
     pub fn set_vector(&mut self, register: VReg, value: Lanes) {
         let number = register.number();
         self.vectors[usize::from(number & 63)] = value;
         self.watch.vector_set(number);
     }
 
-    /// Values for all registers but `rm`, as if nobody had written them.
+    /// Fills all registers except `rm` with unwritten contents.
     pub(crate) fn fill(&mut self, mut source: Source) {
         for number in 0..64 {
             if number != RM {
@@ -176,12 +180,12 @@ impl Thread {
         }
     }
 
-    /// Scalar register by number.
+    /// Returns a scalar register by number.
     pub(crate) fn s(&self, number: u8) -> u32 {
         self.scalars[usize::from(number)]
     }
 
-    /// Vector register by number, modulo 64.
+    /// Returns a vector register by number, modulo 64.
     pub(crate) fn v(&self, number: u8) -> &Lanes {
         &self.vectors[usize::from(number & 63)]
     }

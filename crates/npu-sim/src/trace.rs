@@ -1,4 +1,4 @@
-//! What a trace shows of an instruction.
+//! The trace of an executed instruction.
 
 use crate::exec::Effect;
 use crate::thread::Thread;
@@ -7,20 +7,20 @@ use npu_mc::SReg;
 /// One executed instruction, for [`Machine::run_traced`](crate::Machine::run_traced).
 #[derive(Debug)]
 pub struct TraceEvent<'a> {
-    /// Number of the thread.
+    /// The number of the thread.
     pub thread: usize,
-    /// Address of the instruction.
+    /// The address of the instruction.
     pub pc: u32,
     /// The instruction word.
     pub word: u32,
-    /// What it changed.
+    /// The effects of the instruction.
     pub effect: Effect,
-    /// The thread after it; its PC is that of the next instruction.
+    /// The state of the thread after the instruction; its PC is the address of the next one.
     pub state: &'a Thread,
 }
 
 impl std::fmt::Display for TraceEvent<'_> {
-    /// Thread, PC, word, disassembly, and the results as `register=value`.
+    /// Formats thread, PC, word, disassembly, and the results as `register=value`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = match npu_mc::decode(self.word) {
             Ok(inst) => inst.to_string(),

@@ -1,9 +1,10 @@
-//! Instructions a second of the functional model, on loops made of instruction words.
+//! The speed of the functional model in instructions per second, on loops of instruction words.
 //!
-//! Each loop runs for a fixed number of instructions, several times; the best time counts. Loops of one thread also run in a plain
-//! interpreter, which must come to the same registers; the ratio of both rates depends less on the host than the rates. With the
-//! feature `jit` they run a third time, with translations, and all loops of threads a second time. Loops of several cores run in
-//! 1, 2 and 4 threads of the host. Arguments choose the loops whose names contain one of them.
+//! Each loop runs for a fixed number of instructions, several times; the best time counts.
+//! Single-threaded loops also run in a plain interpreter, which has to compute the same registers;
+//! the ratio of both rates depends less on the host than the rates. With the feature `jit` they run
+//! a third time, with translations, and loops of several threads a second time. Loops of several
+//! cores run on 1, 2 and 4 host threads. Arguments select loops by a part of their names.
 
 mod plain;
 mod words;
@@ -15,12 +16,12 @@ use std::time::Instant;
 use words::{looped, mem, mixed, ri, rr};
 
 const BASE: u32 = 0x1000;
-/// Where the leaf of the call loop is.
+/// The address of the leaf function of the call loop.
 const LEAF: u32 = BASE + 24;
 const INSTRUCTIONS: u64 = 50_000_000;
 const ROUNDS: u32 = 5;
 
-/// Times a machine, whose translations are those of the feature `jit` if it is to have some.
+/// Measures a run of a machine, with or without translations (feature `jit`).
 fn timed(body: &[u32], config: &Config, translates: bool, run: impl Fn(&mut Machine)) -> Option<(f64, Machine)> {
     let mut config = *config;
     config.translate_after = config.translate_after.filter(|_| translates);
@@ -30,7 +31,7 @@ fn timed(body: &[u32], config: &Config, translates: bool, run: impl Fn(&mut Mach
     Some((start.elapsed().as_secs_f64(), machine))
 }
 
-/// What is said about translations of a loop that takes so long without and with them.
+/// Prints the results of a loop with translations.
 fn translated(rate: f64, ratio: &str, machine: &Machine) {
     #[cfg(feature = "jit")]
     {
@@ -44,7 +45,7 @@ fn translated(rate: f64, ratio: &str, machine: &Machine) {
     let _ = (rate, ratio, machine);
 }
 
-/// Whether a loop is to be run.
+/// Returns whether a loop is selected.
 fn is_chosen(name: &str) -> bool {
     let mut chosen = std::env::args()
         .skip(1)
@@ -101,7 +102,7 @@ fn measure(name: &str, body: &[u32]) {
     }
 }
 
-/// The same in 8 threads that take turns, with data caches or without.
+/// Measures a loop in 8 threads that take turns, with or without data caches.
 fn measure_threads(name: &str, body: &[u32], coherent: bool) {
     if !is_chosen(name) {
         return;
@@ -133,7 +134,7 @@ fn measure_threads(name: &str, body: &[u32], coherent: bool) {
     }
 }
 
-/// The same on 16 cores with data of their own, in 1, 2 and 4 threads of the host.
+/// Measures a loop on 16 cores with separate data, on 1, 2 and 4 host threads.
 fn measure_cores(name: &str, body: &[u32]) {
     if !is_chosen(name) {
         return;
@@ -179,14 +180,14 @@ fn measure_cores(name: &str, body: &[u32]) {
         let rates = best.map(|time| format!("{:.1}", MANY as f64 / time / 1e6)).join(", ");
         let ratios = best.map(|time| format!("{:.2}", best[0] / time)).join(", ");
         println!(
-            "{:<44} {rates} million instructions a second in 1, 2 and 4 threads of the host, {ratios} times that of 1, {:.1} % side by side",
+            "{:<44} {rates} million instructions a second on 1, 2 and 4 host threads, {ratios} times that of 1, {:.1} % in parallel",
             if translates { "  translated" } else { name },
             100.0 * beside as f64 / MANY as f64,
         );
     }
 }
 
-/// The same, an instruction at a time of each of 8 threads in turn.
+/// Measures a loop in single steps of 8 threads in turn.
 fn measure_steps(name: &str, body: &[u32]) {
     if !is_chosen(name) {
         return;
@@ -208,15 +209,17 @@ fn measure_steps(name: &str, body: &[u32]) {
     println!("{name:<44} {rate:>8.1} million steps a second");
 }
 
-/// Copies of an operation in a loop.
+/// The number of copies of an operation in a loop.
 const COPIES: u32 = 14;
 
-/// Operations a second of each kind on vectors, in loops of nothing else but their counting: `name` says which.
+/// Measures the operations per second of each kind on vectors, in loops of copies of one operation;
+/// `name` is the label.
 fn measure_operations(name: &str) {
     if !is_chosen(name) {
         return;
     }
-    // A copy by the register of its result, that of another one's, and its number.
+    // Returns a copy of an operation from its destination register, the destination of another
+    // copy, and its number.
     type Copy = fn(u32, u32, u32) -> u32;
     let kinds: [(&str, Copy); 35] = [
         ("or", |d, a, _| rr(1, d, a, 2, 7)),
@@ -260,11 +263,11 @@ fn measure_operations(name: &str) {
         }),
     ];
     for (kind, copy) in kinds {
-        // All lanes on, and some of them.
+        // With all lanes on, and with some lanes on.
         let masks = [0xffff, 0x5a5a];
         let mut rates = Vec::new();
         for (mask, translates) in masks.into_iter().flat_map(|mask| [(mask, false), (mask, true)]) {
-            // No two copies do the same.
+            // No two copies compute the same.
             let register = |k: u32| 4 + k % COPIES;
             let body: Vec<u32> = (0..COPIES).map(|k| copy(register(k), register(k + 10), k)).collect();
             let mut best = f64::INFINITY;
@@ -295,7 +298,7 @@ fn measure_operations(name: &str) {
     }
 }
 
-/// Registers that are not 0 before a loop.
+/// Scalar registers with nonzero initial values.
 const REGISTERS: [(SReg, u32); 6] = [
     (SReg::RM, 0xffff),
     (SReg::S40, 0x10_0000),
@@ -305,14 +308,14 @@ const REGISTERS: [(SReg, u32); 6] = [
     (SReg::S44, 0x4010_2030),
 ];
 
-/// Vector registers that are not 0 before a loop: floats and numbers of which no two lanes are alike.
+/// Vector registers with nonzero initial values: floats and integers that differ in each lane.
 const VECTORS: [(VReg, Lanes); 3] = [
     (VReg::V1, lanes(0x3f80_1234)),
     (VReg::V2, lanes(0x4048_f5c3)),
     (VReg::V3, Lanes([9, 1, 15, 4, 12, 0, 7, 2, 3, 14, 5, 11, 6, 8, 13, 10])),
 ];
 
-/// Lanes from `first` on.
+/// Returns lanes that count up from `first`.
 const fn lanes(first: u32) -> Lanes {
     let mut lanes = [first; LANES];
     let mut k = 0;
@@ -323,7 +326,7 @@ const fn lanes(first: u32) -> Lanes {
     Lanes(lanes)
 }
 
-/// A machine at a loop of `body` in every thread.
+/// Creates a machine with a loop of `body` in every thread.
 fn prepared(body: &[u32], config: Config) -> Option<Machine> {
     let mut machine = Machine::new(config);
     for (word, address) in looped(body).iter().zip((BASE..).step_by(4)) {
@@ -348,7 +351,7 @@ fn main() {
     measure("dependent adds", &chain);
     let mixed = mixed();
     measure("integer mix with a data-dependent branch", &mixed);
-    // A leaf after the loop is called directly, then through a register.
+    // A leaf function after the loop is called directly, then through a register.
     let leaf = LEAF - BASE;
     let calls = [
         0x79 << 24 | leaf,

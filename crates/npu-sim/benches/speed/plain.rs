@@ -1,5 +1,6 @@
-//! A plain interpreter to compare with: instructions taken apart beforehand, a `match` in a loop, one flat memory, no caches, no
-//! hazards, no stop addresses, no code that changes. It knows the operations of the loops of the bench.
+//! A plain interpreter for comparison: predecoded instructions, a `match` in a loop, one flat
+//! memory, no caches, no hazards, no stop addresses, no self-modifying code. It supports only the
+//! operations of the benchmark loops.
 
 use npu_mc::raw::{AluOp, JbaOp, JraOp, MemOp, RawInst, Ri, Rr};
 use npu_mc::{Reg, SReg, VReg, split};
@@ -21,7 +22,7 @@ enum Source {
 enum Inst {
     Registers(AluOp, u8, u8, u8),
     Immediate(AluOp, u8, u8, u32),
-    /// The address after the next instruction words.
+    /// The link of a call: a register and an address relative to the instruction.
     Link(u8, u32),
     Lanes(AluOp, u8, Source, Source),
     Compare(AluOp, u8, Source, Source),
@@ -50,7 +51,7 @@ fn is_compare(op: AluOp) -> bool {
     matches!(op, AluOp::Cmpgt | AluOp::Cmplt)
 }
 
-/// A result of one lane; `None` for an operation that no loop of the bench has.
+/// Returns a result of one lane, or `None` for an operation that no benchmark loop has.
 #[inline(always)]
 fn alu(op: AluOp, a: u32, b: u32) -> Option<u32> {
     Some(match op {
@@ -145,7 +146,8 @@ fn decode(word: u32) -> Option<Inst> {
 }
 
 impl Plain {
-    /// A thread before the code `words`, which stands at `base`; `None` when there is an instruction that it does not know.
+    /// Creates a thread at the start of the code `words` at address `base`; returns `None` if an
+    /// instruction is not supported.
     pub fn new(base: u32, words: &[u32], scalars: &[(SReg, u32)], vectors: &[(VReg, Lanes)]) -> Option<Plain> {
         let mut plain = Plain {
             base,
@@ -163,12 +165,12 @@ impl Plain {
         Some(plain)
     }
 
-    /// Scalar register by number.
+    /// Returns a scalar register by number.
     pub fn scalar(&self, number: u8) -> u32 {
         self.scalars[usize::from(number & 63)]
     }
 
-    /// Vector register by number.
+    /// Returns a vector register by number.
     pub fn vector(&self, number: u8) -> [u32; 16] {
         self.vectors[usize::from(number & 63)]
     }
@@ -209,7 +211,8 @@ impl Plain {
         Some(())
     }
 
-    /// Executes so many instructions; `None` when the program leaves its code or memory.
+    /// Executes `instructions` instructions; returns `None` if the program leaves its code or
+    /// memory.
     pub fn run(&mut self, instructions: u64) -> Option<()> {
         let mut at = 0usize;
         for _ in 0..instructions {

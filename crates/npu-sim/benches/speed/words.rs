@@ -1,4 +1,4 @@
-//! Instruction words of the loops of both benches.
+//! Instruction words of the loops of both benchmarks.
 
 pub fn rr(op: u32, dst: u32, src0: u32, src1: u32, v: u32) -> u32 {
     op << 24 | dst << 18 | src0 << 12 | src1 << 6 | v << 1
@@ -16,7 +16,7 @@ pub fn bnez(reg: u32, offset: i32) -> u32 {
     0x76 << 24 | reg << 18 | (offset as u32 & 0x3_ffff)
 }
 
-/// A loop of `body`, which s1 counts and which never ends within the limits.
+/// Returns a loop of `body` with counter s1, which does not end within the limits.
 pub fn looped(body: &[u32]) -> Vec<u32> {
     let mut words = body.to_vec();
     words.push(ri(5, 1, 1, 1));
@@ -24,7 +24,7 @@ pub fn looped(body: &[u32]) -> Vec<u32> {
     words
 }
 
-/// Integers that go on being computed with, and a branch that goes one way or the other with them.
+/// Returns dependent integer operations, with a branch that depends on their results.
 pub fn mixed() -> [u32; 12] {
     [
         rr(4, 2, 2, 1, 0),

@@ -8,20 +8,21 @@ use crate::predecode::Op;
 use crate::registers::{LANES, Lanes};
 use npu_mc::raw::MemOp;
 
-/// Words of the I/O space and the few ordinary lines above it, which the definition tells apart.
+/// Returns whether an address is in the I/O space or in the few ordinary lines above it; the
+/// definition distinguishes them.
 #[inline(always)]
 fn may_be_io(address: u32) -> bool {
     address >= npu_mc::machine::IO_BASE
 }
 
-/// The words of a line as a set, by [`word_bit`].
+/// Returns the words of a line as a set, by [`word_bit`].
 #[inline(always)]
 fn line_bits(address: u32) -> u64 {
     0xffff_u64.rotate_left(address >> 2 & 63)
 }
 
 impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
-    /// The address of an access, if the fast path can do it.
+    /// Returns the address of an access, if the fast path supports it.
     #[inline(always)]
     fn address(&self, op: &Op, alignment: u32) -> Result<u32, Exit> {
         let address = self.scalar(op.a).wrapping_add(op.imm as u32);
@@ -31,7 +32,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         Ok(address)
     }
 
-    /// Leaves if these words may have undriven bits, by [`word_bit`].
+    /// Leaves if these words, by [`word_bit`], may have undriven bits.
     #[inline(always)]
     fn watch(&self, words: u64) -> Done {
         if WATCH && self.watched.memory & words != 0 {
@@ -82,7 +83,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.word_moved(MemOp::Store32, op.d, address)
     }
 
-    /// Follows undriven bits through a move of a word that is done.
+    /// Propagates undriven bits through a completed move of a word.
     #[inline(always)]
     fn word_moved(&mut self, kind: MemOp, register: u8, address: u32) -> Done {
         let has_undriven = self.watched.undriven >> (register & 63) & 1 != 0;
@@ -111,12 +112,12 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.next()
     }
 
-    /// The operation and the address of an access to a packed vector.
+    /// Returns the operation and the address of an access to a packed vector.
     #[inline(always)]
     fn narrow_address(&self, op: &Op) -> Result<(MemOp, u32), Exit> {
         let kind = MemOp::from_code(op.b).ok_or(Exit::Slow)?;
         let address = self.address(op, alignment(kind))?;
-        // The words of its line, and those behind it that the definition takes it to have.
+        // The words of the line, and the words after it that the definition includes.
         self.watch(line_bits(address) | line_bits(address & !63))?;
         Ok((kind, address))
     }
@@ -145,7 +146,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.next()
     }
 
-    /// The address of a word of the scratchpad.
+    /// Returns the address of a word of the scratchpad.
     #[inline(always)]
     fn scratchpad_address(&self, op: &Op) -> Result<u32, Exit> {
         let address = self.scalar(op.a).wrapping_add(op.imm as u32);
@@ -166,12 +167,12 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.next()
     }
 
-    /// Words of the scratchpad that do not wrap.
+    /// Returns 64 bytes of the scratchpad that do not wrap.
     #[inline(always)]
     fn scratchpad_line(&mut self, op: &Op) -> Result<&mut [u8; 64], Exit> {
         let address = self.scratchpad_address(op)?;
         if self.thread.mask == 0 {
-            // The access never ends.
+            // The access never completes.
             return Err(Exit::Slow);
         }
         self.shared.scratchpad_line::<64>(address).ok_or(Exit::Slow)

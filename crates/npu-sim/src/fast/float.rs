@@ -1,16 +1,17 @@
-//! The float units of [`crate::fp`] on all lanes, almost without branches, so that the host compiler can do many at a time.
+//! The float units of [`crate::fp`] on all lanes, almost without branches, so that the host
+//! compiler can vectorize them.
 //!
-//! [`crate::fp`] is the definition; every function here gives the same bits for all operands.
+//! [`crate::fp`] is the definition; every function here produces the same bits for all operands.
 
 use crate::fp::{FRACTION, HIDDEN, MAGNITUDE, QUOTIENT_NAN, SIGN, exponent, pack, sign, significand};
 use crate::registers::{LANES, Lanes};
 
-/// The bits of an exponent where they stand.
+/// The mask of the exponent.
 const EXPONENT: u32 = MAGNITUDE & !FRACTION;
 
-/// The sum of each lane; `turned`: the difference.
+/// Computes the sum of each lane, or the difference if `turned`.
 ///
-/// Numbers are rotated to exponent, fraction, sign: so their order is that of their magnitudes.
+/// Numbers are rotated to the order exponent, fraction, sign, so that they compare by magnitude.
 #[inline(always)]
 fn sums(a: &Lanes, b: &Lanes, turned: bool) -> Lanes {
     let turn = u32::from(turned);
@@ -19,14 +20,15 @@ fn sums(a: &Lanes, b: &Lanes, turned: bool) -> Lanes {
     for k in 0..LANES {
         let (x, y) = (a.0[k].rotate_left(1), b.0[k].rotate_left(1) ^ turn);
         let (big, small) = (x.max(y), x.min(y));
-        // With the hidden bit and seven guard bits.
+        // The significand with the hidden bit and seven guard bits.
         let guarded = |rotated: u32| (rotated << 6) & FRACTION << 7 | HIDDEN << 7;
         let big_exponent = big >> 24;
         let distance = big_exponent - (small >> 24);
         let shifted = if distance < 32 { guarded(small) >> distance } else { 0 };
-        // The shifter loses everything at a shift of exactly 16.
+        // The shifter produces 0 for a shift by exactly 16.
         let addend = if distance == 16 + 7 { 0 } else { shifted };
-        // Rounding adds bit 6 of the sum to itself: 0x40, and the bit is 0 then, as it was where it was not to be added.
+        // Rounding adds 0x40 to the sum if bit 6 is set, which clears the bit. Adding 0x40 in all
+        // cases and clearing bit 6 below is equivalent.
         let base = guarded(big) + 0x40;
         let rounded = if (big ^ small) & 1 == 0 {
             base.wrapping_add(addend)
@@ -34,7 +36,7 @@ fn sums(a: &Lanes, b: &Lanes, turned: bool) -> Lanes {
             base.wrapping_sub(addend)
         };
         let sum = rounded & !0x40;
-        // Those of the sum, if it is 128 or more.
+        // The leading zeros of the sum, if the sum is at least 128.
         let zeros = rounded.leading_zeros();
         let normal = sum << (zeros & 31);
         // The hidden bit adds 1 to the exponent.
@@ -43,14 +45,15 @@ fn sums(a: &Lanes, b: &Lanes, turned: bool) -> Lanes {
         (bigs[k], sums[k]) = (big, sum);
         least[k] = sum.min(big);
     }
-    // Sums of few bits, and of zeros.
+    // Sums of few bits, and sums of zeros.
     if least.iter().any(|&least| least < 0x100) {
         for k in 0..LANES {
             let (big, sum) = (bigs[k], sums[k]);
             let tiny = big << 31 | sum << 16 & FRACTION;
             let value = if sum < 0x100 { tiny } else { result.0[k] };
             let value = if sum < 15 { 0 } else { value };
-            // Of two zeros the first has no hidden bit, whatever its sign, and the second has one.
+            // If both operands are zeros, the first has no hidden bit, regardless of its sign, and
+            // the second has one.
             let of_zeros = if (b.0[k] >> 31) == turn { 0 } else { 1 << 23 | 1 << 22 };
             result.0[k] = if big < 2 { of_zeros } else { value };
         }
@@ -71,11 +74,13 @@ pub(crate) fn sub(a: &Lanes, b: &Lanes) -> Lanes {
 #[inline(always)]
 pub(crate) fn mul(a: &Lanes, b: &Lanes) -> Lanes {
     a.zip(b, |a, b| {
-        // Together they stand nine bits higher, so that the upper half of the product has all that counts.
+        // The two shifts total nine bits, so that the upper half of the product contains all
+        // relevant bits.
         let (x, y) = (significand(a) << 8, significand(b) << 1);
         let product = ((u64::from(x) * u64::from(y)) >> 32) as u32;
         let product = product + (product & 1);
-        // Products from 2 on have a bit more: then this half is the smaller one. The hidden bit adds the 1 that the exponent lacks.
+        // Products from 2 on have one more bit: then the shifted half is smaller. The hidden bit
+        // adds the 1 that the exponent lacks.
         let product = product.min((product >> 1) + (1 << 23));
         let sum = (a & EXPONENT).wrapping_add(b & EXPONENT).wrapping_sub(128 << 23);
         let result = sum.wrapping_add(product) & MAGNITUDE | (a ^ b) & SIGN;
@@ -87,7 +92,7 @@ pub(crate) fn mul(a: &Lanes, b: &Lanes) -> Lanes {
     })
 }
 
-/// An operand of the divider.
+/// A classified operand of the divider.
 struct Operand {
     exponent: i32,
     significand: u32,
@@ -110,7 +115,8 @@ fn classify(x: u32) -> Operand {
     }
 }
 
-/// The divider is that of IEEE where operands and quotient are far from the ends of the range: there it is the host's.
+/// Computes quotients. The divider follows IEEE 754 if operands and quotient are far from the ends
+/// of the range; the division of the host is used then.
 #[inline(always)]
 pub(crate) fn div(a: &Lanes, b: &Lanes) -> Lanes {
     let far = |x: u32| (x & EXPONENT).wrapping_sub(2 << 23) < 251 << 23;
@@ -124,7 +130,7 @@ pub(crate) fn div(a: &Lanes, b: &Lanes) -> Lanes {
     }
 }
 
-/// Any quotient.
+/// Computes any quotient.
 #[inline(always)]
 fn quotient(a: u32, b: u32) -> u32 {
     let result_sign = sign(a ^ b);
@@ -132,8 +138,8 @@ fn quotient(a: u32, b: u32) -> u32 {
     let (x, y) = (classify(a), classify(b));
     let numerator = f64::from(x.significand) * f64::from(1u32 << 26);
     let denominator = f64::from(y.significand);
-    // Below 2^27. A quotient that is not whole is at least 2^-24 away from the next whole number, so rounding it to 53 bits
-    // does not get it there. The product is exact.
+    // The quotient is below 2^27. If it is not an integer, it is at least 2^-24 below the next
+    // integer, so that rounding it to 53 bits does not reach that integer. The product is exact.
     let quotient = (numerator / denominator) as i32 as u32;
     let inexact = f64::from(quotient) * denominator != numerator;
     let at_least_one = quotient >> 26 & 1;
@@ -142,7 +148,7 @@ fn quotient(a: u32, b: u32) -> u32 {
     let sticky = u32::from(inexact) | u32::from(quotient & ((1 << (dropped - 1)) - 1) != 0);
     let fraction = quotient >> dropped & FRACTION;
     let rounded = fraction + (rounding & (sticky | fraction & 1));
-    // The carry of a fraction of all ones goes to the exponent.
+    // The carry out of a fraction of all ones increments the exponent.
     let quotient_exponent = x.exponent - y.exponent + 126 + (at_least_one + (rounded >> 23)) as i32;
     let fraction = rounded & FRACTION;
     let normal = result_sign | (((quotient_exponent as u32) << 23 | fraction) & MAGNITUDE);
@@ -151,7 +157,7 @@ fn quotient(a: u32, b: u32) -> u32 {
     let small = (quotient_exponent < 0) | x.zero | y.infinite;
     let large = (quotient_exponent >= 256) | x.infinite | y.zero;
     let nan = x.nan | y.nan | (x.zero & y.zero) | (x.infinite & y.infinite);
-    // An operand that is zero or infinite decides alone.
+    // A zero or infinite operand determines the result alone.
     let by_class = x.zero | y.infinite;
     let result = if small { result_sign } else { result };
     let result = if large & !by_class { infinity } else { result };
@@ -207,7 +213,7 @@ mod tests {
     use crate::fill::split_mix;
     use crate::fp;
 
-    /// Operands at the borders of what the units tell apart.
+    /// Returns operands at the boundaries of the cases that the units distinguish.
     fn borders() -> Vec<u32> {
         let fractions = [
             0, 1, 2, 0x3f_ffff, 0x40_0000, 0x40_0001, 0x7f_fffe, 0x7f_ffff, 0x2a_aaaa,
@@ -222,7 +228,8 @@ mod tests {
             .collect()
     }
 
-    /// Whole vectors, whose lanes are not alike: one that is rare must not change the others.
+    /// Compares whole vectors with different lanes: a lane with a rare case must not change the
+    /// others.
     fn compare(operands: &[(u32, u32); LANES]) {
         let (a, b) = (Lanes(operands.map(|(a, _)| a)), Lanes(operands.map(|(_, b)| b)));
         type Unit = fn(&Lanes, &Lanes) -> Lanes;
@@ -253,19 +260,19 @@ mod tests {
         }
         let mut state = 1;
         for round in 0..100_000u32 {
-            // Mostly of one kind, so that nothing rare is among them.
+            // In every second iteration all operands are of one kind, so that no rare case occurs.
             let kinds = if round % 2 == 0 { 1 } else { 5 };
             compare(&std::array::from_fn(|k| {
                 let bits = split_mix(&mut state);
                 let (a, b) = (bits as u32, (bits >> 32) as u32);
                 match (round / 2 + k as u32 % kinds) % 5 {
                     0 => (a, b),
-                    // Exponents close together, as those of sums that matter.
+                    // Exponents close to each other, so that both operands affect the sum.
                     1 => (a, (a & EXPONENT).wrapping_add((b & 63) << 23) ^ (b & !EXPONENT)),
-                    // Sums that cancel, and few bits.
+                    // Sums that cancel, and sums of few bits.
                     2 => (a, (a ^ SIGN).wrapping_add(b & 0xff)),
                     3 => (a >> (b & 31), b << (a & 31)),
-                    // About the size of 1.
+                    // Magnitudes near 1.
                     _ => (a & !(0xf8 << 23) | 0x3c << 24, b & !(0xf8 << 23) | 0x3c << 24),
                 }
             }));

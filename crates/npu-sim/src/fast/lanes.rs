@@ -1,4 +1,4 @@
-//! Operations on all lanes of vector registers: loops that are compiled for the vector units of the host.
+//! Operations on all lanes of vector registers: loops that the compiler vectorizes for the host.
 
 use super::float;
 use crate::alu::{self, Operation};
@@ -19,11 +19,11 @@ const BITS: [u32; LANES] = {
     bits
 };
 
-/// Lanes of half a register.
+/// The number of lanes of half a register.
 const HALF: usize = LANES / 2;
 
-/// All bits of the lanes that are on, for each mask of half a register. A table, since what the host compiler makes of a mask and
-/// [`BITS`] is several times as long.
+/// The lane mask expanded to all bits of each lane, for half a register. A table is used because
+/// the host compiler needs several times as many instructions to compute it from [`BITS`].
 static ON: [[u32; HALF]; 1 << HALF] = {
     let mut on = [[0; HALF]; 1 << HALF];
     let mut mask = 0;
@@ -38,7 +38,7 @@ static ON: [[u32; HALF]; 1 << HALF] = {
     on
 };
 
-/// All bits of the lanes that are on.
+/// Expands a lane mask to all bits of each lane.
 #[inline(always)]
 pub(crate) fn on(mask: u16) -> Lanes {
     let (low, high) = (ON[usize::from(mask as u8)], ON[usize::from(mask >> HALF)]);
@@ -53,7 +53,7 @@ type Registers = [Lanes; 64];
 pub(crate) enum Source {
     /// A vector register.
     Vector(u8),
-    /// The same in every lane.
+    /// The same value in every lane.
     Scalar(u32),
 }
 
@@ -67,16 +67,16 @@ impl Source {
     }
 }
 
-/// Where the result of an operation on lanes goes.
+/// The destination of an operation on lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub register: u8,
-    /// The lanes that are written.
+    /// The written lanes.
     pub mask: u16,
 }
 
 impl Target {
-    /// Writes the lanes that are on.
+    /// Writes the lanes that are on in the mask.
     #[inline(always)]
     pub fn write(self, registers: &mut Registers, new: &Lanes) {
         write(&mut registers[usize::from(self.register & 63)], self.mask, new);
@@ -95,20 +95,20 @@ pub(crate) fn write(register: &mut Lanes, mask: u16, new: &Lanes) {
     *register = kept.zip(&new.zip(&on, |new, on| new & on), |kept, new| kept | new);
 }
 
-/// The lanes of `a` with the numbers in `numbers`; `None` if there is no lane of some number.
+/// Selects the lanes of `a` by `numbers`; returns `None` if a number exceeds the lanes.
 #[inline(always)]
 pub(crate) fn shuffle(a: &Lanes, numbers: &Lanes) -> Option<Lanes> {
     let inside = numbers.0.iter().all(|&number| number < LANES as u32);
     inside.then(|| numbers.map(|number| a.0[number as usize % LANES]))
 }
 
-/// Bit 0 of each lane, as a bit set.
+/// Collects bit 0 of each lane into a bit set.
 #[inline(always)]
 pub(crate) fn low_bits(a: &Lanes) -> u32 {
     a.0.iter().zip(0..).fold(0, |set, (lane, k)| set | (lane & 1) << k)
 }
 
-/// Each lane from the low bytes of a word.
+/// Extends the low bytes of each word.
 #[inline(always)]
 pub(crate) fn extend(extension: Extension, words: &Lanes) -> Lanes {
     match extension {
@@ -125,10 +125,11 @@ fn each(a: &Lanes, b: &Lanes, out: &mut Lanes, f: impl Fn(u32, u32) -> u32) {
     *out = a.zip(b, f);
 }
 
-// Whole registers are read and written in each of the functions, all with the widest accesses of the host: it forwards no
-// wide read from several narrow writes.
+// Each function reads and writes whole registers with the widest accesses of the host, which does
+// not forward several narrow writes to a wide read.
 
-/// The float units on all lanes, each a function of its own: in one large function not all of their loops become vector code.
+/// Defines one function for each float unit: in a single large function the compiler does not
+/// vectorize all of the loops.
 macro_rules! float_units {
     ($($name:ident)*) => {
         $(
@@ -145,7 +146,7 @@ macro_rules! float_units {
 }
 float_units!(add sub mul div from_int to_int);
 
-/// One operation, if it is one by lanes; `None` otherwise, and nothing is written.
+/// Executes an operation by lanes. For other operations it returns `None` and writes nothing.
 #[inline(always)]
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -164,7 +165,8 @@ pub(crate) fn operate(op: u8, registers: &mut Registers, target: Target, a: Sour
     Some(())
 }
 
-/// An integer operation; the match is outside the loop over lanes so that each loop is compiled for vectors of the host.
+/// Executes an integer operation; the match is outside of the loop over lanes so that the compiler
+/// vectorizes each loop.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
 fn integer(op: u8, registers: &mut Registers, target: Target, a: Source, b: Source) -> Option<()> {
     let (a, b) = (&a.lanes(registers), &b.lanes(registers));
@@ -188,7 +190,7 @@ fn integer(op: u8, registers: &mut Registers, target: Target, a: Source, b: Sour
     Some(())
 }
 
-/// The bit set of a compare of vectors; `None` for other operations.
+/// Returns the bit set of a compare of vectors, or `None` for other operations.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
 pub(crate) fn compare(op: u8, registers: &Registers, a: Source, b: Source) -> Option<u32> {
     let (a, b) = (&a.lanes(registers), &b.lanes(registers));

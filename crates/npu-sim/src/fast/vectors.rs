@@ -9,7 +9,8 @@ use crate::registers::{Lanes, RM};
 use npu_mc::for_each_alu_op;
 use npu_mc::raw::AluOp;
 
-/// Opcodes whose results can be lost, and those of integer compares, of whose scalar result on vectors nothing drives the upper half.
+/// The opcodes whose results can be lost, and the opcodes of integer compares, whose scalar result
+/// on vectors has an undriven upper half.
 const LONG: u64 = opcodes().0;
 const PARTLY_DRIVEN: u64 = opcodes().1;
 
@@ -31,13 +32,14 @@ const fn opcodes() -> (u64, u64) {
     (long, partly_driven)
 }
 
-/// Whether a result can be lost, by opcode.
+/// Returns whether the result of an opcode can be lost.
 #[inline(always)]
 fn is_long(op: u8) -> bool {
     LONG >> (op & 63) & 1 != 0
 }
 
-/// Whether nothing drives the upper half of the scalar result of a compare of vectors, by opcode.
+/// Returns whether an opcode is a compare whose scalar result on vectors has an undriven upper
+/// half.
 #[inline(always)]
 fn is_partly_driven(op: u8) -> bool {
     PARTLY_DRIVEN >> (op & 63) & 1 != 0
@@ -49,7 +51,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         &self.thread.vectors[usize::from(number & 63)]
     }
 
-    /// A scalar register as the source of every lane.
+    /// Returns a scalar register as the source of every lane.
     #[inline(always)]
     pub(super) fn in_lanes(&self, number: u8) -> Source {
         Source::Scalar(self.scalar(number))
@@ -69,7 +71,7 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.next()
     }
 
-    /// An operation by lanes, by its opcode.
+    /// Executes an operation by lanes with the given opcode.
     #[inline(always)]
     pub(super) fn by_lane(&mut self, op: &Op, code: u8, a: Source, b: Source) -> Done {
         let target = self.target(op);
@@ -80,8 +82,8 @@ impl<const WATCH: bool, P: Port> Run<'_, WATCH, P> {
         self.next()
     }
 
-    /// A compare with a vector. Of an integer compare the upper half of the result is not driven, which is followed from the
-    /// first one on.
+    /// Executes a compare with a vector. The result of an integer compare has an undriven upper
+    /// half, which is tracked from the first compare on.
     #[inline(always)]
     pub(super) fn compare(&mut self, op: &Op, code: u8, b: Source) -> Done {
         let partly_driven = is_partly_driven(code);

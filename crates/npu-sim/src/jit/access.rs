@@ -1,4 +1,4 @@
-//! Loads and stores in translations: of main memory by its page table, and of the scratchpad.
+//! Loads and stores in translations: main memory through its page table, and the scratchpad.
 
 use super::region::Item;
 use super::state::State;
@@ -16,19 +16,19 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use npu_mc::raw::MemOp;
 use std::mem::offset_of;
 
-/// Bytes of a word, which undriven bits are followed by.
+/// The number of bytes of a word, the unit in which memory tracks undriven bits.
 pub(super) const WORD: u32 = size_of::<u32>() as u32;
 
-/// Bytes of a vector register.
+/// The number of bytes of a vector register.
 const LINE: u32 = LANES as u32 * WORD;
 
-/// Of an access that cannot fail.
+/// Returns the flags of an access that cannot trap.
 pub(super) fn unaligned() -> MemFlagsData {
     MemFlagsData::new().with_notrap()
 }
 
 impl Builder<'_> {
-    /// A load of a scalar.
+    /// Emits a load of a scalar.
     pub fn load(&mut self, item: &Item, done: usize, bytes: u32, signed: bool) -> bool {
         let &Item { pc, op, .. } = item;
         let (address, place) = self.readable(item, done, bytes, bytes);
@@ -52,7 +52,8 @@ impl Builder<'_> {
         true
     }
 
-    /// Goes on if what is undriven of a word is what is taken to be: nothing, or the upper half where that was seen before.
+    /// Checks the undriven bits of a loaded word, and leaves if they differ from the expected ones:
+    /// the upper half for loads in `reloads`, none for other loads.
     fn load_watched(&mut self, item: &Item, done: usize, address: Value) {
         let expected = if self.reloads.contains(&item.pc) { UPPER_HALF } else { 0 };
         let watched = self.watched(address, 1);
@@ -89,7 +90,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A store of a scalar.
+    /// Emits a store of a scalar.
     pub fn store(&mut self, item: &Item, done: usize, bytes: u32) -> bool {
         let &Item { pc, op, .. } = item;
         let (address, place) = self.writable(item, done, bytes);
@@ -123,14 +124,14 @@ impl Builder<'_> {
         false
     }
 
-    /// A load of a vector register, which looks at no undriven bits.
+    /// Emits a load of a vector register; vector loads ignore undriven bits.
     pub fn load_line(&mut self, item: &Item, done: usize) -> bool {
         let (_, place) = self.readable(item, done, LINE, LINE);
         self.load_vector(item.op.d, place, MemFlagsData::trusted());
         true
     }
 
-    /// A load of the low bytes of the words of a line.
+    /// Emits a load of the low bytes of the words of a line.
     pub fn load_narrow(&mut self, item: &Item, done: usize, kind: MemOp) -> bool {
         let (_, place) = self.readable(item, done, alignment(kind), LINE);
         let signed = matches!(lane_extension(kind), Extension::Signed8 | Extension::Signed16);
@@ -138,12 +139,12 @@ impl Builder<'_> {
         true
     }
 
-    /// A store of the low bytes of the lanes.
+    /// Emits a store of the low bytes of the lanes.
     pub fn store_narrow(&mut self, item: &Item, done: usize, kind: MemOp) -> bool {
         let (address, place) = self.writable(item, done, alignment(kind));
         let bytes = access_size(kind);
         if self.known.words {
-            // For the definition all stores of vectors are of a line of words.
+            // The definition treats all vector stores as stores of a line of words.
             let watched = self.watched(address, u32::MAX >> (32 - LANES));
             self.leave_if(watched, item.pc, done);
         }
@@ -159,7 +160,7 @@ impl Builder<'_> {
         false
     }
 
-    /// A store of a vector register, all of whose bits are driven.
+    /// Emits a store of a vector register, all of whose bits are driven.
     pub fn store_line(&mut self, item: &Item, done: usize) -> bool {
         let (address, place) = self.writable(item, done, LINE);
         self.store_vector(item.op.d, place);
@@ -199,7 +200,8 @@ impl Builder<'_> {
         false
     }
 
-    /// The place of so many bytes of the scratchpad, from a word on, that do not wrap.
+    /// Returns the host address of `bytes` bytes of the scratchpad, from a word on. Leaves if they
+    /// wrap.
     fn scratchpad(&mut self, item: &Item, done: usize, bytes: u32) -> Value {
         let address = self.sum(item.op);
         let low = self.constant(WORD - 1);
@@ -220,7 +222,8 @@ impl Builder<'_> {
         self.b.ins().iadd(base, offset)
     }
 
-    /// The place of the words of a vector in the scratchpad. With no lane on the access never ends.
+    /// Returns the host address of the words of a vector in the scratchpad. Leaves if all lanes are
+    /// off, since the access then never completes.
     fn scratchpad_line(&mut self, item: &Item, done: usize) -> Value {
         if !self.known.full {
             let offset = offset_of!(State<'_>, mask) as i32;
@@ -232,7 +235,8 @@ impl Builder<'_> {
         self.scratchpad(item, done, LINE)
     }
 
-    /// A cold block for what is done if `condition` is not 0, which is where building goes on; gives the one for what comes after it.
+    /// Branches to a new cold block if `condition` is not 0, and continues there; returns the block
+    /// after it.
     fn detour(&mut self, condition: Value) -> Block {
         let [detour, on] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(detour);
@@ -242,20 +246,21 @@ impl Builder<'_> {
         on
     }
 
-    /// Not 0 if one of the words from an address on may have undriven bits: the lowest of `words` is the one at the address.
+    /// Returns a nonzero value if one of the words at the address may have undriven bits. Bit *k*
+    /// of `words` selects word *k* from the address on.
     fn watched(&mut self, address: Value, words: u32) -> Value {
         let offset = offset_of!(State<'_>, words) as i32;
         let set = self.b.ins().load(I64, MemFlagsData::trusted(), self.state, offset);
         let bits = self.constant(WORD.trailing_zeros());
-        // The lowest 6 bits count.
+        // `rotr` uses the lowest 6 bits.
         let number = self.b.ins().ushr(address, bits);
         let set = self.b.ins().rotr(set, number);
         let words = self.b.ins().iconst(I64, i64::from(words));
         self.b.ins().band(set, words)
     }
 
-    /// Address and place of a load, which is left to others if it is misaligned, in I/O space, or from a page that a view lacks. The place is
-    /// that of the unit of so many bytes in which the address is.
+    /// Returns the address of a load and the host address of the unit of `unit` bytes that contains
+    /// it. Leaves if the access is misaligned, in I/O space, or to a page that a view lacks.
     fn readable(&mut self, item: &Item, done: usize, alignment: u32, unit: u32) -> (Value, Value) {
         let (address, special) = self.address(item.op, alignment);
         self.leave_if(special, item.pc, done);
@@ -274,7 +279,8 @@ impl Builder<'_> {
         (address, self.place(entry, first))
     }
 
-    /// Address and place of a store, which is left to others if it is more than one.
+    /// Returns the address and the host address of a store. Leaves if the store needs the
+    /// definition.
     fn writable(&mut self, item: &Item, done: usize, bytes: u32) -> (Value, Value) {
         let (address, special) = self.address(item.op, bytes);
         let entry = self.entry(address);
@@ -284,7 +290,7 @@ impl Builder<'_> {
         (address, self.place(entry, address))
     }
 
-    /// Sa + imm
+    /// Returns Sa + imm.
     fn sum(&mut self, op: Op) -> Value {
         let base = self.register(op.a);
         if op.imm == 0 {
@@ -294,10 +300,11 @@ impl Builder<'_> {
         self.b.ins().iadd(base, offset)
     }
 
-    /// The address of an access, and whether it is misaligned or in I/O space.
+    /// Returns the address of an access, and a nonzero value if it is misaligned or in I/O space.
     fn address(&mut self, op: Op, bytes: u32) -> (Value, Value) {
         let address = self.sum(op);
-        // The low bits of an address go to its top, and make it larger than all aligned addresses.
+        // A rotation moves the low bits to the top, where they make a misaligned address larger
+        // than every aligned one.
         let bits = bytes.trailing_zeros();
         let turned = if bits == 0 {
             address
@@ -310,7 +317,7 @@ impl Builder<'_> {
         (address, special)
     }
 
-    /// The entry of the page table.
+    /// Returns the page-table entry of an address.
     fn entry(&mut self, address: Value) -> Value {
         let shift = self.constant(PAGE_SIZE.trailing_zeros());
         let slot = self.b.ins().ushr(address, shift);
@@ -318,13 +325,13 @@ impl Builder<'_> {
         let two = self.b.ins().iconst(I64, 2);
         let slot = self.b.ins().ishl(slot, two);
         let slot = self.b.ins().iadd(self.table, slot);
-        // Nothing that is done here changes the table.
+        // No operation of a translation changes the table.
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         self.b.ins().load(I32, flags, slot, 0)
     }
 
-    /// Whether a store to the page has to do more than to store: pages never written have entry 0, those with something special
-    /// about them a bit above the index.
+    /// Returns a nonzero value if a store to the page needs the definition: unwritten pages have
+    /// entry 0, other special pages have a bit set above the index.
     fn unwritable(&mut self, entry: Value) -> Value {
         let one = self.constant(1);
         let number = self.b.ins().isub(entry, one);
@@ -332,7 +339,7 @@ impl Builder<'_> {
         self.b.ins().icmp(IntCC::UnsignedGreaterThan, number, last)
     }
 
-    /// The place of an address on the host.
+    /// Returns the host address of an address in main memory.
     fn place(&mut self, entry: Value, address: Value) -> Value {
         let index = self.constant(MEMORY_INDEX);
         let index = self.b.ins().band(entry, index);

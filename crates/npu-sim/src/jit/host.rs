@@ -1,4 +1,5 @@
-//! Code of the host: made, kept and called. All that is unsafe about translations stands here.
+//! Host code: compilation, ownership and calls. This module contains all unsafe code of
+//! translations.
 
 use super::region::Region;
 use super::state::State;
@@ -15,18 +16,18 @@ type Function = unsafe extern "C" fn(*mut State<'_>);
 #[derive(Clone, Copy)]
 pub(super) struct Code(Function);
 
-/// The code generator of the host with what it has made.
+/// The code generator of the host, with the generated code.
 pub(super) struct Host {
-    /// Always there until it is dropped.
+    /// `Some` until the drop.
     module: Option<JITModule>,
     context: Context,
     builder: FunctionBuilderContext,
 }
 
 impl Host {
-    /// `None` when there is none for this host.
+    /// Creates the code generator; returns `None` if Cranelift does not support the host.
     pub fn new() -> Option<Host> {
-        // Memory of the machine is little-endian.
+        // The memory of the machine is little-endian.
         if cfg!(target_endian = "big") {
             return None;
         }
@@ -40,7 +41,7 @@ impl Host {
             .ok()?
             .finish(settings::Flags::new(flags))
             .ok()?;
-        // Translations take pointers of 64 bits to be such.
+        // Translations use 64-bit pointers.
         if isa.pointer_bits() != 64 {
             return None;
         }
@@ -52,7 +53,8 @@ impl Host {
         })
     }
 
-    /// Compiles a region, for views of memory if they are said; `None` when the code generator refuses.
+    /// Compiles a region; `views` selects views of memory. Returns `None` if the code generator
+    /// fails.
     pub fn compile(&mut self, region: &Region, entry: &Entry, views: bool) -> Option<Code> {
         let module = self.module.as_mut()?;
         module.clear_context(&mut self.context);
@@ -63,8 +65,8 @@ impl Host {
         module.define_function(id, &mut self.context).ok()?;
         module.finalize_definitions().ok()?;
         let place = module.get_finalized_function(id);
-        // SAFETY: the function was compiled for this host with its C calling convention and one parameter, a pointer, which is the
-        // signature that `translate::build` gives it.
+        // SAFETY: the function was compiled for this host with its C calling convention and one
+        // parameter, a pointer; `translate::build` declares this signature.
         Some(Code(unsafe { std::mem::transmute::<*const u8, Function>(place) }))
     }
 }
@@ -72,7 +74,8 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: code runs only inside of `run`, and a `Jit` drops its `Code`s together with its `Host`.
+            // SAFETY: code runs only inside of `run`, and a `Jit` drops its `Code`s together with
+            // its `Host`.
             unsafe { module.free_memory() };
         }
     }
@@ -80,9 +83,14 @@ impl Drop for Host {
 
 /// Runs a translation.
 pub(super) fn run(code: Code, state: &mut State<'_>) {
-    // SAFETY: translated code reads and writes the fields of `state`, the first 64 scalar registers, the vector registers, entries of the page table by the upper
-    // 20 bits of an address, of which there are 2^20, and pages by entries of the table, whose indices are inside `pages`
-    // (an invariant of `Memory`, whose borrow lasts as long as the pointers are used), at an offset that is aligned to the size of the
-    // access; words of the scratchpad at aligned offsets below its size, which is a power of two. It calls functions of `units` alone, with values, with `state` or with vector registers, and keeps nothing.
+    // SAFETY: translated code accesses only the following memory, and keeps no pointers:
+    // - the fields of `state`, the first 64 scalar registers, and the vector registers;
+    // - entries of the page table, by the upper 20 bits of an address; the table has 2^20 entries;
+    // - pages, by entries of the table at an offset that is aligned to the size of the access. The
+    //   indices in the table are inside `pages` (an invariant of `Memory`, whose borrow lasts as
+    //   long as the pointers are used);
+    // - words of the scratchpad, at aligned offsets below its size, which is a power of two.
+    //
+    // It calls only functions of `units`, with values, `state` or vector registers as arguments.
     unsafe { (code.0)(state) }
 }

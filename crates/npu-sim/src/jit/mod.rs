@@ -1,15 +1,18 @@
-//! Hot loops as code of the host (feature `jit`).
+//! Translation of hot loops to host code (feature `jit`).
 //!
-//! Where backward branches, calls and returns went often enough a translation begins: all that is reached from there by
-//! direct branches, calls and the returns from them, made of operations that [`region`] knows. Everything else leaves the translation,
-//! with the state of the thread as the interpreter has it before that operation, and the interpreter goes on.
+//! A translation starts at a frequent target of backward branches, calls or returns. It contains
+//! all operations that [`region`] supports and that are reachable from this target by direct
+//! branches, calls and their returns. Every other operation leaves the translation. The thread then
+//! has the state of the interpreter before this operation, and the interpreter continues.
 //!
 //! Invariants:
-//! - A translation is entered only without data caches, directly after a taken branch, when it touches nothing that may not hold its last result, and
-//!   when of the registers that it touches just those have undriven halves that it was made for.
-//! - It is a function of the predecoded operations it was made from. When [`CodeCache::generation`] has changed, these are
-//!   compared with those of now before it is entered again. Stores to code leave it before they are done.
-//! - It counts every instruction and begins nothing that the budget does not cover.
+//! - A translation is entered only without data caches and directly after a taken branch. None of
+//!   its registers may lack its last result, and the set of its registers with undriven halves must
+//!   be the one for which it was made.
+//! - A translation depends only on the predecoded operations from which it was made. If
+//!   [`CodeCache::generation`] has changed, these are compared with the current ones before the
+//!   next entry. Stores to code leave the translation before they execute.
+//! - A translation counts every instruction and starts no operation that exceeds the budget.
 
 mod access;
 mod host;
@@ -32,49 +35,52 @@ use crate::shared::Shared;
 use crate::thread::Thread;
 use std::collections::BTreeSet;
 
-/// Heads that are known at a time; a power of two. Others that fall on the same place wait until it is free.
+/// The number of slots for heads; a power of two. Heads that share a slot wait until it is free.
 const PLACES: usize = 1024;
 
-/// Translations of one machine, after which no more are made: programs that change their loops all the time are interpreted.
+/// The maximum number of translations of one machine: programs that change their loops continuously
+/// are interpreted afterwards.
 const TRANSLATIONS: u32 = 512;
 
-/// Instructions that must be left for a look at translations.
+/// The minimum budget, in instructions, for entering a translation.
 const LEAST: u64 = 8;
 
-/// Entries of a translation after which it is asked whether it is worth them.
+/// The number of entries after which the benefit of a translation is evaluated.
 const TRIAL: u32 = 64;
 
-/// Instructions an entry, in the mean, for a translation to be worth it: reading and writing back registers takes about as long.
+/// The minimum mean number of instructions per entry of a useful translation: reading and writing
+/// back registers has about this cost.
 const WORTH: u64 = 16;
 
-/// Times that a translation was not made for what came, after which another is made.
+/// The number of mismatches between a translation and the thread after which another one is made.
 const MISSES: u32 = 16;
 
-/// Translations of one head, after which the last one stays whatever comes.
+/// The maximum number of times that the translation of a head is replaced.
 const CHANGES: u32 = 8;
 
-/// A loop of the host's code.
+/// A translated region.
 struct Translation {
     head: u32,
     region: Region,
     entry: Entry,
     code: host::Code,
-    /// Translations of that head before it.
+    /// The number of earlier translations of this head.
     changes: u32,
-    /// Times that it was not made for what came.
+    /// The number of entries with a state for which the translation was not made.
     misses: u32,
-    /// Loads of words of which something else was undriven than they were made for.
+    /// The loads whose words had other undriven bits than expected.
     missed: BTreeSet<u32>,
-    /// That of the code it was last compared with.
+    /// The generation of the code when it was last compared.
     generation: u64,
-    /// Entries, up to [`TRIAL`].
+    /// The number of entries, up to [`TRIAL`].
     entries: u32,
-    /// Instructions in those.
+    /// The number of instructions in these entries.
     executed: u64,
 }
 
 impl Translation {
-    /// Whether it is made for what is followed and for the mask.
+    /// Returns whether the translation was made for the undriven bits and the lane mask of the
+    /// thread.
     fn fits(&self, thread: &Thread) -> bool {
         thread.watch.undriven_scalars() & self.region.touched() == self.entry.undriven
             && thread.watch.only_upper_halves(self.entry.undriven)
@@ -82,7 +88,7 @@ impl Translation {
             && (self.entry.partial || !self.region.masked() || thread.mask == u16::MAX)
     }
 
-    /// Runs it, if it fits and the budget is large enough.
+    /// Runs the translation. It has to fit, and the budget has to suffice for its head.
     fn run(&mut self, machine: &mut Machine<'_>, budget: &mut u64) -> After {
         let Machine {
             memory, thread, shared, ..
@@ -106,7 +112,7 @@ impl Translation {
             thread.mask = mask as u16;
         }
         thread.watch.last_long = last_long;
-        // Addresses of branches are multiples of four.
+        // Addresses of branches are multiples of 4.
         if last_branch != state::NO_BRANCH {
             thread.last_branch = Some(last_branch);
         }
@@ -119,33 +125,33 @@ impl Translation {
     }
 }
 
-/// What is known about a head.
+/// The state of a head.
 enum Place {
     Free,
-    /// Taken this often.
+    /// The number of times that a branch reached it.
     Counted {
         head: u32,
         times: u32,
     },
     Translated(Box<Translation>),
-    /// Not worth a translation while the code stays as it is.
+    /// A translation has no benefit, unless the code changes.
     Refused {
         head: u32,
         generation: u64,
     },
 }
 
-/// What a translation came to.
+/// The reason why a translation ended.
 enum After {
-    /// There was none.
+    /// No translation ran.
     Nothing,
-    /// An operation that is for the interpreter.
+    /// The next operation requires the interpreter.
     Operation,
-    /// A branch out of it, which was taken.
+    /// A taken branch left the translation.
     Branch,
 }
 
-/// What translations of the code of a machine work on.
+/// The state that translations work on.
 struct Machine<'a> {
     code: &'a CodeCache,
     memory: &'a mut Memory,
@@ -153,22 +159,24 @@ struct Machine<'a> {
     shared: &'a mut Shared,
 }
 
-/// Translations of the code of a machine.
+/// The translations of a machine.
 pub(crate) struct Jit {
     places: Vec<Place>,
-    /// Made for the first translation.
+    /// Created for the first translation.
     host: Option<Host>,
     left: u32,
-    /// For views of memory, whose pages may still have to be taken over when they are read.
+    /// Whether memory is a view, which may have to copy a page before a read.
     views: bool,
-    /// Taken backward branches before a translation; `None`: no translations.
+    /// The number of taken branches to a target before its translation; `None` disables
+    /// translation.
     after: Option<u32>,
     entered: u64,
     executed: u64,
 }
 
 impl Jit {
-    /// `after`: see [`crate::Config::translate_after`]. `views`: memory is a view.
+    /// Creates the state without translations. See [`crate::Config::translate_after`] for `after`;
+    /// `views` states that memory is a view.
     pub fn new(after: Option<u32>, views: bool) -> Jit {
         Jit {
             places: Vec::new(),
@@ -181,17 +189,17 @@ impl Jit {
         }
     }
 
-    /// Times that a translation was entered.
+    /// The number of entries of translations.
     pub fn entered(&self) -> u64 {
         self.entered
     }
 
-    /// Instructions that translations executed.
+    /// The number of instructions that translations executed.
     pub fn executed(&self) -> u64 {
         self.executed
     }
 
-    /// Forgets the counts and gives them: entries and instructions.
+    /// Returns the numbers of entries and instructions, and resets them.
     pub fn take_counts(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.entered), std::mem::take(&mut self.executed))
     }
@@ -202,7 +210,8 @@ impl Jit {
         self.executed += executed;
     }
 
-    /// Translates the loop at `head`, for the state of the thread; `last` is the translation that is not made for that.
+    /// Translates the region at `head` for the state of the thread; `last` is an earlier
+    /// translation for another state.
     #[cold]
     fn translate(&mut self, machine: &Machine<'_>, head: u32, last: Option<&Translation>) -> Place {
         let Machine {
@@ -226,7 +235,8 @@ impl Jit {
             words: thread.watch.memory() != 0 || last.is_some_and(|last| last.entry.words),
             partial: region.masked() && (thread.mask != u16::MAX || last.is_some_and(|last| last.entry.partial)),
             reloads: last.map_or_else(BTreeSet::new, |last| {
-                // Both what it took to be undriven and was not, and the other way round.
+                // The loads that unexpectedly had undriven halves, and the loads that were expected
+                // to have them and did.
                 last.entry.reloads.symmetric_difference(&last.missed).copied().collect()
             }),
         };
@@ -235,7 +245,7 @@ impl Jit {
             self.host = Host::new();
         }
         let Some(host) = &mut self.host else {
-            // A host without a code generator has none later on.
+            // A host without a code generator will not get one later.
             self.after = None;
             return refused;
         };
@@ -256,7 +266,8 @@ impl Jit {
         }
     }
 
-    /// A branch to `pc` was taken that may begin something hot. Gives whether translations ran, and have changed thread, memory and budget.
+    /// Handles a taken branch to `pc` that may start hot code. Returns whether translations ran,
+    /// and thereby changed thread, memory and budget.
     fn turned(&mut self, machine: &mut Machine<'_>, pc: u32, budget: &mut u64) -> bool {
         if *budget < LEAST {
             return false;
@@ -266,7 +277,7 @@ impl Jit {
             match self.enter(machine, pc, budget) {
                 After::Nothing => return ran,
                 After::Operation => return true,
-                // It has done at least that branch.
+                // The translation executed at least this branch.
                 After::Branch => {
                     ran = true;
                     pc = machine.thread.pc;
@@ -275,7 +286,7 @@ impl Jit {
         }
     }
 
-    /// Runs the translation with the head `pc` if there is one, or counts.
+    /// Runs the translation with head `pc` if it exists; otherwise counts the branch.
     fn enter(&mut self, machine: &mut Machine<'_>, pc: u32, budget: &mut u64) -> After {
         let Some(after) = self.after else {
             return After::Nothing;
@@ -344,7 +355,7 @@ impl Jit {
                 }
                 After::Nothing
             }
-            // A translation keeps its place.
+            // A current translation keeps its slot.
             Place::Translated(translation) if translation.generation == generation => After::Nothing,
             Place::Free | Place::Counted { .. } | Place::Refused { .. } | Place::Translated(_) => {
                 *place = Place::Counted { head: pc, times: 1 };
@@ -354,7 +365,7 @@ impl Jit {
     }
 }
 
-/// Main memory itself, with translations.
+/// Main memory with translations.
 pub(crate) struct Translating<'a> {
     pub memory: &'a mut Memory,
     pub jit: &'a mut Jit,

@@ -1,4 +1,5 @@
-//! What translations make of the operations of the R format: one table, with an arm for each operation of td.
+//! The translation of the operations of the R format: one table, with an arm for each operation of
+//! td.
 
 use super::translate::Builder;
 use super::units::{self, LaneUnit, Register, Unit, lane_unit, unit, wide};
@@ -15,21 +16,21 @@ use npu_mc::raw::AluOp;
 /// Emits an operation with two operands.
 type Emit = fn(&mut Builder<'_>, Value, Value) -> Value;
 
-/// What an operation becomes.
+/// The translation of an operation.
 #[derive(Clone, Copy)]
 pub(super) enum Translation {
-    /// Instructions of the host for a scalar as for a part of a vector.
+    /// Instructions of the host, for scalars and for parts of vectors.
     Host(Emit),
-    /// The low bits as a number of this type, with copies of their sign above.
+    /// Sign extension from this type.
     Extend(Type),
-    /// A shift by the whole amount; a call for lanes with amounts of their own.
+    /// A shift by the whole amount; a call if each lane has its own amount.
     Shift(Shift, LaneUnit),
-    /// Instructions of the host for a scalar, a call for lanes.
+    /// Instructions of the host for scalars, a call for lanes.
     Scalar(Emit, LaneUnit),
     /// Calls.
     Call(Unit, LaneUnit),
     Compare(Condition),
-    /// It has a form of its own, or is for the interpreter.
+    /// An operation with a separate form, or for the interpreter.
     Other,
 }
 
@@ -41,15 +42,16 @@ pub(super) enum Shift {
     Signed,
 }
 
-/// When a compare holds.
+/// The condition of a compare.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
     Integer(IntCC),
-    /// Of floats of one sign by their bits, of two the other way round ([`crate::fp::gt`]).
+    /// A float compare: an integer compare of the bits, with both operands inverted if their signs
+    /// differ ([`crate::fp::gt`]).
     Float(IntCC),
 }
 
-/// What an operation becomes.
+/// Returns the translation of an operation.
 pub(super) fn translation(op: AluOp) -> Translation {
     use Condition::{Float, Integer};
     use Translation::{Call, Compare, Extend, Host, Other, Scalar};
@@ -110,7 +112,7 @@ pub(super) fn translation(op: AluOp) -> Translation {
     }
 }
 
-/// The high half of a product.
+/// Emits the high half of a product.
 fn high_half(this: &mut Builder<'_>, [a, b]: [Value; 2]) -> Value {
     let product = this.b.ins().imul(a, b);
     let half = this.b.ins().iconst(I64, 32);
@@ -126,7 +128,7 @@ pub(super) enum Second {
 }
 
 impl Builder<'_> {
-    /// The result of an operation on scalars.
+    /// Emits an operation on scalars.
     pub fn alu(&mut self, op: AluOp, a: Value, second: Second) -> Value {
         if let Translation::Shift(shift, _) = translation(op) {
             return self.shift(shift, a, second);
@@ -152,12 +154,12 @@ impl Builder<'_> {
                     }
                 }
             }
-            // These are no operations on scalars.
+            // These are not operations on scalars.
             Translation::Shift(..) | Translation::Other => a,
         }
     }
 
-    /// A shift of a scalar, of which no bit is left from some amount on.
+    /// Emits a shift of a scalar; large amounts shift out all bits.
     fn shift(&mut self, shift: Shift, a: Value, second: Second) -> Value {
         let bits = match shift {
             Shift::Left | Shift::Right => 32,
@@ -186,7 +188,7 @@ impl Builder<'_> {
         self.b.ins().select(inside, shifted, zero)
     }
 
-    /// Whether a compare holds, lane by lane if they are several.
+    /// Emits a compare; for vectors it compares lane by lane.
     pub fn holds(&mut self, condition: Condition, a: Value, b: Value) -> Value {
         let (condition, a, b) = match condition {
             Condition::Integer(condition) => (condition, a, b),

@@ -1,4 +1,4 @@
-//! Which operations are translated together, and what each of them becomes.
+//! Selection of the operations that are translated together, and their forms.
 
 use super::operations::{Condition, Translation, translation};
 use crate::predecode::{Kind, Op};
@@ -7,22 +7,23 @@ use npu_mc::for_each_alu_op;
 use npu_mc::raw::{AluOp, MemOp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Operations that are looked at for a region.
+/// The maximum number of operations that the search for a region visits.
 const DISCOVERED: usize = 1200;
 
-/// Operations of a region that is a loop, at most.
+/// The maximum number of operations of a region that is a loop.
 const LIMIT: usize = 400;
 
-/// Operations of another region.
+/// The maximum number of operations of other regions.
 const STRAIGHT_LIMIT: usize = 150;
 
-/// Operations that are done without a look at the budget, at most: also what is left to the interpreter when it ends.
+/// The maximum number of operations without a budget check, which is also the maximum number left
+/// to the interpreter when the budget ends.
 const UNCHECKED: u32 = 24;
 
-/// Places where a jump to a register is expected to go, at most.
+/// The maximum number of expected targets of jumps to a register.
 const TARGETS: usize = 16;
 
-/// What becomes of an operation.
+/// The form in which an operation is translated.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
     /// Sd = Sa op second operand
@@ -31,7 +32,7 @@ pub(super) enum Form {
         immediate: bool,
     },
     Nop,
-    /// Sd = this
+    /// Sd = this value
     Constant(u32),
     /// Sd = (Sd & kept) | new
     Half {
@@ -45,36 +46,36 @@ pub(super) enum Form {
     Store {
         bytes: u32,
     },
-    /// Always taken; sets `ra` or does not.
+    /// A jump, with a write of `ra` if `link`.
     Jump {
         link: bool,
     },
-    /// Taken if Sa is 0, or is not.
+    /// A branch if Sa is 0, or if Sa is not 0.
     Branch {
         zero: bool,
     },
-    /// To Sa.
+    /// A jump to Sa.
     JumpRegister,
-    /// `rm` and the mask = Sa
+    /// `rm` and the lane mask = Sa
     MoveMask,
-    /// `rm` and the mask = this
+    /// `rm` and the lane mask = this value
     MaskConstant(u32),
-    /// Vd = a op b, in lanes
+    /// Vd = a op b, by lanes
     Lanes {
         op: AluOp,
         a: Source,
         b: Source,
     },
-    /// Vd = this in every lane
+    /// Vd = this value in every lane
     Splat(Source),
-    /// Sd = the lanes in which a op b holds.
+    /// Sd = the lanes in which a op b holds
     Compare {
         op: AluOp,
         condition: Condition,
         a: Source,
         b: Source,
     },
-    /// `rm` and the mask = those lanes
+    /// `rm` and the lane mask = the lanes in which a op b holds
     CompareMask {
         op: AluOp,
         condition: Condition,
@@ -83,7 +84,7 @@ pub(super) enum Form {
     },
     LoadVector,
     StoreVector,
-    /// Of a word of the scratchpad.
+    /// A load of a word of the scratchpad.
     LoadScratchpad,
     StoreScratchpad,
     /// Lanes of Vd = (the lane & kept) | new
@@ -93,17 +94,17 @@ pub(super) enum Form {
     },
     /// Vd = the lanes of Va with the numbers in Vb
     Shuffle,
-    /// Sd = the lane of Va with this number, or that in Sb.
+    /// Sd = the lane of Va with this number, or with the number in Sb
     GetLane {
         number: Option<u8>,
     },
     /// Sd = bit 0 of each lane of Va
     MakeMask,
-    /// Vd = the low bytes of the words of a line, extended.
+    /// Vd = the extended low bytes of the words of a line
     LoadNarrow(MemOp),
-    /// The low bytes of the lanes of Vd to packed places.
+    /// The packed line = the low bytes of the lanes of Vd
     StoreNarrow(MemOp),
-    /// Of words of the scratchpad.
+    /// A load of words of the scratchpad.
     LoadVectorScratchpad,
     StoreVectorScratchpad,
 }
@@ -117,7 +118,7 @@ pub(super) enum Source {
 }
 
 impl Form {
-    /// The form of the operation at `pc`; `None` when it is for the interpreter.
+    /// Returns the form of the operation at `pc`, or `None` if it requires the interpreter.
     fn of(op: Op, pc: u32) -> Option<Form> {
         let load = |bytes, signed| Form::Load { bytes, signed };
         let imm = op.imm as u32;
@@ -179,7 +180,7 @@ impl Form {
         Some(for_each_alu_op!(by_kind))
     }
 
-    /// An operation of the R format on scalars.
+    /// Returns the form of an operation of the R format on scalars.
     fn scalar(op: AluOp, immediate: bool) -> Option<Form> {
         match translation(op) {
             Translation::Other => None,
@@ -192,7 +193,7 @@ impl Form {
         }
     }
 
-    /// An operation by lanes.
+    /// Returns the form of an operation by lanes.
     fn lanes(code: u8, a: Source, b: Source) -> Option<Form> {
         let op = AluOp::from_code(code)?;
         match translation(op) {
@@ -205,7 +206,7 @@ impl Form {
         }
     }
 
-    /// A compare of lanes whose result goes to this register.
+    /// Returns the form of a compare of lanes with destination register `d`.
     fn compare(d: u8, code: u8, a: Source, b: Source) -> Option<Form> {
         let op = AluOp::from_code(code)?;
         let Translation::Compare(condition) = translation(op) else {
@@ -218,7 +219,7 @@ impl Form {
         })
     }
 
-    /// Whether it is the last operation of its block.
+    /// Returns whether the operation ends its block.
     fn ends_block(self) -> bool {
         use Form::{Branch, CompareMask, Jump, JumpRegister, MaskConstant, MoveMask};
         matches!(
@@ -227,7 +228,7 @@ impl Form {
         )
     }
 
-    /// Whether it depends on the lane mask, or sets it.
+    /// Returns whether the operation depends on the lane mask or sets it.
     fn is_masked(self) -> bool {
         use Form::{
             CompareMask, HalfLanes, Lanes, LoadNarrow, LoadVector, LoadVectorScratchpad, MaskConstant, MoveMask,
@@ -240,7 +241,7 @@ impl Form {
     }
 }
 
-/// The address that a branch at `pc` goes to.
+/// Returns the target of a branch at `pc`.
 pub(super) fn target(pc: u32, op: Op) -> u32 {
     pc.wrapping_add((op.imm as u32) << 2)
 }
@@ -253,26 +254,29 @@ pub(super) struct Item {
     pub form: Form,
 }
 
-/// Operations that are translated together.
+/// A set of operations that are translated together.
 pub(super) struct Region {
-    /// Where it is entered.
+    /// The address at which the region is entered.
     pub head: u32,
     items: BTreeMap<u32, Item>,
-    /// Where blocks begin, some of them outside.
+    /// The first addresses of blocks; some of them are outside of the region.
     leaders: BTreeSet<u32>,
-    /// Where jumps to a register are expected to go.
+    /// The expected targets of jumps to a register.
     targets: Vec<u32>,
-    /// Blocks that look at the budget, and how many instructions have to be left there.
+    /// The blocks with a budget check, and the number of instructions that the budget has to cover
+    /// there.
     checks: BTreeMap<u32, u32>,
-    /// Registers that the operations name.
+    /// The registers that the operations access.
     touched: u64,
-    /// Whether the lane mask matters.
+    /// Whether an operation depends on the lane mask.
     masked: bool,
 }
 
 impl Region {
-    /// What is reached from `head`: of that which comes back to it if something does, else all. `at` gives the operation at an address,
-    /// `register` what is in a register at the head. `None` when the operation at the head is for the interpreter.
+    /// Finds the region of `head`: the operations on paths from the head back to it, or all
+    /// reachable operations if no path returns. `at` returns the operation at an address,
+    /// `register` the value of a register at the head. Returns `None` if the operation at the head
+    /// requires the interpreter.
     pub fn find(head: u32, at: impl Fn(u32) -> Option<Op>, register: impl Fn(u8) -> u32) -> Option<Region> {
         let mut region = Region {
             head,
@@ -304,10 +308,11 @@ impl Region {
         region.has(head).then_some(region)
     }
 
-    /// Finds operations, those of the function of the head before what it calls, and gives their addresses in the order of finding.
+    /// Finds operations, those of the function of the head before those of its callees; returns
+    /// their addresses in the order of discovery.
     fn discover(&mut self, at: impl Fn(u32) -> Option<Op>, register: impl Fn(u8) -> u32) -> Vec<u32> {
         let mut order = Vec::new();
-        // Depth of calls, number, address.
+        // Call depth, sequence number, address.
         let mut work = BTreeSet::from([(0, 0, self.head)]);
         let mut number = 0;
         while let Some((depth, _, first)) = work.pop_first() {
@@ -335,7 +340,7 @@ impl Region {
                     goes_to(depth, target(pc, op));
                 } else if let Form::JumpRegister = form {
                     let to = register(op.a);
-                    // What is called is mostly the same; a return goes to one of the calls.
+                    // The callee is usually the same; a return goes to one of the calls.
                     if op.a != RA && to.is_multiple_of(4) && to != pc && self.expect(to) {
                         goes_to(depth + 1, to);
                     }
@@ -354,7 +359,8 @@ impl Region {
         order
     }
 
-    /// Keeps what is reached from the head, and of that, if something comes back to the head, only what does. Gives whether something does.
+    /// Keeps the operations on paths from the head back to it, or all operations that are reachable
+    /// from the head if no path returns. Returns whether a path returns.
     fn prune(&mut self) -> bool {
         let mut before: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         let mut reached = BTreeSet::new();
@@ -383,7 +389,8 @@ impl Region {
         loops
     }
 
-    /// Blocks begin where something branches to and behind branches, and some in the middle of long ones.
+    /// Computes the starts of blocks: branch targets, the operations after branches, and some in
+    /// the middle of long blocks.
     fn find_leaders(&mut self) {
         let mut leaders: BTreeSet<u32> = self.targets.iter().copied().collect();
         leaders.insert(self.head);
@@ -406,7 +413,7 @@ impl Region {
         self.leaders = leaders;
     }
 
-    /// Notes where a jump to a register may go; gives whether there was room.
+    /// Records an expected target of jumps to a register; returns `false` if the list is full.
     fn expect(&mut self, to: u32) -> bool {
         if self.targets.contains(&to) {
             return true;
@@ -418,42 +425,42 @@ impl Region {
         room
     }
 
-    /// Whether the operations are what `at` has.
+    /// Returns whether the operations are still those that `at` returns.
     pub fn is_of(&self, at: impl Fn(u32) -> Option<Op>) -> bool {
         self.items.values().all(|item| at(item.pc) == Some(item.op))
     }
 
-    /// Registers that the operations name, scalar and vector in one set.
+    /// The registers that the operations access, scalar and vector combined.
     pub fn touched(&self) -> u64 {
         self.touched
     }
 
-    /// Whether it matters which lanes are on.
+    /// Whether an operation depends on the lane mask.
     pub fn masked(&self) -> bool {
         self.masked
     }
 
-    /// Instructions that must be left at the head.
+    /// Returns the minimum budget at the head, in instructions.
     pub fn least(&self) -> u32 {
         self.checks.get(&self.head).copied().unwrap_or(UNCHECKED)
     }
 
-    /// Instructions that must be left at a block that asks.
+    /// Returns the minimum budget at a block with a check, in instructions.
     pub fn needed(&self, leader: u32) -> Option<u32> {
         self.checks.get(&leader).copied()
     }
 
-    /// Whether the operation at `pc` belongs to it.
+    /// Returns whether the operation at `pc` belongs to the region.
     pub fn has(&self, pc: u32) -> bool {
         self.items.contains_key(&pc)
     }
 
-    /// Where jumps to a register are expected to go, all inside.
+    /// Iterates over the expected targets of jumps to a register inside the region.
     pub fn targets(&self) -> impl Iterator<Item = u32> {
         self.targets.iter().copied().filter(|&to| self.has(to))
     }
 
-    /// Number of places where blocks begin.
+    /// The number of block starts.
     pub fn leaders(&self) -> usize {
         self.leaders.len()
     }
@@ -462,7 +469,7 @@ impl Region {
         self.items.values()
     }
 
-    /// The operations of the block that begins there.
+    /// Returns the operations of the block that starts at `leader`.
     pub fn block(&self, leader: u32) -> Vec<Item> {
         let mut block = Vec::new();
         let mut pc = leader;
@@ -476,7 +483,7 @@ impl Region {
         block
     }
 
-    /// Blocks inside that follow the one that ends with `last`.
+    /// Returns the successors, inside the region, of the block that ends with `last`.
     fn followers(&self, last: &Item) -> Vec<u32> {
         let next = last.pc.wrapping_add(4);
         let all = if let Form::JumpRegister = last.form {
@@ -491,8 +498,9 @@ impl Region {
         all.into_iter().filter(|&to| self.has(to)).collect()
     }
 
-    /// Every way round goes backwards somewhere: blocks that such branches go to look at the budget for all that can be done up to the
-    /// next look, and others where that would be too much.
+    /// Places budget checks. Every cycle contains a backward branch: the target of such a branch
+    /// checks the budget for all operations up to the next check. Further blocks get a check if
+    /// this number would be too large.
     fn find_checks(&mut self) {
         let mut blocks = Vec::new();
         let mut checked = BTreeSet::from([self.head]);
@@ -505,7 +513,8 @@ impl Region {
             checked.extend(followers.iter().copied().filter(|&to| to <= leader));
             blocks.push((leader, block.len() as u32, followers));
         }
-        // From the last block on: what follows and is not checked is known.
+        // From the last block to the first: the count of every unchecked successor is already
+        // known.
         let mut ahead: BTreeMap<u32, u32> = BTreeMap::new();
         for (leader, length, followers) in blocks {
             let unchecked = |checked: &BTreeSet<u32>| -> u32 {

@@ -1,17 +1,18 @@
-//! What a translation works on: the state of a thread, where code of the host finds it.
+//! The state of a thread in the layout that host code accesses.
 
 use crate::hazard::Watch;
 use crate::registers::Lanes;
 use crate::shared::SCRATCHPAD_SIZE;
 use crate::thread::Thread;
 
-/// Not the address of a branch: those are multiples of four.
+/// An invalid address of a branch: valid ones are multiples of 4.
 pub(super) const NO_BRANCH: u32 = 1;
 
-/// Not the address of an instruction of long latency.
+/// An invalid address of an instruction of long latency.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// What a translation works on; it knows the places of the fields by [`std::mem::offset_of`].
+/// The state that a translation works on; translated code uses the field offsets from
+/// [`std::mem::offset_of`].
 #[repr(C)]
 pub(super) struct State<'a> {
     pub scalars: &'a mut [u32; 256],
@@ -22,30 +23,32 @@ pub(super) struct State<'a> {
     pub table: *const u32,
     /// The pages of main memory.
     pub pages: *mut u8,
-    /// What is followed for the thread.
+    /// The tracked state of the thread.
     pub watch: &'a mut Watch,
-    /// Words that may have undriven bits, as [`Watch::memory`] has them.
+    /// The words that may have undriven bits, as in [`Watch::memory`].
     pub words: u64,
-    /// Scalar registers of the region whose upper halves nothing drives.
+    /// The scalar registers of the region with undriven upper halves.
     pub undriven: u64,
-    /// Instructions left.
+    /// The number of instructions left.
     pub left: u64,
     pub pc: u32,
     pub last_long: u32,
-    /// 1 if a branch went to the PC.
+    /// 1 if a branch went to the PC, else 0.
     pub branched: u32,
-    /// Address of the last taken branch, or [`NO_BRANCH`].
+    /// The address of the last taken branch, or [`NO_BRANCH`].
     pub last_branch: u32,
-    /// The load that it was left before, since what is undriven of its word is not what it is taken to be, or [`NOWHERE`].
+    /// The address of the load before which the translation was left because its word had
+    /// unexpected undriven bits, or [`NOWHERE`].
     pub reload: u32,
     /// The lane mask.
     pub mask: u32,
-    /// All bits of the lanes that are on. Only used in code for masks that are not all ones.
+    /// The lane mask, expanded to all bits of each lane. Only code for partial masks uses it.
     pub lanes: Lanes,
 }
 
 impl<'a> State<'a> {
-    /// The state of a thread for `left` instructions; `memory` is that of [`crate::Memory::places`].
+    /// Creates the state of a thread for `left` instructions; `memory` is the result of
+    /// [`crate::Memory::places`].
     pub fn new(
         thread: &'a mut Thread,
         scratchpad: &'a mut [u8],

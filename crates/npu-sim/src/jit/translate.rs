@@ -1,7 +1,8 @@
-//! From a region to CLIF.
+//! Translation of a region to CLIF.
 //!
-//! The registers of a region are variables: read at its entry, written back where it is left. What is not translated leaves it in front
-//! of that operation, by the one exit.
+//! The registers of a region are variables: they are read at its entry and written back at its
+//! exit. An operation without a translation leaves the region before it executes, through the
+//! single exit.
 
 use super::operations::Second;
 use super::region::{Form, Item, Region, Source, target};
@@ -19,46 +20,51 @@ use npu_mc::raw::AluOp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
-/// What is known in front of an operation.
+/// The facts known before an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Known {
-    /// A result that a taken branch can lose was made directly before, undecoded words aside.
+    /// Whether the previous operation, except undecoded words, has a result that a taken branch can
+    /// lose.
     pub long: bool,
-    /// All lanes are on. Otherwise the state has the lanes that are.
+    /// Whether all lanes are on. Otherwise the [`State`] has the lane mask.
     pub full: bool,
-    /// Scalar registers whose upper halves nothing drives. All others of the region are driven.
+    /// The scalar registers with undriven upper halves. All other registers of the region are
+    /// driven.
     pub undriven: u64,
-    /// Words of memory may have undriven bits.
+    /// Whether words of memory may have undriven bits.
     pub words: bool,
 }
 
-/// What a translation is made for: it is entered only so.
+/// The entry condition of a translation.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Scalar registers of the region whose upper halves nothing drives. All others are driven.
+    /// The scalar registers of the region with undriven upper halves. All others are driven.
     pub undriven: u64,
-    /// Words of memory may have undriven bits.
+    /// Whether words of memory may have undriven bits.
     pub words: bool,
-    /// Some lanes may be off.
+    /// Whether some lanes may be off.
     pub partial: bool,
-    /// Loads of words that have undriven halves, as those of spilled compares; all others are taken to have none.
+    /// The loads of words with undriven halves, for example spilled compares; all other loads are
+    /// expected to have none.
     pub reloads: BTreeSet<u32>,
 }
 
-/// Translations of a block, in the mean: what is known where ways meet may differ in many ways.
+/// The maximum mean number of versions of a block: the known facts at a merge point may differ in
+/// many ways.
 const VERSIONS: usize = 3;
 
-/// Translations of blocks beside those.
+/// The number of additional versions, independent of the number of blocks.
 const FEW: usize = 32;
 
-/// A block of the region, translated for what is known there.
+/// A version of a block, translated for the facts known at its start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot {
     pc: u32,
     known: Known,
 }
 
-/// Fills `function` with the translation of a region: `fn(&mut State)`. `views`: memory is a view, which lacks what nobody looked at.
+/// Fills `function` with the translation of a region: `fn(&mut State)`. `views` states that memory
+/// is a view, which lacks pages without an access.
 pub(super) fn build(
     region: &Region,
     for_entry: &Entry,
@@ -140,7 +146,8 @@ pub(super) fn build(
     builder.leave(scalars, &written);
 }
 
-/// The scalar registers that an operation reads, and the one that it writes. The lane mask aside.
+/// Returns the scalar registers that an operation reads, and the one that it writes, except
+/// implicit accesses to the lane mask.
 fn scalars_of(item: &Item) -> (Vec<u8>, Option<u8>) {
     let Op { d, a, b, .. } = item.op;
     let scalar = |source: Source| match source {
@@ -178,28 +185,29 @@ pub(super) struct Builder<'a> {
     region: &'a Region,
     pub b: FunctionBuilder<'a>,
     pub config: TargetFrontendConfig,
-    /// The [`State`].
+    /// A pointer to the [`State`].
     pub state: Value,
-    /// The vector registers.
+    /// A pointer to the vector registers.
     pub vectors: Value,
     registers: BTreeMap<u8, Variable>,
     pub table: Value,
     pub pages: Value,
-    /// Memory is a view.
+    /// Whether memory is a view.
     pub views: bool,
     last_branch: Variable,
     left: Variable,
-    /// Takes the PC, what is left of the budget, the address of the last operation if its result can be lost, whether a branch
-    /// went to the PC, and the registers with undriven halves.
+    /// The exit block. Its parameters are the PC, the remaining budget, the address of the last
+    /// operation if its result can be lost, whether a branch went to the PC, and the registers with
+    /// undriven halves.
     exit: Block,
-    /// In front of the operation that is translated.
+    /// The facts known before the current operation.
     pub known: Known,
-    /// Those of the [`Entry`].
+    /// The field of the [`Entry`].
     pub reloads: &'a BTreeSet<u32>,
     blocks: BTreeMap<Spot, Block>,
-    /// Blocks to be translated.
+    /// The blocks that remain to be translated.
     work: Vec<Spot>,
-    /// Signatures by number of operands.
+    /// Signatures, by number of operands.
     units: BTreeMap<usize, SigRef>,
 }
 
@@ -211,7 +219,7 @@ impl Builder<'_> {
     pub fn register(&mut self, number: u8) -> Value {
         match self.registers.get(&(number & 63)) {
             Some(&variable) => self.b.use_var(variable),
-            // All registers of the operations have variables.
+            // Unreachable: all registers of the operations have variables.
             None => self.constant(0),
         }
     }
@@ -222,7 +230,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The budget when `done` more operations are done.
+    /// Returns the budget after `done` more operations.
     fn left_after(&mut self, done: usize) -> Value {
         let left = self.b.use_var(self.left);
         if done == 0 {
@@ -232,13 +240,14 @@ impl Builder<'_> {
         self.b.ins().isub(left, done)
     }
 
-    /// Takes instructions that are done off the budget.
+    /// Subtracts executed instructions from the budget.
     pub fn count(&mut self, done: usize) {
         let left = self.left_after(done);
         self.b.def_var(self.left, left);
     }
 
-    /// Leaves the region for the operation at `pc`, by a branch or otherwise.
+    /// Leaves the region; `pc` is the next operation, and `branched` states whether a branch
+    /// reached it.
     fn exit(&mut self, pc: Value, left: Value, last_long: u32, branched: bool) {
         let last_long = self.constant(last_long);
         let branched = self.constant(branched.into());
@@ -247,7 +256,7 @@ impl Builder<'_> {
         self.b.ins().jump(self.exit, &arguments);
     }
 
-    /// Leaves the region in front of operation `done` of a block.
+    /// Leaves the region before operation `done` of a block.
     pub fn exit_before(&mut self, pc: u32, done: usize) {
         let left = self.left_after(done);
         let here = self.constant(pc);
@@ -255,7 +264,7 @@ impl Builder<'_> {
         self.exit(here, left, last_long, false);
     }
 
-    /// A block of its own for what is done if `condition` is not 0; both blocks have no other way in.
+    /// Creates blocks for a nonzero and a zero `condition`; neither has other predecessors.
     pub fn split(&mut self, condition: Value) -> (Block, Block) {
         let [yes, no] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(condition, yes, &[], no, &[]);
@@ -264,7 +273,7 @@ impl Builder<'_> {
         (yes, no)
     }
 
-    /// Goes on only if `condition` is 0; leaves in front of operation `done` of the block otherwise.
+    /// Leaves the region before operation `done` of the block unless `condition` is 0.
     pub fn leave_if(&mut self, condition: Value, pc: u32, done: usize) {
         let (leave, on) = self.split(condition);
         self.b.set_cold_block(leave);
@@ -273,7 +282,7 @@ impl Builder<'_> {
         self.b.switch_to_block(on);
     }
 
-    /// Ends a block: the next operation is that at `pc`.
+    /// Ends a block; the next operation is at `pc`.
     pub fn go(&mut self, pc: u32) {
         let spot = Spot { pc, known: self.known };
         let block = match self.blocks.get(&spot) {
@@ -294,7 +303,7 @@ impl Builder<'_> {
 
     fn block(&mut self, spot: Spot) {
         let Some(&block) = self.blocks.get(&spot) else {
-            // Every spot to be translated has a block.
+            // Unreachable: every spot in the work list has a block.
             return;
         };
         self.b.switch_to_block(block);
@@ -317,12 +326,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Translates operation `done` of a block; returns whether the block goes on behind it. The functions of the forms return
-    /// whether the result can be lost to a taken branch.
+    /// Translates operation `done` of a block; returns whether the block continues after it. The
+    /// functions for the forms return whether a taken branch can lose the result.
     fn operation(&mut self, item: &Item, done: usize) -> bool {
         let &Item { pc, op, form } = item;
         let next = pc.wrapping_add(4);
-        // What nothing drives is used: that is for the definition.
+        // Operations that use undriven bits require the definition.
         let Some(halves) = self.follow(item, done) else {
             self.exit_before(pc, done);
             return false;
@@ -374,7 +383,8 @@ impl Builder<'_> {
                 self.set(op.d, value);
                 is_slow(alu)
             }
-            // After an operation that can be lost it is as that one.
+            // An undecoded word directly after an operation whose result can be lost counts as such
+            // an operation.
             Form::Nop => self.known.long,
             Form::Constant(value) => {
                 let value = self.constant(value);
@@ -422,7 +432,7 @@ impl Builder<'_> {
         true
     }
 
-    /// What is left to do of operation `done` of a block, which sets `rm` to `value`, before the mask is set.
+    /// Completes operation `done` of a block, which sets `rm` to `value`, except for the lane mask.
     fn before_mask(&mut self, value: Value, done: usize, halves: u64, long: bool) {
         self.set(RM, value);
         self.count(done + 1);
@@ -430,7 +440,7 @@ impl Builder<'_> {
         self.known.long = long;
     }
 
-    /// Sd = (Sd & kept) | new
+    /// Emits Sd = (Sd & kept) | new.
     fn half(&mut self, d: u8, kept: u32, new: u32) -> bool {
         let old = self.register(d);
         let [kept, new] = [kept, new].map(|value| self.constant(value));
@@ -440,7 +450,7 @@ impl Builder<'_> {
         false
     }
 
-    /// A branch that is taken if Sa is 0, or is not; goes on where it is not taken.
+    /// Emits a branch if Sa is 0 or not 0; continues in the fall-through block.
     fn branch(&mut self, item: &Item, done: usize, zero: bool) -> bool {
         let value = self.register(item.op.a);
         let (nonzero, is_zero) = self.split(value);
@@ -456,7 +466,7 @@ impl Builder<'_> {
     fn jump_register(&mut self, item: &Item, done: usize) {
         let to = self.register(item.op.a);
         let here = self.constant(item.pc);
-        // Where a thread may end.
+        // A thread may end at a jump to itself.
         let itself = self.b.ins().icmp(IntCC::Equal, to, here);
         self.leave_if(itself, item.pc, done);
         if self.taken(item.pc, done) {
@@ -464,7 +474,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Goes where a taken branch goes.
+    /// Continues at the target of a taken branch.
     fn go_taken(&mut self, to: u32) {
         if self.region.has(to) {
             self.go(to);
@@ -475,7 +485,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A taken branch as operation `done` of its block; `false` when that is for the definition, and the block has ended.
+    /// Emits a taken branch as operation `done` of its block. Returns `false` if the branch
+    /// requires the definition; the block then has ended.
     fn taken(&mut self, pc: u32, done: usize) -> bool {
         if self.known.long {
             self.exit_before(pc, done);
@@ -487,7 +498,7 @@ impl Builder<'_> {
         true
     }
 
-    /// Goes to an address that is in a register.
+    /// Continues at an address in a register.
     fn go_to_register(&mut self, to: Value) {
         let targets: Vec<u32> = self.region.targets().collect();
         for target in targets {
@@ -520,7 +531,7 @@ impl Builder<'_> {
         self.b.inst_results(call)[0]
     }
 
-    /// The one way out.
+    /// Emits the single exit.
     fn leave(mut self, scalars: Value, written: &BTreeSet<u8>) {
         let exit = self.exit;
         let pc = self.b.append_block_param(exit, I32);

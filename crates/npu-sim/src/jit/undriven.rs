@@ -1,7 +1,8 @@
-//! The upper halves that integer compares of vectors leave undriven, followed through translations as [`crate::hazard`] follows them.
+//! Tracking of the undriven upper halves that integer compares of vectors produce, in translations;
+//! compare [`crate::hazard`].
 //!
-//! For each block it is known which registers have such a half. What would leave other bits undriven, or use some, is for the
-//! definition.
+//! The registers with undriven halves are known for each block. Operations that would use undriven
+//! bits, or would leave other bits undriven, require the definition.
 
 use super::access::WORD;
 use super::operations::Condition;
@@ -14,25 +15,25 @@ use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 use npu_mc::raw::AluOp;
 
-/// What a result has when an operand of the operation has an undriven half.
+/// The driven bits of the result of an operation with a half-driven operand.
 enum Result {
-    /// All bits.
+    /// All bits are driven.
     Driven,
-    /// The lower half.
+    /// The lower half is driven.
     Half,
-    /// All bits, if the lower half of the first operand is not 0.
+    /// All bits are driven if the lower half of the first operand is not 0.
     DrivenIfDecided,
-    /// This, if the upper half of the driven operand is 0.
+    /// As given, if the upper half of the driven operand is 0.
     IfLow(Half),
-    /// The operation is for the definition.
+    /// The operation requires the definition.
     Other,
 }
 
-/// Whether a result has an undriven half.
+/// Whether a value has an undriven upper half.
 type Half = bool;
 
-/// The result of an operation on scalars whose first or second operand has an undriven half, or both; `immediate` is the second one, if it
-/// is known.
+/// Returns the driven bits of the result of an operation on scalars. At least one of the operands
+/// has an undriven half; `immediate` is the second operand if it is a constant.
 fn result(op: AluOp, [first, second]: [Half; 2], immediate: Option<u32>) -> Result {
     let of = |half| if half { Result::Half } else { Result::Driven };
     let moved = |bits| match bits {
@@ -44,7 +45,7 @@ fn result(op: AluOp, [first, second]: [Half; 2], immediate: Option<u32>) -> Resu
         (Spread::Copied, ..) => of(first),
         (Spread::Xor | Spread::Carried, ..) => Result::Half,
         (Spread::And | Spread::Or, ..) if first && second => Result::Half,
-        // A driven half decides all bits or none.
+        // The upper half of the constant must determine all bits of the result half or none.
         (Spread::And, _, Some(immediate)) => moved(UPPER_HALF & immediate),
         (Spread::Or, _, Some(immediate)) => moved(UPPER_HALF & !immediate),
         (Spread::And, _, None) => Result::IfLow(false),
@@ -68,8 +69,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The registers with undriven halves after operation `done` of a block; `None` when that is for the definition. Leaves the region
-    /// where it depends on values whether it is.
+    /// Returns the registers with undriven halves after operation `done` of a block, or `None` if
+    /// it requires the definition. If that depends on values, emits code that leaves the region.
     pub fn follow(&mut self, item: &Item, done: usize) -> Option<u64> {
         let &Item { pc, op, form } = item;
         let with = |number: u8, half: Half| {
@@ -86,7 +87,8 @@ impl Builder<'_> {
             Form::Alu { op: alu, immediate } => self.follow_alu(item, done, alu, immediate),
             Form::MoveMask => {
                 let half = self.has_half(op.a);
-                // With the V bit of the operand that it has not it is one on vectors, which uses the bits.
+                // With a V bit on its unused operand the operation is one on vectors, which uses
+                // the bits.
                 unless_used(half && op.b != PC, with(RM, half))
             }
             Form::MaskConstant(_) => with(RM, false),
@@ -140,7 +142,8 @@ impl Builder<'_> {
             return Some(driven);
         }
         if unary && !immediate && op.b != PC {
-            // With the V bit of the operand that it has not it is one on vectors, which uses the bits.
+            // With a V bit on its unused operand the operation is one on vectors, which uses the
+            // bits.
             return None;
         }
         match result(alu, [first, second], immediate.then_some(op.imm as u32)) {
@@ -161,7 +164,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Leaves the region in front of an operation if the lower half of a register is 0, so that the upper one decides.
+    /// Leaves the region before an operation if the lower half of a register is 0, so that the
+    /// result depends on the upper half.
     fn leave_unless_decided(&mut self, number: u8, pc: u32, done: usize) {
         let value = self.register(number);
         let low = self.constant(0xffff);

@@ -1,4 +1,4 @@
-//! What translations call: the float units, and operations on lanes that no code of the host stands in line for.
+//! The functions that translations call: float units, and operations on lanes without inline code.
 
 use super::region::Source;
 use super::state::State;
@@ -8,14 +8,14 @@ use crate::registers::{LANES, Lanes};
 use npu_mc::raw::AluOp;
 use std::cell::Cell;
 
-/// A function of operations that are too long to stand in line.
+/// A function for operations that are too long to inline.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     Unary(extern "C" fn(u32) -> u32),
     Binary(extern "C" fn(u32, u32) -> u32),
 }
 
-/// A unit of the function of an operation on scalars.
+/// Wraps a function of an operation on scalars in a unit.
 macro_rules! unit {
     ($kind:ident($($operand:ident),*) = $function:path) => {{
         extern "C" fn unit($($operand: u32),*) -> u32 {
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// Number of operands.
+    /// The number of operands.
     pub fn operands(&self) -> usize {
         match self {
             Unit::Unary(_) => 1,
@@ -43,15 +43,16 @@ impl Unit {
     }
 }
 
-/// A vector register, which may be result and operand at a time.
+/// A vector register. It may be result and operand at the same time.
 pub(super) type Register = Cell<Lanes>;
 
-/// An operation on all lanes, by kinds of its last operand.
+/// The functions of an operation on all lanes, by the kind of the last operand.
 #[derive(Clone, Copy)]
 pub(super) struct LaneUnit {
     pub with_vector: extern "C" fn(&Register, &Register, &Register),
     pub with_scalar: extern "C" fn(&Register, &Register, u32),
-    /// The same in lanes that are on, of which the last one has all bits.
+    /// The same under a lane mask, which the last operand contains expanded to all bits of each
+    /// lane.
     pub with_vector_on: extern "C" fn(&Register, &Register, &Register, &Register),
     pub with_scalar_on: extern "C" fn(&Register, &Register, u32, &Register),
 }
@@ -64,13 +65,13 @@ pub(super) fn write(d: &Register, new: &Lanes, on: &Register) {
     d.set(kept.zip(&new.zip(&on, |new, on| new & on), |kept, new| kept | new));
 }
 
-/// What the definition of an operation by lanes makes.
+/// Computes an operation by lanes as defined.
 #[inline(always)]
 pub(super) fn defined(operation: Operation, a: &Lanes, b: &Lanes) -> Lanes {
     match operation {
         Operation::Unary(f) | Operation::FloatUnary(f) => a.map(f),
         Operation::Binary(f) | Operation::FloatBinary(f) => a.zip(b, f),
-        // These are not by lanes.
+        // These are not operations by lanes.
         Operation::Compare(_)
         | Operation::FloatCompare(_)
         | Operation::Shuffle
@@ -81,7 +82,7 @@ pub(super) fn defined(operation: Operation, a: &Lanes, b: &Lanes) -> Lanes {
     }
 }
 
-/// Functions that translations call, compiled for the widest vectors that the host has.
+/// Defines functions that translations call, compiled for the widest vectors of the host.
 macro_rules! wide {
     ($($(#[$attribute:meta])* $visible:vis fn $name:ident($($parameter:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
         $(
@@ -95,7 +96,8 @@ macro_rules! wide {
     };
 }
 
-/// The functions of an operation on lanes, by the function of all lanes or as the definition has it.
+/// Defines the functions of an operation on lanes, from a function on all lanes or from the
+/// definition.
 macro_rules! lane_unit {
     ($op:ident) => {
         lane_unit!(|a: &Lanes, b: &Lanes| units::defined(const { alu::operation(AluOp::$op) }, a, b))
@@ -125,12 +127,12 @@ macro_rules! lane_unit {
 }
 pub(super) use {lane_unit, unit, wide};
 
-/// A lane of a register.
+/// Returns a lane of a register.
 pub(super) extern "C" fn lane(a: &Register, number: u32) -> u32 {
     a.get().0[number as usize % LANES]
 }
 
-/// An operation on lanes as a number for [`vector`].
+/// Encodes an operation on lanes as an argument for [`vector`].
 pub(super) fn packed(op: AluOp, d: u8, a: Source, b: Source) -> u64 {
     let number = |source: Source| match source {
         Source::Vector(number) => u64::from(number & 63),
@@ -140,7 +142,7 @@ pub(super) fn packed(op: AluOp, d: u8, a: Source, b: Source) -> u64 {
     op as u64 | u64::from(d & 63) << 8 | number(a) << 16 | number(b) << 24
 }
 
-/// In the place of the number of a vector register.
+/// A marker in place of the number of a vector register.
 const SCALAR: u64 = 0x80;
 
 fn source(number: u64, scalar: u32) -> lanes::Source {
@@ -151,25 +153,25 @@ fn source(number: u64, scalar: u32) -> lanes::Source {
     }
 }
 
-/// Does what [`packed`] has packed, with the value of its scalar operand, if it has one.
+/// Executes an operation that [`packed`] encoded, with the value of its scalar operand, if any.
 pub(super) extern "C" fn vector(state: &mut State<'_>, packed: u64, scalar: u32) {
     let target = Target {
         register: (packed >> 8) as u8 & 63,
         mask: state.mask as u16,
     };
     let (a, b) = (source(packed >> 16, scalar), source(packed >> 24, scalar));
-    // Only operations by lanes get here.
+    // Unreachable for operations that are not by lanes.
     let _done = lanes::operate(packed as u8, state.vectors, target, a, b);
 }
 
-/// The undriven bits of a word of memory.
+/// Returns the undriven bits of a word of memory.
 pub(super) extern "C" fn word(state: &mut State<'_>, address: u32) -> u32 {
     state.watch.word(address)
 }
 
-/// A word of memory got these undriven bits.
+/// Sets the undriven bits of a word of memory.
 pub(super) extern "C" fn set_word(state: &mut State<'_>, address: u32, bits: u32) -> u32 {
-    // Most are spilled to one place again and again.
+    // Spills usually store to the same word repeatedly.
     if bits != state.watch.word(address) {
         state.watch.set_word(address, bits);
         state.words = state.watch.memory();
@@ -177,7 +179,7 @@ pub(super) extern "C" fn set_word(state: &mut State<'_>, address: u32, bits: u32
     0
 }
 
-/// A vector register was stored.
+/// Records a store of a vector register.
 pub(super) extern "C" fn line_driven(state: &mut State<'_>, address: u32) -> u32 {
     state.watch.line_driven(address);
     state.words = state.watch.memory();

@@ -1,5 +1,5 @@
-//! Vector registers in translations: they stay in memory, each in four parts that the host has registers for, and what is stored in one
-//! is known until the next call.
+//! Vector registers in translations. They stay in memory, each in four parts of the size of a host
+//! register; a stored part can be forwarded until the next call.
 
 use super::access::unaligned;
 use super::operations::{Condition, Shift, Translation, translation};
@@ -15,24 +15,24 @@ use cranelift_codegen::ir::{AbiParam, AliasRegionData, Endianness, InstBuilder, 
 use npu_mc::raw::AluOp;
 use std::mem::offset_of;
 
-/// Parts of a vector register, of four lanes each.
+/// The number of parts of a vector register, of four lanes each.
 const PARTS: i32 = 4;
 
-/// Their numbers.
+/// The numbers of the parts.
 const PART_NUMBERS: [i32; PARTS as usize] = [0, 1, 2, 3];
 
-/// Bytes of a part.
+/// The number of bytes of a part.
 const PART: i32 = 16;
 
 /// An operand of an operation on lanes.
 #[derive(Clone, Copy)]
 enum Operand {
     Vector(u8),
-    /// A part that all parts are like.
+    /// The same value for all parts.
     Same(Value),
 }
 
-/// The same for all lanes.
+/// A shift amount that is the same for all lanes.
 #[derive(Clone, Copy)]
 enum Amount {
     Immediate(u32),
@@ -50,7 +50,8 @@ impl Amount {
 }
 
 impl Builder<'_> {
-    /// What is said of an access to a part of a register: that it is of no other part, nor of memory.
+    /// Returns the flags of an access to a part of a register: it aliases no other part and no
+    /// memory.
     fn of_part(&mut self, register: u8, part: i32) -> MemFlagsData {
         let region = self.b.func.dfg.alias_regions.insert(AliasRegionData {
             user_id: u32::from(register & 63) * PARTS as u32 + part as u32,
@@ -65,7 +66,7 @@ impl Builder<'_> {
         self.b.ins().load(I32X4, flags, self.vectors, offset)
     }
 
-    /// Writes a part of a register, as far as its lanes are on.
+    /// Writes the lanes of a part that are on.
     fn write(&mut self, register: u8, part: i32, new: Value) {
         let value = if self.known.full {
             new
@@ -79,7 +80,7 @@ impl Builder<'_> {
         self.b.ins().store(flags, value, self.vectors, offset);
     }
 
-    /// All bits of the lanes of a part that are on.
+    /// Returns the lane mask of a part, expanded to all bits of each lane.
     fn on(&mut self, part: i32) -> Value {
         let offset = offset_of!(State<'_>, lanes) as i32 + part * PART;
         self.b.ins().load(I32X4, MemFlagsData::trusted(), self.state, offset)
@@ -108,7 +109,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A copy of 64 bytes of memory in a register.
+    /// Loads a register from 64 bytes of memory.
     pub fn load_vector(&mut self, register: u8, place: Value, flags: MemFlagsData) {
         for part in 0..PARTS {
             let value = self.b.ins().load(I32X4, flags, place, part * PART);
@@ -116,7 +117,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A register from the words of a line without their upper bits, of which there are so many.
+    /// Loads a register from the words of a line, without the `upper` topmost bits of each word,
+    /// and extends them.
     pub fn load_extended(&mut self, register: u8, place: Value, upper: u32, signed: bool) {
         for part in 0..PARTS {
             let word = self.b.ins().load(I32X4, MemFlagsData::trusted(), place, part * PART);
@@ -131,7 +133,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A copy of a register in 64 bytes of memory.
+    /// Stores a register to 64 bytes of memory.
     pub fn store_vector(&mut self, register: u8, place: Value) {
         for part in 0..PARTS {
             let value = self.read(register, part);
@@ -139,7 +141,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The lanes of a register that are on in words of the scratchpad.
+    /// Stores the lanes of a register that are on to words of the scratchpad.
     pub fn store_lanes(&mut self, register: u8, place: Value) {
         for part in 0..PARTS {
             let new = self.read(register, part);
@@ -154,13 +156,13 @@ impl Builder<'_> {
         }
     }
 
-    /// A lane of a register.
+    /// Returns a lane of a register.
     pub fn lane(&mut self, register: u8, lane: i32) -> Value {
         let part = self.read(register, lane / PARTS);
         self.b.ins().extractlane(part, (lane % PARTS) as u8)
     }
 
-    /// Lanes = (the lane & kept) | new
+    /// Emits Vd = (Vd & kept) | new in each lane.
     pub fn half_lanes(&mut self, register: u8, kept: u32, new: u32) -> bool {
         let (kept, new) = (self.splat(kept), self.splat(new));
         for part in 0..PARTS {
@@ -172,7 +174,7 @@ impl Builder<'_> {
         false
     }
 
-    /// Sd = the lane of Va with this number, or that in Sb.
+    /// Emits Sd = the lane of Va with this number, or with the number in Sb.
     pub fn get_lane(&mut self, item: &Item, done: usize, number: Option<u8>) -> bool {
         let op = item.op;
         let value = match number {
@@ -190,7 +192,7 @@ impl Builder<'_> {
         is_slow(AluOp::Getlane)
     }
 
-    /// Vd = the lanes of Va with the numbers in Vb, unless there is none of some number.
+    /// Emits Vd = the lanes of Va with the numbers in Vb. Leaves if a number exceeds the lanes.
     pub fn shuffle(&mut self, item: &Item, done: usize) -> bool {
         let op = item.op;
         let numbers = PART_NUMBERS.map(|part| self.read(op.b, part));
@@ -203,7 +205,7 @@ impl Builder<'_> {
         let above = self.b.ins().band(all, none);
         let above = self.b.ins().vany_true(above);
         self.leave_if(above, item.pc, done);
-        // Bytes of a register by number: the lowest of each lane in all bytes of the lane, and 0 to 3 added.
+        // The byte numbers of a lane: its lowest byte number in all four bytes, plus 0 to 3.
         let [lowest, each] = [0x0404_0404, 0x0302_0100].map(|value| self.splat(value));
         let sources = sources.map(|part| self.as_bytes(part));
         let results = numbers.map(|part| {
@@ -218,7 +220,7 @@ impl Builder<'_> {
                     let from = self.bytes(|_| from);
                     self.b.ins().isub(number, from)
                 };
-                // 0 for those of other parts.
+                // Bytes in other parts become 0.
                 let found = self.b.ins().swizzle(source, inside);
                 result = Some(match result {
                     None => found,
@@ -240,14 +242,14 @@ impl Builder<'_> {
         self.b.ins().bitcast(I8X16, flags, part)
     }
 
-    /// A part of these bytes.
+    /// Returns a part with these bytes.
     fn bytes(&mut self, value: impl Fn(u8) -> u8) -> Value {
         let bytes: Vec<u8> = (0..PART as u8).map(value).collect();
         let constant = self.b.func.dfg.constants.insert(bytes.into());
         self.b.ins().vconst(I8X16, constant)
     }
 
-    /// Calls a function that gives a number.
+    /// Calls a function that returns a number.
     pub fn call(&mut self, function: usize, arguments: &[Value]) -> Value {
         let mut signature = Signature::new(self.config.default_call_conv);
         let kinds = arguments.iter().map(|&argument| self.b.func.dfg.value_type(argument));
@@ -259,7 +261,7 @@ impl Builder<'_> {
         self.b.inst_results(call)[0]
     }
 
-    /// Bit 0 of each lane, as a bit set.
+    /// Collects bit 0 of each lane into a bit set.
     pub fn low_bits(&mut self, register: u8) -> Value {
         self.gather_bits(|this, part| {
             let part = this.read(register, part);
@@ -268,7 +270,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The sign bits of four parts, as a bit set.
+    /// Collects the sign bits of four parts into a bit set.
     fn gather_bits(&mut self, mut part_of: impl FnMut(&mut Self, i32) -> Value) -> Value {
         let mut set = None;
         for part in 0..PARTS {
@@ -285,12 +287,12 @@ impl Builder<'_> {
         }
         match set {
             Some(set) => set,
-            // There are parts.
+            // Unreachable: the loop is not empty.
             None => self.constant(0),
         }
     }
 
-    /// Vd = a op b, in the lanes that are on.
+    /// Emits Vd = a op b in the lanes that are on.
     pub fn lanes(&mut self, op: AluOp, d: u8, [a, b]: [Source; 2]) -> bool {
         match (translation(op), Amount::of(b)) {
             (Translation::Host(emit), _) => {
@@ -312,13 +314,13 @@ impl Builder<'_> {
             (Translation::Shift(_, unit) | Translation::Scalar(_, unit) | Translation::Call(_, unit), _) => {
                 self.call_lanes(op, &unit, d, [a, b]);
             }
-            // These are no operations by lanes.
+            // These are not operations by lanes.
             (Translation::Compare(_) | Translation::Other, _) => {}
         }
         is_slow(op)
     }
 
-    /// Writes each part of a register as the function makes it from that of the first operand.
+    /// Writes each part of a register; `part_of` computes it from the part of the first operand.
     fn each_part(&mut self, d: u8, a: Source, part_of: impl Fn(&mut Self, i32, Value) -> Value) {
         let first = self.operand(a);
         for part in 0..PARTS {
@@ -328,11 +330,11 @@ impl Builder<'_> {
         }
     }
 
-    /// A part shifted by the same amount in all lanes.
+    /// Shifts a part by the same amount in all lanes.
     fn shifted(&mut self, shift: Shift, x: Value, amount: Amount) -> Value {
         match (shift, amount) {
             (Shift::Signed, Amount::Immediate(amount @ 32..64)) => {
-                // What is left are copies of the sign, and zeros above them.
+                // The result consists of copies of the sign bit, with zeros above them.
                 let [last, rest] = [31, amount - 32].map(|amount| self.constant(amount));
                 let signs = self.b.ins().sshr(x, last);
                 self.b.ins().ushr(signs, rest)
@@ -363,7 +365,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The lanes in which a compare holds.
+    /// Returns the lanes in which a compare holds.
     pub fn compare(&mut self, condition: Condition, [a, b]: [Source; 2]) -> Value {
         let (first, second) = (self.operand(a), self.operand(b));
         self.gather_bits(|this, part| {
@@ -372,7 +374,7 @@ impl Builder<'_> {
         })
     }
 
-    /// An operation that is called: by a function of its own if its first operand is a vector.
+    /// Calls the function of an operation: a separate one if the first operand is a vector.
     fn call_lanes(&mut self, op: AluOp, unit: &LaneUnit, d: u8, [a, b]: [Source; 2]) {
         let Source::Vector(first) = a else {
             self.call_unit(op, d, [a, b]);
@@ -403,7 +405,7 @@ impl Builder<'_> {
         self.b.ins().call_indirect(signature, address, &arguments);
     }
 
-    /// Where a register is.
+    /// Returns the address of a register.
     fn place_of(&mut self, register: u8) -> Value {
         let offset = i64::from(register & 63) * i64::from(PARTS * PART);
         let offset = self.b.ins().iconst(I64, offset);
@@ -427,7 +429,7 @@ impl Builder<'_> {
             .call_indirect(signature, address, &[self.state, packed, scalar]);
     }
 
-    /// `rm` was set to `value`: goes on at `pc`, in one of two ways.
+    /// Sets `rm` to `value` and continues at `pc`, in the version for full or for partial masks.
     pub fn set_mask(&mut self, value: Value, pc: u32) {
         let low = self.constant(0xffff);
         let mask = self.b.ins().band(value, low);
@@ -436,7 +438,7 @@ impl Builder<'_> {
         self.go_masked(mask, pc);
     }
 
-    /// Goes on at `pc` with all lanes on or with some of them.
+    /// Continues at `pc` in the version for full or for partial masks.
     pub fn go_masked(&mut self, mask: Value, pc: u32) {
         let low = self.constant(0xffff);
         let partial = self.b.ins().icmp(IntCC::NotEqual, mask, low);
@@ -450,7 +452,7 @@ impl Builder<'_> {
         self.go(pc);
     }
 
-    /// `rm` was set to a number: goes on at `pc`.
+    /// Sets `rm` to a constant and continues at `pc`.
     pub fn set_constant_mask(&mut self, value: u32, pc: u32) {
         let mask = self.constant(value & 0xffff);
         let offset = offset_of!(State<'_>, mask) as i32;
@@ -462,7 +464,7 @@ impl Builder<'_> {
         self.go(pc);
     }
 
-    /// The bits of the lanes of a part in a mask, each in its lane.
+    /// Returns the lane mask bits of the lanes of a part, each in its lane.
     fn bits(&mut self, part: i32) -> Value {
         let bytes: Vec<u8> = (0..4)
             .flat_map(|lane| (1u32 << (4 * part + lane)).to_le_bytes())
@@ -471,7 +473,7 @@ impl Builder<'_> {
         self.b.ins().vconst(I32X4, constant)
     }
 
-    /// Notes which lanes are on.
+    /// Expands the lane mask and stores it in the [`State`].
     fn set_on(&mut self, mask: Value) {
         let mask = self.b.ins().splat(I32X4, mask);
         for part in 0..PARTS {

@@ -1,33 +1,36 @@
-//! Views of a memory: what one core reads and writes of it while other cores run at the same time.
+//! Views of a memory: one core works on a view while other cores run in parallel.
 //!
-//! A view takes over a page from its base when it is looked at first, and keeps what is written to it for itself. Afterwards
-//! [`disjoint`] tells whether several views could have shared the base, and [`Memory::commit`] writes what one of them wrote.
+//! A view copies a page from its base on the first access and keeps writes to itself. Afterwards
+//! [`disjoint`] returns whether the views were independent, and [`Memory::commit`] writes the
+//! changes of a view to the base.
 //!
 //! Invariants:
-//! - An entry of the table with [`SHARED`] is a page with the contents of the base; one without was written in the view.
-//! - Every page of the base that was looked at is in `slots` or in `looked_at`.
-//! - Pages with predecoded words stay in a view from one base to the next while their bytes are the same.
+//! - A table entry with [`SHARED`] denotes a page with the contents of the base; other pages were
+//!   written in the view.
+//! - Every accessed page of the base is in `slots` or in `looked_at`.
+//! - A view keeps pages with predecoded words across bases while their bytes are the same.
 
 use super::{CODE, MEMORY_INDEX, Memory, MemoryFull, PAGE_SHIFT, PAGE_SIZE, Page, READ_ONLY, SHARED, UNWRITTEN};
 use crate::fill::Fill;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that a view can take over or write; programs that need more run without views.
+/// The maximum number of bytes that a view can copy or write; programs that need more run without
+/// views.
 const VIEW_LIMIT: u64 = 64 << 20;
 
-/// What a view has beside its pages.
+/// The state of a view besides its pages.
 #[derive(Default)]
 pub(super) struct View {
-    /// The memory that it is a view of, between [`Memory::begin`] and [`Memory::end`].
+    /// The base, between [`Memory::begin`] and [`Memory::end`].
     base: Option<Arc<Memory>>,
-    /// Places in the table that have a page.
+    /// The table indices with a page.
     slots: Vec<u32>,
-    /// Those of them that were written, none of them twice.
+    /// The elements of `slots` that were written, without duplicates.
     written: Vec<u32>,
-    /// Indices of pages that no place has.
+    /// The unused page indices.
     free: Vec<u32>,
-    /// Places of the base that were looked at without being taken over.
+    /// The table indices of base pages that were read without a copy.
     looked_at: Mutex<Vec<u32>>,
 }
 
@@ -36,7 +39,7 @@ impl View {
         self.base.as_ref().map_or(UNWRITTEN, |base| base.entry(address))
     }
 
-    /// The page of the base, which is not taken over.
+    /// Returns the page of the base without copying it.
     pub(super) fn page(&self, address: u32) -> Option<&[u8; PAGE_SIZE as usize]> {
         let base = self.base.as_ref()?;
         let mut looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +49,7 @@ impl View {
 }
 
 impl Memory {
-    /// A view without a base.
+    /// Creates a view without a base.
     pub(crate) fn view() -> Memory {
         Memory {
             view: Some(Box::default()),
@@ -54,7 +57,7 @@ impl Memory {
         }
     }
 
-    /// What stands for a memory that is elsewhere: it must not be used.
+    /// Creates a placeholder for a memory that was moved away: it must not be used.
     pub(crate) fn nothing() -> Memory {
         Memory {
             table: Box::default(),
@@ -62,7 +65,7 @@ impl Memory {
         }
     }
 
-    /// Makes a view one of `base` as it is, with nothing looked at but code.
+    /// Makes a view of the current contents of `base`; only pages with code count as accessed.
     pub(crate) fn begin(&mut self, base: Arc<Memory>) {
         let Some(view) = &mut self.view else {
             return;
@@ -84,7 +87,7 @@ impl Memory {
             false
         });
         if forgotten {
-            // Predecoded words are those of another memory.
+            // The predecoded words belong to other memory contents.
             self.identity = super::new_identity();
         }
         view.written.clear();
@@ -93,14 +96,15 @@ impl Memory {
         view.base = Some(base);
     }
 
-    /// Lets go of the base. What was written stays until the next [`Memory::begin`].
+    /// Drops the reference to the base. Written pages stay until the next [`Memory::begin`].
     pub(crate) fn end(&mut self) {
         if let Some(view) = &mut self.view {
             view.base = None;
         }
     }
 
-    /// The index of the page of `address` in a view, which takes it over if it does not have it.
+    /// Returns the index of the page of `address` in a view; copies the page from the base if
+    /// necessary.
     #[cold]
     pub(super) fn page_in_view(&mut self, address: u32) -> Result<usize, MemoryFull> {
         match self.page_index(address) {
@@ -130,7 +134,7 @@ impl Memory {
         Ok(index as usize)
     }
 
-    /// The index of the page of `address`, which is about to be written in a view.
+    /// Returns the index of the page of `address` in a view, for writing.
     pub(super) fn own_in_view(&mut self, address: u32) -> Result<usize, MemoryFull> {
         let index = self.page_in_view(address)?;
         let slot = address >> PAGE_SHIFT;
@@ -144,7 +148,7 @@ impl Memory {
         Ok(index)
     }
 
-    /// Whether what the views wrote together fits.
+    /// Returns whether the new pages of all views together fit into the limit.
     pub(crate) fn has_room_for<'a>(&self, views: impl Iterator<Item = &'a Memory>) -> bool {
         let written = views
             .filter_map(|memory| memory.view.as_ref())
@@ -153,11 +157,11 @@ impl Memory {
         self.pages.len() - 1 + new <= self.page_limit
     }
 
-    /// Writes what a view of this memory wrote.
+    /// Writes the changes of a view to this memory.
     ///
     /// # Errors
     ///
-    /// [`MemoryFull`] when the limit is reached, which [`Memory::has_room_for`] tells before.
+    /// [`MemoryFull`] if the limit is reached; [`Memory::has_room_for`] tests this in advance.
     pub(crate) fn commit(&mut self, other: &Memory) -> Result<(), MemoryFull> {
         let written = other.view.iter().flat_map(|view| &view.written);
         for &slot in written {
@@ -169,7 +173,7 @@ impl Memory {
     }
 }
 
-/// Whether no view looked at a page that another one wrote.
+/// Returns whether no view accessed a page that another one wrote.
 pub(crate) fn disjoint<'a>(views: impl Iterator<Item = &'a Memory> + Clone) -> bool {
     let views = views.filter_map(|memory| memory.view.as_ref()).enumerate();
     let mut writers: FxHashMap<u32, usize> = FxHashMap::default();

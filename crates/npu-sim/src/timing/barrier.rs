@@ -1,8 +1,11 @@
-//! Barriers (`docs/machine/control.md`): when the arrival of a thread is counted, and when those that a barrier lets go issue again.
+//! Barriers (`docs/machine/control.md`): when the arrival of a thread counts, and when released
+//! threads issue again.
 //!
-//! A barrier instruction issues like any other, and its thread stops. The arrival goes to the sync master when nothing of the thread is
-//! pending, which is looked at from some cycles after issue on. The master takes one arrival at a time. With several cores there is a
-//! master in each tile, which the upper bits of an id name (read, not measured), and arrivals and releases are messages of the network.
+//! A barrier instruction issues like any other, and its thread stops. The arrival goes to the
+//! synchronization master when no operation of the thread is pending; the core checks this from
+//! some cycles after issue on. The master accepts one arrival at a time. With several cores each
+//! tile has a master, which the upper bits of an id select (this is read from the hardware
+//! description, not measured), and arrivals and releases are messages of the network.
 
 use super::Timing;
 use super::core::{Core, Pipe};
@@ -15,19 +18,20 @@ use crate::machine::{Machine, THREADS};
 use npu_mc::machine;
 use npu_mc::raw::{CtrOp, RawInst};
 
-/// Cycles from the issue of a barrier to the first in which its thread can be found at rest.
+/// Cycles from the issue of a barrier to the first cycle in which its thread can be found at rest.
 const TO_ARRIVAL: u64 = machine::BARRIER_TO_ARRIVAL as u64;
-/// Cycles from an arrival that the master takes to the next one.
+/// Cycles from an accepted arrival to the next one.
 const ARRIVAL_BUSY: u64 = machine::BARRIER_ARRIVAL_BUSY as u64;
-/// Cycles from the last arrival to the issue of what comes next.
+/// Cycles from the last arrival to the issue of the next instruction.
 const RELEASE: u64 = machine::BARRIER_RELEASE as u64;
-/// Cycles after an operation's look at the cache in which the thread is taken for one that has no operation.
+/// Cycles after a cache lookup of an operation in which the thread counts as one without an
+/// operation.
 const LOOK_TO_REST: u64 = machine::LOOK_TO_REST as u64;
 
-/// Tiles that can have a sync master.
+/// The number of tiles that can have a synchronization master.
 const MASTERS: usize = (machine::BARRIER_IDS / machine::BARRIER_COUNTERS) as usize;
 
-/// The sync masters: one, or one in each tile.
+/// The synchronization masters: one, or one in each tile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SyncMasters {
     masters: [Resource; MASTERS],
@@ -36,7 +40,8 @@ pub(super) struct SyncMasters {
 }
 
 impl SyncMasters {
-    /// An arrival that `core` sends in cycle `now` to the master of `tile`; gives the cycle in which it counts.
+    /// Sends an arrival of `core` in cycle `now` to the master of `tile`; returns the cycle in
+    /// which it counts.
     fn take(&mut self, core: usize, tile: u32, now: u64, network: &mut Network) -> u64 {
         let sent = if network.shared {
             network.arrival(core, tile, now)
@@ -47,7 +52,8 @@ impl SyncMasters {
     }
 }
 
-/// The tile of the sync master for the barrier that a thread stands at, or has been let go by: if one core is all, there is one master.
+/// Returns the tile of the master for the barrier at which a thread waits or which has released it.
+/// A one-core system has one master.
 fn master_of(machine: &Machine, number: usize) -> u32 {
     if machine.cores() == 1 {
         return 0;
@@ -55,7 +61,7 @@ fn master_of(machine: &Machine, number: usize) -> u32 {
     let thread = machine.thread(number);
     let id = match thread.waiting {
         Some((id, _)) => id,
-        // It stands right behind the barrier, and has done nothing since.
+        // The thread is directly after the barrier, and has executed nothing since.
         None => {
             let before = machine.word_at(thread.pc().wrapping_sub(machine::INSTRUCTION_SIZE));
             if let RawInst::Ctr(inst) = npu_mc::split(before)
@@ -63,7 +69,7 @@ fn master_of(machine: &Machine, number: usize) -> u32 {
             {
                 thread.scalar(inst.reg0)
             } else {
-                // A store has changed the code since, and any master is as good.
+                // A store has changed the code since, and any master is acceptable.
                 0
             }
         }
@@ -72,8 +78,8 @@ fn master_of(machine: &Machine, number: usize) -> u32 {
 }
 
 impl Pipe {
-    /// Whether nothing of a thread that has come to a barrier is pending in cycle `now`. An operation that misses is in no queue for one
-    /// cycle before its thread is known to wait for the line.
+    /// Returns whether no operation of a thread at a barrier is pending in cycle `now`. An
+    /// operation that misses is in no queue for one cycle, before its thread waits for the line.
     fn is_at_rest(&self, now: u64) -> bool {
         let looked = self.last_look + LOOK_TO_REST;
         let waits = !self.replays.is_empty() && now != looked;
@@ -82,7 +88,7 @@ impl Pipe {
 }
 
 impl Core {
-    /// A thread issued a barrier.
+    /// Records that a thread issued a barrier.
     pub(super) fn come_to_barrier(&mut self, thread: usize, now: u64) {
         self.at_barrier |= 1 << thread;
         self.arriving |= 1 << thread;
@@ -91,7 +97,7 @@ impl Core {
         pipe.arrival = u64::MAX;
     }
 
-    /// Sends the arrivals of threads that have come to a barrier and have nothing pending any more.
+    /// Sends the arrivals of threads that are at a barrier without pending operations.
     pub(super) fn send_arrivals(&mut self, now: u64) {
         let mut threads = self.arriving;
         while threads != 0 {
@@ -104,7 +110,8 @@ impl Core {
         }
     }
 
-    /// The next cycle in which a thread that has come to a barrier can be found at rest though nothing else happens.
+    /// Returns the next cycle in which a thread at a barrier can be found at rest without another
+    /// event.
     pub(super) fn next_arrival(&self, now: u64) -> u64 {
         let mut next = u64::MAX;
         let mut threads = self.arriving;
@@ -119,13 +126,13 @@ impl Core {
         next
     }
 
-    /// The threads that barrier number `barrier` has opened for, and that have not left it.
+    /// Returns the threads that barrier number `barrier` has released and that have not left it.
     fn let_go_by(&self, barrier: u32) -> u8 {
         let of_it = |&thread: &usize| self.let_go >> thread & 1 != 0 && self.pipes[thread].barrier == barrier;
         (0..THREADS).filter(of_it).fold(0, |set, thread| set | 1 << thread)
     }
 
-    /// Threads whose way out of a barrier ends in this cycle.
+    /// Lets threads leave a barrier whose release takes effect in this cycle.
     pub(super) fn leave_barrier<S: Sink>(&mut self, now: u64, sink: &mut S) {
         for thread in 0..THREADS {
             let global = self.global(thread);
@@ -145,7 +152,8 @@ impl Core {
 }
 
 impl Timing {
-    /// Takes the arrivals that core number `core` has sent in cycle `now`, and notes whom a barrier lets go.
+    /// Accepts the arrivals that core number `core` sent in cycle `now`, and records the threads
+    /// that a barrier releases.
     pub(super) fn follow_barriers<S: Sink>(&mut self, core: usize, now: u64, machine: &Machine, sink: &mut S) {
         let sent = std::mem::take(&mut self.cores[core].sent);
         for thread in (0..THREADS).filter(|thread| sent >> thread & 1 != 0) {
@@ -172,7 +180,7 @@ impl Timing {
         }
     }
 
-    /// Lets the threads go that barrier number `barrier` has opened for, if the arrivals of all of them count.
+    /// Releases the threads of barrier number `barrier`, if the arrivals of all of them count.
     fn release<S: Sink>(&mut self, barrier: u32, now: u64, machine: &Machine, sink: &mut S) {
         let arrivals = |core: &Core| {
             let threads = core.let_go_by(barrier);
@@ -203,7 +211,7 @@ impl Timing {
             }
             core.let_go &= !threads;
             core.leaving |= threads;
-            // It may have skipped ahead of the release.
+            // The core may have skipped past the release.
             core.now = core.now.min(release).max(now + 1);
         }
     }

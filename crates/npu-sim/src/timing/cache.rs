@@ -1,12 +1,13 @@
-//! The tags of the two caches (`docs/machine/memory.md`). Data stays in main memory: only presence matters for time.
+//! The tags of the two caches (`docs/machine/memory.md`). Data stays in main memory: timing depends
+//! only on presence.
 
 use super::second_level::{used, victim};
 use npu_mc::machine;
 
-/// No line has this number, since lines are addresses divided by the line size.
+/// An invalid line number: line numbers are addresses divided by the line size.
 const EMPTY: u32 = u32::MAX;
 
-/// The number of the cache line that holds `address`.
+/// Returns the number of the cache line that contains `address`.
 #[inline]
 pub(crate) const fn line_of(address: u32) -> u32 {
     address / machine::CACHE_LINE
@@ -20,17 +21,18 @@ const DATA_WAYS: usize = machine::DCACHE_WAYS as usize;
 /// The instruction cache.
 pub(crate) struct InstructionCache {
     tags: [[u32; INSTRUCTION_WAYS]; INSTRUCTION_SETS],
-    /// The half of the ways that the next fill of a set takes.
+    /// The half of the ways that the next fill of a set replaces.
     upper_half: [bool; INSTRUCTION_SETS],
-    /// Which way of the half: one counter for all sets, which hits and fills turn.
+    /// The way within the half: one counter for all sets, which hits and fills toggle.
     odd: bool,
     /// The last hit, which changes the replacement state one cycle later.
     hit: Option<Hit>,
-    /// Fills so far.
+    /// The number of fills.
     fills: u64,
 }
 
-/// A hit: the cycle in which it changes the replacement state, its set, and whether it was in the lower half.
+/// A hit: the cycle in which it changes the replacement state, its set, and whether it was in the
+/// lower half.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     at: u64,
@@ -38,19 +40,20 @@ struct Hit {
     lower: bool,
 }
 
-/// What fetches that hit do to the replacement state of the instruction cache, all together.
+/// The combined effect of several fetch hits on the replacement state of the instruction cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hits {
-    /// What the hits but the last leave behind in each set: which half was hit.
+    /// The half of the last hit in each set, for all hits but the last one.
     before: Box<[(u16, bool)]>,
-    /// Whether their number is odd.
+    /// Whether the number of these hits is odd.
     odd: bool,
-    /// The last one: cycles after the beginning, set and half.
+    /// The last hit: cycles after the beginning, set and half.
     last: Option<(u64, u16, bool)>,
 }
 
 impl Hits {
-    /// Of hits in this order: cycles after the beginning, line, and whether it was in the lower half of its set.
+    /// Combines hits in this order: cycles after the beginning, line, and whether the line was in
+    /// the lower half of its set.
     pub fn of(hits: &[(u64, u32, bool)]) -> Hits {
         let set = |line: u32| (line as usize % INSTRUCTION_SETS) as u16;
         let Some((&(after, line, lower), rest)) = hits.split_last() else {
@@ -82,12 +85,13 @@ impl InstructionCache {
         }
     }
 
-    /// How many lines have come: between two of them every line stays where it is.
+    /// Returns the number of fills: between two fills no line changes its position.
     pub fn fills(&self) -> u64 {
         self.fills
     }
 
-    /// The half of its set that a line is in, if it is there: `true` for the lower one.
+    /// Returns the half of its set that contains a line, if the cache contains it: `true` for the
+    /// lower half.
     pub fn half(&self, line: u32) -> Option<bool> {
         let way = self.tags[line as usize % INSTRUCTION_SETS]
             .iter()
@@ -95,7 +99,7 @@ impl InstructionCache {
         Some(way < INSTRUCTION_WAYS / 2)
     }
 
-    /// Does what fetches that hit do, from cycle `from` on.
+    /// Applies the effect of fetch hits, from cycle `from` on.
     #[inline]
     pub fn fetch_all(&mut self, hits: &Hits, from: u64) {
         let Some((after, set, lower)) = hits.last else { return };
@@ -111,12 +115,13 @@ impl InstructionCache {
         });
     }
 
-    /// Whether a line is there.
+    /// Returns whether the cache contains a line.
     pub fn holds(&self, line: u32) -> bool {
         self.tags[line as usize % INSTRUCTION_SETS].contains(&line)
     }
 
-    /// Looks a line up as a fetch in cycle `now` does, which moves the replacement state.
+    /// Looks up a line for a fetch in cycle `now`, which updates the replacement state; returns
+    /// whether it hits.
     #[inline]
     pub fn fetch(&mut self, line: u32, now: u64) -> bool {
         let set = line as usize % INSTRUCTION_SETS;
@@ -133,7 +138,8 @@ impl InstructionCache {
         found.is_some()
     }
 
-    /// Puts a line in, in cycle `now`. A hit that takes effect in the same cycle is what changes the replacement state then.
+    /// Inserts a line in cycle `now`. If a hit takes effect in the same cycle, only the hit updates
+    /// the replacement state.
     pub fn fill(&mut self, line: u32, now: u64) {
         self.fills += 1;
         let hit = self.hit.take_if(|hit| hit.at == now);
@@ -147,13 +153,13 @@ impl InstructionCache {
         }
     }
 
-    /// The half of a set that is filled next, and the other way of each half.
+    /// Selects the half of a set for the next fill, and toggles the way within each half.
     fn turn(&mut self, set: usize, upper_half: bool) {
         self.upper_half[set] = upper_half;
         self.odd = !self.odd;
     }
 
-    /// Lets a hit take effect, if it is time.
+    /// Applies a hit whose cycle has come.
     fn settle(&mut self, now: u64) {
         if let Some(hit) = self.hit
             && hit.at <= now
@@ -167,19 +173,20 @@ impl InstructionCache {
 /// The data cache.
 pub(crate) struct DataCache {
     tags: [[u32; DATA_WAYS]; DATA_SETS],
-    /// The way that the next fill of a set takes.
+    /// The way that the next fill of a set replaces.
     victim: [u8; DATA_SETS],
-    /// The way in which the controller found the last line that it looked for, or from which the last one left.
+    /// The way in which the controller last found a line, or from which it last evicted one.
     found: u8,
-    /// What it has beyond that in a system of several cores.
+    /// Additional state in a system of several cores.
     coherence: Option<Box<Coherence>>,
 }
 
-/// What a data cache knows in a system of several cores. Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): its states are those of MSI, and it
-/// chooses victims by pseudo-LRU there.
+/// The state of a data cache in a system of several cores. It is based on reading the hardware
+/// description before the mesh could be run (measured since: `docs/machine/several-cores.md`): the
+/// states are those of MSI, and victims are chosen by pseudo-LRU.
 #[derive(Default)]
 struct Coherence {
-    /// Ways with lines that the core may read and not store to, one bit each.
+    /// The ways with lines that the core may read but not write, one bit each.
     read_only: [u8; DATA_SETS],
     /// The trees of pseudo-LRU.
     trees: [u8; DATA_SETS],
@@ -195,14 +202,14 @@ impl DataCache {
         }
     }
 
-    /// It is one of several that a directory keeps coherent.
+    /// Makes the cache one of several that a directory keeps coherent.
     pub fn share(&mut self) {
         self.coherence = Some(Box::default());
     }
 
-    /// Whether a load, or a store, finds what it needs when it looks. One that has `missed` before is done with the line that came for it
-    /// when there are several cores, even if another one has taken that away since: otherwise cores that store to one line could take it
-    /// from each other for ever.
+    /// Returns whether the lookup of a load or store succeeds. With several cores, an operation
+    /// that has `missed` before succeeds even if another core has taken the line since: otherwise
+    /// cores that store to one line could take it from each other forever.
     #[inline]
     pub fn serves(&mut self, line: u32, store: bool, missed: bool) -> bool {
         if self.coherence.is_none() {
@@ -228,7 +235,7 @@ impl DataCache {
         Some((set, way))
     }
 
-    /// Whether the line is there and the core has to ask before it stores to it.
+    /// Returns whether the cache contains the line without write permission.
     pub fn only_reads(&self, line: u32) -> bool {
         let read_only = |coherence: &Coherence| {
             self.place(line)
@@ -237,7 +244,7 @@ impl DataCache {
         self.coherence.as_deref().is_some_and(read_only)
     }
 
-    /// Another core takes the line, or the leave to store to it.
+    /// Loses a line to another core, or only its write permission if it `shares` the line.
     pub fn lose(&mut self, line: u32, shares: bool) {
         let Some((set, way)) = self.place(line) else { return };
         if !shares {
@@ -253,12 +260,12 @@ impl DataCache {
         self.tags[line as usize % DATA_SETS].contains(&line)
     }
 
-    /// Puts a line in, which the core owns if it may store to it; gives the way and the line if another one had to leave, which costs a
-    /// write to memory whether it is dirty or not.
+    /// Inserts a line, with write permission if `owned`; returns the way and the number of an
+    /// evicted line. An eviction costs a write to memory, whether the line is dirty or not.
     pub fn fill(&mut self, line: u32, owned: bool) -> Option<(u8, u32)> {
         let set = line as usize % DATA_SETS;
         if self.coherence.is_some() {
-            // What comes may be the leave to store to a line that is there.
+            // The fill may be a write permission for a line that the cache contains.
             let there = self.place(line).map(|(_, way)| way);
             let way = there.unwrap_or(self.next_victim(set));
             if let Some(coherence) = &mut self.coherence {
@@ -275,7 +282,7 @@ impl DataCache {
         (old != EMPTY).then_some((way, old))
     }
 
-    /// The way that the next fill of a set takes.
+    /// Returns the way that the next fill of a set replaces.
     fn next_victim(&self, set: usize) -> usize {
         match &self.coherence {
             Some(coherence) => victim(coherence.trees[set], DATA_WAYS),
@@ -283,7 +290,7 @@ impl DataCache {
         }
     }
 
-    /// Looks a line up for the controller; gives whether it is there.
+    /// Looks up a line for the controller; returns whether the cache contains it.
     pub fn find(&mut self, line: u32) -> bool {
         let way = self.tags[line as usize % DATA_SETS].iter().position(|&tag| tag == line);
         if let Some(way) = way {
@@ -292,18 +299,20 @@ impl DataCache {
         way.is_some()
     }
 
-    /// The controller finds a line that is on its way into the cache.
+    /// Records that the controller finds a line whose fill is pending.
     pub fn expect(&mut self, line: u32) {
         self.found = self.next_victim(line as usize % DATA_SETS) as u8;
     }
 
-    /// The controller writes a line that has left `way`.
+    /// Records that the controller writes a line that was evicted from `way`.
     pub fn leaves(&mut self, way: u8) {
         self.found = way;
     }
 
-    /// The way that the controller empties for `dcache_inv` of a line that is there or `comes`: that of the transaction before it, whatever is there. That was
-    /// measured: `invalidate_way` in `tests/sim/facts/` has a program. By the time that it has `waited` for memory it knows the right one.
+    /// Returns the way that the controller empties for a `dcache_inv` of a line that is present or
+    /// `comes`. It is the way of the previous transaction, whatever its contents. This was
+    /// measured: `invalidate_way` in `tests/sim/facts/` has a program. If the controller `waited`
+    /// for memory, it has found the right way by then.
     pub fn way_to_empty(&mut self, line: u32, comes: bool, waited: bool) -> u8 {
         let before = self.found;
         if comes {
@@ -314,12 +323,12 @@ impl DataCache {
         if waited { self.found } else { before }
     }
 
-    /// Empties a way of the set of a line.
+    /// Empties a way in the set of a line.
     pub fn empty(&mut self, line: u32, way: u8) {
         self.tags[line as usize % DATA_SETS][usize::from(way)] = EMPTY;
     }
 
-    /// Whether a line is in a way of the set of another one.
+    /// Returns whether `line` is in way `way` of the set of `other`.
     pub fn is_in(&self, line: u32, other: u32, way: u8) -> bool {
         let set = line as usize % DATA_SETS;
         set == other as usize % DATA_SETS && self.tags[set][usize::from(way)] == line
@@ -365,16 +374,17 @@ mod tests {
         }
         assert!(cache.serves(line(0), false, false) && !cache.serves(line(0), true, false));
         assert!(cache.only_reads(line(0)));
-        // The leave to store is no other line.
+        // Write permission is not another line.
         assert_eq!(cache.fill(line(0), true), None);
         assert!(cache.serves(line(0), true, false) && !cache.only_reads(line(0)));
         cache.lose(line(0), true);
         assert!(cache.serves(line(0), false, false) && !cache.serves(line(0), true, false));
-        // The lines came to ways 0, 2, 1 and 3; 0 was used last, and of the other half the line in 2 came first.
+        // The lines were inserted into ways 0, 2, 1 and 3. Way 0 was used last, and way 2 is the
+        // older one in the other half.
         assert_eq!(cache.fill(line(4), true), Some((2, line(1))));
         cache.lose(line(4), false);
         assert!(!cache.serves(line(4), false, false));
-        assert!(cache.serves(line(4), true, true), "it had come");
+        assert!(cache.serves(line(4), true, true), "the line had been inserted");
         cache.lose(line(9), false);
     }
 
@@ -386,9 +396,9 @@ mod tests {
         for k in 0..4 {
             cache.fill(line(k), k.into());
         }
-        // Ways 0, 3, 0, 3: the counter turns with the half.
+        // Ways 0, 3, 0, 3: the counter toggles with the half.
         assert_eq!(there(&cache), [false, false, true, true, false, false]);
-        // A hit changes the state one cycle later, and a fill in that cycle does not.
+        // A hit updates the state one cycle later, and a fill in that cycle does not.
         assert!(cache.fetch(line(2), 10));
         cache.fill(line(4), 11);
         assert_eq!(there(&cache), [false, false, false, true, true, false]);

@@ -1,7 +1,8 @@
-//! A trace for Perfetto and the tracing page of Chrome: JSON trace events, with a track for each thread.
+//! A trace for Perfetto and the tracing page of Chrome: JSON trace events, with a track for each
+//! thread.
 //!
-//! A cycle is a microsecond of the viewer. Instructions and the cycles that a thread waited are slices, cache misses are
-//! instants. Cores are processes.
+//! A cycle is a microsecond in the viewer. Instructions and stalls are slices, cache misses are
+//! instants, cores are processes.
 
 use super::report::Stall;
 use super::sink::{Issue, Sink, text};
@@ -12,7 +13,7 @@ use std::io::{self, Write};
 /// Writes the trace of a run.
 pub struct ChromeTrace<W: Write> {
     out: W,
-    /// Threads that were named, by number.
+    /// Whether the name of each thread was written, by number.
     named: Vec<bool>,
     started: bool,
     line: String,
@@ -31,11 +32,11 @@ impl<W: Write> ChromeTrace<W> {
         }
     }
 
-    /// Writes the end.
+    /// Writes the end of the trace.
     ///
     /// # Errors
     ///
-    /// The first error that the output had.
+    /// The first error of the output.
     pub fn finish(mut self) -> io::Result<()> {
         let head = if self.started { "" } else { "{\"traceEvents\":[" };
         self.write(&format!("{head}\n]}}\n"));
@@ -51,7 +52,7 @@ impl<W: Write> ChromeTrace<W> {
         }
     }
 
-    /// Writes an event of `thread`: `name` and the other members, which are JSON already.
+    /// Writes an event of `thread`: `name` and other members in JSON.
     fn event(&mut self, thread: usize, name: &str, members: std::fmt::Arguments<'_>) {
         if self.named.len() <= thread {
             self.named.resize(thread + 1, false);

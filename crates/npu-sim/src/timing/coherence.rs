@@ -1,11 +1,11 @@
-//! What a core has to do with the others: lines that it loses to them, and where what it reads was meanwhile.
+//! Interactions of a core with the others: lines that it loses to them, and the paths of its reads.
 
 use super::core::Core;
 use super::network::Network;
 use super::sink::Sink;
 
 impl Core {
-    /// Gives up the lines that other cores have taken until cycle `now`.
+    /// Drops the lines that other cores have taken up to cycle `now`.
     #[inline]
     pub(super) fn hear_of_losses(&mut self, now: u64, network: &mut Network) {
         if network.shared {
@@ -15,7 +15,7 @@ impl Core {
         }
     }
 
-    /// Tells where a line will be on its way, if the controller has just asked for one.
+    /// Reports the path of a line, if the controller has just requested one.
     #[inline]
     pub(super) fn tell_of_reads<S: Sink>(&self, network: &mut Network, sink: &mut S) {
         if network.shared

@@ -1,18 +1,19 @@
 //! The options of the timing model.
 
-/// How the memory of the cores behaves.
+/// The timing of the memory system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimingConfig {
-    /// Cycles that a memory transaction takes beyond the 2 of the fastest memory.
+    /// Cycles of a memory transaction in addition to the 2 cycles of the fastest memory.
     pub memory_delay: u32,
-    /// Cycles of each hop between two neighbouring tiles, each way, when there are several cores; 0 unless said. The
-    /// hardware takes 2 (`docs/machine/several-cores.md`).
+    /// Cycles of each hop between two neighboring tiles, in each direction, with several cores; 0
+    /// by default. The hardware takes 2 (`docs/machine/several-cores.md`).
     pub hop_delay: u32,
-    /// Cycles for which each message takes a link between two neighbouring tiles, in its direction, when there are several cores; 1 unless said,
-    /// since no link takes two messages in one cycle, and 0 for links that are never full.
+    /// Cycles for which a message occupies a link between two neighboring tiles, in its direction,
+    /// with several cores. The default is 1, since no link carries two messages in one cycle; 0
+    /// means unlimited links.
     pub link_cycles: u32,
-    /// Cycles of a look into the second-level cache, when there are several cores; 0 unless said. A
-    /// directory of the hardware answers after 2 (`docs/machine/several-cores.md`).
+    /// Cycles of a lookup in the second-level cache, with several cores; 0 by default. A directory
+    /// of the hardware answers after 2 (`docs/machine/several-cores.md`).
     pub second_level_delay: u32,
 }
 

@@ -1,8 +1,11 @@
-//! The pipeline of one core, cycle by cycle: its state, the order of things in a cycle, and the skip over idle cycles.
+//! The pipeline of one core, cycle by cycle: its state, the order of actions in a cycle, and the
+//! skipping of idle cycles.
 //!
-//! In each cycle, in this order: write-back, memory transactions that end or start, branches that have resolved, arrivals at barriers, issue,
-//! arrivals in the buffers, fetch, the load/store unit. An instruction of the right path is executed by the functional machine in the cycle in which it issues.
-//! Where nobody listens, stretches that are known are taken from recordings instead (`replay`).
+//! The actions in each cycle, in this order: write-back, ends and starts of memory transactions,
+//! resolved branches, arrivals at barriers, issue, arrivals in the buffers, fetch, load/store unit.
+//! The functional machine executes an instruction of the correct path in the cycle in which the
+//! instruction issues. Without a listening sink, known stretches are replayed from recordings
+//! instead (`replay`).
 
 use super::cache::{DataCache, InstructionCache};
 use super::decode::{Decoded, Decoder, NO_REGISTER, Registers};
@@ -16,13 +19,13 @@ use super::sink::Sink;
 use crate::machine::{Machine, Stop, THREADS};
 use std::collections::VecDeque;
 
-/// Cycles that the sets of taken slots reach ahead.
+/// The number of future cycles that the sets of occupied slots cover.
 pub(super) const HORIZON: u64 = 64;
 
 /// A result on its way to the write port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arriving {
-    /// First cycle in which a dependent instruction can issue.
+    /// The first cycle in which a dependent instruction can issue.
     pub ready: u64,
     pub thread: u8,
     pub register: u8,
@@ -46,24 +49,24 @@ pub(super) struct Fetched {
     pub word: u32,
     /// The cycle of the fetch.
     pub fetched: u64,
-    /// Why it was not fetched earlier.
+    /// The reason why it was not fetched earlier.
     pub late: Stall,
 }
 
 /// A fetched instruction on its way to the buffer of its thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
-    /// The cycle in which it is in the buffer; it can issue in the next one.
+    /// The cycle in which it reaches the buffer; it can issue in the next one.
     pub arrival: u64,
     pub thread: u8,
-    /// [`Pipe::path`] when it was fetched.
+    /// The value of [`Pipe::path`] at the fetch.
     pub path: u32,
 }
 
-/// A taken branch that has not taken effect.
+/// A taken branch that has not resolved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolving {
-    /// The cycle in which fetch goes on at the target.
+    /// The cycle in which fetch continues at the target.
     pub at: u64,
     pub thread: u8,
     pub issued: u64,
@@ -72,14 +75,14 @@ pub(super) struct Resolving {
 /// The state of a hardware thread.
 pub(super) struct Pipe {
     pub fetch_pc: u32,
-    /// Where the taken branch in flight goes.
+    /// The target of the taken branch in flight.
     pub branch_target: u32,
     pub buffer: Ring<Fetched, 32>,
-    /// What the front of `buffer` is, once it has arrived.
+    /// The decoded front of `buffer`, once it has arrived.
     pub front: Decoded,
-    /// Instructions of `buffer` that are in it already.
+    /// The number of instructions in `buffer` that have arrived.
     pub arrived: u32,
-    /// Fetches with another number are of a path that was left.
+    /// The number of the current path; fetches with another number belong to an abandoned path.
     pub path: u32,
     pub busy: Registers,
     /// The last issues that made a register busy: cycle and register.
@@ -87,47 +90,49 @@ pub(super) struct Pipe {
     pub marks: usize,
     /// Operations for the load/store unit.
     pub queue: Ring<MemoryOp, 16>,
-    /// Operations that missed, until their lines are there.
+    /// Operations that missed, until their lines arrive.
     pub replays: Ring<MemoryOp, 8>,
-    /// The lines that loads and stores asked for last, and how many did.
+    /// The lines of the last loads and stores, and the number of loads and stores.
     pub lines: [u32; 16],
     pub asked: usize,
-    /// When they may look at the cache again.
+    /// The cycles in which operations that missed may access the cache again.
     pub wakes: Ring<u64, 8>,
-    /// The first cycle in which an operation can look at the cache, as the three above say; none without one.
+    /// The first cycle in which an operation of the three queues above can access the cache;
+    /// `u64::MAX` without one.
     pub look_from: u64,
-    /// First cycle that is not accounted for.
+    /// The first cycle that is not accounted for.
     pub since: u64,
-    /// When the instruction at the front of the buffer could issue, its operands aside.
+    /// The cycle from which the instruction at the front of the buffer could issue, apart from its
+    /// operands.
     pub available: u64,
-    /// When its operands were ready, and what made the last one.
+    /// The cycle in which its operands were ready, and the kind of the last result.
     pub operands: u64,
     pub producer: Stall,
-    /// The register that the last one came to.
+    /// The register of the last result.
     pub awaited: u8,
-    /// Why it did not issue with its operands ready.
+    /// The reason why it did not issue with its operands ready.
     pub hindrance: Stall,
-    /// Why the next fetch is late.
+    /// The reason why the next fetch is late.
     pub starved: Stall,
-    /// When the thread issued the write of its last status, or hung.
+    /// The cycle in which the thread issued the write of its last status, or hung.
     pub ended: Option<u64>,
-    /// When it came to a stop address.
+    /// The cycle in which the thread reached a stop address.
     pub paused: Option<u64>,
-    /// When a miss is noticed: until then the thread may be granted a fetch in vain.
+    /// The cycle in which a miss is noticed; until then the thread may be granted useless fetches.
     pub noticed: u64,
-    /// The last cycle in which an operation of its looked at the data cache.
+    /// The last cycle in which an operation of the thread accessed the data cache.
     pub last_look: u64,
-    /// From when on its arrival at a barrier can be sent.
+    /// The first cycle in which its arrival at a barrier can be sent.
     pub arrival_from: u64,
-    /// When its arrival at a barrier counts.
+    /// The cycle in which its arrival at a barrier counts.
     pub arrival: u64,
-    /// The number of the last barrier that opened for it.
+    /// The number of the last barrier that opened for the thread.
     pub barrier: u32,
-    /// When it leaves a barrier.
+    /// The cycle in which the thread leaves a barrier.
     pub release: u64,
-    /// The next issue passes over a stop address.
+    /// Whether the next issue passes over a stop address.
     pub step_over: bool,
-    /// Where the last run left the thread: PC and instructions.
+    /// The PC and the number of instructions at the end of the last run.
     pub left_at: Option<(u32, u64)>,
 }
 
@@ -181,7 +186,7 @@ impl Pipe {
         }
     }
 
-    /// Drops what was fetched.
+    /// Drops the fetched instructions.
     pub fn empty(&mut self) {
         self.buffer.clear();
         self.arrived = 0;
@@ -191,10 +196,10 @@ impl Pipe {
 
 /// The pipeline of one core.
 pub(super) struct Core {
-    /// Number of the core.
+    /// The number of the core.
     pub number: usize,
     pub now: u64,
-    /// Nothing is passed over.
+    /// Whether to simulate every cycle, without skipping idle ones.
     pub every_cycle: bool,
     pub pipes: Box<[Pipe; THREADS]>,
     pub decoder: Decoder,
@@ -202,37 +207,40 @@ pub(super) struct Core {
     pub data: DataCache,
     pub controller: Controller,
     // Sets of threads, one bit per thread.
-    /// Fetching and issuing.
+    /// Threads that fetch and issue.
     pub enabled: u8,
-    /// Something in the buffer.
+    /// Threads with an instruction in the buffer.
     pub available: u8,
-    /// The operands of the front of the buffer are ready.
+    /// Threads whose instruction at the front of the buffer has its operands ready.
     pub operands: u8,
-    /// At a barrier.
+    /// Threads at a barrier.
     pub at_barrier: u8,
-    /// Issued a barrier of the wrong path, after which nothing issues until the branch has resolved.
+    /// Threads that issued a barrier on the wrong path, after which nothing issues until the branch
+    /// has resolved.
     pub held: u8,
-    /// At a barrier, with an arrival that has not been sent.
+    /// Threads at a barrier whose arrival has not been sent.
     pub arriving: u8,
-    /// The arrival was sent in this cycle.
+    /// Threads whose arrival was sent in this cycle.
     pub sent: u8,
-    /// At a barrier that has opened.
+    /// Threads at a barrier that has opened.
     pub let_go: u8,
-    /// Leaving a barrier.
+    /// Threads that are leaving a barrier.
     pub leaving: u8,
-    /// After a taken branch that has not resolved: what issues is of the wrong path.
+    /// Threads after a taken branch that has not resolved: they issue instructions of the wrong
+    /// path.
     pub wrong_path: u8,
-    /// So much in the buffer that fetch pauses.
+    /// Threads whose buffer is so full that fetch pauses.
     pub full: u8,
-    /// A fetch missed, and that is not noticed yet.
+    /// Threads with a fetch miss that is not noticed yet.
     pub noticing: u8,
-    /// Waiting for an instruction line.
+    /// Threads that wait for an instruction line.
     pub missing: u8,
-    /// Of these, the threads whose line never comes.
+    /// The threads of `missing` whose line never arrives.
     pub lost: u8,
-    /// With operations for the load/store unit.
+    /// Threads with operations for the load/store unit.
     pub queued: u8,
-    /// The last cycle in which the controller put a line into the data cache, in which nothing looks at it.
+    /// The last cycle in which the controller filled a line of the data cache, and which therefore
+    /// has no lookup.
     pub updating: u64,
     // The last thread that had its turn.
     pub issue_turn: u8,
@@ -241,33 +249,33 @@ pub(super) struct Core {
     pub integer: Results,
     pub scratchpad: Results,
     pub memory: Results,
-    /// Float results by cycle modulo [`HORIZON`]: no two end in the same one.
+    /// Float results by cycle modulo [`HORIZON`]: no two end in the same cycle.
     pub float: [Arriving; HORIZON as usize],
     pub float_pending: u64,
-    /// Slots of the float port taken at issue, by cycle modulo [`HORIZON`].
+    /// Slots of the float port that were taken at issue, by cycle modulo [`HORIZON`].
     pub float_slots: u64,
-    /// The scratchpad queue is seen occupied in these cycles, modulo [`HORIZON`].
+    /// The cycles in which the scratchpad queue counts as occupied, modulo [`HORIZON`].
     pub scratchpad_busy: u64,
     pub decoding: Ring<InFlight, 16>,
     pub branches: Ring<Resolving, 8>,
     pub counters: Counters,
     /// The cycle of the first issue.
     pub first: Option<u64>,
-    /// A thread came to rest or to a barrier: the run may be over.
+    /// Whether a thread stopped or reached a barrier: the run may be over.
     pub check: bool,
-    /// A barrier opened in this cycle.
+    /// Whether a barrier opened in this cycle.
     pub opened: bool,
-    /// A thread stopped the run.
+    /// The thread that stopped the run, and the reason.
     pub stop: Option<(usize, Stop)>,
-    /// Instructions executed, undecoded words included.
+    /// The number of executed instructions, including undecoded words.
     pub executed: u64,
-    /// Stretches of runs by the states in which they begin.
+    /// Recorded stretches of runs, by the states in which they begin.
     pub recordings: Recordings,
-    /// The stretch that is being recorded.
+    /// The current recording.
     pub recording: Option<Box<Recording>>,
-    /// A stretch that can be recorded has ended.
+    /// Whether a stretch that can be recorded has ended.
     pub stretch_ended: bool,
-    /// What is executed already of what issues next.
+    /// The instructions that were executed before their issue.
     pub done: VecDeque<Done>,
 }
 
@@ -331,12 +339,13 @@ impl Core {
         }
     }
 
-    /// The functional machine's number of a thread.
+    /// Returns the number of a thread in the functional machine.
     pub fn global(&self, thread: usize) -> usize {
         self.number * THREADS + thread
     }
 
-    /// Lets `thread` run, from this cycle. It goes on with what it had fetched if it is where the last run left it.
+    /// Lets `thread` run from this cycle on. It continues with its fetched instructions if it is at
+    /// the position where the last run left it.
     pub fn enable(&mut self, thread: usize, machine: &mut Machine) {
         let number = self.global(thread);
         let stopped = machine.takes_over_stop(number);
@@ -347,7 +356,8 @@ impl Core {
         self.enabled |= bit;
         let pipe = &mut self.pipes[thread];
         pipe.paused = None;
-        // It may not have come to issue since it was let go, because another thread stopped the run.
+        // The thread may not have issued since it was enabled, because another thread stopped the
+        // run.
         let step_over = stopped || pipe.step_over && pipe.left_at == place;
         let goes_on =
             pipe.left_at.take() == place && (self.at_barrier & !self.let_go & !self.leaving & bit != 0) == waits;
@@ -357,13 +367,13 @@ impl Core {
         self.pipes[thread].step_over = step_over;
     }
 
-    /// Whether `thread` has ended in an earlier run and goes on taking turns.
+    /// Returns whether `thread` has ended in an earlier run and continues to take turns.
     pub fn spins(&self, thread: usize, machine: &Machine) -> bool {
         let state = machine.thread(self.global(thread));
         self.pipes[thread].left_at == Some((state.pc(), state.instructions()))
     }
 
-    /// Empties the pipeline of `thread`, and lets it fetch from `pc` on.
+    /// Empties the pipeline of `thread`, and restarts its fetch at `pc`.
     fn restart(&mut self, thread: usize, pc: u32, waits: bool) {
         let bit = 1u8 << thread;
         let pipe = &mut self.pipes[thread];
@@ -413,7 +423,8 @@ impl Core {
         });
     }
 
-    /// Whether a queue of the pipeline lost an entry, which the hardware's cannot, or something was executed that has not issued.
+    /// Returns whether a queue of the pipeline lost an entry, which is impossible in the hardware,
+    /// or an instruction was executed that did not issue.
     pub fn overflowed(&self) -> bool {
         let lost = |pipe: &Pipe| {
             pipe.buffer.overflowed() || pipe.queue.overflowed() || pipe.replays.overflowed() || pipe.wakes.overflowed()
@@ -427,7 +438,7 @@ impl Core {
             || !self.done.is_empty()
     }
 
-    /// Begins a run, for which threads are enabled then.
+    /// Begins a run; its threads are enabled afterwards.
     pub fn begin(&mut self) {
         self.enabled = 0;
         self.stop = None;
@@ -437,7 +448,7 @@ impl Core {
         self.stretch_ended = true;
     }
 
-    /// Ends a run: threads that are where they are now can go on in the next one.
+    /// Ends a run: threads that stay at their current positions can continue in the next run.
     pub fn end(&mut self, machine: &Machine) {
         self.count_recordings();
         for thread in 0..THREADS {
@@ -448,8 +459,9 @@ impl Core {
         }
     }
 
-    /// Runs cycle [`Core::now`] and those after it that are before `until`, up to one that has something for others to do or that brings
-    /// the instructions executed to `budget`; gives the last of them.
+    /// Runs cycle [`Core::now`] and later cycles before `until`. Stops after a cycle that affects
+    /// other cores or in which the number of executed instructions reaches `budget`; returns the
+    /// last cycle.
     pub fn run<S: Sink>(
         &mut self,
         machine: &mut Machine,
@@ -486,7 +498,7 @@ impl Core {
         }
     }
 
-    /// Runs cycle [`Core::now`] and moves on to the next one in which something can happen.
+    /// Runs cycle [`Core::now`] and advances to the next cycle in which something can happen.
     #[inline]
     fn cycle<S: Sink>(&mut self, machine: &mut Machine, network: &mut Network, sink: &mut S) {
         let now = self.now;
@@ -509,7 +521,7 @@ impl Core {
         if self.leaving != 0 {
             self.leave_barrier(now, sink);
         }
-        // What issues now makes room for a fetch in this cycle; what arrives now can issue in the next one.
+        // An issue makes room for a fetch in the same cycle; an arrival can issue in the next one.
         let ready = self.ready();
         if ready != 0 {
             self.issue(ready, now, machine, sink);
@@ -517,7 +529,7 @@ impl Core {
         }
         active |= self.arrive(now);
         active |= self.fetch(now, machine, sink);
-        // A slot that is in the past would be taken for one ahead.
+        // A slot in the past would be mistaken for a future one.
         let past = 1 << (now % HORIZON);
         self.float_slots &= !past;
         self.scratchpad_busy &= !past;
@@ -532,24 +544,26 @@ impl Core {
         };
     }
 
-    /// The threads that can issue, if nothing is in the way of the instructions at the front of their buffers.
+    /// Returns the threads that can issue, apart from hazards of the instructions at the front of
+    /// their buffers.
     #[inline]
     fn ready(&self) -> u8 {
         self.available & self.operands & !(self.at_barrier | self.held) & self.enabled
     }
 
-    /// Passes over the cycles after `now` in which nothing happens, if no thread issues or fetches in the next one.
+    /// Skips the idle cycles after `now`, if no thread issues or fetches in the next one.
     #[inline]
     fn pass_over_idle_cycles(&mut self, now: u64) {
-        // Misses are noticed and arrivals at barriers sent in the course of a cycle, not at a time that is known before.
+        // The cycles in which misses are noticed and arrivals at barriers are sent are not known in
+        // advance.
         let fetching = self.enabled & !self.full & !self.missing;
         if self.now == now + 1 && !self.every_cycle && self.ready() | fetching | self.noticing | self.arriving == 0 {
             self.now = self.next_event(now);
         }
     }
 
-    /// The next cycle after `now` in which something happens, if nothing issues or is fetched in the one after `now`; the last one ever
-    /// if nothing will.
+    /// Returns the next cycle after `now` with an event, if nothing issues or is fetched in the
+    /// cycle after `now`. Returns the largest cycle number but one if no event follows.
     fn next_event(&mut self, now: u64) -> u64 {
         let mut next = self.controller.next_event().min(self.next_arrival(now));
         let mut at = |cycle: u64| next = next.min(cycle);
@@ -562,7 +576,7 @@ impl Core {
             let ahead = self.float_pending.rotate_right((now % HORIZON) as u32).trailing_zeros();
             at(now + u64::from(ahead));
         }
-        // What arrives behind an instruction that is there already is as good as there when something else happens.
+        // An arrival behind an instruction that has already arrived can wait for the next event.
         if let Some(front) = self.decoding.front()
             && self.enabled & !self.available != 0
         {
@@ -578,9 +592,9 @@ impl Core {
             let pipe = &self.pipes[thread];
             at(pipe.release.min(pipe.look_from));
         }
-        // Nothing ever: a number that is not reached otherwise.
+        // No event follows: use a number that is not reached otherwise.
         let next = next.min(u64::MAX - 1).max(now + 1);
-        // Bits of cycles that are skipped would come back.
+        // The bits of skipped cycles would be mistaken for future ones.
         let skipped = next - now - 1;
         if skipped >= HORIZON - 1 {
             self.float_slots = 0;

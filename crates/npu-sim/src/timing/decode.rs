@@ -1,4 +1,4 @@
-//! What the pipeline needs to know of an instruction word.
+//! The properties of instruction words that the pipeline uses.
 
 use crate::alu::{self, Operation};
 use crate::mem_op::{Move, is_store, is_vector_access, moves};
@@ -7,12 +7,12 @@ use crate::registers::PC;
 use npu_mc::raw::{AluOp, CtrOp, Mem, MemOp, RawInst, Rr};
 use npu_mc::{Reg, SReg, machine};
 
-/// What an instruction waits for at issue, and where its result comes from.
+/// The resource that an instruction needs at issue, and the source of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Dropped at decode.
+    /// An undecoded word, dropped at decode.
     Nop,
-    /// Integer pipe, and control registers that are read.
+    /// The integer pipe, including reads of control registers.
     Int,
     /// Float pipe.
     Float,
@@ -22,44 +22,46 @@ pub(crate) enum Route {
     Scratchpad,
     /// A branch; the result of a call comes from the integer pipe.
     Branch,
-    /// No result and nothing to wait for.
+    /// An instruction without result and without waiting.
     Control,
-    /// Waits until nothing of the thread is pending.
+    /// A barrier, which waits until no operation of the thread is pending.
     Barrier,
 }
 
-/// The registers of a thread as a set: scalar register *n* is bit *n*, vector register *n* is bit 64 + *n*.
+/// A set of registers of a thread: bit *n* is scalar register *n*, bit 64 + *n* is vector register
+/// *n*.
 pub(crate) type Registers = u128;
 
 /// No register.
 pub(crate) const NO_REGISTER: u8 = 0xff;
 
-/// A word as the pipeline sees it.
+/// A decoded word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoded {
-    /// Registers that must not be busy: sources and destination.
+    /// The registers that must not be busy: sources and destination.
     pub needs: Registers,
     pub word: u32,
     pub route: Route,
-    /// Destination as a bit number of [`Registers`], or [`NO_REGISTER`].
+    /// The destination as a bit number of [`Registers`], or [`NO_REGISTER`].
     pub destination: u8,
-    /// Issue to issue of a dependent instruction.
+    /// Cycles from issue to the issue of a dependent instruction.
     pub latency: u8,
-    /// Slot of the float unit's port.
+    /// The slot of the float port.
     pub slot: u8,
-    /// A store, for memory and scratchpad.
+    /// Whether a memory or scratchpad access is a store.
     pub store: bool,
-    /// Lanes are masked: the instruction counts for lane use.
+    /// Whether the lane mask applies: the instruction counts for lane use.
     pub vector: bool,
-    /// `flush`.
+    /// Whether the instruction is `flush`.
     pub flush: bool,
-    /// `dcache_inv`.
+    /// Whether the instruction is `dcache_inv`.
     pub invalidate: bool,
-    /// `read_cr`.
+    /// Whether the instruction is `read_cr`.
     pub reads_control: bool,
-    /// A branch that can go on at several places: on a value, or to where a register says.
+    /// Whether the instruction is a branch with several possible successors: conditional, or to a
+    /// register.
     pub chooses: bool,
-    /// Address of a memory access: register and number.
+    /// The address of a memory access: base register and offset.
     pub base: u8,
     pub offset: i32,
 }
@@ -82,7 +84,7 @@ impl Decoded {
         offset: 0,
     };
 
-    /// Takes `word` apart.
+    /// Decodes `word`.
     pub fn new(word: u32) -> Decoded {
         let inst = npu_mc::split(word);
         let operands = Operands::of(&inst);
@@ -150,10 +152,11 @@ impl Decoded {
         d
     }
 
-    /// The R format.
+    /// Decodes an instruction of the R format.
     fn registers_only<Op>(&mut self, inst: Rr<Op>) {
         self.vector = inst.dst.is_vector() || inst.src0.is_vector() || inst.src1.is_vector();
-        // The scoreboard waits for both source fields, whether the operation reads the second or not.
+        // The scoreboard waits for both source fields, even if the operation ignores the second
+        // one.
         self.needs |= match inst.src1 {
             Reg::S(SReg::PC) => 0,
             Reg::S(src1) => registers(1 << src1.number(), 0),
@@ -168,7 +171,7 @@ impl Decoded {
     fn operate(&mut self, op: AluOp) {
         self.latency = op.latency();
         self.route = match (alu::operation(op), op.info().fp_slot) {
-            // The functional machine stops there.
+            // The functional machine stops here.
             (Operation::Hang | Operation::NoUnit, _) => Route::Control,
             (_, Some(slot)) => {
                 self.slot = slot;
@@ -178,19 +181,20 @@ impl Decoded {
         };
     }
 
-    /// Numbers below 32 give 0, those above go to float units that were not built, where the functional machine stops.
+    /// Decodes an unassigned opcode: those below 32 return 0, the others need missing float units,
+    /// and the functional machine stops there.
     fn operate_unassigned(&mut self, op: u8) {
         self.route = if op >= 32 { Route::Control } else { Route::Int };
         self.latency = AluOp::Add.latency();
     }
 
-    /// An access, and the operation if it is a load that the hardware has.
+    /// Decodes an access; `load` is the operation of a load that the hardware supports.
     fn access<Op>(&mut self, inst: Mem<Op>, store: bool, load: Option<MemOp>) {
         self.base = inst.base.number();
         self.offset = inst.offset;
         self.store = store;
         (self.route, self.latency) = if inst.shared {
-            // Stores, and what is not an operation, take a turn at the write port like loads.
+            // Stores and unassigned opcodes use the write port like loads.
             let latency = load.unwrap_or(MemOp::Load32).info().scratchpad_latency;
             (Route::Scratchpad, latency)
         } else {
@@ -223,12 +227,12 @@ fn registers(scalars: u64, vectors: u64) -> Registers {
     Registers::from(scalars) | Registers::from(vectors) << 64
 }
 
-/// Predecoded words, found by address; an entry is valid for the word it was made from, wherever that stands.
+/// A cache of decoded words by address. An entry is valid for its word, regardless of the address.
 pub(crate) struct Decoder {
     entries: Box<[Decoded; ENTRIES]>,
 }
 
-/// Entries of [`Decoder`], a power of two; more than two instruction caches hold.
+/// The number of entries of [`Decoder`], a power of two; more than two instruction caches hold.
 const ENTRIES: usize = 4096;
 
 impl Decoder {
@@ -238,7 +242,7 @@ impl Decoder {
         }
     }
 
-    /// The instruction `word` that stands at `pc`.
+    /// Returns the decoded instruction `word` at `pc`.
     #[inline]
     pub fn get(&mut self, pc: u32, word: u32) -> &Decoded {
         let index = (pc / machine::INSTRUCTION_SIZE) as usize % ENTRIES;

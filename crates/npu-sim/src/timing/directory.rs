@@ -1,41 +1,45 @@
-//! The directory: which cores have which lines of data, and what a core has to wait for until it has one.
+//! The directory: it records which cores have which data lines, and determines the cost of a
+//! request.
 //!
-//! Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): the states are those of MSI, and the data caches are kept coherent by a directory with the
-//! second-level cache. MSI is taken to be that of the textbooks: a line is *modified* in one core, or *shared* by some that read it,
-//! or nowhere. A load asks for the line to share it; a store asks for it alone, also if the core shares it already. A line that
-//! another core has modified comes from there, and goes to the second level as well if it is shared then; a line that others share is
-//! taken from them, and whoever stores waits until they have said so. A line that leaves a cache is given back.
+//! The model is based on reading the hardware description before the mesh could be run (measured
+//! since: `docs/machine/several-cores.md`): the states are those of MSI, and a directory at the
+//! second-level cache keeps the data caches coherent. The model assumes textbook MSI. A line is
+//! *modified* in one core, or *shared* by the cores that read it, or in no cache. A load requests
+//! the line shared. A store requests it exclusively, even if the core already shares it. A line
+//! that another core has modified comes from that core; if it is shared then, it also goes to the
+//! second level. A line that others share is invalidated there, and the store waits for their
+//! acknowledgments. An evicted line is returned to the directory.
 //!
-//! What anything here takes is said nowhere: see [`Network`](super::network::Network).
+//! No source documents the delays of these actions: see [`Network`](super::network::Network).
 
 use rustc_hash::FxHashMap;
 
-/// One bit per core.
+/// A set of cores, one bit per core.
 pub(super) type Cores = u16;
 
 const _: () = assert!(crate::machine::CORE_LIMIT <= Cores::BITS as usize);
 
-/// What is known of a line.
+/// The state of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// Cores that share it; none if one has modified it.
+    /// The cores that share the line; empty if a core has modified it.
     sharers: Cores,
-    /// The core that has modified it, and may do so again.
+    /// The core that has modified the line and may modify it again.
     owner: Option<usize>,
-    /// When the directory can take the next request for it.
+    /// The cycle in which the directory can accept the next request for the line.
     next_at: u64,
-    /// When all copies that were granted are where they belong, so that they can be taken away again.
+    /// The cycle in which all granted copies have arrived, so that they can be invalidated.
     settled_at: u64,
 }
 
-/// What the directory does for a request.
+/// The response of the directory to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// The line comes from the second level or from memory.
     Supply,
-    /// The core has the line, and gets the leave to store.
+    /// The core has the line, and receives write permission.
     Upgrade,
-    /// The core of this number has modified the line, and sends it.
+    /// The core with this number has modified the line, and sends it.
     Forward(usize),
 }
 
@@ -46,20 +50,22 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// When it can take a request for a line, and when all copies of that line are in their places.
+    /// Returns the cycle in which the directory can accept a request for a line, and the cycle in
+    /// which all copies of the line have arrived.
     pub fn times(&self, line: u32) -> (u64, u64) {
         let entry = self.lines.get(&line).copied().unwrap_or_default();
         (entry.next_at, entry.settled_at)
     }
 
-    /// What `core` has to get for a line: and the other cores that lose it, if it is to be its `own`.
+    /// Returns the response to a request of `core` for a line, and the other cores that lose the
+    /// line if the request is exclusive (`own`).
     pub fn look(&self, core: usize, line: u32, own: bool) -> (Action, Cores) {
         let entry = self.lines.get(&line).copied().unwrap_or_default();
         let bit = 1 << core;
         let others = if own { entry.sharers & !bit } else { 0 };
         let action = match entry.owner {
             Some(owner) if owner != core => Action::Forward(owner),
-            // A core that has lost the line by an erratum is given it again.
+            // A core that has lost the line by an erratum receives it again.
             Some(_) => Action::Supply,
             None if own && entry.sharers & bit != 0 => Action::Upgrade,
             None => Action::Supply,
@@ -67,7 +73,7 @@ impl Directory {
         (action, others)
     }
 
-    /// Gives the line to `core`; gives whether it may store to it.
+    /// Grants the line to `core`; returns whether the core may store to it.
     pub fn grant(&mut self, core: usize, line: u32, own: bool, next_at: u64, settled_at: u64) -> bool {
         let entry = self.lines.entry(line).or_default();
         let owns = own || entry.owner == Some(core);
@@ -85,7 +91,8 @@ impl Directory {
         owns
     }
 
-    /// `core` gives a line back; gives whether it had modified it. `past`: nobody asks for cycles before it.
+    /// Records that `core` returns a line; returns whether it had modified the line. No later
+    /// request concerns cycles before `past`.
     pub fn give_back(&mut self, core: usize, line: u32, past: u64) -> bool {
         let Some(entry) = self.lines.get_mut(&line) else {
             return false;
@@ -114,7 +121,7 @@ mod tests {
         assert_eq!(directory.times(7), (10, 20));
         assert_eq!(directory.look(5, 7, false), (Action::Supply, 0));
         assert!(!directory.grant(5, 7, false, 11, 15));
-        // The copies of the first are not there before 20.
+        // The copies of the first grant arrive in cycle 20.
         assert_eq!(directory.times(7), (11, 20));
         assert_eq!(directory.look(5, 7, true), (Action::Upgrade, 1 << 3));
         assert_eq!(directory.look(1, 7, true), (Action::Supply, 1 << 3 | 1 << 5));
@@ -130,13 +137,13 @@ mod tests {
         let mut directory = Directory::default();
         assert!(!directory.give_back(2, 9, 0));
         directory.grant(2, 9, true, 10, 20);
-        // Lost by an erratum: it may still store.
+        // The core lost the line by an erratum: it may still store.
         assert_eq!(directory.look(2, 9, false), (Action::Supply, 0));
         assert!(directory.grant(2, 9, false, 10, 20));
-        assert!(!directory.give_back(1, 9, 0), "it is not core 1 that has it");
+        assert!(!directory.give_back(1, 9, 0), "core 1 does not have the line");
         assert!(directory.give_back(2, 9, 5));
         assert_eq!(directory.look(1, 9, true), (Action::Supply, 0));
-        assert_eq!(directory.times(9), (10, 20), "the next request waits all the same");
+        assert_eq!(directory.times(9), (10, 20), "the next request still waits");
         directory.grant(1, 9, false, 30, 40);
         assert!(!directory.give_back(1, 9, 50));
         assert!(directory.lines.is_empty());

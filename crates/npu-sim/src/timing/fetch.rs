@@ -1,4 +1,5 @@
-//! The front of the pipeline: fetch, instruction misses, the way to the buffers, and where branches send it.
+//! The front end of the pipeline: fetch, instruction misses, arrivals in the buffers, and redirects
+//! by branches.
 
 use super::cache::line_of;
 use super::core::{Core, Fetched, InFlight};
@@ -15,11 +16,11 @@ use npu_mc::machine::{self, INSTRUCTION_SIZE};
 const FETCH_TO_ISSUE: u64 = machine::FETCH_TO_ISSUE as u64;
 /// Cycles from a fetch that misses to the controller.
 const TO_CONTROLLER: u64 = machine::FETCH_MISS_TO_CONTROLLER as u64;
-/// Cycles from a fetch that misses to the thread being kept from fetching.
+/// Cycles from a fetch that misses to the pause of the thread.
 const TO_NOTICE: u64 = machine::FETCH_MISS_TO_PAUSE as u64;
 
 impl Core {
-    /// Taken branches whose targets are fetched from this cycle on.
+    /// Resolves taken branches: their targets are fetched from this cycle on.
     pub(super) fn resolve(&mut self, now: u64) {
         while let Some(&branch) = self.branches.front() {
             if branch.at > now {
@@ -30,14 +31,15 @@ impl Core {
             let pipe = &mut self.pipes[usize::from(branch.thread)];
             pipe.empty();
             pipe.fetch_pc = pipe.branch_target;
-            // What issued right before the branch is taken for killed too: an erratum, which leaves its register not busy.
+            // The hardware also treats an instruction that issued right before the branch as
+            // killed: an erratum, which clears the busy bit of its register.
             for (cycle, register) in pipe.marked {
                 if cycle + 1 >= branch.issued && cycle != branch.issued && register != NO_REGISTER {
                     pipe.busy &= !(1 << register);
                 }
             }
             pipe.marked = [(0, NO_REGISTER); 4];
-            // A miss that would be noticed only now is forgotten.
+            // A miss that would be noticed only now is discarded.
             pipe.noticed = u64::MAX;
             self.noticing &= !bit;
             pipe.starved = Stall::Branch;
@@ -49,7 +51,7 @@ impl Core {
         }
     }
 
-    /// Threads with a branch that resolves in cycle `at`, if none is due before.
+    /// Returns the threads with a branch that resolves in cycle `at`, if none is due before.
     fn resolving(&self, at: u64) -> u8 {
         match self.branches.front() {
             Some(branch) if branch.at <= at => 1 << branch.thread,
@@ -57,7 +59,7 @@ impl Core {
         }
     }
 
-    /// Fetched instructions that get into their buffers.
+    /// Moves fetched instructions to their buffers.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64) -> bool {
         let mut any = false;
@@ -83,7 +85,7 @@ impl Core {
         any
     }
 
-    /// One fetch.
+    /// Performs one fetch.
     #[inline]
     pub(super) fn fetch<S: Sink>(&mut self, now: u64, machine: &mut Machine, sink: &mut S) -> bool {
         if self.noticing != 0 {
@@ -99,7 +101,7 @@ impl Core {
         let thread = next_in_turn(candidates, self.fetch_turn);
         self.fetch_turn = thread;
         let bit = 1u8 << thread;
-        // A thread that is kept from fetching takes its turn all the same.
+        // A thread that cannot fetch still uses its turn.
         if (self.noticing | self.resolving(now + 1)) & bit != 0 {
             return true;
         }
@@ -124,7 +126,7 @@ impl Core {
                 _ => self.recording = None,
             }
         }
-        // Undecoded words go no further, but that a run has to stop at one.
+        // Undecoded words are dropped, except at a stop address.
         let dropped = self.decoder.get(pc, word).route == Route::Nop && !machine.breakpoints().contains(&pc);
         let fetched = Fetched {
             pc,
@@ -144,7 +146,7 @@ impl Core {
         true
     }
 
-    /// Misses that are noticed.
+    /// Notices misses whose cycle has come.
     fn notice_misses(&mut self, now: u64, machine: &mut Machine) {
         let mut threads = self.noticing;
         while threads != 0 {
@@ -156,7 +158,7 @@ impl Core {
                 pipe.noticed = u64::MAX;
                 self.noticing &= !bit;
                 let line = line_of(pipe.fetch_pc);
-                // The line can have come meanwhile, for another thread.
+                // The line can have arrived in the meantime, for another thread.
                 if !self.instructions.holds(line) {
                     self.missing |= bit;
                     let from = now + TO_CONTROLLER - TO_NOTICE;
@@ -168,19 +170,21 @@ impl Core {
         }
     }
 
-    /// Notes that a thread never fetches again (erratum `repeated_instruction_line_miss`). What it has fetched still issues.
+    /// Records that a thread never fetches again (erratum `repeated_instruction_line_miss`). Its
+    /// fetched instructions still issue.
     fn lose(&mut self, thread: usize, machine: &mut Machine) {
         let pc = self.pipes[thread].fetch_pc;
         self.lost |= 1 << thread;
         let number = self.global(thread) as u32;
         machine.findings.report(number, pc, Hazard::RepeatedLineMiss, || {
-            "this instruction line was requested a short time ago and was replaced: a thread that waits for another one's request \
-             never fetches again"
+            "this instruction line was requested recently and was replaced: a thread that waits for the request of another \
+             thread never fetches again"
                 .to_owned()
         });
     }
 
-    /// Lets the threads that never fetch again hang once everything that they have fetched has issued.
+    /// Marks threads that never fetch again as hung, once all their fetched instructions have
+    /// issued.
     fn hang_lost_threads(&mut self, machine: &mut Machine) {
         for thread in (0..THREADS).filter(|thread| self.lost >> thread & 1 != 0) {
             let pipe = &self.pipes[thread];
@@ -193,7 +197,8 @@ impl Core {
         }
     }
 
-    /// An instruction line has come: those that wait for it can fetch again in this cycle.
+    /// Handles the arrival of an instruction line: the threads that wait for it can fetch again in
+    /// this cycle.
     pub(super) fn line_came(&mut self, request: Request, now: u64) {
         self.instructions.fill(request.line, now);
         self.missing &= !request.threads;

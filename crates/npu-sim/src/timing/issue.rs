@@ -1,4 +1,4 @@
-//! Issue, with the execution of what issues, and write-back.
+//! Issue, execution at issue, and write-back.
 
 use super::cache::line_of;
 use super::core::{Arriving, Core, Fetched, HORIZON, Resolving, Results};
@@ -18,16 +18,17 @@ use npu_mc::raw::RawInst;
 
 /// Cycles from issue to execution.
 const TO_EXECUTE: u64 = machine::ISSUE_TO_EXECUTE as u64;
-/// Results in a queue at which nothing issues.
+/// The number of results in a queue that blocks issue.
 const WRITE_BACK_LIMIT: usize = machine::WRITE_BACK_LIMIT as usize;
-/// Cycles from a result's way into its queue, and from its way out, to where it can be used.
+/// Cycles from the entry of a result into its queue to its use.
 const QUEUED_BEFORE_USE: u64 = machine::QUEUED_BEFORE_USE as u64;
+/// Cycles from the exit of a result from its queue to its use.
 const LEAVES_BEFORE_USE: u64 = machine::LEAVES_BEFORE_USE as u64;
-/// Undecoded words in a row that are passed over at once.
+/// The maximum number of consecutive undecoded words that are skipped at once.
 const WORDS_AT_ONCE: u32 = 4096;
 
 impl Core {
-    /// One result goes through the write port.
+    /// Moves one result through the write port.
     #[inline]
     pub(super) fn write_back(&mut self, now: u64) -> bool {
         let bit = 1u64 << (now % HORIZON);
@@ -56,7 +57,8 @@ impl Core {
         true
     }
 
-    /// An instruction has come to the front of the buffer, and can issue in cycle `now` or later.
+    /// Handles an instruction that has reached the front of the buffer and can issue in cycle `now`
+    /// or later.
     #[inline]
     pub(super) fn come_to_front(&mut self, thread: usize, now: u64) {
         let pipe = &mut self.pipes[thread];
@@ -67,7 +69,8 @@ impl Core {
         self.check_operands(thread, now);
     }
 
-    /// Notes whether the front of the buffer has its operands, for an issue in cycle `now` or later.
+    /// Checks whether the front of the buffer has its operands, for an issue in cycle `now` or
+    /// later.
     #[inline]
     pub(super) fn check_operands(&mut self, thread: usize, now: u64) {
         let pipe = &mut self.pipes[thread];
@@ -78,15 +81,15 @@ impl Core {
         }
     }
 
-    /// Whether a result queue holds so many that nothing may issue.
+    /// Returns whether a result queue is so full that nothing may issue.
     #[inline]
     fn write_back_is_full(&self, now: u64) -> bool {
         let long = |results: &Results| results.len() >= WRITE_BACK_LIMIT;
         (long(&self.memory) || long(&self.integer) || long(&self.scratchpad)) && self.queue_is_full(now)
     }
 
-    /// The same for queues that may be so long. A result comes into its queue some cycles before it can be used, and leaves it one cycle
-    /// before.
+    /// Implements `write_back_is_full` for queues that may be full. A result enters its queue some
+    /// cycles before its use, and leaves it one cycle before its use.
     fn queue_is_full(&self, now: u64) -> bool {
         let queues = [&self.integer, &self.scratchpad, &self.memory];
         let next = now + LEAVES_BEFORE_USE;
@@ -101,7 +104,7 @@ impl Core {
         })
     }
 
-    /// One of the threads in `ready` issues.
+    /// Issues an instruction of one of the threads in `ready`.
     #[inline]
     pub(super) fn issue<S: Sink>(&mut self, ready: u8, now: u64, machine: &mut Machine, sink: &mut S) {
         if self.write_back_is_full(now) {
@@ -153,7 +156,7 @@ impl Core {
         let killed = self.wrong_path & bit != 0;
         if !killed && !self.pipes[thread].step_over && machine.breakpoints().contains(&pc) {
             let number = self.global(thread);
-            // The fetch from the stop address is not a part of the run.
+            // The fetch from the stop address is not part of the run.
             let pipe = &mut self.pipes[thread];
             pipe.paused = Some(pipe.since.saturating_sub(1));
             let stop = self.pass_words(number, pc, machine);
@@ -207,7 +210,7 @@ impl Core {
         }
     }
 
-    /// Puts the cycles since the last issue of `thread` down to their causes.
+    /// Attributes the cycles since the last issue of `thread` to their causes.
     #[inline]
     fn account<S: Sink>(&mut self, thread: usize, pc: u32, late: Stall, now: u64, sink: &mut S) {
         let global = self.global(thread);
@@ -240,13 +243,13 @@ impl Core {
         pipe.since = now + 1;
     }
 
-    /// Executes an instruction of the right path.
+    /// Executes an instruction of the correct path.
     #[inline]
     fn execute(&mut self, thread: usize, pc: u32, decoded: &Decoded, now: u64, machine: &mut Machine) {
         let number = self.global(thread);
         let running = self.pipes[thread].ended.is_none();
         if !running && machine.at_rest(number) {
-            // An ended thread goes on taking turns.
+            // An ended thread continues to take turns.
             self.counters.threads[thread].spins += 1;
             self.branch(thread, pc, now);
             return;
@@ -266,7 +269,8 @@ impl Core {
         match self.pass_words(number, pc, machine) {
             Ok(true) => {}
             Ok(false) => {
-                // A program that changed itself has become something else since the fetch. Of what was fetched comes no result.
+                // The program has changed this code since the fetch. The fetched instruction has no
+                // result.
                 if decoded.destination != NO_REGISTER {
                     self.pipes[thread].busy &= !(1 << decoded.destination);
                 }
@@ -291,7 +295,7 @@ impl Core {
             .s(decoded.base)
             .wrapping_add(decoded.offset as u32);
         if let Some(taken) = machine.step_common(number) {
-            // I/O is not common.
+            // The fast interpreter does not execute I/O.
             self.send(thread, decoded, address, false, now);
             let target = taken.then(|| machine.threads[number].pc());
             if let Some(target) = target {
@@ -345,7 +349,7 @@ impl Core {
         }
     }
 
-    /// Counts an instruction that is executed, under a mask that has so many lanes on.
+    /// Counts an executed instruction with `lanes` lanes on.
     #[inline]
     fn count_executed(&mut self, thread: usize, decoded: &Decoded, running: bool, lanes: u32) {
         if running {
@@ -359,7 +363,7 @@ impl Core {
         self.executed += 1;
     }
 
-    /// Records an instruction that went to `target`.
+    /// Records an executed instruction with branch target `target`.
     #[inline]
     fn record_executed(&mut self, thread: usize, decoded: &Decoded, target: Option<u32>) {
         if let Some(recording) = &mut self.recording {
@@ -388,7 +392,8 @@ impl Core {
         self.stretch_ended |= decoded.chooses;
     }
 
-    /// Executes the undecoded words before `pc`, which never issue; gives whether the thread is at `pc` then.
+    /// Executes the undecoded words before `pc`, which never issue; returns whether the thread then
+    /// is at `pc`.
     #[inline]
     fn pass_words(&mut self, number: usize, pc: u32, machine: &mut Machine) -> Result<bool, Stop> {
         for _ in 0..WORDS_AT_ONCE {
@@ -405,7 +410,7 @@ impl Core {
         Ok(false)
     }
 
-    /// Sends an operation to its unit; `address` and `io` are of those that access memory.
+    /// Sends an operation to its unit; `address` and `io` apply to memory accesses.
     #[inline]
     fn send(&mut self, thread: usize, decoded: &Decoded, address: u32, io: bool, now: u64) {
         let latency = u64::from(decoded.latency);
@@ -457,7 +462,7 @@ impl Core {
         }
     }
 
-    /// A taken branch issued.
+    /// Issues a taken branch.
     fn branch(&mut self, thread: usize, target: u32, now: u64) {
         self.wrong_path |= 1 << thread;
         self.pipes[thread].branch_target = target;
@@ -468,7 +473,7 @@ impl Core {
         });
     }
 
-    /// Lets the control registers that count show this cycle.
+    /// Updates the counters in the control registers to this cycle.
     fn tell_counters(&self, now: u64, machine: &mut Machine) {
         let sum =
             |count: fn(&ThreadCounters) -> u64| -> u32 { self.counters.threads.iter().map(count).sum::<u64>() as u32 };

@@ -1,23 +1,24 @@
 //! A trace for the Konata pipeline viewer, in the Kanata log format, version 4.
 //!
-//! Each instruction that issues has the stages `F` (fetch and decode), `Q` (it waits in the buffer), `I` (issue and operands)
-//! and `X` (until its result can be used, if nothing is in the way). Killed ones are flushed. An instruction that waited longer
-//! than a window of some hundred cycles is shown from the window's start on, so that the log can be written as the run goes.
+//! Each instruction that issues has the stages `F` (fetch and decode), `Q` (in the buffer), `I`
+//! (issue and operands) and `X` (until its result can be used, without contention). Killed
+//! instructions are flushed. The log shows at most a window of some hundred cycles before an issue,
+//! so that it can be written during the run.
 
 use super::sink::{Issue, Sink, text};
 use npu_mc::machine::{FETCH_TO_ISSUE, ISSUE_TO_EXECUTE};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Cycles that an instruction is shown before its issue at most.
+/// The maximum number of cycles before its issue for which an instruction is shown.
 const WINDOW: u64 = 256;
-/// Cycles that something without a result is shown to execute.
+/// The number of cycles for which an instruction without a result is shown to execute.
 const SHORTEST: u64 = 1;
 
 /// Writes the log of a run.
 pub struct KanataTrace<W: Write> {
     out: W,
-    /// Lines that wait for their cycle.
+    /// Lines that are written when their cycle is complete.
     lines: BTreeMap<u64, String>,
     /// The cycle of the last line written.
     written: Option<u64>,
@@ -39,11 +40,11 @@ impl<W: Write> KanataTrace<W> {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the rest of the log.
     ///
     /// # Errors
     ///
-    /// The first error that the output had.
+    /// The first error of the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush(u64::MAX);
         if self.written.is_none() {
@@ -62,7 +63,7 @@ impl<W: Write> KanataTrace<W> {
     }
 
     fn add(&mut self, cycle: u64, line: &str) {
-        // What comes too late for its place is shown where the log is.
+        // A line for an earlier cycle appears at the current cycle of the log.
         let cycle = cycle.max(self.written.unwrap_or(0));
         let lines = self.lines.entry(cycle).or_default();
         lines.push_str(line);

@@ -1,5 +1,5 @@
-//! The load/store unit: each thread's operations look at the data cache in order; one that misses looks again when its line is
-//! there.
+//! The load/store unit: the operations of each thread access the data cache in order; an operation
+//! that misses repeats its lookup when its line has arrived.
 
 use super::core::{Arriving, Core, Pipe};
 use super::memory::{Request, Transaction, WAKE_UP};
@@ -10,25 +10,26 @@ use crate::machine::THREADS;
 use npu_mc::machine;
 use npu_mc::raw::MemOp;
 
-/// Cycles from issue to the look at the cache.
+/// Cycles from issue to the cache lookup.
 pub(super) const QUEUE_LAG: u64 = machine::QUEUE_LAG as u64;
-/// Cycles from the look that hits to the issue of a dependent instruction.
+/// Cycles from a lookup that hits to the issue of a dependent instruction.
 const LOOK_TO_USE: u64 = MemOp::Load32.latency() as u64 - QUEUE_LAG;
-/// Cycles from a look that misses to the controller.
+/// Cycles from a lookup that misses to the controller.
 const TO_CONTROLLER: u64 = machine::DATA_MISS_TO_CONTROLLER as u64;
 
-/// Cycles from a fill to the controller seeing the line that left.
+/// Cycles from a fill until the controller sees the evicted line.
 const EVICTION_TO_CONTROLLER: u64 = machine::EVICTION_TO_CONTROLLER as u64;
 
 impl Pipe {
-    /// Notes which line a load or store asks for.
+    /// Records the line that a load or store accesses.
     #[inline]
     pub(super) fn ask(&mut self, line: u32) {
         self.lines[self.asked % self.lines.len()] = line;
         self.asked = self.asked.wrapping_add(1);
     }
 
-    /// Notes when an operation can look at the cache next: one that missed when it is woken, one of the queue when none has missed.
+    /// Computes the cycle of the next lookup: that of the wake-up if an operation missed, otherwise
+    /// that of the front of the queue.
     #[inline]
     pub(super) fn note_next_look(&mut self) {
         let wake = self.wakes.front().map_or(u64::MAX, |&wake| wake);
@@ -41,7 +42,7 @@ impl Pipe {
 }
 
 impl Core {
-    /// One operation looks at the cache.
+    /// Performs one cache lookup.
     #[inline]
     pub(super) fn look_at_cache<S: Sink>(&mut self, now: u64, sink: &mut S) -> bool {
         let mut candidates = 0u8;
@@ -93,7 +94,7 @@ impl Core {
         true
     }
 
-    /// Does what the operation does at the cache; gives whether it has to look again.
+    /// Performs the cache lookup of an operation; returns whether it has to be repeated.
     fn look(&mut self, op: &MemoryOp, replay: bool, now: u64, thread: u8) -> bool {
         let request = |kind: Transaction| Request::new(kind, op.line, 1 << thread, now + TO_CONTROLLER);
         match op.kind {
@@ -117,7 +118,7 @@ impl Core {
                 });
             }
             MemoryKind::Store => {}
-            // The controller finds out whether there is a line.
+            // The controller determines whether the line is present.
             MemoryKind::Flush => self.controller.request(request(Transaction::Flush)),
             MemoryKind::Invalidate => {
                 if self.data.holds(op.line) {
@@ -130,7 +131,7 @@ impl Core {
         false
     }
 
-    /// The effects of a transaction that has ended.
+    /// Applies the effects of a completed transaction.
     pub(super) fn transaction_ended(&mut self, request: Request, now: u64) {
         let again = now + WAKE_UP;
         match request.kind {
@@ -159,7 +160,7 @@ impl Core {
         }
     }
 
-    /// Threads whose operation is over without a second look.
+    /// Completes operations that need no second lookup.
     fn go_on(&mut self, threads: u8, now: u64) {
         for thread in (0..THREADS).filter(|thread| threads >> thread & 1 != 0) {
             let pipe = &mut self.pipes[thread];
@@ -177,7 +178,7 @@ impl Core {
         while threads != 0 {
             let pipe = &mut self.pipes[threads.trailing_zeros() as usize];
             threads &= threads - 1;
-            // A write to I/O waits for nothing.
+            // A write to I/O does not wait.
             if pipe.replays.len() > pipe.wakes.len() {
                 pipe.wakes.push(at);
                 pipe.note_next_look();

@@ -1,4 +1,5 @@
-//! The way to memory: the controller of both caches, which does one transaction at a time (`docs/machine/memory.md`).
+//! The path to memory: the controller of both caches, which performs one transaction at a time
+//! (`docs/machine/memory.md`).
 
 use super::cache::DataCache;
 use super::network::{Asks, Network};
@@ -6,26 +7,26 @@ use super::queues::Ring;
 use crate::machine::THREADS;
 use npu_mc::machine;
 
-/// Transactions, in the order in which the controller prefers them.
+/// The kinds of transactions, in the order of their priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transaction {
-    /// A line that left the data cache is written.
+    /// The write of a line that was evicted from the data cache.
     Replacement,
-    /// The dirty bytes of a line are written.
+    /// The write of the dirty bytes of a line.
     Flush,
-    /// The same, and the line is dropped.
+    /// The write of the dirty bytes of a line, and its invalidation.
     Invalidate,
-    /// A line is read for a store.
+    /// The read of a line for a store.
     StoreMiss,
-    /// A line is read for a load.
+    /// The read of a line for a load.
     LoadMiss,
-    /// I/O space.
+    /// An access to I/O space.
     Io,
-    /// A line is read for the instruction cache.
+    /// The read of a line for the instruction cache.
     Instruction,
 }
 
-/// Kinds of [`Transaction`].
+/// The number of kinds of [`Transaction`].
 const KINDS: usize = 7;
 
 /// A request to the controller.
@@ -33,17 +34,17 @@ const KINDS: usize = 7;
 pub(crate) struct Request {
     pub kind: Transaction,
     pub line: u32,
-    /// Threads that wait for it, one bit per thread.
+    /// The threads that wait for the transaction, one bit per thread.
     pub threads: u8,
     /// The first cycle in which the controller sees it.
     pub from: u64,
-    /// The line is already there.
+    /// Whether the line has already arrived.
     pub short: bool,
-    /// The way that a line has left.
+    /// The way from which a line was evicted.
     pub way: u8,
-    /// The core may store to the line that comes.
+    /// Whether the core receives write permission for the line.
     pub owned: bool,
-    /// The entry of the queue of instruction lines.
+    /// The entry in the queue of instruction lines.
     slot: u8,
 }
 
@@ -59,7 +60,7 @@ impl Request {
         slot: 0,
     };
 
-    /// A request that the controller sees from cycle `from` on.
+    /// Creates a request that the controller sees from cycle `from` on.
     pub fn new(kind: Transaction, line: u32, threads: u8, from: u64) -> Request {
         Request {
             kind,
@@ -70,17 +71,17 @@ impl Request {
         }
     }
 
-    /// Whether a line comes into the data cache.
+    /// Returns whether the transaction fills a line of the data cache.
     fn fills(&self) -> bool {
         matches!(self.kind, Transaction::StoreMiss | Transaction::LoadMiss)
     }
 }
 
-// Cycles; all without the delay of memory. Short reads are those whose line has come meanwhile.
+// All in cycles, without the delay of memory.
 pub(super) const READ_TO_FILL: u64 = machine::READ_TO_FILL as u64;
 const LINE_TO_NEXT: u64 = machine::LINE_TO_NEXT as u64;
 const READ_BUSY: u64 = machine::READ_BUSY as u64;
-/// Cycles from the end of a transaction to the second look of the operation that waits for it.
+/// Cycles from the end of a transaction to the second lookup of the operation that waits for it.
 pub(crate) const WAKE_UP: u64 = READ_TO_REPLAY - READ_TO_FILL;
 const READ_TO_REPLAY: u64 = machine::READ_TO_REPLAY as u64;
 const TRANSACTION_BUSY: u64 = machine::TRANSACTION_BUSY as u64;
@@ -88,14 +89,16 @@ pub(super) const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
 const PRESENT_TO_REPLAY: u64 = machine::PRESENT_TO_REPLAY as u64;
 const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
 
-/// No line has this number.
+/// An invalid line number.
 const NO_LINE: u32 = u32::MAX;
 
-/// The queue of requests for instruction lines: a ring that keeps the line numbers of requests that have been answered.
+/// The queue of requests for instruction lines: a ring that keeps the line numbers of answered
+/// requests.
 ///
-/// An entry is found by its line number. The hardware compares all entries, answered ones too, and combines the numbers of those
-/// that are equal by OR (erratum `repeated_instruction_line_miss`). What entries hold after reset is not defined: with zeros, two
-/// threads hang if they miss the line at address 0 as one of the first seven.
+/// An entry is found by its line number. The hardware compares all entries, including answered
+/// ones, and combines the numbers of equal ones by OR (erratum `repeated_instruction_line_miss`).
+/// The contents of entries after reset are undefined: with zeros, two threads hang if the line at
+/// address 0 is one of the first seven lines that they miss.
 #[derive(Clone, Debug)]
 struct LineQueue {
     lines: [u32; THREADS],
@@ -110,7 +113,7 @@ impl LineQueue {
         }
     }
 
-    /// Puts a request into the next entry; gives its number.
+    /// Puts a request into the next entry; returns the number of the entry.
     fn put(&mut self, line: u32) -> u8 {
         let slot = self.next;
         self.lines[usize::from(slot)] = line;
@@ -118,19 +121,19 @@ impl LineQueue {
         slot
     }
 
-    /// The number of the entry that the hardware finds for a line.
+    /// Returns the entry number that the hardware finds for a line.
     fn find(&self, line: u32) -> u8 {
         let equal = (0..).zip(&self.lines).filter(|&(_, &entry)| entry == line);
         equal.fold(0, |found, (slot, _)| found | slot)
     }
 }
 
-/// What becomes of a thread that misses an instruction line.
+/// The outcome of an instruction line miss for its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineMiss {
-    /// It goes on when a line comes.
+    /// The thread continues when the line arrives.
     Waits,
-    /// It never goes on.
+    /// The thread never continues.
     Lost,
 }
 
@@ -138,16 +141,17 @@ pub(crate) enum LineMiss {
 pub(crate) struct Controller {
     queues: [Ring<Request, 32>; KINDS],
     pending: usize,
-    /// When the next transaction can be chosen.
+    /// The cycle in which the next transaction can be chosen.
     free_at: u64,
-    /// When the next instruction line can be read: the instruction cache asks for one at a time.
+    /// The cycle in which the next instruction line can be read: the instruction cache requests one
+    /// at a time.
     next_line_at: u64,
-    /// When memory has done the last write.
+    /// The cycle in which memory has completed the last write.
     memory_free_at: u64,
-    /// Transactions whose effect on the caches is to come, in the order of its cycle.
+    /// Transactions whose effects on the caches are pending, in the order of their cycles.
     ending: Ring<(Request, u64), 8>,
     delay: u64,
-    /// Number of the core.
+    /// The number of the core.
     core: usize,
     lines: LineQueue,
     reads: u64,
@@ -171,12 +175,12 @@ impl Controller {
         }
     }
 
-    /// Reads and writes of memory so far.
+    /// Returns the number of reads and writes of memory.
     pub fn transactions(&self) -> (u64, u64) {
         (self.reads, self.writes)
     }
 
-    /// Forgets them.
+    /// Resets the counters.
     pub fn reset_counters(&mut self) {
         (self.reads, self.writes) = (0, 0);
     }
@@ -186,18 +190,18 @@ impl Controller {
         self.pending += 1;
     }
 
-    /// Whether a request was lost because its queue was full.
+    /// Returns whether a request was lost because its queue was full.
     pub fn overflowed(&self) -> bool {
         self.ending.overflowed() || self.queues.iter().any(Ring::overflowed)
     }
 
-    /// Whether it has nothing to do.
+    /// Returns whether no transaction is pending.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.pending == 0 && self.ending.is_empty()
     }
 
-    /// Requests an instruction line for a thread, or lets the thread wait for a request that has not been answered.
+    /// Requests an instruction line for a thread, or adds the thread to a pending request.
     pub fn instruction_line(&mut self, line: u32, thread: u8, from: u64) -> LineMiss {
         if !self.joins(0, |request| request.line == line) {
             let mut request = Request::new(Transaction::Instruction, line, thread, from);
@@ -213,7 +217,8 @@ impl Controller {
         }
     }
 
-    /// Adds threads to the request for an instruction line that `chosen` accepts; gives whether there is one.
+    /// Adds threads to a request for an instruction line that `chosen` accepts; returns whether one
+    /// exists.
     fn joins(&mut self, threads: u8, chosen: impl Fn(&Request) -> bool) -> bool {
         let join = |request: &mut Request| {
             let joins = request.kind == Transaction::Instruction && chosen(request);
@@ -225,7 +230,7 @@ impl Controller {
         self.ending.join(|(request, _)| join(request)) || self.queues[Transaction::Instruction as usize].join(join)
     }
 
-    /// The transaction whose effect on the caches comes in cycle `now`, if there is one.
+    /// Returns the transaction whose effects on the caches take place in cycle `now`, if any.
     #[inline]
     pub fn step(&mut self, now: u64) -> Option<Request> {
         if self.ending.front().is_some_and(|&(_, end)| end <= now) {
@@ -251,7 +256,8 @@ impl Controller {
         let Some(mut request) = queue.pop() else { return };
         self.pending -= 1;
         let delay = self.delay;
-        // A choice is made while the last write is still under way, but memory takes one transaction at a time.
+        // The controller chooses a transaction while the last write is in progress, but memory
+        // performs one at a time.
         let start = now.max(self.memory_free_at);
         let asks = Asks {
             core: self.core,
@@ -259,12 +265,13 @@ impl Controller {
             now,
             start,
         };
-        // What an invalidation that is under way empties is not there any more for others, and what a read brings is there.
+        // For other transactions, lines of pending invalidations count as absent and those of
+        // pending fills as present.
         let line = request.line;
         let going = self
             .ending
             .join(|(r, _)| r.kind == Transaction::Invalidate && !r.short && data.is_in(line, r.line, r.way));
-        // A store needs leave to store, which the line of a load may not have when there are several cores.
+        // A store needs write permission, which the fill of a load may lack with several cores.
         let own = request.kind == Transaction::StoreMiss;
         let comes = self
             .ending
@@ -338,13 +345,14 @@ impl Controller {
         }
     }
 
-    /// Starts a write in cycle `start`: the next transaction is chosen before memory has done it.
+    /// Starts a write in cycle `start`; the next transaction can be chosen before memory has
+    /// completed it.
     fn write(&mut self, start: u64) {
         self.free_at = start + TRANSACTION_BUSY;
         self.memory_free_at = start + WRITE_BUSY + self.delay;
     }
 
-    /// The next cycle in which something happens here by itself.
+    /// Returns the next cycle with an event of the controller.
     pub fn next_event(&self) -> u64 {
         let mut next = self.ending.front().map_or(u64::MAX, |&(_, end)| end);
         if self.pending != 0 {

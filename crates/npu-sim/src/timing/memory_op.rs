@@ -1,8 +1,8 @@
-//! What the load/store unit is asked to do.
+//! The operations of the load/store unit.
 
 use super::decode::NO_REGISTER;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryKind {
     Load,
@@ -16,7 +16,7 @@ pub(super) enum MemoryKind {
 /// An operation for the load/store unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryOp {
-    /// First cycle in which it can look at the cache.
+    /// The first cycle in which it can access the cache.
     pub from: u64,
     pub line: u32,
     pub kind: MemoryKind,

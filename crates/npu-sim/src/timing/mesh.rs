@@ -1,8 +1,11 @@
-//! The mesh between the tiles: which links a message takes, and when.
+//! The mesh between the tiles: it computes the links of a message and their cycles.
 //!
-//! Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): the tiles are a mesh of four by four, memory is in tile 15, the host in tile 14. Assumed: tiles
-//! are numbered row by row; a message goes along its row first, then along the column; a link is taken by one message at a time, in
-//! each direction. What a hop takes, and how long a message takes a link, is what the user says: nothing gives a number for either.
+//! The model is based on reading the hardware description before the mesh could be run (measured
+//! since: `docs/machine/several-cores.md`): the tiles form a mesh of four by four, memory is in
+//! tile 15, the host in tile 14. The model assumes that tiles are numbered row by row, that a
+//! message first follows its row and then the column, and that a link carries one message at a time
+//! in each direction. The user configures the cycles of a hop and of a message on a link, since no
+//! source documents them.
 
 use super::resource::Resource;
 use super::trip::{Place, Trip};
@@ -10,19 +13,19 @@ use npu_mc::machine;
 
 const WIDTH: u32 = machine::MESH_WIDTH;
 const TILES: u32 = WIDTH * machine::MESH_HEIGHT;
-/// Directions in which links leave a tile.
+/// The number of directions in which links leave a tile.
 const DIRECTIONS: u32 = 4;
 
-/// The links.
+/// The links of the mesh.
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
     /// Cycles of a hop.
     hop_delay: u64,
-    /// Cycles that a message takes a link for.
+    /// The cycles for which a message occupies a link.
     link_cycles: u64,
-    /// By tile that they leave and direction.
+    /// The links, by tile of origin and direction.
     links: Vec<Resource>,
-    /// Messages that left their tile, and the cycles that they waited for links.
+    /// The number of messages that left their tile, and the cycles that they waited for links.
     pub messages: u64,
     pub waited: u64,
 }
@@ -38,7 +41,7 @@ impl Mesh {
         }
     }
 
-    /// A message goes from one tile to another. Tiles beyond the mesh are taken to be in it again.
+    /// Sends a message from one tile to another. Tile numbers wrap.
     pub fn send(&mut self, from: u32, to: u32, trip: &mut Trip, past: u64) {
         let (mut at, to) = (from % TILES, to % TILES);
         self.messages += u64::from(at != to);
@@ -54,7 +57,7 @@ impl Mesh {
         }
     }
 
-    /// The cycle in which a message that nobody waits for has come.
+    /// Sends a message without a trip; returns the cycle of its arrival.
     pub fn deliver(&mut self, from: u32, to: u32, at: u64, past: u64) -> u64 {
         let mut trip = Trip::new(at);
         self.send(from, to, &mut trip, past);
@@ -62,7 +65,7 @@ impl Mesh {
     }
 }
 
-/// The direction in which a message leaves tile `at` for another one, and the neighbour there.
+/// Returns the direction in which a message for tile `to` leaves tile `at`, and the neighbor there.
 fn step(at: u32, to: u32) -> (u32, u32) {
     let (x, to_x) = (at % WIDTH, to % WIDTH);
     if x < to_x {
@@ -83,7 +86,7 @@ mod tests {
     #[test]
     fn a_way_has_the_hops_between_its_places() {
         let mut mesh = Mesh::new(10, 1);
-        // To the last corner, row by row.
+        // Routes to the last corner, row by row.
         let mut hops = |tile: u32| {
             let at = 1000 * (1 + u64::from(tile));
             (mesh.deliver(tile, 15, at, 0) - at) / 10
@@ -92,7 +95,7 @@ mod tests {
         assert_eq!(hops, [6, 5, 4, 3, 5, 4, 3, 2, 4, 3, 2, 1, 3, 2, 1, 0]);
         assert_eq!(mesh.deliver(31, 15, 7, 0), 7);
         assert_eq!(mesh.deliver(u32::MAX, 16, 2000, 0), 2060);
-        // The one to its own tile leaves it not.
+        // A message to its own tile uses no link.
         assert_eq!(mesh.messages, 16);
     }
 
@@ -101,16 +104,18 @@ mod tests {
         let mut mesh = Mesh::new(2, 3);
         // 0, 1, 2, 3, 7.
         assert_eq!(mesh.deliver(0, 7, 100, 0), 108);
-        // Is at 1 when the link from there to 2 is free for two cycles only: it is taken from 102 to 105.
+        // The message reaches tile 1 when the link to tile 2 is free for only two more cycles; the
+        // link is occupied from 102 to 105.
         assert_eq!(mesh.deliver(1, 2, 100, 0), 107);
         assert_eq!(mesh.waited, 5);
-        // The way back has links of its own, and so has another row.
+        // Opposite directions and other rows use separate links.
         assert_eq!(mesh.deliver(2, 1, 100, 0), 102);
         assert_eq!(mesh.deliver(5, 6, 100, 0), 102);
         assert_eq!(mesh.waited, 5);
         let mut trip = Trip::new(103);
         mesh.send(3, 7, &mut trip, 0);
-        // The first message takes the link from 3 to 7 from 106 on for three cycles: there is room before it.
+        // The first message occupies the link from 3 to 7 for three cycles from 106 on: the new one
+        // fits before it.
         assert_eq!(trip.at, 105);
         let mut trip = Trip::new(104);
         mesh.send(3, 7, &mut trip, 0);

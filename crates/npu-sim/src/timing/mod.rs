@@ -1,23 +1,29 @@
-//! Cycles: a model of the pipeline of each core, driven by execution (`docs/machine/memory.md`, `docs/machine/pipeline.md`).
+//! The timing model: the pipeline of each core, driven by execution (`docs/machine/memory.md`,
+//! `docs/machine/pipeline.md`).
 //!
-//! [`Machine::run_timed`] runs the enabled threads in the order in which the pipelines of their cores issue them, and a
-//! [`Timing`] keeps the state of the pipelines and counts. What the threads compute is what the functional machine computes
-//! for that order. Latencies, cache geometry and the numbers of the pipeline are those of td.
+//! [`Machine::run_timed`] runs the enabled threads in the order in which the pipelines of their
+//! cores issue them. A [`Timing`] keeps the state of the pipelines and the counters. The functional
+//! machine computes the results of the threads for this order. Latencies, cache geometry and the
+//! parameters of the pipeline come from td.
 //!
-//! # What is modelled
+//! # What is modeled
 //!
-//! Fetch with its turns, its pauses and the wrong path after taken branches; the instruction cache; instruction buffers; issue
-//! with its turns, register dependences, float slots, the queues of memory and scratchpad, and the limit of the write-back
-//! queues; the one write port; the data cache, and the controller that does one memory transaction at a time; barriers; the jumps of
-//! ended threads to themselves. With several cores the mesh with its links, the directory with its second-level cache, and the memory
-//! that they share.
+//! - Fetch with its turns, its pauses and the wrong path after taken branches; the instruction
+//!   cache; instruction buffers.
+//! - Issue with its turns, register dependences, float slots, the queues of memory and scratchpad,
+//!   and the limit of the write-back queues; the single write port.
+//! - The data cache, and the controller that performs one memory transaction at a time; barriers;
+//!   the jumps of ended threads to themselves.
+//! - With several cores: the mesh with its links, the directory with its second-level cache, and
+//!   the shared memory.
 //!
-//! # What is not
+//! # What is not modeled
 //!
-//! - Of several cores, what nothing gives a number or a rule for: `network` says what is read, and what is assumed besides. None of it is
-//!   measured.
-//! - I/O takes the time of a memory write.
-//! - Scalars that a store to code changes are executed as they are at issue, and timed as they were at fetch.
+//! - Properties of several cores without a documented number or rule. `network` lists the sources
+//!   and the assumptions. None of them is measured.
+//! - I/O has the cost of a memory write.
+//! - If a store changes code, scalar instructions there execute as they are at issue, but have the
+//!   timing of the code at fetch.
 
 mod barrier;
 mod cache;
@@ -70,11 +76,11 @@ pub struct Timing {
     sync: SyncMasters,
     network: Network,
     symbols: Vec<(u32, String)>,
-    /// When the last run stopped.
+    /// The cycle in which the last run stopped.
     end: u64,
-    /// The most cycles from the first issue on.
+    /// The maximum number of cycles from the first issue on.
     limit: Option<u64>,
-    /// Nothing is passed over.
+    /// Whether to simulate every cycle, without skipping idle ones.
     every_cycle: bool,
 }
 
@@ -88,7 +94,7 @@ impl std::fmt::Debug for Timing {
 }
 
 impl Timing {
-    /// Pipelines after reset: empty caches, nothing in flight.
+    /// Creates pipelines in the state after reset: empty caches, nothing in flight.
     pub fn new(config: TimingConfig) -> Timing {
         Timing {
             config,
@@ -102,26 +108,27 @@ impl Timing {
         }
     }
 
-    /// Lets runs end with [`Halt::CycleLimit`] so many cycles after the first issue, or lets them go on. Cycles in which nothing happens are passed
-    /// over at once, so it may be some later.
+    /// Sets the number of cycles after the first issue at which runs end with [`Halt::CycleLimit`],
+    /// or removes the limit. A run may end some cycles later, since idle cycles are skipped at
+    /// once.
     pub fn set_cycle_limit(&mut self, cycles: Option<u64>) {
         self.limit = cycles;
     }
 
-    /// Lets runs simulate each cycle, or pass over those in which nothing can happen and take stretches that are known from recordings, as
-    /// they do at first. Both give the same cycles; each cycle by itself takes longer, and is there to compare with.
+    /// Makes runs simulate every cycle. By default they skip idle cycles and replay known stretches
+    /// from recordings. Both modes count the same cycles; the slower one exists for comparison.
     pub fn set_every_cycle(&mut self, on: bool) {
         self.every_cycle = on;
     }
 
-    /// Instructions whose cycles were known from an earlier time in the same state of the pipeline, since reset. The results do not
-    /// depend on it, only the time of the host.
+    /// Returns the number of instructions since reset whose cycles were known from an earlier time
+    /// in the same pipeline state. It affects the duration of the simulation, not its results.
     pub fn replayed_instructions(&self) -> u64 {
         self.cores.iter().map(|core| core.recordings.instructions).sum()
     }
 
-    /// Counts by function from now on: `symbols` has the first address and the name of each, and a function reaches to the next
-    /// one.
+    /// Enables counters by function: `symbols` has the first address and the name of each function,
+    /// and a function extends to the next one.
     pub fn set_symbols(&mut self, symbols: Vec<(u32, String)>) {
         for core in &mut self.cores {
             core.counters.functions = Functions::new(&symbols);
@@ -129,7 +136,7 @@ impl Timing {
         self.symbols = symbols;
     }
 
-    /// Forgets what was counted; the caches stay as they are.
+    /// Resets the counters; the caches do not change.
     pub fn reset_counters(&mut self) {
         for core in &mut self.cores {
             core.counters = report::Counters {
@@ -147,7 +154,7 @@ impl Timing {
         self.cores.iter().filter_map(|core| core.first).min()
     }
 
-    /// What was counted since reset, or since [`Timing::reset_counters`].
+    /// Returns the counts since reset or since [`Timing::reset_counters`].
     pub fn report(&self) -> Report {
         let mut report = Report::default();
         let mut last = None;
@@ -213,18 +220,20 @@ impl Timing {
 }
 
 impl Machine {
-    /// Runs the enabled threads like [`Machine::run_threads`], in the order in which the pipelines issue them, until none can go
-    /// on, for at most `limit` instructions in all (a few more may be executed). The cycle counters show cycles.
+    /// Runs the enabled threads like [`Machine::run_threads`], in the order in which the pipelines
+    /// issue them, until none can continue, for at most `limit` instructions in total (slightly
+    /// more may be executed). The cycle counters return cycles.
     ///
-    /// A thread that is where the last run with this `timing` left it goes on with what was in flight; others start with
-    /// empty pipelines. Caches stay as they were.
+    /// A thread that is where the last run with this `timing` left it continues with its
+    /// instructions in flight; others start with empty pipelines. Caches do not change between
+    /// runs.
     pub fn run_timed<S: Sink>(&mut self, timing: &mut Timing, limit: u64, sink: &mut S) -> Halt {
         self.match_code();
         timing.prepare(self);
         let halt = timing.run(self, limit, sink);
         for core in &mut timing.cores {
             core.end(self);
-            // A core that has passed over cycles which others have not come to goes back to where they are.
+            // A core that skipped cycles which the others have not reached returns to their cycle.
             core.now = core.now.min(timing.end);
         }
         match timing.cores.iter().position(Core::overflowed) {
@@ -238,7 +247,7 @@ impl Timing {
     fn run<S: Sink>(&mut self, machine: &mut Machine, limit: u64, sink: &mut S) -> Halt {
         let mut executed = 0;
         loop {
-            // The core with the earliest cycle goes next, and the first of those that are equally early.
+            // The core with the earliest cycle is next; of equally early cores the first one.
             let Some(number) = (0..self.cores.len()).min_by_key(|&number| self.cores[number].now) else {
                 return Halt::Ended;
             };
@@ -248,7 +257,7 @@ impl Timing {
                 self.end = self.end.max(from);
                 return Halt::CycleLimit;
             }
-            // The limit counts from the first issue, which may come in any cycle.
+            // The limit counts from the first issue, which may happen in any cycle.
             let limit_is_open = self.limit.is_some() && last == u64::MAX;
             let until = if limit_is_open {
                 from + 1
@@ -281,7 +290,7 @@ impl Timing {
                 return machine.all_at_rest();
             }
             if now == u64::MAX - 1 {
-                // Nothing happens in any core any more.
+                // No core has another event.
                 return if (0..machine.threads()).any(|number| machine.can_go_on(number)) {
                     Halt::Internal { core: number }
                 } else {
@@ -294,7 +303,7 @@ impl Timing {
         }
     }
 
-    /// The cycle in which another core goes before core number `number`.
+    /// Returns the cycle in which another core precedes core number `number`.
     fn turn_of_others(&self, number: usize) -> u64 {
         let turn = |(other, core): (usize, &Core)| match other.cmp(&number) {
             Ordering::Less => core.now,
@@ -304,7 +313,7 @@ impl Timing {
         self.cores.iter().enumerate().map(turn).min().unwrap_or(u64::MAX)
     }
 
-    /// The cycle that runs end before, counted from reset.
+    /// Returns the cycle before which runs end, counted from reset.
     fn last_cycle(&self) -> u64 {
         let first = self.first_issue();
         let limit = first.zip(self.limit);

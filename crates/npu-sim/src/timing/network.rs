@@ -1,21 +1,30 @@
-//! What is between several cores and memory: the mesh, the directory with its second-level cache, and the one memory that all share.
+//! The system between several cores and memory: the mesh, the directory with its second-level
+//! cache, and the shared memory.
 //!
-//! Made before the mesh could be run; the measurements in `docs/machine/several-cores.md` say otherwise. What is read:
-//! tiles, mesh and their places; data and instruction misses go to the tile of memory, I/O to that of the host, barriers to the tile in
-//! their id; the directory and the second level, their size and the kind of states; memory takes one request at a time and answers after
-//! two cycles and its delay. The mesh ([`mesh`](super::mesh)), the second level ([`second_level`](super::second_level)) and the directory
-//! ([`directory`](super::directory)) say what is assumed of each.
+//! The model was made before the mesh could be run; the measurements in
+//! `docs/machine/several-cores.md` differ. These facts are read from the hardware description:
+//! - the tiles, the mesh and their positions;
+//! - data and instruction misses go to the tile of memory, I/O to the tile of the host, barriers to
+//!   the tile in their id;
+//! - the directory and the second level, their size and the kind of their states;
+//! - memory accepts one request at a time and answers after two cycles plus its delay.
 //!
-//! No number is made up for what is said nowhere: hops, links and the second level take what the user says, at first 0, 1 and 0
-//! cycles, and whoever answers (memory, second level, directory or another core) takes the two cycles that memory is known to take.
-//! Assumed besides: the directory and the second level are in the tile of memory, where the misses go, and take one request at a time, as
-//! memory does; instruction lines, which are not coherent, go past them.
+//! The mesh ([`mesh`](super::mesh)), the second level ([`second_level`](super::second_level)) and
+//! the directory ([`directory`](super::directory)) document their assumptions.
 //!
-//! A request is followed to its end when its controller starts it. All that it takes on its way is noted with the cycles that it is taken
-//! in, so that another core's request which starts later and is there earlier goes first. What a core loses it finds out when it comes to
-//! that cycle ([`Network::news`]).
+//! The model invents no undocumented numbers. The user configures the cycles of hops, links and the
+//! second level, by default 0, 1 and 0. The component that answers (memory, second level, directory
+//! or another core) takes two cycles, which is the known number for memory. The model also assumes
+//! that the directory and the second level are in the tile of memory, which receives the misses,
+//! and accept one request at a time like memory. Instruction lines are not coherent and bypass
+//! both.
 //!
-//! With one core there is no network, and its controller is all that there is.
+//! The model simulates a request to its end when its controller starts it. It records the cycles in
+//! which the request occupies each resource, so that a request of another core that starts later
+//! and arrives earlier is served first. A core sees the loss of a line when it reaches the cycle of
+//! the loss ([`Network::news`]).
+//!
+//! With one core there is no network, and its controller alone determines the timing.
 
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
@@ -31,24 +40,24 @@ const MEMORY_TILE: u32 = machine::MEMORY_TILE;
 const HOST_TILE: u32 = machine::HOST_TILE;
 /// Cycles from a request to its answer, without the delay of memory.
 const ANSWER: u64 = machine::MEMORY_ANSWER as u64;
-/// Cycles from an answer to the line being in the cache of the core.
+/// Cycles from an answer to the arrival of the line in the cache of the core.
 const ANSWER_TO_FILL: u64 = READ_TO_FILL - ANSWER;
 
-/// Who asks.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asks {
-    /// Number of the core.
+    /// The number of the core.
     pub core: usize,
-    /// The cycle in which its controller saw that it had to ask.
+    /// The cycle in which the controller of the core saw the request.
     pub seen: u64,
-    /// The cycle that the core is in.
+    /// The current cycle of the core.
     pub now: u64,
-    /// The cycle in which its controller starts.
+    /// The cycle in which the controller starts the request.
     pub start: u64,
 }
 
 impl Asks {
-    /// The way of a request that begins with its turn at the controller.
+    /// Creates the trip of a request, which begins with its turn at the controller.
     fn trip(&self) -> Trip {
         let mut trip = Trip::new(self.seen.min(self.start));
         trip.stay(Place::Controller, self.start);
@@ -56,39 +65,39 @@ impl Asks {
     }
 }
 
-/// A line of data that was asked for.
+/// The answer to a request for a data line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Given {
-    /// Cycles that it takes longer than with one core and the fastest memory.
+    /// The cycles in addition to those with one core and the fastest memory.
     pub delay: u64,
-    /// The core may store to it.
+    /// Whether the core may store to the line.
     pub owned: bool,
 }
 
-/// What a core loses.
+/// The loss of a line by a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// From this cycle on.
+    /// The first cycle of the loss.
     pub at: u64,
     pub line: u32,
-    /// It keeps a copy that it can read.
+    /// Whether the core keeps a copy for reading.
     pub shares: bool,
 }
 
-/// What the cores and memory did over the network.
+/// Counters of the activities of cores and memory over the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
-    /// Data lines that the second-level cache had for a core that asked.
+    /// Requested data lines that were in the second-level cache.
     pub second_level_hits: u64,
-    /// Data lines that came from memory instead.
+    /// Requested data lines that came from memory.
     pub second_level_misses: u64,
-    /// Data lines that came from another core, which had modified them.
+    /// Requested data lines that came from another core, which had modified them.
     pub forwarded: u64,
-    /// Times that a core asked for leave to store to a line that it shared.
+    /// Requests of a core for write permission to a line that it shared.
     pub upgrades: u64,
-    /// Copies that cores lost because another one stores.
+    /// Copies that cores lost because of a store of another core.
     pub invalidations: u64,
-    /// Lines read from memory, those of instructions included.
+    /// Lines read from memory, including instruction lines.
     pub memory_reads: u64,
     /// Lines written to memory.
     pub memory_writes: u64,
@@ -98,14 +107,14 @@ pub struct NetworkCounters {
     pub link_waits: u64,
 }
 
-/// All of it.
+/// The network.
 pub(super) struct Network {
-    /// There are several cores.
+    /// Whether the machine has several cores.
     pub shared: bool,
     mesh: Mesh,
     directory: Directory,
     second_level: SecondLevel,
-    /// What a look into the second level takes.
+    /// The cycles of a lookup in the second level.
     second_level_delay: u64,
     /// The delay of memory.
     memory_delay: u64,
@@ -113,10 +122,10 @@ pub(super) struct Network {
     memory: Resource,
     /// The tile of each core.
     tiles: Vec<u32>,
-    /// What each core has not found out yet.
+    /// The losses that each core has not seen yet.
     losses: [Vec<Loss>; CORE_LIMIT],
     counters: NetworkCounters,
-    /// The last read, for those who want to know where it was.
+    /// The last read: its line, whether it is an instruction line, and its path.
     read: Option<(u32, bool, Vec<Leg>)>,
 }
 
@@ -138,7 +147,7 @@ impl Network {
         }
     }
 
-    /// There is one more core, in this tile.
+    /// Adds a core in tile `tile`.
     pub fn add_core(&mut self, tile: u32) {
         self.tiles.push(tile);
     }
@@ -160,7 +169,7 @@ impl Network {
         (self.mesh.messages, self.mesh.waited) = (0, 0);
     }
 
-    /// What `core` has lost until cycle `now`, one after the other.
+    /// Returns the losses of `core` up to cycle `now`, one per call.
     #[inline]
     pub fn news(&mut self, core: usize, now: u64) -> Option<Loss> {
         let losses = &mut self.losses[core % CORE_LIMIT];
@@ -168,12 +177,13 @@ impl Network {
         Some(losses.remove(place))
     }
 
-    /// The line that was asked for last, whether it is one of instructions, and where its request was; once for each.
+    /// Returns the last requested line, whether it is an instruction line, and the path of its
+    /// request; each request is returned once.
     pub fn take_read(&mut self) -> Option<(u32, bool, Vec<Leg>)> {
         self.read.take()
     }
 
-    /// A line of data for a load, or for a store, which wants it to be its `own`.
+    /// Requests a data line for a load, or exclusively for a store (`own`).
     pub fn data(&mut self, asks: Asks, line: u32, own: bool) -> Given {
         let Asks { core, now, start, .. } = asks;
         let tile = self.tile(core);
@@ -182,7 +192,7 @@ impl Network {
         let (next_at, settled_at) = self.directory.times(line);
         let (action, others) = self.directory.look(core, line, own);
         let from_memory = action == Action::Supply && !self.second_level.look(line);
-        // Memory answers itself, and so does another core.
+        // Memory and other cores answer directly.
         let answers = match action {
             Action::Supply if from_memory => 0,
             Action::Forward(_) => 0,
@@ -237,7 +247,8 @@ impl Network {
         Given { delay, owned }
     }
 
-    /// An instruction line. Gives the cycles that it takes longer than with one core and the fastest memory.
+    /// Requests an instruction line. Returns the cycles in addition to those with one core and the
+    /// fastest memory.
     pub fn instructions(&mut self, asks: Asks, line: u32) -> u64 {
         let tile = self.tile(asks.core);
         let mut trip = asks.trip();
@@ -248,7 +259,8 @@ impl Network {
         (trip.at - asks.start).saturating_sub(ANSWER)
     }
 
-    /// A line leaves a data cache, and goes back to the second level. Gives the cycles until the core knows that it is there.
+    /// Returns an evicted line of a data cache to the second level. The result is the number of
+    /// cycles until the core receives the acknowledgment.
     pub fn give_back(&mut self, asks: Asks, line: u32) -> u64 {
         let Asks { core, now, start, .. } = asks;
         let tile = self.tile(core);
@@ -261,7 +273,8 @@ impl Network {
         self.mesh.deliver(MEMORY_TILE, tile, done, now) - start
     }
 
-    /// What a core has changed of a line is written to memory, and the core keeps the line. Gives the cycles likewise.
+    /// Writes the changes of a core in a line to memory; the core keeps the line. The result is the
+    /// number of cycles until the core receives the acknowledgment.
     pub fn flush(&mut self, asks: Asks, line: u32) -> u64 {
         let Asks { core, now, start, .. } = asks;
         let tile = self.tile(core);
@@ -273,26 +286,28 @@ impl Network {
         self.mesh.deliver(MEMORY_TILE, tile, done, now) - start
     }
 
-    /// An access to I/O space. Gives the cycles that its way takes.
+    /// Performs an access to I/O space. Returns the cycles on the network.
     pub fn io(&mut self, asks: Asks) -> u64 {
         let tile = self.tile(asks.core);
         let there = self.mesh.deliver(tile, HOST_TILE, asks.start, asks.now);
         self.mesh.deliver(HOST_TILE, tile, there, asks.now) - asks.start
     }
 
-    /// When a message that `core` sends in cycle `now` is in `tile`.
+    /// Returns the cycle in which a message that `core` sends in cycle `now` reaches `tile`.
     pub fn arrival(&mut self, core: usize, tile: u32, now: u64) -> u64 {
         let from = self.tile(core);
         self.mesh.deliver(from, tile, now, now)
     }
 
-    /// When a message that `tile` sends in cycle `at` is at `core`; it is cycle `now`.
+    /// Returns the cycle in which a message that `tile` sends in cycle `at` reaches `core`; the
+    /// current cycle is `now`.
     pub fn reaches(&mut self, tile: u32, core: usize, at: u64, now: u64) -> u64 {
         let to = self.tile(core);
         self.mesh.deliver(tile, to, at, now)
     }
 
-    /// Takes a line from `cores`, beginning in cycle `from`; gives the cycle in which tile `to` has heard from all of them.
+    /// Invalidates a line in `cores`, beginning in cycle `from`; returns the cycle in which tile
+    /// `to` has received all acknowledgments.
     fn take_away(&mut self, cores: Cores, line: u32, to: u32, from: u64, settled_at: u64, now: u64) -> u64 {
         let mut told = 0;
         let mut left = cores;
@@ -308,13 +323,14 @@ impl Network {
         told
     }
 
-    /// `core` loses a line in cycle `at`, or the leave to store to it. It has not come to that cycle: all are in cycle `now`, or before it.
+    /// Records that `core` loses a line, or only its write permission, in cycle `at`. The core has
+    /// not reached that cycle: no core is past cycle `now`.
     fn lose(&mut self, core: usize, line: u32, at: u64, shares: bool, now: u64) {
         let at = at.max(now + 1);
         self.losses[core % CORE_LIMIT].push(Loss { at, line, shares });
     }
 
-    /// Puts a line into the second level in cycle `at`; another one may have to go to memory for it.
+    /// Inserts a line into the second level in cycle `at`, which may evict another one to memory.
     fn keep(&mut self, line: u32, dirty: bool, at: u64, now: u64) {
         if self.second_level.put(line, dirty) {
             self.write_memory(at, now);
@@ -329,7 +345,7 @@ impl Network {
         trip.spend(Place::Memory, busy);
     }
 
-    /// A write that comes in cycle `at`; gives the cycle in which it is done.
+    /// Writes to memory from cycle `at` on; returns the cycle of completion.
     fn write_memory(&mut self, at: u64, now: u64) -> u64 {
         self.counters.memory_writes += 1;
         let busy = WRITE_BUSY + self.memory_delay;
@@ -341,12 +357,13 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// Cores in tiles 0 (6 hops to memory), 14 (1 hop) and 5 (4 hops); a hop takes 10 cycles and memory 2 and 20.
+    /// Creates cores in tiles 0 (6 hops to memory), 14 (1 hop) and 5 (4 hops); a hop takes 10
+    /// cycles and memory 2 plus 20.
     fn network() -> Network {
         network_with(0)
     }
 
-    /// The same with a delay of the second level.
+    /// Creates the same network with a delay of the second level.
     fn network_with(second_level_delay: u32) -> Network {
         let mut network = Network::new(TimingConfig {
             memory_delay: 20,
@@ -376,7 +393,8 @@ mod tests {
     #[test]
     fn a_line_comes_from_memory_and_then_from_the_second_level() {
         let mut network = network_with(5);
-        // 60 there, 5 to look, 22 in memory, 60 back; of one core with the fastest memory these are 2.
+        // 60 to memory, 5 for the lookup, 22 in memory, 60 back; with one core and the fastest
+        // memory the total is 2.
         let given = network.data(asks(0, 1000), 7, false);
         let expected = 60 + 5 + 22 + 60 - 2;
         assert_eq!((given.delay, given.owned), (expected, false));
@@ -387,7 +405,7 @@ mod tests {
             (Place::Network, 60),
         ];
         assert_eq!(legs(&mut network), way);
-        // 10 there, 5 to look, 2 for the answer, 10 back.
+        // 10 to memory, 5 for the lookup, 2 for the answer, 10 back.
         let given = network.data(asks(1, 2000), 7, false);
         assert_eq!(given.delay, 10 + 5 + 10);
         assert_eq!(
@@ -397,7 +415,7 @@ mod tests {
         let counters = network.counters();
         assert_eq!((counters.second_level_hits, counters.second_level_misses), (1, 1));
         assert_eq!((counters.memory_reads, counters.messages), (1, 4));
-        // An instruction line goes past the second level.
+        // An instruction line bypasses the second level.
         assert_eq!(network.instructions(asks(1, 3000), 7), 10 + 20 + 10);
         assert_eq!(network.counters().memory_reads, 2);
     }
@@ -406,7 +424,7 @@ mod tests {
     fn who_asks_for_a_line_that_is_on_its_way_waits_at_the_directory() {
         let mut network = network();
         network.data(asks(0, 1000), 7, false);
-        // There at 1030; the line is at the directory at 1000 + 60 + 22.
+        // The request arrives at 1030; the line is at the directory at 1000 + 60 + 22.
         let given = network.data(asks(1, 1020), 7, false);
         let expected = [
             (Place::Network, 10),
@@ -416,7 +434,7 @@ mod tests {
         ];
         assert_eq!(legs(&mut network), expected);
         assert_eq!(given.delay, 10 + 52 + 10);
-        // One for another line waits for memory, which is free from then on.
+        // A request for another line waits for memory, which is free from then on.
         network.data(asks(2, 1021), 8, false);
         let expected = [
             (Place::Network, 40),
@@ -433,8 +451,9 @@ mod tests {
         for core in [0, 1] {
             network.data(asks(core, 1000 * (1 + core as u64)), 7, false);
         }
-        // Core 1 shares it: 10 there, 2 for the answer, 10 back. Core 0 hears of it after 70 (from tile 15 six hops), takes 2 to answer, and five
-        // hops to tile 14.
+        // Core 1 shares the line: 10 to memory, 2 for the answer, 10 back. Core 0 receives the
+        // invalidation after 60 (from tile 15 six hops), takes 2 to answer, and its answer takes
+        // five hops to tile 14.
         let given = network.data(asks(1, 3000), 7, true);
         assert_eq!((given.delay, given.owned), (10 + 60 + 2 + 50 - 2, true));
         let expected = [
@@ -453,7 +472,8 @@ mod tests {
         assert_eq!(network.news(0, 3070), Some(loss));
         assert_eq!(network.news(0, 9999), None);
         assert_eq!((network.counters().upgrades, network.counters().invalidations), (1, 1));
-        // Core 2 reads it: 40 there, one hop to core 1, 2 for the answer, from tile 14 to tile 5 three hops.
+        // Core 2 reads the line: 40 to memory, one hop to core 1, 2 for the answer, from tile 14 to
+        // tile 5 three hops.
         let given = network.data(asks(2, 4000), 7, false);
         assert_eq!((given.delay, given.owned), (40 + 10 + 30, false));
         let expected = [(Place::Network, 50), (Place::OtherCore, 2), (Place::Network, 30)];
@@ -465,7 +485,7 @@ mod tests {
         };
         assert_eq!(network.news(1, 4050), Some(loss));
         assert_eq!(network.counters().forwarded, 1);
-        // Meanwhile it has come to the second level as well.
+        // In the meantime the line has also reached the second level.
         assert_eq!(network.data(asks(0, 5000), 7, false).delay, 120);
     }
 
@@ -489,9 +509,11 @@ mod tests {
     #[test]
     fn a_core_gives_up_a_line_when_it_has_come() {
         let mut network = network();
-        // It asks in cycle 1000, has its answer in 1142 and the line 4 cycles later.
+        // Core 0 requests the line in cycle 1000, has its answer in 1142 and the line 4 cycles
+        // later.
         assert_eq!(network.data(asks(0, 1000), 7, true).delay, 140);
-        // At the directory in 1071; the line is there since 1082; at core 0 in 1142, which has it in 1147 only.
+        // The request of core 1 is at the directory in 1071, where the line is since 1082. It is at
+        // core 0 in 1142, which has the line only in 1147.
         let given = network.data(asks(1, 1061), 7, true);
         let answered = 1147 + 2 + 50;
         assert_eq!(given.delay, answered - 1061 - 2);
@@ -502,11 +524,11 @@ mod tests {
     fn lines_that_leave_go_to_the_second_level_and_flushes_to_memory() {
         let mut network = network();
         network.data(asks(0, 1000), 7, true);
-        // 60 there, 2, 60 back.
+        // 60 to memory, 2 there, 60 back.
         assert_eq!(network.give_back(asks(0, 2000), 7), 122);
         assert_eq!(network.counters().memory_writes, 0);
         assert_eq!(network.data(asks(1, 3000), 7, false).delay, 20);
-        // A write takes memory for 4 cycles and its delay.
+        // A write occupies memory for 4 cycles plus its delay.
         assert_eq!(network.flush(asks(1, 4000), 7), 10 + 24 + 10);
         assert_eq!(network.counters().memory_writes, 1);
         // The host is in tile 14.

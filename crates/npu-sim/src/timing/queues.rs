@@ -1,13 +1,15 @@
 //! Small rings without allocation, for the queues of the pipeline.
 //!
-//! None of them can be full where something is added: the hardware's queues hold fewer entries. An entry that does not fit all the same
-//! is lost, and the ring remembers that, so that the run ends as an internal error ([`Halt::Internal`](crate::Halt::Internal)).
+//! No ring is full when an entry is added, because the queues of the hardware hold fewer entries.
+//! If an entry still does not fit, it is lost and the ring records this, so that the run ends with
+//! an internal error ([`Halt::Internal`](crate::Halt::Internal)).
 
 /// A first-in first-out queue of at most `N` entries, a power of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T, const N: usize> {
     entries: [T; N],
-    /// Entries that have left, and entries that have come: both modulo 2^32, and the place of an entry modulo `N`.
+    /// The numbers of removed and of added entries, modulo 2^32; the position of an entry is its
+    /// number modulo `N`.
     left: u32,
     come: u32,
     overflowed: bool,
@@ -15,7 +17,7 @@ pub(crate) struct Ring<T, const N: usize> {
 
 impl<T: Copy, const N: usize> Ring<T, N> {
     pub fn new(filler: T) -> Ring<T, N> {
-        const { assert!(N.is_power_of_two(), "places follow one another when the counts wrap") }
+        const { assert!(N.is_power_of_two(), "positions stay consecutive when the counts wrap") }
         Ring {
             entries: [filler; N],
             left: 0,
@@ -34,19 +36,19 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         self.come == self.left
     }
 
-    /// The entry that leaves next.
+    /// The oldest entry.
     #[inline]
     pub fn front(&self) -> Option<&T> {
         (!self.is_empty()).then(|| &self.entries[self.left as usize % N])
     }
 
-    /// The entry `index` places after the front.
+    /// The entry `index` positions after the front.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         (index < self.len()).then(|| &self.entries[(self.left as usize + index) % N])
     }
 
-    /// Adds an entry. It is lost if the ring is full; see [`Ring::overflowed`].
+    /// Adds an entry. The entry is lost if the ring is full; see [`Ring::overflowed`].
     #[inline]
     pub fn push(&mut self, entry: T) {
         if self.len() == N {
@@ -57,7 +59,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         self.come = self.come.wrapping_add(1);
     }
 
-    /// Whether an entry was ever lost.
+    /// Returns whether an entry was ever lost.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
@@ -77,12 +79,13 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         self.left = self.come;
     }
 
-    /// Shows the entries to `found` from the front on, to be changed, until it gives `true`; gives whether it did.
+    /// Passes the entries to `found`, from the front on, until it returns `true`; returns whether
+    /// it did. `found` may change the entries.
     pub fn join(&mut self, mut found: impl FnMut(&mut T) -> bool) -> bool {
         (0..self.len()).any(|k| found(&mut self.entries[(self.left as usize + k) % N]))
     }
 
-    /// Removes the entries for which `gone` is `true`; gives their number.
+    /// Removes the entries for which `gone` returns `true`; returns their number.
     pub fn remove(&mut self, mut gone: impl FnMut(&T) -> bool) -> usize {
         let before = self.len();
         for _ in 0..before {
@@ -96,7 +99,8 @@ impl<T: Copy, const N: usize> Ring<T, N> {
     }
 }
 
-/// The turn-taking of an arbiter: the first of `candidates` (one bit per thread) after `last`, around the end.
+/// Returns the next thread of a round-robin arbiter: the first one in `candidates` (one bit per
+/// thread) after `last`, cyclically.
 #[inline]
 pub(crate) fn next_in_turn(candidates: u8, last: u8) -> u8 {
     let turned = candidates.rotate_right(u32::from(last) + 1);

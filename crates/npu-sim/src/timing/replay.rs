@@ -1,15 +1,18 @@
-//! Recordings: stretches of a run of one core that are the same whenever the pipeline is in the same state.
+//! Recordings of stretches: parts of the run of one core that repeat whenever the pipeline is in
+//! the same state.
 //!
-//! A stretch goes from one instruction that can go on at several places (a branch on a value, a jump to a register) to the next one of any
-//! thread. What happens in it follows from the state of the pipeline at its beginning, as long as nothing misses, waits at a barrier or
-//! asks the time: which instructions issue, when, what each thread waits for, how long it all takes. So when the pipeline comes to a state
-//! in which a recording begins, only the instructions are executed, and the counts of the recording are added; where the last one goes
-//! says which recording follows.
+//! A stretch extends from one instruction with several possible successors (a conditional branch, a
+//! jump to a register) to the next one of any thread. The state of the pipeline at its beginning
+//! determines which instructions issue, their cycles, the stalls of each thread and the total time,
+//! unless a thread misses, waits at a barrier or reads the time. Therefore, if the pipeline reaches
+//! the initial state of a recording, only the instructions are executed, and the counts of the
+//! recording are added. The target of the last instruction selects the next recording.
 //!
-//! Invariant: a run comes to the same with recordings and without. Whatever a recording does not say (a line that is missing, an
-//! instruction that is for the definition, a store to code, a way that was not taken before) leaves it. Then the pipeline is brought to the
-//! state at the beginning of the stretch and goes through it cycle by cycle; the instructions that are executed already are in
-//! [`Core::done`], with all that the pipeline has to know of them.
+//! Invariant: a run has the same results with recordings and without. Every event outside of a
+//! recording leaves it: a missing line, an instruction that requires the definition, a store to
+//! code, a path that was not taken before. The pipeline is then reset to the state at the beginning
+//! of the stretch and simulates it cycle by cycle. [`Core::done`] contains the instructions that
+//! are already executed, with all information that the pipeline needs.
 
 use super::cache::{Hits, InstructionCache, line_of};
 use super::core::Core;
@@ -18,41 +21,43 @@ use crate::machine::{Machine, THREADS};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Instructions of a stretch in which nothing branches.
+/// The maximum number of instructions of a stretch without branches.
 const LONGEST: usize = 48;
-/// Words of all states that are kept; more than programs of a few thousand instructions come to.
+/// The maximum number of words in all recorded states; programs of a few thousand instructions need
+/// fewer.
 const MOST_WORDS: usize = 4 << 20;
-/// Times that a stretch is tried from one state. Those that are never complete are not tried for ever.
+/// The maximum number of attempts to record a stretch from one state, in case it never completes.
 const TRIES: u8 = 4;
-/// Stretches in a row that were not known, after which some are passed over: then it is not worth looking for them.
+/// The number of consecutive unknown stretches after which some are skipped, because recording does
+/// not pay.
 const PATIENCE: u32 = 512;
-/// The most that are passed over before the next look.
+/// The maximum number of stretches that are skipped before the next attempt.
 const LONGEST_PAUSE: u32 = 8192;
 
-/// What is executed at one go.
+/// A unit of execution in a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// So many instructions that have nothing to do with memory, and of which none uses the lane mask.
+    /// This number of instructions without memory accesses and without use of the lane mask.
     Plain(u32),
-    /// One that uses the lanes which the mask has on.
+    /// An instruction that uses the lane mask.
     Vector,
     /// A load or store of main memory.
     Memory(Access),
-    /// One that can go on at several places. It ends the stretch.
+    /// An instruction with several possible successors. It ends the stretch.
     Choice,
 }
 
 /// A load or store of main memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
-    /// Its address: register and number.
+    /// The address: base register and offset.
     pub base: u8,
     pub offset: i32,
-    /// It uses the lanes which the mask has on.
+    /// Whether the access uses the lane mask.
     pub vector: bool,
 }
 
-/// What an instruction is to a recording.
+/// The class of an instruction in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Executed {
     Plain,
@@ -61,65 +66,66 @@ pub(super) enum Executed {
     Choice,
 }
 
-/// Instructions of one thread that issue one after the other.
+/// Instructions of one thread that issue consecutively.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     thread: u8,
     action: Action,
 }
 
-/// Where an instruction went, if it was a taken branch.
+/// The target of an instruction, if it was a taken branch.
 type Target = Option<u32>;
 
-/// An instruction that is executed before the pipeline issues it.
+/// An instruction that was executed before its issue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub target: Target,
-    /// Of a load or store.
+    /// The address of a load or store.
     pub address: u32,
-    /// Lanes that were on.
+    /// The number of lanes that were on.
     pub lanes: u32,
 }
 
-/// What differs from one time that a stretch is gone through to the next.
+/// The variable part of an execution of a stretch.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
-    /// The number of the instruction in the stretch.
+    /// The index of the instruction in the stretch.
     index: usize,
     thread: u8,
-    /// Of a load or store of main memory.
+    /// The address of a load or store of main memory.
     address: Option<u32>,
     lanes: u32,
 }
 
-/// A stretch, once it is recorded.
+/// A recorded stretch.
 #[derive(Debug)]
 struct Stretch {
     steps: Box<[Step]>,
-    /// Of each instruction.
+    /// The target of each instruction.
     targets: Box<[Target]>,
     cycles: u64,
-    /// The state of the instruction cache for which `hits` is right, as [`super::cache::InstructionCache::fills`] has it.
+    /// The state of the instruction cache for which `hits` is valid, as returned by
+    /// [`super::cache::InstructionCache::fills`].
     fills: u64,
-    /// The state of predecoded code for which it is right.
+    /// The generation of predecoded code for which the recording is valid.
     code: u64,
-    /// What was fetched: addresses and words.
+    /// The addresses and words of the fetches.
     words: Box<[(u32, u32)]>,
-    /// The lines that were fetched from, and the half of the cache's set in which each was.
+    /// The lines of the fetches, and whether each was in the lower half of its set.
     lines: Box<[(u32, bool)]>,
     hits: Hits,
-    /// What to add for each thread that has anything.
+    /// The counts of each thread with nonzero counts.
     counted: Box<[(usize, ThreadCounters)]>,
-    /// Thread, address and cycles of each instruction that issued.
+    /// The thread, address and cycles of each instruction that issued.
     issued: Box<[(u8, u32, u64)]>,
-    /// Where the last instruction went, and the state after that.
+    /// The targets of the last instruction, and the states after them.
     next: Vec<(Target, usize)>,
-    /// Times that it was gone through and not yet counted.
+    /// The number of replays that are not yet added to the counters.
     count: u64,
 }
 
 impl Stretch {
-    /// Adds what the times that it was gone through come to.
+    /// Adds the counts of all replays to `counters`.
     fn count_into(&mut self, counters: &mut Counters) {
         let times = std::mem::take(&mut self.count);
         if times == 0 {
@@ -133,7 +139,8 @@ impl Stretch {
         }
     }
 
-    /// Whether what was fetched is still there, and in the same places of the cache.
+    /// Returns whether the fetched words are unchanged and the lines are in the same positions of
+    /// the cache.
     #[inline]
     fn is_right(&mut self, instructions: &InstructionCache, machine: &Machine) -> bool {
         (self.fills, self.code) == (instructions.fills(), machine.code_generation())
@@ -161,7 +168,7 @@ struct Node {
     tries: u8,
 }
 
-/// A stretch that is being recorded.
+/// A stretch in the process of recording.
 #[derive(Debug)]
 pub(super) struct Recording {
     node: usize,
@@ -176,7 +183,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// An instruction was executed.
+    /// Records the execution of an instruction.
     pub fn executed(&mut self, thread: usize, what: Executed, target: Target) {
         self.targets.push(target);
         let thread = thread as u8;
@@ -195,18 +202,19 @@ impl Recording {
         }
     }
 
-    /// An instruction issued, executed or killed.
+    /// Records the issue of an instruction, executed or killed.
     pub fn issued(&mut self, thread: usize, pc: u32, cycles: u64) {
         self.issued.push((thread as u8, pc, cycles));
     }
 
-    /// A fetch in cycle `now` of an address got this word; its line was in the lower half of its set, or in the upper one.
+    /// Records a fetch in cycle `now`: its address and word, and whether its line was in the
+    /// `lower` half of its set.
     pub fn fetched(&mut self, now: u64, lower: bool, word: (u32, u32)) {
         self.hits.push((now - self.from, line_of(word.0), lower));
         self.words.push(word);
     }
 
-    /// Whether it is long enough to end without a branch.
+    /// Returns whether the recording is long enough to end without a branch.
     pub fn is_long(&self) -> bool {
         self.targets.len() >= LONGEST
     }
@@ -217,17 +225,17 @@ impl Recording {
 pub(super) struct Recordings {
     nodes: Vec<Node>,
     by_state: FxHashMap<Arc<[u64]>, usize>,
-    /// Words of all states.
+    /// The number of words of all states.
     words: usize,
-    /// Nodes with counts that are to be added.
+    /// The nodes with replays that are not yet added to the counters.
     counted: Vec<usize>,
-    /// Stretches in a row that were not known.
+    /// The number of consecutive unknown stretches.
     unknown: u32,
-    /// Ends of stretches to pass over.
+    /// The number of ends of stretches to skip.
     pause: u32,
     scratch: Vec<u64>,
     noted: Vec<Noted>,
-    /// Instructions so far that were gone through.
+    /// The number of replayed instructions.
     pub instructions: u64,
 }
 
@@ -238,7 +246,7 @@ impl Recordings {
         self.words = 0;
     }
 
-    /// The node of the state in `scratch`.
+    /// Returns the node of the state in `scratch`, and creates it if necessary.
     fn node(&mut self) -> usize {
         if let Some(&node) = self.by_state.get(self.scratch.as_slice()) {
             return node;
@@ -256,7 +264,7 @@ impl Recordings {
 }
 
 impl Core {
-    /// Adds what was counted of recordings.
+    /// Adds the counts of all replays to the counters of the core.
     pub(super) fn count_recordings(&mut self) {
         for node in std::mem::take(&mut self.recordings.counted) {
             if let Some(stretch) = &mut self.recordings.nodes[node].stretch {
@@ -265,8 +273,9 @@ impl Core {
         }
     }
 
-    /// Goes through recordings from cycle [`Core::now`] on, where a stretch has ended, if that is known and ends before cycle `until`,
-    /// with as many instructions as `budget` leaves; otherwise records what comes.
+    /// Replays recordings from cycle [`Core::now`] on, at the end of a stretch. A recording has to
+    /// end before cycle `until`, with at most `budget` executed instructions. Afterwards starts the
+    /// next recording.
     pub(super) fn replay(&mut self, machine: &mut Machine, until: u64, budget: u64) {
         let mut recorded = self.recording.take();
         if self.recordings.pause != 0 {
@@ -299,11 +308,11 @@ impl Core {
         if went != 0 {
             self.recordings.unknown = self.recordings.unknown.saturating_sub(went);
         }
-        // It has left what is recorded, if it is not the limits that end the run.
+        // The recordings do not continue here, unless a limit of the run was reached.
         self.record(node);
     }
 
-    /// The node of the state at the beginning of cycle [`Core::now`].
+    /// Returns the node of the state at the beginning of cycle [`Core::now`].
     fn find_here(&mut self) -> usize {
         let mut scratch = std::mem::take(&mut self.recordings.scratch);
         self.write_state(&mut scratch);
@@ -311,7 +320,7 @@ impl Core {
         self.recordings.node()
     }
 
-    /// Records what comes from the state of `node`, which is that of the pipeline.
+    /// Starts recording; the pipeline is in the state of `node`.
     fn record(&mut self, node: usize) {
         let found = &mut self.recordings.nodes[node];
         if found.stretch.is_none() {
@@ -333,7 +342,7 @@ impl Core {
         }));
     }
 
-    /// A recording ends in the state of `next`.
+    /// Completes a recording; the pipeline is in the state of `next`.
     fn finish(&mut self, recording: Recording, next: usize, machine: &Machine) {
         let Some(&went) = recording.targets.last() else { return };
         let mut counted = Vec::new();
@@ -342,7 +351,7 @@ impl Core {
             if counters.data_misses | counters.instruction_misses != 0 {
                 return;
             }
-            // That depends on the mask.
+            // The number of lanes depends on the lane mask.
             counters.lanes = 0;
             if counters != ThreadCounters::default() {
                 counted.push((thread, counters));
@@ -355,7 +364,7 @@ impl Core {
         if let Some(stretch) = &mut node.stretch
             && stretch.is_right(&self.instructions, machine)
         {
-            // What is recorded again is the same: otherwise the state leaves out something that matters.
+            // A repeated recording has to be equal: otherwise the state lacks something relevant.
             debug_assert_eq!(stretch.cycles, self.now - recording.from);
             debug_assert_eq!(stretch.issued.as_ref(), recording.issued.as_slice());
             debug_assert!(stretch.next.iter().all(|&(to, node)| to != went || node == next));
@@ -364,7 +373,7 @@ impl Core {
             }
             return;
         }
-        // One of other code, or of another state of the cache, gives way.
+        // Replaces a recording for other code or for another state of the cache.
         if let Some(stretch) = &mut node.stretch {
             stretch.count_into(&mut self.counters);
         }
@@ -390,8 +399,9 @@ impl Core {
         });
     }
 
-    /// Goes through stretches from that of `node` on; gives the node of the state that the pipeline is in then, or at which it begins to
-    /// go through what is in [`Core::done`], and how many there were.
+    /// Replays stretches from the state of `node` on. Returns the node of the final state of the
+    /// pipeline, or of the state from which it has to simulate the instructions in [`Core::done`],
+    /// and the number of replayed stretches.
     fn go_through(
         &mut self,
         recordings: &mut Recordings,
@@ -444,7 +454,8 @@ impl Core {
         (node, went)
     }
 
-    /// Leaves to the pipeline what is executed of a stretch that it has to go through cycle by cycle.
+    /// Passes the executed instructions of a stretch to the pipeline, which has to simulate the
+    /// stretch cycle by cycle.
     fn done_before(&mut self, stretch: &Stretch, executed: usize, went_to: Option<Target>, noted: &[Noted]) {
         let none = |&target: &Target| Done {
             target,
@@ -462,8 +473,8 @@ impl Core {
         }
     }
 
-    /// Executes the instructions of a stretch and notes what differs from time to time; gives how many were executed, and where the last
-    /// one went if they are all.
+    /// Executes the instructions of a stretch and records its variable part. Returns the number of
+    /// executed instructions, and the target of the last one if all were executed.
     fn execute_stretch(
         &self,
         stretch: &Stretch,

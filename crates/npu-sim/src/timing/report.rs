@@ -1,28 +1,28 @@
-//! What a timed run counted, as data.
+//! The results of a timed run.
 
 use super::network::NetworkCounters;
 use crate::machine::THREADS;
 use crate::registers::LANES;
 use std::fmt;
 
-/// Why a thread did not issue in a cycle.
+/// The reason why a thread did not issue in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stall {
-    /// Nothing was fetched yet: other threads had the fetch, or the thread starts.
+    /// No instruction was fetched: other threads used the fetch, or the thread starts.
     Fetch,
     /// A taken branch emptied the pipeline.
     Branch,
     /// The instruction line was missing.
     InstructionMiss,
-    /// An integer result was not there.
+    /// An integer result was not ready.
     Integer,
-    /// A float result was not there.
+    /// A float result was not ready.
     Float,
-    /// A value from main memory was not there.
+    /// A value from main memory was not ready.
     Load,
-    /// A value from the scratchpad was not there.
+    /// A value from the scratchpad was not ready.
     Scratchpad,
-    /// The float unit would have had two results in one cycle.
+    /// The float unit would have produced two results in one cycle.
     FloatSlot,
     /// The load/store queue of the thread was occupied.
     MemoryQueue,
@@ -34,7 +34,7 @@ pub enum Stall {
     Turn,
 }
 
-/// Number of causes.
+/// The number of causes.
 pub const STALLS: usize = 12;
 
 impl Stall {
@@ -54,7 +54,7 @@ impl Stall {
         Stall::Turn,
     ];
 
-    /// The cause in a few words.
+    /// Returns a short name of the cause.
     pub const fn name(self) -> &'static str {
         match self {
             Stall::Fetch => "fetch",
@@ -79,38 +79,38 @@ impl fmt::Display for Stall {
     }
 }
 
-/// Counters of one thread, or of several together.
+/// Counters of one thread, or the sums of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounters {
-    /// Instructions executed until the thread ended; undecoded words do not count.
+    /// Executed instructions until the end of the thread, without undecoded words.
     pub instructions: u64,
     /// Instructions that issued after a taken branch and were killed.
     pub killed: u64,
-    /// Turns taken by the jump to itself of an ended thread.
+    /// Turns that an ended thread used for its jump to itself.
     pub spins: u64,
-    /// Cycles without issue by cause, in the order of [`Stall::ALL`].
+    /// Stall cycles by cause, in the order of [`Stall::ALL`].
     pub stalls: [u64; STALLS],
-    /// Loads and stores that found their line.
+    /// Loads and stores that hit.
     pub data_hits: u64,
-    /// Loads and stores that did not.
+    /// Loads and stores that missed.
     pub data_misses: u64,
-    /// Fetches that found their line.
+    /// Fetches that hit.
     pub instruction_hits: u64,
-    /// Fetches that did not.
+    /// Fetches that missed.
     pub instruction_misses: u64,
     /// Instructions under the lane mask.
     pub vector_instructions: u64,
-    /// The lanes that were on in them.
+    /// The sum of the lanes that were on in these instructions.
     pub lanes: u64,
 }
 
 impl ThreadCounters {
-    /// Cycles without issue for this cause.
+    /// Returns the stall cycles for this cause.
     pub fn stalled(&self, cause: Stall) -> u64 {
         self.stalls[cause as usize]
     }
 
-    /// The counts since `before`, which were these earlier.
+    /// Returns the difference to the earlier counts `before`.
     pub(super) fn since(&self, before: &ThreadCounters) -> ThreadCounters {
         let mut stalls = self.stalls;
         for (count, before) in stalls.iter_mut().zip(before.stalls) {
@@ -130,7 +130,7 @@ impl ThreadCounters {
         }
     }
 
-    /// Adds so many times the counts of another one.
+    /// Adds `times` times the counts of `other`.
     pub(super) fn add_times(&mut self, other: &ThreadCounters, times: u64) {
         let mut product = *other;
         for count in [
@@ -169,43 +169,45 @@ impl ThreadCounters {
     }
 }
 
-/// What a function took.
+/// The cost of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCounters {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
-    /// Instructions issued in it, killed ones included.
+    /// Instructions that issued in it, including killed ones.
     pub instructions: u64,
-    /// Cycles of threads in it: those of each instruction and those that it waited before.
+    /// Thread cycles in it: those of each instruction and of the stalls before it.
     pub cycles: u64,
 }
 
-/// What a timed run counted.
+/// The results of a timed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Cycles from the first issue to the last thread's last status, or to the end of the run.
+    /// Cycles from the first issue to the last status of the last thread, or to the end of the run.
     pub cycles: u64,
-    /// All threads together.
+    /// The sums over all threads.
     pub total: ThreadCounters,
     /// The threads that ran, by number.
     pub threads: Vec<(usize, ThreadCounters)>,
     /// Lines read from memory.
     pub memory_reads: u64,
-    /// Lines written to memory, the empty writes of clean lines included.
+    /// Lines written to memory, including the empty writes of clean lines.
     pub memory_writes: u64,
-    /// What several cores did over the network that they share; none of one core.
+    /// The counters of the network between several cores; `None` with one core.
     pub network: Option<NetworkCounters>,
-    /// Functions in which anything issued, by cycles, most first. Code outside of all symbols is not in it.
+    /// The functions in which instructions issued, by descending cycles. Code outside of all
+    /// symbols is not included.
     pub functions: Vec<FunctionCounters>,
 }
 
 impl Report {
-    /// Instructions a cycle.
+    /// Returns the instructions per cycle.
     pub fn ipc(&self) -> f64 {
         ratio(self.total.instructions, self.cycles)
     }
 
-    /// The part of the lanes that was on in vector instructions; 0 without any.
+    /// Returns the fraction of lanes that were on in vector instructions, or 0 without vector
+    /// instructions.
     pub fn lane_use(&self) -> f64 {
         ratio(self.total.lanes, self.total.vector_instructions * LANES as u64)
     }
@@ -216,7 +218,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 impl fmt::Display for Report {
-    /// Some lines for people.
+    /// Formats a summary of some lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = &self.total;
         writeln!(
@@ -299,9 +301,10 @@ pub(super) struct Counters {
 /// Counters of functions by address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Functions {
-    /// First address and the counters of each function, in order of addresses; none if the run does not count them.
+    /// The first address and the counters of each function, in the order of addresses; empty if the
+    /// run does not count by function.
     list: Vec<(u32, FunctionCounters)>,
-    /// The last function of each thread: the range of its addresses and its place.
+    /// The last function of each thread: the range of its addresses and its index.
     last: [(u32, u32, usize); THREADS],
 }
 
@@ -325,7 +328,8 @@ impl Functions {
         }
     }
 
-    /// Counts so many times an instruction of `thread` at `pc`, which took `cycles` altogether.
+    /// Counts an instruction of `thread` at `pc`, which issued `times` times and took `cycles`
+    /// cycles in total.
     #[inline]
     pub fn issued(&mut self, thread: usize, pc: u32, times: u64, cycles: u64) {
         if self.list.is_empty() {
@@ -345,7 +349,7 @@ impl Functions {
         counters.cycles += cycles;
     }
 
-    /// Those with instructions.
+    /// Iterates over the functions with instructions.
     pub fn used(&self) -> impl Iterator<Item = &FunctionCounters> {
         self.list.iter().map(|(_, c)| c).filter(|c| c.instructions != 0)
     }

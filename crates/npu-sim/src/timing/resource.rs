@@ -1,17 +1,20 @@
-//! Something that does one thing at a time, for those who come when they come: a link, the directory, memory, a sync master.
+//! A resource that serves one request at a time, in the order of arrival: a link, the directory,
+//! memory, a synchronization master.
 
 use std::collections::VecDeque;
 
-/// When it is taken.
+/// The occupied cycles of a resource.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resource {
-    /// First cycle and the one after the last of each span, in order, with free cycles between them.
+    /// The first cycle and the cycle after the last one of each span, in order, with free cycles
+    /// between spans.
     taken: VecDeque<(u64, u64)>,
 }
 
 impl Resource {
-    /// Takes it for `length` cycles, from the first cycle on that is not before `at` and after which it is free for so long; gives that
-    /// cycle. Nobody asks for cycles before `past` any more.
+    /// Occupies the resource for `length` cycles, starting with the first cycle from `at` on after
+    /// which it is free for this long; returns that cycle. No later request concerns cycles before
+    /// `past`.
     pub fn take(&mut self, at: u64, length: u64, past: u64) -> u64 {
         while self.taken.front().is_some_and(|&(_, to)| to <= past) {
             self.taken.pop_front();
@@ -28,7 +31,7 @@ impl Resource {
             place += 1;
         }
         let mut span = (from, from.saturating_add(length));
-        // Spans without a gap between them are one.
+        // Adjacent spans are merged.
         if let Some(&(first, _)) = self.taken.get(place)
             && first == span.1
             && let Some((_, after)) = self.taken.remove(place)
@@ -51,10 +54,10 @@ mod tests {
     fn who_comes_first_goes_first_whoever_asked_first() {
         let mut resource = Resource::default();
         assert_eq!(resource.take(100, 10, 0), 100);
-        // Before it there is room for 10 cycles, and not for 11.
+        // The gap before the first span has room for 10 cycles, not for 11.
         assert_eq!(resource.take(90, 11, 0), 110);
         assert_eq!(resource.take(90, 10, 0), 90);
-        // 90 to 121 is taken, in one span.
+        // 90 to 121 is occupied, in one span.
         assert_eq!(resource.taken, [(90, 121)]);
         assert_eq!(resource.take(95, 1, 0), 121);
         assert_eq!(resource.take(0, 0, 0), 0);
@@ -62,7 +65,7 @@ mod tests {
         assert_eq!(resource.take(0, 8, 0), 0);
         assert_eq!(resource.take(120, 8, 0), 122);
         assert_eq!(resource.taken, [(0, 8), (90, 135)]);
-        // What is past is forgotten.
+        // Past spans are removed.
         assert_eq!(resource.take(200, 1, 135), 200);
         assert_eq!(resource.taken, [(200, 201)]);
     }

@@ -1,17 +1,20 @@
-//! The tags of the second-level cache, and the replacement of caches in the many-core.
+//! The tags of the second-level cache, and the replacement policy of caches in the many-core.
 //!
-//! Read before the mesh could be run (measured since: `docs/machine/several-cores.md`): it has 128 sets of 8 ways, and the data caches of the cores choose victims by
-//! pseudo-LRU there. That the second level does so as well, and that pseudo-LRU is the usual tree of bits, is assumed.
+//! The model is based on reading the hardware description before the mesh could be run (measured
+//! since: `docs/machine/several-cores.md`): the second level has 128 sets of 8 ways, and the data
+//! caches of the cores use pseudo-LRU. The model assumes that the second level does so as well, and
+//! that pseudo-LRU is the usual tree of bits.
 
 use npu_mc::machine;
 
 const SETS: usize = machine::L2_SETS as usize;
 const WAYS: usize = machine::L2_WAYS as usize;
 
-/// No line has this number.
+/// An invalid line number.
 const EMPTY: u32 = u32::MAX;
 
-/// The way that a set of `ways` gives up next, a power of two up to 8: down the tree whose bits say which half was used less recently.
+/// Returns the next victim in a set of `ways` ways, a power of two up to 8. The bits of the tree
+/// select the half that was used less recently.
 pub(super) fn victim(tree: u8, ways: usize) -> usize {
     let mut node = 1;
     while node < ways {
@@ -20,7 +23,7 @@ pub(super) fn victim(tree: u8, ways: usize) -> usize {
     node - ways
 }
 
-/// The tree after a use of `way`: every bit on the way to it points away.
+/// Returns the tree after a use of `way`: every bit on the path to it points to the other half.
 pub(super) fn used(tree: u8, ways: usize, way: usize) -> u8 {
     let (mut tree, mut node) = (tree, ways + way % ways);
     while node > 1 {
@@ -32,11 +35,11 @@ pub(super) fn used(tree: u8, ways: usize, way: usize) -> u8 {
     tree
 }
 
-/// The tags.
+/// The tags of the second-level cache.
 #[derive(Clone)]
 pub(super) struct SecondLevel {
     tags: Box<[[u32; WAYS]; SETS]>,
-    /// Ways with bytes that memory does not have, one bit each.
+    /// The ways with bytes that memory lacks, one bit each.
     dirty: [u8; SETS],
     trees: [u8; SETS],
 }
@@ -56,7 +59,7 @@ impl SecondLevel {
         Some((set, way))
     }
 
-    /// Looks a line up, which is a use of it; gives whether it is there.
+    /// Looks up a line, which counts as a use; returns whether it hits.
     pub fn look(&mut self, line: u32) -> bool {
         let found = self.find(line);
         if let Some((set, way)) = found {
@@ -65,14 +68,14 @@ impl SecondLevel {
         found.is_some()
     }
 
-    /// Memory has what the line has.
+    /// Marks a line as equal to memory.
     pub fn clean(&mut self, line: u32) {
         if let Some((set, way)) = self.find(line) {
             self.dirty[set] &= !(1 << way);
         }
     }
 
-    /// Puts a line in, or uses the one that is there; gives whether a line has to be written to memory for it.
+    /// Inserts or uses a line; returns whether an evicted line has to be written to memory.
     #[must_use]
     pub fn put(&mut self, line: u32, dirty: bool) -> bool {
         let (set, way, evicts) = match self.find(line) {
@@ -108,7 +111,8 @@ mod tests {
         assert_eq!(order, [0, 4, 2, 6, 1, 5, 3, 7]);
         let mut tree = [0, 1, 2, 3].into_iter().fold(0, |tree, way| used(tree, 4, way));
         assert_eq!(victim(tree, 4), 0);
-        // After a use of 0 the other half is the older one, and there 2 is older than 3.
+        // After a use of way 0 the other half is the older one, and in it way 2 is older than way
+        // 3.
         tree = used(tree, 4, 0);
         assert_eq!(victim(tree, 4), 2);
     }
@@ -122,10 +126,11 @@ mod tests {
             assert!(!cache.put(line(k), k == 0));
         }
         assert!((0..machine::L2_WAYS).all(|k| cache.look(line(k))));
-        // All were used in order: the first one leaves, and is written. Its place is that of no dirty line then.
+        // All lines were used in order: the first one is evicted and written. The line in its way
+        // is clean then.
         assert!(cache.put(line(8), false));
         assert!(!cache.look(line(0)) && cache.look(line(8)));
-        // What was written meanwhile is not written again.
+        // A line that was cleaned is not written again.
         assert!(!cache.put(line(8), true));
         cache.clean(line(8));
         assert!((9..20).all(|k| !cache.put(line(k), false)));

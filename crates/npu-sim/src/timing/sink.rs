@@ -1,4 +1,4 @@
-//! Where the events of a run can go.
+//! Receivers of the events of a run.
 
 use super::report::Stall;
 use super::trip::Leg;
@@ -10,72 +10,75 @@ pub struct Issue {
     pub cycle: u64,
     /// The cycle of its fetch.
     pub fetched: u64,
-    /// Number of the thread, counted over all cores.
+    /// The number of the thread, counted over all cores.
     pub thread: usize,
-    /// Address of the instruction.
+    /// The address of the instruction.
     pub pc: u32,
     /// The instruction word.
     pub word: u32,
-    /// Cycles from issue until its result can be used, if nothing is in the way; 0 without one.
+    /// Cycles from issue until the result can be used, without contention; 0 without a result.
     pub latency: u8,
-    /// An older taken branch of the thread keeps it from executing.
+    /// Whether an older taken branch of the thread prevents its execution.
     pub killed: bool,
 }
 
-/// A receiver of events; every function does nothing unless it is given. Threads are counted over all cores.
+/// A receiver of events; every function does nothing by default. Threads are counted over all
+/// cores.
 pub trait Sink {
-    /// Whether anything is done with events. Where nothing is, the model may take cycles together that it has seen before.
+    /// Whether the receiver uses events. If not, the model may replay cycles that it has recorded.
     const LISTENS: bool = true;
 
-    /// An instruction issued.
+    /// Reports that an instruction issued.
     fn issue(&mut self, issue: &Issue) {
         let _ = issue;
     }
 
-    /// `thread` did not issue from cycle `from` on until `to`. Told when it issues next.
+    /// Reports that `thread` did not issue from cycle `from` until `to`. The report precedes its
+    /// next issue.
     fn stall(&mut self, thread: usize, cause: Stall, from: u64, to: u64) {
         let _ = (thread, cause, from, to);
     }
 
-    /// The stall of `thread` that is told next was for the result in `register`: scalar registers are 0 to 63, vector registers 64
-    /// to 127.
+    /// Reports that the next stall of `thread` is for the result in `register`: scalar registers
+    /// are 0 to 63, vector registers 64 to 127.
     fn operand(&mut self, thread: usize, register: u8) {
         let _ = (thread, register);
     }
 
-    /// The barrier that `thread` is at opens for it, after `last` arrived, the last one.
+    /// Reports that the barrier of `thread` opens after the last arrival, by thread `last`.
     fn barrier_opens(&mut self, thread: usize, last: usize) {
         let _ = (thread, last);
     }
 
-    /// `thread` left a barrier: it was there from cycle `from` on until `to`.
+    /// Reports that `thread` left a barrier, where it was from cycle `from` until `to`.
     fn left_barrier(&mut self, thread: usize, from: u64, to: u64) {
         let _ = (thread, from, to);
     }
 
-    /// A load or store of `thread` found the cache line with number `line` missing.
+    /// Reports that a load or store of `thread` missed the cache line with number `line`.
     fn data_miss(&mut self, cycle: u64, thread: usize, line: u32) {
         let _ = (cycle, thread, line);
     }
 
-    /// That was the load of `register`, numbered as in [`Sink::operand`].
+    /// Reports that this miss belongs to the load of `register`, numbered as in [`Sink::operand`].
     fn load_missed(&mut self, thread: usize, register: u8, line: u32) {
         let _ = (thread, register, line);
     }
 
-    /// A fetch of `thread` at `pc` found its line missing.
+    /// Reports that a fetch of `thread` at `pc` missed.
     fn instruction_miss(&mut self, cycle: u64, thread: usize, pc: u32) {
         let _ = (cycle, thread, pc);
     }
 
-    /// Core number `core`, one of several, asks for the cache line with number `line`, of `instructions` or of data. `legs` is where its
-    /// request will be, one after the other, until the line is back.
+    /// Reports that core number `core`, one of several, requests the cache line with number `line`,
+    /// of `instructions` or of data. `legs` are the future parts of the path of the request, in
+    /// order, until the line is back.
     fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
         let _ = (core, line, instructions, legs);
     }
 }
 
-/// Receives nothing.
+/// A receiver that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSink;
 
@@ -86,9 +89,9 @@ impl Sink for NoSink {
 /// Two receivers of all events.
 #[derive(Debug)]
 pub struct Both<'a, A, B>(
-    /// Gets each event first.
+    /// The receiver that gets each event first.
     pub &'a mut A,
-    /// Gets each event second.
+    /// The receiver that gets each event second.
     pub &'a mut B,
 );
 
@@ -141,14 +144,14 @@ impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
     }
 }
 
-/// A function receives the instructions that issue.
+/// Passes the instructions that issue to a function.
 impl<F: FnMut(&Issue)> Sink for F {
     fn issue(&mut self, issue: &Issue) {
         self(issue);
     }
 }
 
-/// The instruction as text.
+/// Returns the text of an instruction.
 pub(super) fn text(word: u32) -> String {
     match npu_mc::decode(word) {
         Ok(inst) => inst.to_string(),

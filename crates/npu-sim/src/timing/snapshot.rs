@@ -1,9 +1,11 @@
-//! The state of a pipeline as words that are the same whenever it is the same but for the time: what a recording is found by, and what
-//! brings the pipeline back to where a recording begins.
+//! Serialization of the pipeline state to words that do not depend on the absolute time. A
+//! recording is found by these words, and they restore the pipeline to the beginning of a
+//! recording.
 //!
-//! Writing and reading are one function for each part, so they agree. What has no bearing on what comes is left out: entries of a path that
-//! was left, times that nobody looks at any more. What is the same in all that can be recorded is left out as well: [`Core::is_calm`] says
-//! what that is.
+//! One function for each part both writes and reads, so that both agree. The words exclude state
+//! without effect on the future: entries of an abandoned path, and times that nothing reads any
+//! more. They also exclude state that is the same in everything that can be recorded, which is the
+//! condition of [`Core::is_calm`].
 
 use super::core::{Arriving, Core, Fetched, HORIZON, InFlight, Pipe, Resolving};
 use super::decode::{NO_REGISTER, Registers};
@@ -12,18 +14,18 @@ use super::queues::Ring;
 use super::report::Stall;
 use crate::machine::THREADS;
 
-/// Cycles after which it no longer matters when a thread looked at the data cache.
+/// The number of cycles after which the last lookup of a thread in the data cache is irrelevant.
 const LONG_AGO: u64 = HORIZON;
 
-/// Writing or reading.
+/// A pass over the state, which either writes it to words or reads it from words.
 trait Pass {
-    /// Whether what is passed is replaced.
+    /// Whether the pass replaces the state.
     const READS: bool;
 
-    /// Passes a word; gives what stands there afterwards.
+    /// Passes a word; returns the value of the state after the pass.
     fn word(&mut self, word: u64) -> u64;
 
-    /// The cycle that times are counted from.
+    /// The cycle from which times are counted.
     fn now(&self) -> u64;
 
     fn time(&mut self, time: &mut u64) {
@@ -39,7 +41,7 @@ trait Pass {
         *stall = Stall::ALL.get(number).copied().unwrap_or(*stall);
     }
 
-    /// A set of cycles modulo [`HORIZON`].
+    /// Passes a set of cycles modulo [`HORIZON`].
     fn cycles(&mut self, set: &mut u64) {
         let turned = (self.now() % HORIZON) as u32;
         *set = self.word(set.rotate_right(turned)).rotate_left(turned);
@@ -112,7 +114,7 @@ fn arriving<P: Pass>(pass: &mut P, result: &mut Arriving) {
 }
 
 impl Pipe {
-    /// The parts of the state of thread number `thread`, of which the sets of its core tell the rest.
+    /// Passes the state of a thread, except the parts in the sets of its core.
     fn pass<P: Pass>(&mut self, pass: &mut P, available: bool, operands: bool, wrong_path: bool, issued: u64) {
         self.fetch_pc = pass.word(self.fetch_pc.into()) as u32;
         if wrong_path {
@@ -162,7 +164,7 @@ impl Pipe {
         let ended = pass.word(self.ended.is_some().into()) != 0;
         debug_assert_eq!(ended, self.ended.is_some(), "only a write of a status ends a thread");
         if P::READS {
-            // Which lines they are, the core knows: the last ones that the thread asked for.
+            // The lines are not serialized: they are the last ones that the thread accessed.
             let length = self.queue.len();
             let (mut place, lines) = (self.asked.wrapping_sub(length), &self.lines);
             self.queue.join(|op| {
@@ -174,7 +176,8 @@ impl Pipe {
         }
     }
 
-    /// What issued last and can still be taken for killed: by a branch that issued in cycle `issued` or later.
+    /// Passes the last issues that a branch issued in cycle `issued` or later can still treat as
+    /// killed.
     fn pass_marks<P: Pass>(&mut self, pass: &mut P, issued: u64) {
         let mut marks = [(0, NO_REGISTER); 4];
         let mut count = 0;
@@ -217,7 +220,7 @@ impl Core {
         pass.cycles(&mut self.float_slots);
         pass.cycles(&mut self.scratchpad_busy);
         pass.cycles(&mut self.float_pending);
-        // In the order in which they arrive.
+        // Results in the order of their arrival.
         let mut pending = self.float_pending.rotate_right((pass.now() % HORIZON) as u32);
         while pending != 0 {
             let at = (pass.now() + u64::from(pending.trailing_zeros())) % HORIZON;
@@ -225,7 +228,7 @@ impl Core {
             pending &= pending - 1;
         }
         if !P::READS {
-            // What was fetched of a path that was left does nothing any more.
+            // Instructions that were fetched on an abandoned path have no effect.
             let pipes = &self.pipes;
             self.decoding
                 .remove(|fetched| pipes[usize::from(fetched.thread)].path != fetched.path);
@@ -275,14 +278,14 @@ impl Core {
         }
     }
 
-    /// Writes the state at the beginning of cycle [`Core::now`], which is calm.
+    /// Writes the state at the beginning of cycle [`Core::now`]. The pipeline has to be calm.
     pub(super) fn write_state(&mut self, words: &mut Vec<u64>) {
         words.clear();
         self.pass(&mut Writer { now: self.now, words });
     }
 
-    /// Brings the pipeline into a state that was written, at the beginning of cycle [`Core::now`]. It is calm and the same threads are
-    /// enabled.
+    /// Restores a state that was written, at the beginning of cycle [`Core::now`]. The pipeline has
+    /// to be calm, with the same threads enabled.
     pub(super) fn read_state(&mut self, words: &[u64]) {
         let now = self.now;
         self.pass(&mut Reader {
@@ -291,7 +294,8 @@ impl Core {
         });
     }
 
-    /// Whether nothing is under way that depends on more than the state that is written: nothing misses, no barrier, no I/O.
+    /// Returns whether the serialized state determines the future: no pending miss, no barrier, no
+    /// I/O.
     pub(super) fn is_calm(&self) -> bool {
         let others = self.at_barrier | self.held | self.arriving | self.sent | self.let_go | self.leaving;
         if others | self.noticing | self.missing != 0 || self.first.is_none() || !self.controller.is_idle() {
@@ -304,7 +308,7 @@ impl Core {
             pipe.replays.is_empty() && pipe.wakes.is_empty() && !pipe.step_over && queue.into_iter().all(served)
         };
         let enabled = |thread: usize| self.enabled >> thread & 1 != 0;
-        // Threads that do not run can have left something behind.
+        // Threads that do not run can have results in flight.
         let own = |ring: &Ring<Arriving, 64>| {
             (0..ring.len())
                 .filter_map(|k| ring.get(k))
@@ -318,7 +322,7 @@ impl Core {
             && [&self.integer, &self.scratchpad, &self.memory].into_iter().all(own)
     }
 
-    /// Whether all float results that are under way are of threads that run.
+    /// Returns whether all float results in flight belong to threads that run.
     fn float_is_own(&self) -> bool {
         let results = self.float.iter().enumerate();
         results

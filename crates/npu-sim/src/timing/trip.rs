@@ -1,21 +1,21 @@
-//! Where a transaction of a cache controller is when several cores share memory: leg by leg.
+//! The path of a transaction of a cache controller if several cores share memory, in legs.
 
 use std::fmt;
 
-/// Where a transaction spends cycles on its way.
+/// A place where a transaction spends cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The cache controller of the core itself, which had other transactions.
+    /// The cache controller of the core, busy with other transactions.
     Controller,
     /// Hops of the network.
     Network,
-    /// A link that other messages had taken.
+    /// A link occupied by other messages.
     Link,
-    /// The directory, which had other requests, or another one for the same line.
+    /// The directory, busy with other requests or with another one for the same line.
     Directory,
     /// The second-level cache.
     SecondLevel,
-    /// Memory, which had other requests.
+    /// Memory, busy with other requests.
     MemoryTurn,
     /// Memory itself.
     Memory,
@@ -23,7 +23,7 @@ pub enum Place {
     OtherCore,
 }
 
-/// Number of places.
+/// The number of places.
 pub const PLACES: usize = 8;
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
         Place::OtherCore,
     ];
 
-    /// The place in a few words.
+    /// Returns a short name of the place.
     pub const fn name(self) -> &'static str {
         match self {
             Place::Controller => "turn at the controller",
@@ -60,10 +60,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// A part of the way of a transaction.
+/// A part of the path of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
-    /// Where it was.
+    /// The place.
     pub place: Place,
     /// The first cycle there.
     pub from: u64,
@@ -72,27 +72,27 @@ pub struct Leg {
 }
 
 impl Leg {
-    /// Cycles of the leg that are not before `from`, and before `to`.
+    /// Returns the number of cycles of the leg from cycle `from` on and before `to`.
     pub fn within(&self, from: u64, to: u64) -> u64 {
         self.to.min(to).saturating_sub(self.from.max(from))
     }
 }
 
-/// The way of a transaction so far.
+/// The path of a transaction up to now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trip {
-    /// The cycle that it has come to.
+    /// The current cycle of the transaction.
     pub at: u64,
     pub legs: Vec<Leg>,
 }
 
 impl Trip {
-    /// A way that begins in cycle `at`.
+    /// Creates a trip that begins in cycle `at`.
     pub fn new(at: u64) -> Trip {
         Trip { at, legs: Vec::new() }
     }
 
-    /// It is at `place` until cycle `to`, or not at all if that has been.
+    /// Stays at `place` until cycle `to`; does nothing if that cycle has passed.
     pub fn stay(&mut self, place: Place, to: u64) {
         if to <= self.at {
             return;
@@ -108,7 +108,7 @@ impl Trip {
         self.at = to;
     }
 
-    /// The same for so many cycles.
+    /// Stays at `place` for `cycles` cycles.
     pub fn spend(&mut self, place: Place, cycles: u64) {
         self.stay(place, self.at.saturating_add(cycles));
     }

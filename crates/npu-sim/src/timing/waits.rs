@@ -1,4 +1,5 @@
-//! What waited for what: each cycle that a thread did not issue in, by the instruction that was held up and the thing it was for.
+//! Causes of waits: attributes each stall cycle of a thread to the stalled instruction and to the
+//! awaited event.
 
 use super::cache::line_of;
 use super::decode::{Decoder, NO_REGISTER, Route};
@@ -9,119 +10,121 @@ use crate::machine::THREADS;
 use npu_mc::{Reg, SReg, VReg};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Issues of a core that are kept, to find out who had a turn.
+/// The number of issues of a core that are kept to attribute lost turns.
 const KEPT: usize = 1 << 12;
 
-/// What a thread waited for.
+/// The event or resource for which a thread waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
     /// Its turn in fetch, or the start of the thread.
     Fetch,
     /// The target of the taken branch at `pc`.
     Branch {
-        /// Address of the branch.
+        /// The address of the branch.
         pc: u32,
     },
     /// The instruction line with this number.
     InstructionLine {
-        /// Address divided by the bytes of a line.
+        /// The address divided by the line size.
         line: u32,
     },
     /// The result of the instruction at `pc`.
     Result {
-        /// Address of the instruction.
+        /// The address of the instruction.
         pc: u32,
-        /// The register that it writes.
+        /// The destination register.
         register: Reg,
     },
-    /// The result of the load at `pc`, whose line was missing.
+    /// The result of the load at `pc`, which missed.
     Miss {
-        /// Address of the load.
+        /// The address of the load.
         pc: u32,
-        /// The register that it writes.
+        /// The destination register.
         register: Reg,
     },
-    /// The float result of the instruction at `pc`, which leaves in the same cycle.
+    /// The float result of the instruction at `pc`, which uses the float port in the same cycle.
     FloatResult {
-        /// The thread that the instruction is of.
+        /// The thread of the instruction.
         thread: usize,
-        /// Address of the instruction.
+        /// The address of the instruction.
         pc: u32,
     },
-    /// The access to main memory at `pc` of the thread itself, the last one before.
+    /// The previous access of the same thread to main memory, at `pc`.
     Memory {
-        /// Address of the load, store, flush or invalidation.
+        /// The address of the load, store, flush or invalidation.
         pc: u32,
     },
-    /// The access to the scratchpad at `pc`, the last one of the core before.
+    /// The previous access of the core to the scratchpad, at `pc`.
     Scratchpad {
-        /// The thread that the access is of.
+        /// The thread of the access.
         thread: usize,
-        /// Address of the load or store.
+        /// The address of the load or store.
         pc: u32,
     },
-    /// The other threads at a barrier, of which this one came last.
+    /// The last arrival of the other threads at a barrier.
     Arrival {
-        /// The thread that came last; the waiting one itself, if the others were there.
+        /// The thread that arrived last; the waiting one itself if it was the last.
         thread: usize,
     },
-    /// The issue slot, which this thread had.
+    /// The issue slot, which another thread used.
     Turn {
         /// The thread that issued.
         thread: usize,
     },
     /// The write port: so many results were queued that nothing issued.
     WritePort,
-    /// A result whose instruction issued before anybody looked.
+    /// A result whose instruction issued before the receiver was attached.
     Unseen,
 }
 
-/// Cycles that one instruction of one thread waited for one thing.
+/// The cycles that one instruction of one thread waited for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Number of the thread, counted over all cores.
+    /// The number of the thread, counted over all cores.
     pub thread: usize,
-    /// Address of the instruction that waited; of the barrier, for a barrier.
+    /// The address of the instruction that waited, or of the barrier.
     pub pc: u32,
-    /// The cause, as the summary counts it.
+    /// The cause in the stall counters.
     pub cause: Stall,
-    /// What it waited for.
+    /// The awaited event.
     pub awaited: Awaited,
-    /// Cycles, in all.
+    /// The total cycles.
     pub cycles: u64,
-    /// Times that it waited.
+    /// The number of times that the instruction waited.
     pub times: u64,
-    /// Numbers of the data lines that were missing, each once.
+    /// The numbers of the data lines that missed, without duplicates.
     pub lines: BTreeSet<u32>,
-    /// Of the cycles, those in which the missing lines were at each place of a system of several cores, in the order of [`Place::ALL`].
-    /// What is missing to [`Wait::cycles`] was spent in the core.
+    /// The cycles of the wait during which the missing lines were at each place of a system of
+    /// several cores, in the order of [`Place::ALL`]. The rest of [`Wait::cycles`] was spent in the
+    /// core.
     pub places: [u64; PLACES],
 }
 
 impl Wait {
-    /// Of the cycles, those in which the missing lines were at this place.
+    /// Returns the cycles of the wait during which the missing lines were at `place`.
     pub fn at(&self, place: Place) -> u64 {
         self.places[place as usize]
     }
 }
 
-/// All that waited.
+/// All waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitsReport {
-    /// By thread, instruction, cause and thing, most cycles first.
+    /// The waits by thread, instruction, cause and event, in descending order of cycles.
     pub waits: Vec<Wait>,
-    /// The words of the instructions that waited or were waited for, by address: as they were when they issued last.
+    /// The words of the instructions that waited or caused waits, by address, at their last issue.
     pub words: BTreeMap<u32, u32>,
 }
 
 impl WaitsReport {
-    /// The cycles that a thread waited for a cause: those of its stall account.
+    /// Returns the cycles that a thread waited for a cause, which equal its stall counter.
     pub fn stalled(&self, thread: usize, cause: Stall) -> u64 {
         let of_it = |wait: &&Wait| wait.thread == thread && wait.cause == cause;
         self.waits.iter().filter(of_it).map(|wait| wait.cycles).sum()
     }
 
-    /// The same waits with those of all threads together, most cycles first. [`Wait::thread`] is that of the longest of each.
+    /// Returns the waits summed over all threads, in descending order of cycles. [`Wait::thread`]
+    /// is the thread with the longest wait.
     pub fn by_instruction(&self) -> Vec<Wait> {
         let mut sums: BTreeMap<(u32, Stall, Awaited), Wait> = BTreeMap::new();
         for wait in &self.waits {
@@ -156,14 +159,14 @@ fn sorted(waits: impl Iterator<Item = Wait>) -> Vec<Wait> {
     waits
 }
 
-/// Who wrote a register last, and the line that was missing for it.
+/// The last writer of a register, and the line that it missed.
 #[derive(Clone, Copy, Debug)]
 struct Writer {
     pc: u32,
     missed: Option<u32>,
 }
 
-/// A stall that has been told, whose instruction has not.
+/// A reported stall whose instruction has not issued yet.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     cause: Stall,
@@ -175,27 +178,27 @@ struct Told {
 #[derive(Clone, Debug, Default)]
 struct ThreadState {
     told: Vec<Told>,
-    /// The register of the stall that is told next.
+    /// The register of the next reported stall.
     register: Option<u8>,
     writers: BTreeMap<u8, Writer>,
-    /// The last instruction of the right path, and the last one that accesses main memory.
+    /// The last instruction of the correct path, and the last one that accesses main memory.
     executed: Option<u32>,
     memory: Option<u32>,
-    /// The line that the last access to main memory found missing.
+    /// The line that the last access to main memory missed.
     missed: Option<u32>,
-    /// The instruction line that was missing last.
+    /// The instruction line that missed last.
     fetched: Option<u32>,
-    /// Who came last to the barrier that the thread leaves next.
+    /// The last thread that arrived at the barrier that the thread leaves next.
     last: Option<usize>,
 }
 
-/// An issue, for those who wanted the slot.
+/// An issue, for the attribution of lost turns.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     cycle: u64,
     thread: usize,
     pc: u32,
-    /// When a float result leaves.
+    /// The cycle in which a float result uses the float port.
     float: Option<u64>,
 }
 
@@ -203,12 +206,13 @@ struct Taken {
 struct CoreState {
     taken: VecDeque<Taken>,
     scratchpad: Option<(usize, u32)>,
-    /// Where lines were on their way when they were asked for last, by number and whether they are of instructions.
+    /// The paths of the last requests for lines, by line number and whether they are instruction
+    /// lines.
     reads: BTreeMap<(u32, bool), Vec<Leg>>,
 }
 
 impl CoreState {
-    /// The cycles of a stall in which a line was at each place.
+    /// Returns the cycles of a stall during which a line was at each place.
     fn places(&self, read: (u32, bool), from: u64, to: u64) -> [u64; PLACES] {
         let mut places = [0; PLACES];
         for leg in self.reads.get(&read).into_iter().flatten() {
@@ -218,7 +222,7 @@ impl CoreState {
     }
 }
 
-/// The numbers of a [`Wait`].
+/// The counters of a [`Wait`].
 #[derive(Clone, Debug, Default)]
 struct Sum {
     cycles: u64,
@@ -227,7 +231,7 @@ struct Sum {
     places: [u64; PLACES],
 }
 
-/// A receiver of events that finds out what waited for what.
+/// A receiver of events that attributes stalls to their causes.
 #[derive(Default)]
 pub struct Waits {
     threads: Vec<ThreadState>,
@@ -245,7 +249,7 @@ impl std::fmt::Debug for Waits {
     }
 }
 
-/// The register of a number in the pipeline.
+/// Returns the register with a number of the pipeline.
 fn register(number: u8) -> Option<Reg> {
     match number.checked_sub(SReg::COUNT) {
         None => SReg::all().nth(number.into()).map(Reg::S),
@@ -254,12 +258,13 @@ fn register(number: u8) -> Option<Reg> {
 }
 
 impl Waits {
-    /// Nothing has waited.
+    /// Creates a receiver without waits.
     pub fn new() -> Waits {
         Waits::default()
     }
 
-    /// What was found out so far. Stalls before an instruction that has not issued are not in it, nor in the account of its thread.
+    /// Returns the waits up to now. Stalls before an instruction that has not issued are not
+    /// included, as in the counters of its thread.
     pub fn report(&self) -> WaitsReport {
         let waits = self.sums.iter().map(|(&(thread, pc, cause, awaited), sum)| Wait {
             thread,
@@ -295,7 +300,7 @@ impl Waits {
         }
     }
 
-    /// The cycles in which something missing was at each place belong to a wait that was added.
+    /// Adds the cycles during which a missing line was at each place to an existing wait.
     fn add_places(&mut self, thread: usize, pc: u32, told: Told, awaited: Awaited, read: (u32, bool)) {
         let places = self.cores[thread / THREADS].places(read, told.from, told.to);
         if let Some(sum) = self.sums.get_mut(&(thread, pc, told.cause, awaited)) {
@@ -303,7 +308,7 @@ impl Waits {
         }
     }
 
-    /// Puts a stall of the instruction that issues down to what it was for.
+    /// Attributes a stall of an issuing instruction to its cause.
     fn resolve(&mut self, told: Told, issue: &Issue) {
         let (thread, pc) = (issue.thread, issue.pc);
         let state = &self.threads[thread];
@@ -324,7 +329,8 @@ impl Waits {
                 }
             }
             Stall::FloatSlot => {
-                // The last cycle that was refused was so because of a result that leaves when this one would have.
+                // The last refused cycle conflicted with a float result that uses the port in the
+                // cycle of this result.
                 let leaves = told.to - 1 + u64::from(issue.latency);
                 let blocker = core.taken.iter().rev().find(|taken| taken.float == Some(leaves));
                 let awaited = blocker.map(|taken| Awaited::FloatResult {
@@ -341,7 +347,7 @@ impl Waits {
                 Some((thread, pc)) => (Awaited::Scratchpad { thread, pc }, None),
                 None => (Awaited::Unseen, None),
             },
-            // Told when the thread leaves it.
+            // The event is reported when the thread leaves the barrier.
             Stall::Barrier => return,
             Stall::Turn => {
                 self.turns(told, issue);
@@ -349,7 +355,7 @@ impl Waits {
             }
         };
         self.add(thread, pc, told.cause, awaited, cycles, line);
-        // A load that hits may have waited behind an access of its thread that did not.
+        // A load that hits may have waited for a missing access of its thread.
         let missed = self.threads[thread].missed.filter(|_| told.cause == Stall::Load);
         let read = if let Awaited::InstructionLine { line } = awaited {
             Some((line, true))
@@ -361,7 +367,8 @@ impl Waits {
         }
     }
 
-    /// Cycles in which the instruction could have issued: who did instead?
+    /// Attributes cycles in which the instruction could have issued to the threads that issued
+    /// instead.
     fn turns(&mut self, told: Told, issue: &Issue) {
         let core = &self.cores[issue.thread / THREADS];
         let mut by_thread = [0u64; THREADS];
@@ -440,7 +447,7 @@ impl Sink for Waits {
     }
 
     fn left_barrier(&mut self, thread: usize, from: u64, to: u64) {
-        // What issues next may never come: the barrier itself is what waited.
+        // The next issue may never happen: the barrier itself is the instruction that waited.
         let state = self.thread(thread);
         let last = state.last.unwrap_or(thread);
         if let Some(pc) = state.executed {

@@ -1,4 +1,4 @@
-//! Where the goldens are, and the parser of golden-run files.
+//! The location of the goldens, and the parser of golden-run files.
 
 use npu_mc::machine::ControlRegister;
 use npu_mc::{SReg, VReg};
@@ -6,7 +6,7 @@ use npu_sim::Machine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The folder of goldens: the project's own, or the one `NAPLESPU_GOLDENS` names.
+/// Returns the folder of goldens: that of the project, or the value of `NAPLESPU_GOLDENS`.
 pub fn goldens() -> PathBuf {
     match std::env::var_os("NAPLESPU_GOLDENS") {
         Some(folder) => PathBuf::from(folder),
@@ -14,7 +14,7 @@ pub fn goldens() -> PathBuf {
     }
 }
 
-/// The expected end of one thread.
+/// The expected final state of one thread.
 #[derive(Debug, Default)]
 pub struct ExpectedThread {
     pub number: usize,
@@ -38,7 +38,8 @@ pub struct Golden {
     pub expected: Vec<ExpectedThread>,
     pub memory: Vec<(u32, u32)>,
     pub scratchpad: Vec<(u32, u32)>,
-    /// Extra cycles of a memory transaction; only golden-timing files have this and what follows.
+    /// Extra cycles of a memory transaction; only golden-timing files have this field and the
+    /// following ones.
     pub memory_delay: u32,
     pub cycles: u64,
     pub instructions: u64,
@@ -54,7 +55,7 @@ fn bytes(text: &str) -> Vec<u8> {
 }
 
 impl Golden {
-    /// Gives a machine the program and starts its threads, as the host does.
+    /// Loads the program into a machine and starts its threads, as the host does.
     pub fn start(&self, machine: &mut Machine) {
         for (address, word) in &self.image {
             machine.memory_mut().write_u32(*address, *word).unwrap();
@@ -148,12 +149,12 @@ impl Golden {
         panic!("no `end`");
     }
 
-    /// All golden-run files, sorted by name.
+    /// Returns all golden-run files, sorted by name.
     pub fn all() -> Vec<Golden> {
         Golden::folder("golden-run")
     }
 
-    /// All files of a folder of goldens, sorted by name.
+    /// Returns all files of a folder of goldens, sorted by name.
     pub fn folder(name: &str) -> Vec<Golden> {
         let folder = goldens().join(name);
         let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -190,7 +191,7 @@ impl Random {
     }
 }
 
-/// The scalar register with that number, modulo 64.
+/// Returns the scalar register with this number, modulo 64.
 pub fn sreg(number: impl TryInto<u8>) -> SReg {
     number
         .try_into()
@@ -199,7 +200,7 @@ pub fn sreg(number: impl TryInto<u8>) -> SReg {
         .expect("a register number")
 }
 
-/// The vector register with that number, modulo 64.
+/// Returns the vector register with this number, modulo 64.
 pub fn vreg(number: impl TryInto<u8>) -> VReg {
     number
         .try_into()
@@ -208,7 +209,7 @@ pub fn vreg(number: impl TryInto<u8>) -> VReg {
         .expect("a register number")
 }
 
-/// What differs from the expectation.
+/// Returns the differences between a machine and the expected state.
 pub fn differences(golden: &Golden, machine: &Machine) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |what: String, got: u32, want: u32| {

@@ -1,11 +1,12 @@
-//! The facts of the timing model that `docs/machine/pipeline.md` leaves open, one at a time: `facts/` has a program for each, in the format of the goldens,
-//! with its source and with the cycles that the hardware description took for it, whatever its registers and memories held before.
+//! Timing facts that `docs/machine/pipeline.md` leaves open, one at a time: `facts/` has a program
+//! for each, in the format of the goldens, with its source and the cycles of the hardware
+//! description. The cycles do not depend on the initial contents of registers and memories.
 
 use super::common::Golden;
 use npu_sim::{Config, Halt, Machine, NoSink, Timing, TimingConfig};
 use std::path::PathBuf;
 
-/// Instructions after which a program is given up.
+/// The maximum number of instructions of a program.
 const LIMIT: u64 = 1_000_000;
 
 #[test]

@@ -4,7 +4,8 @@ use super::common;
 
 use npu_sim::fp;
 
-/// Rounding to and from significands of all ones, as `npusim` does it: the result is half or twice what it should be.
+/// Rounding to and from significands of all ones, as in `npusim`: the result is half or twice the
+/// correct one.
 #[test]
 fn carries_of_itof() {
     for (number, float) in [

@@ -1,12 +1,13 @@
-//! The golden-run programs: the fast interpreter, the definition alone, and step by step; with data caches and without; and the
-//! threads in turns of several kinds. All must end as recorded on the hardware.
+//! The golden-run programs, run by the fast interpreter, by the definition alone, and in steps;
+//! with and without data caches; and with several schedules of the threads. All must end as
+//! recorded on the hardware.
 
 use super::common::{Golden, Random, differences, sreg, vreg};
 use npu_sim::{Config, Halt, Hazard, Lanes, Machine, NoSink, Progress, Schedule, Status, Stop, Timing, TimingConfig};
 
 const LIMIT: u64 = 10_000_000;
 
-/// A machine as the host leaves it for `golden`, with `seed` in everything that has no defined content.
+/// Creates a machine in the initial state of `golden`, with `seed` for all undefined contents.
 fn prepared(golden: &Golden, seed: u64, coherent: bool) -> Machine {
     let mut machine = Machine::new(Config {
         coherent,
@@ -29,7 +30,7 @@ fn prepared(golden: &Golden, seed: u64, coherent: bool) -> Machine {
     machine
 }
 
-/// How a program is run.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Fast,
@@ -38,7 +39,7 @@ enum Way {
     Timed,
 }
 
-/// What is wrong with the end of a run.
+/// Returns a description of the differences at the end of a run.
 fn failure(golden: &Golden, coherent: bool, way: Way, mut schedule: Schedule, seed: u64) -> Option<String> {
     let mut machine = prepared(golden, seed, coherent);
     let mut traced = 0;
@@ -63,7 +64,7 @@ fn failure(golden: &Golden, coherent: bool, way: Way, mut schedule: Schedule, se
         let executed: u64 = (0..machine.threads()).map(|k| machine.thread(k).instructions()).sum();
         assert_eq!(traced, executed);
     }
-    // The recording has the memory as a debugger sees it, unflushed stores included.
+    // The recording has the memory as a debugger sees it, including unflushed stores.
     machine.write_back_caches().unwrap();
     let found = differences(golden, &machine);
     (wrong.is_some() || !found.is_empty()).then(|| {
@@ -110,7 +111,7 @@ fn all_programs_end_as_recorded() {
     assert!(all.len() > 100, "{} programs", all.len());
 }
 
-/// A thread of one program does what it does without a schedule.
+/// The single thread of a program has the same result without a schedule.
 #[test]
 fn programs_of_one_thread_end_as_recorded_alone() {
     for golden in Golden::all().iter().filter(|g| g.threads.count_ones() == 1) {
@@ -122,7 +123,8 @@ fn programs_of_one_thread_end_as_recorded_alone() {
     }
 }
 
-/// Steps all enabled threads in turn, an instruction each, until each has ended; gives what went wrong.
+/// Steps all enabled threads in turn, one instruction each, until each has ended; returns a
+/// description of an error.
 fn step_all(machine: &mut Machine, limit: u64) -> Option<String> {
     let mut going: Vec<usize> = (0..machine.threads()).filter(|&k| machine.is_enabled(k)).collect();
     for _ in 0..limit {
@@ -157,7 +159,8 @@ fn step_all(machine: &mut Machine, limit: u64) -> Option<String> {
     Some("step limit".to_owned())
 }
 
-/// The recorded programs avoid what depends on timing, but for these two; anything else is a false alarm.
+/// The recorded programs avoid dependence on timing, with two exceptions; any other finding is a
+/// false alarm.
 #[test]
 fn programs_meet_no_other_errata() {
     for golden in Golden::all() {

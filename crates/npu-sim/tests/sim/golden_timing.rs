@@ -1,11 +1,12 @@
-//! The golden-timing programs: the cycles of the model beside those of the hardware, and issue traces line by line.
+//! The golden-timing programs: compares the cycles of the model with those of the hardware, and
+//! issue traces line by line.
 //!
-//! With `--nocapture` the tests print a table, and where a trace first differs.
+//! With `--nocapture` the tests print a table, and the first difference of each trace.
 
 use super::common::{Golden, differences, goldens};
 use npu_sim::{Config, Halt, Issue, Machine, Report, Timing, TimingConfig};
 
-/// Instructions after which a program is given up.
+/// The maximum number of instructions of a program.
 const LIMIT: u64 = 1_000_000;
 
 struct Run {
@@ -55,7 +56,8 @@ fn trace(name: &str) -> Option<Vec<Line>> {
     )
 }
 
-/// The first difference between the model's issues and a trace, with some lines around it.
+/// Returns the first difference between the issues of the model and a trace, with some surrounding
+/// lines.
 fn first_difference(issues: &[Line], trace: &[Line]) -> Option<String> {
     let at = (0..trace.len()).find(|&k| issues.get(k) != Some(&trace[k]))?;
     let mut text = String::new();

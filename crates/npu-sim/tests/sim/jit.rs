@@ -1,4 +1,5 @@
-//! Translated loops against interpreted ones: everything is the same, whatever the loop, the limit and the schedule.
+//! Compares translated with interpreted loops: all results are equal for every loop, limit and
+//! schedule.
 
 use super::common::{Random, sreg};
 use super::loops::{ADD, BASE, DATA, SUB, Words, branch, jump, load, mem, prepared, ri, rr};
@@ -6,10 +7,11 @@ use super::random::compare;
 use npu_mc::raw::AluOp;
 use npu_sim::{Machine, Schedule, Stop, THREADS};
 
-/// Where [`probe`] puts its words.
+/// The address of the code of [`probe`].
 const PROBE: u32 = 0x8000;
 
-/// Uses all bits of every scalar register and of the words around the data, so that a finding says which of them nothing drives.
+/// Uses all bits of every scalar register and of the words around the data, so that findings report
+/// their undriven bits.
 fn probe(machine: &mut Machine, number: usize) {
     let count = |register| rr(12, 60, register, 0);
     let mut words: Vec<u32> = (0..60).map(count).collect();
@@ -27,13 +29,14 @@ fn probe(machine: &mut Machine, number: usize) {
     machine.run(number, words.len() as u64);
 }
 
-/// Runs programs both ways and gives entries, instructions, and those that were translated.
+/// Runs programs with and without translations; returns the numbers of entries, instructions, and
+/// translated instructions.
 fn run_both(seeds: std::ops::Range<u64>, of: Words) -> (u64, u64, u64) {
     let (mut entered, mut executed, mut inside) = (0, 0, 0);
     for seed in seeds {
         let mut translated = prepared(seed, of, Some(2));
         let mut interpreted = prepared(seed, of, None);
-        // Ends of the budget wherever they fall.
+        // Random limits, so that runs end at arbitrary positions.
         let mut random = Random(seed);
         for _ in 0..12 {
             let limit = u64::from(1 + random.below(900));
@@ -50,7 +53,7 @@ fn run_both(seeds: std::ops::Range<u64>, of: Words) -> (u64, u64, u64) {
         entered += translated.translations_entered();
         executed += translated.thread(0).instructions();
         inside += translated.translated_instructions();
-        // What is followed is the same, too.
+        // The tracked state is equal, too.
         probe(&mut translated, 0);
         probe(&mut interpreted, 0);
         compare(seed, &translated, &interpreted);
@@ -109,14 +112,15 @@ fn threads_take_turns_at_the_same_points() {
     assert!(entered > 300, "{entered} entries: the programs are not translated");
 }
 
-/// Runs a loop that counts s1 down from 500, both ways, up to the limit, and gives the machines.
+/// Runs a loop that counts s1 down from 500 up to the limit, with and without translations; returns
+/// the machines.
 fn both(body: &[u32], limit: u64) -> [Machine; 2] {
     let (machines, stop) = ended(body, limit);
     assert_eq!(stop, Stop::StepLimit);
     machines
 }
 
-/// As [`both`], to where the loop ends.
+/// Runs like [`both`], to the end of the loop.
 fn ended(body: &[u32], limit: u64) -> ([Machine; 2], Stop) {
     let mut words = body.to_vec();
     words.push(ri(SUB, 1, 1, 1));
@@ -147,7 +151,7 @@ fn a_counted_loop_is_one_entry() {
 
 #[test]
 fn a_loop_that_changes_itself_is_seen() {
-    // addi s2, s2, imm becomes another one each round: its word is in memory at s13 + 16.
+    // addi s2, s2, imm changes in each iteration: its word is in memory at s13 + 16.
     let body = [
         mem(2, 3, 13, 16),
         ri(ADD, 3, 3, 8),
@@ -178,7 +182,7 @@ fn code_that_the_host_changes_between_runs_is_seen() {
 
 #[test]
 fn a_trap_in_a_loop_comes_at_its_instruction() {
-    // In the 50th round the address in s12 becomes a misaligned one.
+    // The address in s12 becomes misaligned in the 50th iteration.
     let body = [
         mem(2, 3, 12, 0),
         rr(ADD, 4, 4, 3),
@@ -193,7 +197,7 @@ fn a_trap_in_a_loop_comes_at_its_instruction() {
 
 #[test]
 fn lost_results_are_found_in_translated_loops() {
-    // A load directly before the branch back, from the 50th round on: s6 is 0 until then.
+    // A load directly before the back edge, from the 50th iteration on: s6 is 0 until then.
     let body = [
         ri(ADD, 5, 5, 1),
         0x6200_0000 | 7 << 18 | (4 * 50),
@@ -209,7 +213,7 @@ fn lost_results_are_found_in_translated_loops() {
     assert!(!interpreted.findings().is_empty());
 }
 
-/// `moveil` and `moveih` of vectors whose lanes have bits where the new halves have none, and the other way round.
+/// Tests `moveil` and `moveih` of vectors with complementary bits in the old and the new halves.
 #[test]
 fn halves_of_vectors_are_replaced_in_translations() {
     let half = |high: u32, value: u32| (0x60 + high) << 24 | 3 << 18 | value << 2 | 2;
@@ -223,14 +227,14 @@ fn halves_of_vectors_are_replaced_in_translations() {
     }
 }
 
-/// Each operation before a taken branch, with words between that do nothing, and before an instruction that reads or writes its result: what
-/// is lost is lost in translations, too.
+/// Tests each operation before a taken branch, with undecoded words in between, and before an
+/// instruction that reads or writes its result: translations lose the same results.
 #[test]
 fn lost_results_are_the_same_in_translations() {
     let nothing = 0x5f00_0000;
     let mut lost = 0;
     let operations = (0..64).filter_map(AluOp::from_code);
-    // Those that end a thread are no loop.
+    // Operations that end a thread cannot be in a loop.
     let operations = operations.filter(|op| !matches!(op, AluOp::F32tof64 | AluOp::F64tof32 | AluOp::Crp));
     let by_files = operations.flat_map(|op| {
         let code = op as u32;
@@ -269,7 +273,7 @@ fn a_loop_on_masks_from_compares_is_one_entry() {
     assert!(translated.findings().is_empty());
 }
 
-/// Runs a loop both ways as [`both`], and then uses everything, so that a finding says what nothing drives.
+/// Runs a loop like [`both`], and then probes everything, so that findings report undriven bits.
 fn both_probed(body: &[u32], limit: u64) -> [Machine; 2] {
     let mut machines = both(body, limit);
     machines.iter_mut().for_each(|machine| probe(machine, 0));
@@ -280,7 +284,8 @@ fn both_probed(body: &[u32], limit: u64) -> [Machine; 2] {
 
 #[test]
 fn a_compare_spilled_within_an_iteration_is_followed() {
-    // Each iteration drives the word again at its end, so every translation starts with driven words.
+    // Each iteration drives the word again at its end, so that every translation starts with driven
+    // words.
     let body = [
         COMPARE,
         mem(34, 20, 12, 4),
@@ -328,7 +333,7 @@ fn a_number_of_a_shuffle_above_the_last_is_found_in_translations() {
 
 #[test]
 fn a_jump_to_itself_ends_a_translated_loop() {
-    // The register holds the next address, in the 50th iteration that of the jump.
+    // The register contains the next address, and in the 50th iteration that of the jump.
     let body = [
         ri(ADD, 5, 5, 1),
         ri(14, 6, 5, 50),
@@ -367,7 +372,7 @@ fn a_spilled_compare_that_is_used_is_found() {
 
 #[test]
 fn a_compare_that_comes_back_from_memory_stays_in_the_translation() {
-    // Which loads bring undriven halves is learnt by leaving it some times.
+    // The translation learns which loads return undriven halves by leaving several times.
     let body = [
         COMPARE,
         mem(34, 20, 12, 4),

@@ -1,4 +1,4 @@
-//! Random loops, of which most are simple enough to be translated.
+//! Random loops, most of which are simple enough for translation.
 
 use super::common::{Random, sreg, vreg};
 use npu_sim::{Config, Lanes, Machine};
@@ -26,7 +26,8 @@ pub fn jump(link: bool, words: i32) -> u32 {
 pub const SUB: u32 = 5;
 pub const ADD: u32 = 4;
 
-/// A word of a loop: `left` more follow in it. Scalar integers mostly; s20 and s21 count, s12 and s13 are addresses.
+/// Returns a word of a loop before its last `left` words. Most are scalar integer operations; s20
+/// and s21 are counters, s12 and s13 addresses.
 pub fn word(random: &mut Random, left: u32) -> u32 {
     let [d, a, b] = [(); 3].map(|()| random.below(10));
     let any = random.word();
@@ -43,7 +44,7 @@ pub fn word(random: &mut Random, left: u32) -> u32 {
         24..=26 => branch(any & 1 != 0, d, 1 + random.below(left.clamp(1, 6)) as i32),
         27 => jump(any & 8 == 8, 1 + random.below(left.clamp(1, 4)) as i32),
         28 => rr(48 + random.below(3), d, a, b),
-        // Undecoded, floats, accesses that are misaligned or special now and then.
+        // Undecoded words, floats, and occasional misaligned or special accesses.
         29 => [0x5f00_0000, rr(32 + random.below(14), d, a, b)][random.below(2) as usize],
         30 if random.below(6) == 0 => any,
         30 => ri(ADD, 12, 12, 4 * random.below(3)),
@@ -52,7 +53,8 @@ pub fn word(random: &mut Random, left: u32) -> u32 {
     }
 }
 
-/// A word on vectors as compiled code has few: packed ones, the scratchpad, lanes by number, halves.
+/// Returns a vector operation that is rare in compiled code: packed accesses, the scratchpad, lanes
+/// by number, halves.
 fn rare_vector_word(random: &mut Random, [d, a, b]: [u32; 3]) -> u32 {
     let any = random.word();
     let shared = 1 << 1;
@@ -60,7 +62,7 @@ fn rare_vector_word(random: &mut Random, [d, a, b]: [u32; 3]) -> u32 {
         0 => mem(36 + random.below(2), d, 12 + random.below(2), 16 * random.below(12)),
         1 | 2 => mem(9, d, 12 + random.below(2), any & 0x7c) | shared,
         3 | 4 => mem(38, d, 12 + random.below(2), any & 0x7c) | shared,
-        // Small numbers, that there are lanes of.
+        // Small numbers, which are valid lanes.
         5 | 6 => ri(2, d, a, 15) | 6,
         7 => rr(24, d, a, b) | 7 << 1,
         8 => rr(25, d, a, b) | 2 << 1,
@@ -70,7 +72,7 @@ fn rare_vector_word(random: &mut Random, [d, a, b]: [u32; 3]) -> u32 {
     }
 }
 
-/// A word of a loop on vectors.
+/// Returns a word of a loop on vectors.
 pub fn vector_word(random: &mut Random, left: u32) -> u32 {
     let [d, a, b] = [(); 3].map(|()| random.below(8));
     let operation = match random.below(5) {
@@ -80,17 +82,17 @@ pub fn vector_word(random: &mut Random, left: u32) -> u32 {
     };
     let shift = 9 + random.below(3);
     match random.below(24) {
-        // Vectors, a vector and a scalar, a scalar and a vector, a vector and a number.
+        // Two vectors, a vector and a scalar, a scalar and a vector, a vector and an immediate.
         0..=6 => rr(operation, d, a, b) | 7 << 1,
         7 | 8 => rr(operation, d, a, b) | 6 << 1,
         9 => rr(operation, d, a, b) | 5 << 1,
         10 => ri(operation & 31, d, a, random.word()) | 6,
         11 => ri(shift, d, a, random.below(70)) | 6,
         12 => rr(shift, d, a, b) | 6 << 1,
-        // A scalar or a number in all lanes.
+        // A scalar or an immediate in all lanes.
         13 => rr(32, d, a, b) | 4 << 1,
         14 => 0x6200_0002 | d << 18 | random.word() & 0x3_fffc,
-        // Compares of floats, now and then of integers.
+        // Compares of floats, and occasionally of integers.
         15 => rr(37 + random.below(6), d, a, b) | (2 + random.below(2)) << 1,
         16 if random.below(16) == 0 => rr(16, d, a, b) | 3 << 1,
         16 => ri(14, d, a, b),
@@ -109,12 +111,13 @@ pub fn vector_word(random: &mut Random, left: u32) -> u32 {
     }
 }
 
-/// A word of a loop on what compares of vectors leave: scalars whose upper halves nothing drives, masks, spilled ones.
+/// Returns a word of a loop on the results of vector compares: scalars with undriven upper halves,
+/// lane masks, spills.
 pub fn compare_word(random: &mut Random, left: u32) -> u32 {
     let [d, a, b] = [(); 3].map(|()| random.below(8));
     let any = random.word();
     match random.below(24) {
-        // Of integers and of floats, to a scalar or the mask.
+        // Compares of integers and of floats, to a scalar or the lane mask.
         0..=4 => {
             let operation = [14, 16, 20, 23, 37, 39][random.below(6) as usize];
             let to = if random.below(6) == 0 { 59 } else { d };
@@ -122,7 +125,7 @@ pub fn compare_word(random: &mut Random, left: u32) -> u32 {
         }
         5 => ri(14 + random.below(10), d, a, any) | 2 << 1,
         6 => rr(32, 59, a, 0),
-        // What keeps halves apart, or does not.
+        // Operations that keep the halves separate, and others.
         7..=10 => rr(
             [0, 1, 2, 3, 4, 5, 6, 13, 32, 43, 44, 45][random.below(12) as usize],
             d,
@@ -137,7 +140,7 @@ pub fn compare_word(random: &mut Random, left: u32) -> u32 {
             [0, 15, 16, 17, 32, 64][random.below(6) as usize],
         ),
         14 => 0x6000_0000 | random.below(3) << 24 | d << 18 | any & 0x3_fffc,
-        // Spilled and brought back, to and from few places.
+        // Spills and reloads, at few addresses.
         15 | 16 => mem(34, d, 12, any & 0xc),
         17 | 18 => mem(2, d, 12, any & 0xc),
         19 => mem([9, 38][any as usize & 1], d, 12 + random.below(2), 64 * random.below(3)),
@@ -149,7 +152,7 @@ pub fn compare_word(random: &mut Random, left: u32) -> u32 {
     }
 }
 
-/// What loops are made of.
+/// The kinds of words in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
     /// [`word`]
@@ -166,7 +169,8 @@ pub const DATA: u32 = 0x10_0000;
 pub const LINK: u32 = 62;
 pub const RETURN: u32 = 0x73 << 24;
 
-/// A loop of random words in another one, and a leaf behind them that is called directly and through s22.
+/// Returns a random inner loop in an outer loop, with a leaf function after it that is called
+/// directly and through s22.
 fn program(random: &mut Random, of: Words) -> (Vec<u32>, u32) {
     let length = 3 + random.below(24);
     let word = match of {
@@ -182,7 +186,7 @@ fn program(random: &mut Random, of: Words) -> (Vec<u32>, u32) {
                 calls.push(words.len());
                 words.push(0);
             }
-            // The link and a jump to the leaf.
+            // The link and a jump to the leaf function.
             1 => words.extend([ri(ADD, LINK, 63, 8), 0x70 << 24 | 22 << 18]),
             _ => words.push(word(random, length - k)),
         }
@@ -194,7 +198,7 @@ fn program(random: &mut Random, of: Words) -> (Vec<u32>, u32) {
     words.push(branch(true, 21, -(words.len() as i32 - 1)));
     words.push(ri(SUB, 20, 20, 1));
     words.push(branch(true, 20, -(words.len() as i32)));
-    // The end.
+    // The end of the program.
     words.push(jump(false, 0));
     let leaf = words.len();
     for at in calls {
@@ -205,7 +209,7 @@ fn program(random: &mut Random, of: Words) -> (Vec<u32>, u32) {
     (words, BASE + 4 * leaf as u32)
 }
 
-/// A machine with a program, whose loops are translated when they have gone round so often.
+/// Creates a machine with a program whose loops are translated after `after` iterations.
 pub fn load(words: &[u32], after: Option<u32>) -> Machine {
     let mut machine = Machine::new(Config {
         memory_limit: 1 << 24,
@@ -219,7 +223,7 @@ pub fn load(words: &[u32], after: Option<u32>) -> Machine {
     machine
 }
 
-/// A machine whose threads are all at the beginning of a random program.
+/// Creates a machine with all threads at the start of a random program.
 pub fn prepared(seed: u64, of: Words, after: Option<u32>) -> Machine {
     let mut random = Random(seed);
     let (words, leaf) = program(&mut random, of);
@@ -228,7 +232,7 @@ pub fn prepared(seed: u64, of: Words, after: Option<u32>) -> Machine {
         let word = random.word();
         machine.memory_mut().write_u32(DATA + 4 * k, word).unwrap();
     }
-    // Now and then code is data.
+    // Occasionally the data addresses point into the code.
     let code = random.below(12) == 0;
     for number in 0..machine.threads() {
         let thread = machine.thread_mut(number);
@@ -243,7 +247,7 @@ pub fn prepared(seed: u64, of: Words, after: Option<u32>) -> Machine {
         thread.set_scalar(sreg(13), DATA + 0x80);
         thread.set_scalar(sreg(20), 40);
         thread.set_scalar(sreg(22), leaf);
-        // What the first return goes to.
+        // The target of the first return.
         thread.set_scalar(sreg(LINK), BASE);
         thread.set_pc(BASE);
     }

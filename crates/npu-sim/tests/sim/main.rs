@@ -1,4 +1,4 @@
-//! The simulator against recorded programs, against itself, and quirk by quirk.
+//! Compares the simulator with recorded programs and with itself, and tests each quirk.
 
 mod common;
 mod facts;

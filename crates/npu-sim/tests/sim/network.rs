@@ -1,4 +1,4 @@
-//! Several cores and the memory that they share.
+//! Several cores with shared memory.
 
 use super::common::Golden;
 use npu_link::{Placement, link};
@@ -7,10 +7,11 @@ use npu_sim::{
     Config, Halt, Machine, NetworkCounters, NoSink, Place, Report, Stall, Timing, TimingConfig, Wait, Waits,
 };
 
-/// Instructions after which a program is given up.
+/// The maximum number of instructions of a program.
 const LIMIT: u64 = 1_000_000;
 
-/// Cores, the tile of the first, how many of them run, the delay of memory and that of a hop.
+/// The number of cores, the tile of the first core, the number of running cores, and the delays of
+/// memory and of a hop.
 #[derive(Clone, Copy)]
 struct System {
     cores: usize,
@@ -28,7 +29,8 @@ const ALONE: System = System {
     hop_delay: 0,
 };
 
-/// Four loads, each of a line of its own, that the thread waits for, and the end. Cores load from different lines.
+/// Four loads of separate lines, each with a wait for its result, and the end. Cores load different
+/// lines.
 const LOADS: &str = "
         movei   s0, 0
         read_cr s1, s0
@@ -55,7 +57,8 @@ fn run(system: System) -> (Report, Waits) {
     (report, waits)
 }
 
-/// Runs thread 0 of each running core, with what `set` changes, and gives the machine as well.
+/// Runs thread 0 of each running core, with the configuration that `set` changes; also returns the
+/// machine.
 fn run_program(source: &str, system: System, set: impl FnOnce(&mut TimingConfig) -> bool) -> (Report, Waits, Machine) {
     let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
     let image = link(&object, &Placement::default()).expect("it links").image;
@@ -81,7 +84,7 @@ fn run_program(source: &str, system: System, set: impl FnOnce(&mut TimingConfig)
     (timing.report(), waits, machine)
 }
 
-/// What the instruction at `pc` of thread 0 of a core waited for, for one cause.
+/// Returns the wait of the instruction at `pc` of thread 0 of a core, for one cause.
 fn wait(waits: &Waits, core: usize, cause: Stall, pc: u32) -> Wait {
     let report = waits.report();
     let found: Vec<&Wait> = report
@@ -95,7 +98,8 @@ fn wait(waits: &Waits, core: usize, cause: Stall, pc: u32) -> Wait {
     }
 }
 
-/// A program whose cores meet at a barrier before each part, in so many rounds. `s4` is the address of a line that is another one in each.
+/// Returns a program whose cores meet at a barrier before each part, for `rounds` iterations. `s4`
+/// is the address of a line, a different one in each iteration.
 fn in_turn(parts: &[&str], rounds: u32) -> String {
     let mut source = format!(
         "movei s0, 0\n read_cr s1, s0\n movei s2, 5\n movei s3, 1\n movei s4, 0x3000\n movei s7, {rounds}\n round:"
@@ -107,7 +111,7 @@ fn in_turn(parts: &[&str], rounds: u32) -> String {
     source + "movei s40, 2\n movei s41, 11\n write_cr s40, s41\n jmp .\n"
 }
 
-/// The cycles that thread 0 waits for its last load, when all instructions are there.
+/// Returns the cycles that thread 0 waits for its last load, when all instructions are cached.
 fn last_load(system: System) -> u64 {
     let waits = run(system).1.report().waits;
     let wait = waits
@@ -133,7 +137,8 @@ fn one_core_takes_the_cycles_of_the_hardware_whatever_a_hop_takes() {
     }
 }
 
-/// A load that misses is used 18 cycles later, so that 17 are waited, and the delay of memory; the way there and back comes to that.
+/// A load that misses can be used 18 cycles later, so that 17 cycles plus the delay of memory are
+/// stalls; the path there and back adds to them.
 #[test]
 fn a_miss_takes_the_way_there_and_back() {
     let system = System { cores: 2, ..ALONE };
@@ -155,7 +160,7 @@ fn a_miss_takes_the_way_there_and_back() {
 fn more_cores_make_nothing_cheaper() {
     let mut last = run(ALONE).0.cycles;
     let idle = System { cores: 16, ..ALONE };
-    assert_eq!(run(idle).0.cycles, last, "cores that do nothing are in nobody's way");
+    assert_eq!(run(idle).0.cycles, last, "idle cores delay no other core");
     for cores in [2, 4, 8, 16] {
         let system = System {
             cores,
@@ -168,7 +173,7 @@ fn more_cores_make_nothing_cheaper() {
     }
 }
 
-/// With a slow memory its transactions are all that counts, one after the other.
+/// With a slow memory its transactions alone determine the time, one after the other.
 #[test]
 fn memory_does_one_thing_at_a_time() {
     let system = System {
@@ -178,13 +183,14 @@ fn memory_does_one_thing_at_a_time() {
         ..ALONE
     };
     let (report, _) = run(system);
-    // 4 loads of each core, and 2 lines of instructions of which the first one comes before the clock starts.
+    // 4 loads of each core, and 2 lines of instructions, the first of which arrives before the
+    // clock starts.
     let reads = 8 * (4 + 2);
     assert_eq!(report.memory_reads, reads);
     let busy = 102 * (reads - 8);
     assert!(
         report.cycles >= busy && report.cycles < busy + 8 * 102 + 100,
-        "{} cycles, memory is taken for {busy}",
+        "{} cycles, memory is busy for {busy}",
         report.cycles
     );
     let alone = run(System {
@@ -194,7 +200,8 @@ fn memory_does_one_thing_at_a_time() {
     assert!(report.cycles > 5 * alone.0.cycles);
 }
 
-/// Two cores in tiles 0 and 1, six and five hops from memory: a hop takes 5 cycles, memory 2 and 100, L2 another 3.
+/// Two cores in tiles 0 and 1, six and five hops from memory: a hop takes 5 cycles, memory 2 plus
+/// 100, the second level 3 more.
 const PAIR: System = System {
     cores: 2,
     tile: 0,
@@ -203,7 +210,8 @@ const PAIR: System = System {
     hop_delay: 5,
 };
 
-/// What the third round of a program took on the pair, when all instructions are there.
+/// The counts before and after the third iteration of a program on the pair, when all instructions
+/// are cached.
 struct Round([(Report, Waits); 2]);
 
 impl Round {
@@ -218,7 +226,8 @@ impl Round {
         }))
     }
 
-    /// The cycles that a core waited at `pc` for a load, and those at places outside of it.
+    /// Returns the cycles that a core waited for a load at `pc`, and the part of them at places
+    /// outside of the core.
     fn load(&self, core: usize, pc: u32) -> (u64, Vec<(Place, u64)>) {
         let [before, after] = self.0.each_ref().map(|(_, waits)| wait(waits, core, Stall::Load, pc));
         assert_eq!(after.times, before.times + 1);
@@ -233,18 +242,18 @@ impl Round {
     }
 }
 
-/// A use of a load waits for 17 cycles if memory answers after 2, which are in the way here.
+/// A use of a load waits for 17 cycles if memory answers after 2; here the answer takes longer.
 #[test]
 fn a_line_comes_from_memory_first_and_from_the_second_level_then() {
-    // Core 0 branches over the load of core 1, and so on.
+    // Core 0 skips the load of core 1, and vice versa.
     let round = Round::of(&[
         "beqz s1, one\n load32 s5, (s4)\n add_i32 s6, s5, s5\n one:",
         "bnez s1, two\n load32 s5, (s4)\n add_i32 s6, s5, s5\n two:",
     ]);
-    // 25 there, 3 in L2, 102 in memory, 25 back.
+    // 25 to memory, 3 in the second level, 102 in memory, 25 back.
     let places = vec![(Place::Network, 50), (Place::SecondLevel, 3), (Place::Memory, 102)];
     assert_eq!(round.load(1, 36), (17 - 2 + 25 + 3 + 102 + 25, places));
-    // 30 there, 3 and 2 in L2, 30 back.
+    // 30 to memory, 3 plus 2 in the second level, 30 back.
     let places = vec![(Place::Network, 60), (Place::SecondLevel, 5)];
     assert_eq!(round.load(0, 52), (17 - 2 + 30 + 5 + 30, places));
     assert_eq!(round.counted(|network| network.second_level_hits), 1);
@@ -254,11 +263,11 @@ fn a_line_comes_from_memory_first_and_from_the_second_level_then() {
 
 #[test]
 fn a_line_that_another_core_has_stored_to_comes_from_there() {
-    // A barrier that is met directly behind a store that misses does not wait for it, by a fault of the hardware.
+    // A hardware bug: a barrier directly after a store that misses does not wait for the store.
     let round = Round::of(&[
         "beqz s1, one\n store32 s1, (s4)\n movei s9, 0\n movei s9, 1\n movei s9, 2\n one:",
         "bnez s1, two\n load32 s5, (s4)\n add_i32 s6, s5, s5\n two:",
-        // Core 1 shares it now and has to ask before it stores again.
+        // Core 1 shares the line now and needs write permission before it stores again.
         "beqz s1, three\n store32 s1, (s4)\n load32 s5, (s4)\n add_i32 s6, s5, s5\n three:",
     ]);
     // 30 to the directory, 3 there, 25 to tile 1, 2 for the answer, 5 to tile 0.
@@ -267,14 +276,15 @@ fn a_line_that_another_core_has_stored_to_comes_from_there() {
     assert_eq!(round.counted(|network| network.forwarded), 1);
     assert_eq!(round.counted(|network| network.upgrades), 1);
     assert_eq!(round.counted(|network| network.invalidations), 1);
-    // 25 to the directory, 3 there, 30 to tile 0, 2 for the answer, 5 to tile 1; the leave to store has come before, after another 2 and 25. The
-    // load issues a cycle after the store that it stands behind, and hits then: without a network its use waits for 18 cycles.
+    // 25 to the directory, 3 there, 30 to tile 0, 2 for the answer, 5 to tile 1; the write
+    // permission arrived earlier, after another 2 and 25. The load issues a cycle after the store
+    // before it, and then hits: without a network its use waits for 18 cycles.
     let (cycles, places) = round.load(1, 80);
     assert_eq!(cycles, 18 - 2 + 25 + 3 + 30 + 2 + 5 - 1);
     assert_eq!(places.iter().map(|(_, cycles)| cycles).sum::<u64>(), 65);
 }
 
-/// Tile 0 has the master, from which tile 1 is one hop away.
+/// Tile 0 has the master, one hop from tile 1.
 #[test]
 fn arrivals_and_releases_of_barriers_cross_the_network() {
     let last = |hop_delay: u32, id: u32| {
@@ -285,18 +295,20 @@ fn arrivals_and_releases_of_barriers_cross_the_network() {
         });
         [0, 1].map(|core| after[core] - before[core])
     };
-    // Both come at once, and the master takes one after the other, three cycles later: released six cycles after that.
+    // Both arrive at once, and the master accepts the second one three cycles after the first; the
+    // release follows six cycles later.
     let [first, second] = last(0, 5);
     assert_eq!(first, second);
-    // After the barrier before core 1 goes on 50 cycles later, and its arrival takes 50 as well: core 0 waits for 100 instead of 3. So does
-    // core 1, for two ways.
+    // Core 1 leaves the previous barrier 50 cycles later, and its arrival takes another 50: core 0
+    // waits for 100 cycles instead of 3. Core 1 also waits for 100, for both directions.
     assert_eq!(last(50, 5), [first - 3 + 100; 2]);
-    // With the master in tile 1 it is the other way round. In tile 4 core 0 is one hop away, and core 1 two.
+    // With the master in tile 1 the roles are reversed. From tile 4 core 0 is one hop away, and
+    // core 1 two.
     assert_eq!(last(50, 1 << 5 | 5), [first - 3 + 100; 2]);
     assert_eq!(last(50, 4 << 5 | 5), [first - 3 + 200; 2]);
 }
 
-/// Sixteen cores that store to lines which they share, with and without cycles passed over, and with links that are full.
+/// Sixteen cores store to shared lines, with and without skipped cycles, and with full links.
 const SHARING: &str = "
         movei   s0, 0
         read_cr s1, s0
@@ -333,7 +345,7 @@ fn cores_that_share_lines_take_the_same_cycles_however_they_are_simulated() {
             every_cycle
         });
         for core in 0..16 {
-            // 40 + 39 + … + 1, in a word of its own in a line of all.
+            // 40 + 39 + … + 1, in a separate word of a shared line.
             assert_eq!(machine.memory().read_u32(0x3000 + 4 * core), 820);
         }
         (report, waits.report())
@@ -344,7 +356,7 @@ fn cores_that_share_lines_take_the_same_cycles_however_they_are_simulated() {
     assert!(network.link_waits > 0 && network.upgrades > 0 && network.forwarded > 0 && network.invalidations > 0);
     let full: u64 = narrow.1.waits.iter().map(|wait| wait.at(Place::Link)).sum();
     assert!(full > 0);
-    // Nobody loses anything by links that are never full, and nothing waits for them.
+    // With unlimited links the results are equal, and no message waits.
     let wide = run(false, 0);
     assert_eq!(wide.0.network.expect("there are 16 cores").link_waits, 0);
     assert!(wide.0.cycles < narrow.0.cycles);

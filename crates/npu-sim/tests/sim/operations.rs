@@ -1,7 +1,8 @@
-//! Every operation on every corner of its operands: the definition, the fast interpreter and translations give the same.
+//! Tests every operation on boundary operands: the definition, the fast interpreter and
+//! translations agree.
 //!
-//! A program is a loop that takes operands from a table, does one operation and stores its result. Long tables make it worth
-//! translating.
+//! A program is a loop that takes operands from a table, executes one operation and stores its
+//! result. The tables are long, so that the loops are translated.
 
 use super::common::{sreg, vreg};
 use super::loops::{ADD, BASE, DATA, SUB, branch, load, mem, ri, rr};
@@ -10,7 +11,7 @@ use npu_mc::machine::{IO_BASE, SCRATCHPAD_SIZE};
 use npu_mc::raw::{AluOp, MemOp};
 use npu_sim::{Lanes, Machine, Stop};
 
-/// Numbers at which something changes: shift amounts, signs, carries, and floats.
+/// Boundary values of shift amounts, signs, carries, and floats.
 const CORNERS: [u32; 40] = [
     0,
     1,
@@ -43,7 +44,7 @@ const CORNERS: [u32; 40] = [
     0xffff_ff80,
     0xffff_fffe,
     0xffff_ffff,
-    // 1.0, -1.5, infinities, no number, the smallest ones, 2^31, 200.0.
+    // 1.0, -1.5, infinities, NaNs, the smallest values, 2^31, 200.0.
     0x3f80_0000,
     0xbfc0_0000,
     0x7f80_0000,
@@ -58,10 +59,10 @@ const CORNERS: [u32; 40] = [
 /// Immediates at the ends of their field and at shift amounts.
 const IMMEDIATES: [i32; 12] = [0, 1, 7, 15, 16, 31, 32, 33, 63, 64, 255, -256];
 
-/// Where the operands are.
+/// The address of the operands.
 const TABLE: u32 = DATA + 0x1_0000;
 
-/// Registers: the counter, the place in the table, the place for results.
+/// Registers: the counter, the address in the table, the address for results.
 const COUNT: u32 = 1;
 const FROM: u32 = 12;
 const TO: u32 = 13;
@@ -71,22 +72,22 @@ const STORE: u32 = 34;
 const LOAD_VECTOR: u32 = 9;
 const STORE_VECTOR: u32 = 38;
 
-/// Moves to a register of 16 bits.
+/// Returns a `movei` of 16 bits.
 fn movei(register: u32, value: u32) -> u32 {
     0x6200_0000 | register << 18 | value << 2
 }
 
-/// All operations.
+/// Iterates over all operations.
 fn operations() -> impl Iterator<Item = AluOp> {
     (0..64).filter_map(AluOp::from_code)
 }
 
-/// Whether the thread hangs at the operation, or a result never comes.
+/// Returns whether the thread hangs at the operation, or its result never arrives.
 fn ends(op: AluOp) -> bool {
     matches!(op, AluOp::F32tof64 | AluOp::F64tof32 | AluOp::Crp)
 }
 
-/// A loop around a body: so many times, with the places moved on by so many bytes each time.
+/// Returns a loop around a body; each iteration increments the addresses by `from` and `to` bytes.
 fn around(body: &[u32], (from, to): (u32, u32)) -> Vec<u32> {
     let mut words = body.to_vec();
     words.push(ri(ADD, FROM, FROM, from));
@@ -96,7 +97,8 @@ fn around(body: &[u32], (from, to): (u32, u32)) -> Vec<u32> {
     words
 }
 
-/// Runs a loop in all ways and compares; gives whether most of its instructions were translated. `mask` are the lanes.
+/// Runs a loop by all three methods and compares the results; returns whether most of its
+/// instructions were translated. `mask` is the lane mask.
 fn check(what: &str, words: &[u32], table: &[u32], rounds: u32, mask: u32) -> bool {
     let ways = [Some(2), None, None].map(|after| {
         let mut machine = load(words, after);
@@ -126,7 +128,7 @@ fn check(what: &str, words: &[u32], table: &[u32], rounds: u32, mask: u32) -> bo
     10 * translated.translated_instructions() > 8 * steps
 }
 
-/// All pairs of corners.
+/// Returns all pairs of boundary values.
 fn pairs() -> Vec<u32> {
     let all = CORNERS.iter().flat_map(|a| CORNERS.iter().flat_map(move |b| [*a, *b]));
     all.collect()
@@ -172,14 +174,15 @@ fn scalar_operations_agree() {
     }
 }
 
-/// Lines of operands: in the lanes of the first half of each are numbers, in those of the second their partners.
+/// Returns lines of operands: the first half of each has the first operands, the second half the
+/// second ones.
 fn lines() -> (Vec<u32>, u32) {
     let mut table = Vec::new();
     let mut all: Vec<(u32, u32)> = CORNERS
         .iter()
         .flat_map(|a| CORNERS.iter().map(move |b| (*a, *b)))
         .collect();
-    // Neighbouring lanes have nothing in common.
+    // Neighboring lanes have unrelated values.
     let half = all.len() / 2;
     all.rotate_left(half);
     let mut add = |chunk: &[(u32, u32)], scalar: Option<u32>| {
@@ -192,7 +195,7 @@ fn lines() -> (Vec<u32>, u32) {
     for chunk in all.chunks_exact(16) {
         add(chunk, None);
     }
-    // The scalar operand is that of the second lane: here it has every corner.
+    // The scalar operand is that of the second lane: here it takes every boundary value.
     for (chunk, scalar) in all.chunks_exact(16).zip(CORNERS) {
         add(chunk, Some(scalar));
     }
@@ -209,10 +212,10 @@ fn vector_operations_agree() {
         let loads = [
             mem(LOAD_VECTOR, 1, FROM, 0),
             mem(LOAD_VECTOR, 2, FROM, 64),
-            // The scalar operand is that of some lane.
+            // The scalar operand equals that of some lane.
             mem(LOAD, 5, FROM, 68),
         ];
-        // Destination, first and second operand: which are vectors.
+        // The V bits of destination, first and second operand.
         for (files, what) in [
             (7, "vectors"),
             (6, "a vector and a scalar"),
@@ -236,7 +239,7 @@ fn vector_operations_agree() {
                 ));
             }
         }
-        // To a scalar: compares, lanes, masks.
+        // Operations with a scalar result: compares, lanes, masks.
         for (word, what) in [
             (rr(code, 4, 1, 2) | 3 << 1, "vectors"),
             (rr(code, 4, 1, 5) | 2 << 1, "a vector and a scalar"),
@@ -270,7 +273,7 @@ fn vector_operations_agree() {
     }
 }
 
-/// Compares and moves that set the mask, and what is done under it.
+/// Tests compares and moves that set the lane mask, and operations under it.
 #[test]
 fn masks_agree() {
     let (table, rounds) = lines();
@@ -308,7 +311,7 @@ fn masks_agree() {
     }
 }
 
-/// Addresses at which an access is special, for main memory and the scratchpad.
+/// Returns addresses at which an access is special, for main memory and the scratchpad.
 fn places(size: u32, scratchpad: bool) -> Vec<u32> {
     let mut places: Vec<u32> = (0..8).chain([16, 32, 62, 63]).map(|at| DATA + 0x100 + at).collect();
     match scratchpad {
@@ -335,7 +338,7 @@ fn places(size: u32, scratchpad: bool) -> Vec<u32> {
     places
 }
 
-/// Rounds at an ordinary address before the special one.
+/// The number of iterations at an ordinary address before the special one.
 const WARM: u32 = 12;
 
 #[test]
@@ -352,7 +355,7 @@ fn accesses_agree() {
                     let warm = if scratchpad { 0x100 } else { ordinary };
                     let mut table = vec![warm; WARM as usize];
                     table.extend([place, warm]);
-                    // The address comes from the table; what was loaded goes to memory.
+                    // The address comes from the table; the loaded value is stored to memory.
                     let body = [
                         mem(LOAD, 6, FROM, 0),
                         rr(32, 3, 6, 0),
@@ -369,7 +372,7 @@ fn accesses_agree() {
     }
 }
 
-/// As [`check`], with a place for a vector.
+/// Checks like [`check`], with space for a vector.
 fn check_access(what: &str, words: &[u32], table: &[u32], mask: u32) {
     let rounds = table.len() as u32;
     let steps = u64::from(rounds) * words.len() as u64;
@@ -397,7 +400,7 @@ fn check_access(what: &str, words: &[u32], table: &[u32], mask: u32) {
             thread.set_scalar(sreg(register), value);
         }
         thread.set_pc(BASE);
-        // What the first address of I/O space gives.
+        // The results of reads at the first address of I/O space.
         machine.push_console_input(&[0x81, 0x82, 0x83]);
         machine
     };

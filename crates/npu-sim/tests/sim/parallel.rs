@@ -1,4 +1,5 @@
-//! Several cores in several threads of the host: everything is as in turns, whatever the cores share.
+//! Tests several cores on several host threads: all results equal those of turns, whatever the
+//! cores share.
 
 use super::common::{Random, sreg, vreg};
 use super::loops::{vector_word, word};
@@ -7,11 +8,12 @@ use super::words::{ctl, mem, mvi, ri, rr};
 use npu_mc::machine::{CONSOLE_DATA, ControlRegister};
 use npu_sim::{Config, Halt, Lanes, Machine, Schedule, Status, Stop, THREADS};
 
-/// Core `k` has its code and its data this far behind those of the first core, if it has its own.
+/// The distance of the code and the data of core `k + 1` from those of core `k`, if they are
+/// separate.
 const STRIDE: u32 = 0x1000;
 const CODE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
-/// Words of an inner loop, at most.
+/// The maximum number of words of an inner loop.
 const BODY: u32 = 16;
 
 /// Registers with fixed uses: counters, addresses, barrier and status.
@@ -28,7 +30,8 @@ fn branch_back(register: u32, words: usize) -> u32 {
     0x76 << 24 | register << 18 | (-4 * words as i32) as u32 & 0x3_ffff
 }
 
-/// A loop of random words in another one, which has barriers and stores to [`OUTPUT`] if they are wanted, and the end of the thread.
+/// Returns a random inner loop in an outer loop, with barriers and stores to [`OUTPUT`] as
+/// configured, and the end of the thread.
 fn program(random: &mut Random, sharing: Sharing) -> Vec<u32> {
     let mut words = vec![mvi(2, INNER, 10 + random.below(50), 0)];
     if sharing.barrier {
@@ -55,15 +58,15 @@ fn program(random: &mut Random, sharing: Sharing) -> Vec<u32> {
     words
 }
 
-/// What the cores of a random machine share.
+/// The sharing between the cores of a random machine.
 #[derive(Clone, Copy, Debug)]
 struct Sharing {
-    /// Another core's data, once in how many cores; 0 for never.
+    /// One in how many cores uses the data of another core; 0 for none.
     data: u32,
     barrier: bool,
-    /// Some threads store to the console.
+    /// Whether some threads store to the console.
     console: bool,
-    /// Some threads write their own code.
+    /// Whether some threads write their own code.
     code: bool,
     breakpoint: bool,
 }
@@ -142,7 +145,8 @@ fn prepared(seed: u64, sharing: Sharing, host_threads: usize) -> Machine {
     machine
 }
 
-/// Runs random machines with 1, 2 and 4 threads of the host, and gives the instructions, and those executed side by side.
+/// Runs random machines on 1, 2 and 4 host threads; returns the numbers of instructions and of
+/// parallel instructions.
 fn agree(seeds: std::ops::Range<u64>, sharing: Sharing) -> (u64, u64) {
     let (mut executed, mut beside) = (0, 0);
     for seed in seeds {
@@ -152,7 +156,7 @@ fn agree(seeds: std::ops::Range<u64>, sharing: Sharing) -> (u64, u64) {
         let mut machines = [1, 2, 4].map(|threads| (prepared(seed, sharing, threads), Schedule::round_robin(quantum)));
         for (round, limit) in limits.into_iter().enumerate() {
             if round == 6 {
-                // Turns that were cut go on with what is left of them.
+                // Interrupted turns continue with their remaining instructions.
                 for (machine, _) in &mut machines {
                     for number in 0..machine.threads() {
                         machine.thread_mut(number).set_scalar(sreg(OUTER), 9);
@@ -249,7 +253,7 @@ fn stop_addresses_stop_at_the_same_instruction() {
 
 #[test]
 fn a_barrier_lets_the_rounds_before_it_run_side_by_side() {
-    // Each core counts for a while, stores the count, meets the others and reads what all stored.
+    // Each core counts for a while, stores the count, meets the others and reads all counts.
     let cores = 4;
     let mut words = vec![mvi(2, 1, 20_000, 0), ri(4, 2, 2, 1), ri(5, 1, 1, 1)];
     words.push(branch_back(1, 2));
@@ -298,7 +302,7 @@ fn a_barrier_lets_the_rounds_before_it_run_side_by_side() {
 
 #[test]
 fn a_full_memory_stops_the_same_thread() {
-    // Each core stores to a new page in every round of its loop.
+    // Each core stores to a new page in each iteration of its loop.
     let words = [
         mem(34, 1, 12, 0),
         rr(4, 12, 12, 13, 0),
@@ -354,7 +358,7 @@ fn data_caches_and_random_turns_run_in_sequence() {
             coherent,
             ..Config::default()
         });
-        // Counts for ever.
+        // An endless counting loop.
         for (word, address) in [ri(4, 1, 1, 1), 0x7800_0000 | 0x3_fffc].iter().zip((CODE..).step_by(4)) {
             machine.memory_mut().write_u32(address, *word).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The odd behaviours of the hardware, one test each.
+//! The quirks of the hardware, one test each.
 
 use super::common::{sreg, vreg};
 use super::words::*;
@@ -23,7 +23,7 @@ fn at(config: Config, words: &[u32]) -> Machine {
     machine
 }
 
-/// A machine with `words` at [`BASE`], all lanes on, s40 at [`DATA`].
+/// Creates a machine with `words` at [`BASE`], all lanes on, and [`DATA`] in s40.
 fn program(words: &[u32]) -> Machine {
     at(Config::default(), words)
 }
@@ -55,7 +55,7 @@ fn the_m_bit_means_nothing_and_v_bits_mask() {
         let lanes = machine.thread(0).vector(vreg(1)).0;
         assert_eq!((lanes[3], lanes[4]), (6, 9));
     }
-    // Without a V bit the mask plays no part.
+    // Without a V bit the lane mask has no effect.
     let machine = done(&[rr(4, 1, 2, 2, SSS)], |machine| {
         machine.thread_mut(0).set_mask(0);
         machine.thread_mut(0).set_scalar(sreg(2), 4);
@@ -83,7 +83,7 @@ fn destination_63_is_a_jump_in_the_r_format_only() {
             assert_eq!(machine.thread(0).pc(), 0x2000, "op {op}");
             assert_eq!(hazards(&machine), [Hazard::Destination63]);
         }
-        // 5 and 6 are beqz and bnez by src1.
+        // 5 and 6 are beqz and bnez with distance src1.
         let machine = done(&[rr(5, 63, 2, 3, v)], |machine| {
             machine.thread_mut(0).set_scalar(sreg(3), 0x40);
         });
@@ -129,7 +129,7 @@ fn half_word_moves_and_the_mask() {
     assert_eq!(thread.scalar(sreg(2)), 0xaaaa_ffff);
     assert_eq!(thread.scalar(sreg(3)), 0x0000_ffff);
 
-    // moveih rm: the register keeps its low half, the mask becomes 0.
+    // moveih rm: the register keeps its low half, the lane mask becomes 0.
     let mut machine = done(&[mvi(1, 59, 0x1234, 0)], |m| {
         m.thread_mut(0).set_scalar(sreg(59), 0x00ff);
     });
@@ -158,7 +158,7 @@ fn undefined_operations() {
             .filter(|free| !register_forms().any(|op| number(op) == *free))
             .collect()
     };
-    // 26 to 31 give 0.
+    // 26 to 31 return 0.
     let zeros = without_instruction(26..32);
     let (first, last) = (zeros[0], zeros[zeros.len() - 1]);
     let machine = done(&[rr(first, 1, 2, 3, SSS), ri(last, 2, 2, 3)], |m| {
@@ -170,7 +170,7 @@ fn undefined_operations() {
         (0, 0)
     );
     assert_eq!(hazards(&machine), [Hazard::UndefinedOperation; 2]);
-    // Missing float units hang at issue.
+    // Operations of missing float units hang at issue.
     let hanging = without_instruction(46..63);
     assert!(hanging.len() >= 13, "{hanging:?}");
     for op in hanging {
@@ -179,7 +179,7 @@ fn undefined_operations() {
         let pc = BASE + 4;
         assert_eq!(machine.run(0, 10), Stop::Hang { pc, reason });
     }
-    // The cross product hangs the next user of its destination, reader or writer.
+    // The cross product hangs the next instruction that reads or writes its destination.
     for next in [rr(4, 5, 1, 2, VVV), mvi(2, 1, 0, 1)] {
         let mut machine = program(&[rr(63, 1, 2, 3, VVV), rr(4, 5, 6, 7, VVV), next]);
         let stop = machine.run(0, 10);
@@ -187,7 +187,7 @@ fn undefined_operations() {
         let reason = HangReason::BusyRegister { register };
         assert_eq!(stop, Stop::Hang { pc: BASE + 8, reason });
     }
-    // 64-bit float forms give 0; integer ones ignore the bit.
+    // 64-bit float forms return 0; integer operations ignore the bit.
     let machine = done(&[rr(33, 1, 2, 2, SSS) | 16, rr(4, 3, 2, 2, SSS) | 16], |m| {
         m.thread_mut(0).set_scalar(sreg(2), 0x3f80_0000);
     });
@@ -255,7 +255,7 @@ fn scratchpad_vector_accesses_with_an_empty_mask_never_complete() {
     let reason = HangReason::BusyRegister { register };
     assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 8, reason });
     assert_eq!(hazards(&machine), [Hazard::EmptyMask]);
-    // A barrier waits for the store too.
+    // A barrier waits for the store, too.
     let mut machine = program(&[spm(38, 1, 2, 0), ctl(0, 3, 3)]);
     machine.thread_mut(0).set_mask(0);
     let reason = HangReason::PendingAtBarrier;
@@ -293,7 +293,7 @@ fn misaligned_accesses_are_performed_and_trap() {
     let trapped = |machine: &Machine| {
         assert_eq!(machine.thread(0).pc(), TRAP_VECTOR);
         assert_eq!(machine.thread(0).trap_reason(), TrapReason::MemoryMisaligned);
-        // The trap register is software's.
+        // Hardware does not write the trap register; it belongs to software.
         assert_eq!(machine.thread(0).scalar(sreg(58)), 0);
     };
     // Low address bits are ignored.
@@ -308,7 +308,7 @@ fn misaligned_accesses_are_performed_and_trap() {
     let machine = run(mem(9, 5, 40, 4));
     trapped(&machine);
     assert_eq!(machine.thread(0).vector(vreg(5)).0[0], 0x0302_0100);
-    // flush wants 4, dcache_inv wants 2.
+    // `flush` requires alignment 4, `dcache_inv` requires 2.
     trapped(&run(ctl(2, 2, 0)));
     trapped(&run(ctl(5, 3, 0)));
     assert_eq!(run(ctl(5, 2, 0)).thread(0).pc(), BASE + 4);
@@ -322,9 +322,9 @@ fn misaligned_accesses_are_performed_and_trap() {
             assert_eq!(traps, !address.is_multiple_of(alignment), "{code} at {address:#x}");
         }
     }
-    // 64-bit opcodes check nothing.
+    // 64-bit opcodes check no alignment.
     assert_eq!(run(mem(3, 5, 40, 3)).thread(0).pc(), BASE + 4);
-    // Scratchpad: the whole word moves.
+    // Scratchpad: the access moves the whole word.
     let machine = run(spm(34, 1, 0, 5));
     assert_eq!(machine.thread(0).trap_reason(), TrapReason::ScratchpadMisaligned);
     assert_eq!(machine.scratchpad()[3..9], [0, 0x11, 0x22, 0x33, 0x44, 0]);
@@ -391,7 +391,7 @@ fn branches_and_links() {
         (machine.thread(0).pc(), machine.thread(0).scalar(sreg(62)))
     };
     assert_eq!(after(jba(0, 1, 100)), (0x2000, 0x3000));
-    // The link of a call through a register is wrong.
+    // A call through a register sets the wrong link.
     assert_eq!(after(jba(1, 1, 0)), (0x2000, 0x2004));
     assert_eq!(after(jba(3, 1, 0)), (0x3000, 0x3000));
     assert_eq!(after(jba(4, 1, 0)), (0x2000, 0x3000));
@@ -401,7 +401,7 @@ fn branches_and_links() {
     assert_eq!(after(jra(1, 0x100)), (BASE + 0x100, BASE + 4));
     assert_eq!(after(jra(3, 0x100)), (BASE + 0x100, 0x3000));
     assert_eq!(after(jra(4, -0x100)), (BASE - 0x100, 0x3000));
-    // Only 18 bits of the 24 count.
+    // Only 18 of the 24 bits are significant.
     assert_eq!(after(jra(0, 8) | 0xfc_0000), (BASE + 8, 0x3000));
     assert_eq!(after(jra(2, 8)), (BASE + 4, 0x3000));
 }
@@ -427,7 +427,7 @@ fn compares() {
     let s = |register| machine.thread(0).scalar(sreg(register));
     assert_eq!(s(1), 1);
     assert_eq!(s(4), 0xffff);
-    // All lanes are compared, whatever the mask.
+    // All lanes are compared, regardless of the lane mask.
     assert_eq!(s(5), 0xff00);
     assert_eq!(s(6), 0xff00);
     // A scalar first operand compares lane 0 only.
@@ -437,7 +437,7 @@ fn compares() {
 
 #[test]
 fn the_io_space() {
-    // Byte stores read, and take input.
+    // Byte stores read, and consume input.
     let words = [
         mem(32, 1, 41, 0),
         mem(2, 2, 41, 4),
@@ -454,12 +454,12 @@ fn the_io_space() {
     let s = |register| machine.thread(0).scalar(sreg(register));
     assert_eq!((s(2), s(3), s(4), s(5)), (1, b'b'.into(), 0, 0));
     assert_eq!(machine.console_output(), b"A");
-    // A write that nobody takes blocks all I/O after it.
+    // A write without a device blocks all later I/O.
     let mut machine = program(&[mem(34, 1, 41, 8), ri(4, 2, 2, 1), mem(2, 3, 41, 4)]);
     machine.thread_mut(0).set_scalar(sreg(41), IO);
     let reason = HangReason::BlockedIo;
     assert_eq!(machine.run(0, 10), Stop::Hang { pc: BASE + 8, reason });
-    // The line at the very top is memory.
+    // The topmost line is memory.
     let machine = done(&[mem(34, 1, 41, 0)], |m| {
         m.thread_mut(0).set_scalar(sreg(1), 77);
         m.thread_mut(0).set_scalar(sreg(41), 0xffff_ffc0);
@@ -480,7 +480,7 @@ fn barriers_of_one_thread() {
 
 #[test]
 fn control_registers() {
-    // write 0xfd to the status, read it; read register 40; read the thread count.
+    // Writes 0xfd to the status and reads it; reads register 40; reads the thread count.
     let words = [ctl(4, 1, 2), ctl(3, 3, 2), ctl(3, 4, 5), ctl(3, 6, 7)];
     let machine = done(&words, |m| {
         let thread = m.thread_mut(0);
@@ -493,7 +493,7 @@ fn control_registers() {
     assert_eq!(machine.thread(0).scalar(sreg(4)), 0);
     assert_eq!(machine.thread(0).scalar(sreg(6)), 8);
     assert_eq!(hazards(&machine), [Hazard::ControlRegister]);
-    // Whatever the host writes goes to CPU control as well.
+    // Every write of the host goes to CPU control as well.
     let mut machine = program(&[]);
     machine.set_control_register(ControlRegister::Argc, 0x8000_0001);
     assert_eq!(machine.control_register(0, ControlRegister::Argc), 0x8000_0001);
@@ -558,7 +558,7 @@ fn only_one_float_operation_has_a_form_of_64_bits() {
     }
 }
 
-/// Branches at both ends of a page of code, to every word around the other page's end.
+/// Branches at both ends of a page of code, to every word around the end of the other page.
 #[test]
 fn branches_from_one_page_to_another() {
     let page = 4096 / 4;
@@ -619,14 +619,14 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     assert!(lost(&[vload, jump, NOP, rr(32, 5, 1, 0, SVS)]));
     assert!(lost(&[load, jba(5, 9, 8), NOP, use_scalar]));
     assert!(lost(&[load, jump, NOP, other, other, use_scalar]));
-    // Undecoded words do not separate.
+    // Undecoded words do not separate the load from the jump.
     assert!(lost(&[load, NOP, NOP, jump, NOP, use_scalar]));
-    // Another instruction does; a branch not taken loses nothing.
+    // Another instruction separates them, and a branch that is not taken loses nothing.
     assert!(!lost(&[load, other, jump, NOP, use_scalar]));
     assert!(!lost(&[load, jba(6, 9, 8), use_scalar, use_scalar]));
     // A branch that reads the result has waited for it.
     assert!(!lost(&[load, jba(5, 1, 8), NOP, use_scalar]));
-    // A latency of 11 is short enough for one that reads, but not for one that writes.
+    // A latency of 11 is short enough for a reader, but not for a writer.
     let fmul = rr(35, 1, 2, 3, SSS);
     let write = mvi(2, 1, 0, 0);
     assert!(!lost(&[fmul, jump, NOP, use_scalar]));
@@ -634,7 +634,7 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     for producer in [fadd, fmul, rr(49, 1, 2, 3, SSS), spm(2, 1, 2, 0)] {
         assert!(lost(&[producer, jump, NOP, write, use_scalar]));
     }
-    // A sum is late behind five float results, not behind four.
+    // An integer sum is late after five float results, but not after four.
     let sum = rr(4, 1, 6, 6, SSS);
     let burst = |count| {
         (0..count)
@@ -643,14 +643,15 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     };
     assert!(!lost(&burst(4).collect::<Vec<_>>()));
     assert!(lost(&burst(5).collect::<Vec<_>>()));
-    // Two at once.
+    // Two lost results at once.
     assert!(lost(&[load, jump, NOP, mem(2, 8, 40, 4), jump, NOP, use_scalar]));
-    // A load can arrive after the write that follows it.
+    // A load can arrive after a later write.
     assert!(lost(&[load, jump, NOP, mvi(2, 1, 0, 0)]));
-    // Jumping to the branch instead of falling into it is safe.
+    // A jump to the branch, instead of falling through to it, is safe.
     let words = [jra(0, 12), load, NOP, jra(0, 8), NOP, use_scalar];
     assert!(!lost(&words));
-    // A write meets the result of each unit up to so many instructions from the target on, and no later one.
+    // A write conflicts with the result of each unit up to a certain number of instructions after
+    // the target.
     let reach = |producer: u32| {
         (0..npu_sim::LOST_WINDOW as usize)
             .take_while(|&between| {
@@ -663,7 +664,7 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
     };
     let reaches = [fadd, fmul, rr(36, 1, 2, 3, SSS), rr(49, 1, 2, 3, SSS), spm(2, 1, 2, 0)].map(reach);
     assert_eq!(reaches, [3, 2, 15, 2, 2]);
-    // The simulator writes the mask at once, and still reports early readers.
+    // The simulator writes the mask immediately, and still reports early readers.
     let reads = |between: usize| {
         let mut words = vec![rr(33, 59, 2, 3, SSS), jump, NOP];
         words.extend(vec![other; between]);
@@ -671,7 +672,7 @@ fn a_slow_result_before_a_taken_branch_can_be_lost() {
         lost(&words)
     };
     assert_eq!([0, 2, 3].map(reads), [true, true, false]);
-    // The register is forgotten after a while.
+    // The register is no longer watched after a while.
     let mut words = vec![load, jump, NOP];
     words.extend([other; npu_sim::LOST_WINDOW as usize]);
     words.push(use_scalar);
@@ -694,7 +695,7 @@ fn undriven_bits_of_a_vector_compare() {
         hazards(&machine) == [Hazard::UndrivenBits]
     };
     let and = |dst, src| rr(2, dst, src, 9, SSS);
-    // To the mask, masked, shifted out, stored narrow: fine.
+    // Copied to the lane mask, masked, shifted out, stored narrow: no use.
     assert!(!found(&[rr(32, 59, 1, 0, SSS), rr(4, 4, 4, 4, VVV)]));
     assert!(!found(&[and(1, 1), jba(6, 1, 4)]));
     assert!(!found(&[and(4, 1), rr(16, 5, 4, 9, SSS)]));
@@ -702,10 +703,10 @@ fn undriven_bits_of_a_vector_compare() {
     assert!(!found(&[ri(2, 4, 1, 1), jba(6, 4, 4)]));
     assert!(!found(&[mem(33, 1, 40, 0), mem(2, 4, 40, 0), jba(6, 4, 4)]));
     assert!(!found(&[rr(44, 4, 1, 0, SSS), jba(6, 4, 4)]));
-    // Spilled and reloaded, then masked: fine; not masked: a use.
+    // Spilled, reloaded and masked: no use; not masked: a use.
     assert!(!found(&[mem(34, 1, 40, 0), mem(2, 4, 40, 0), and(4, 4), jba(6, 4, 4)]));
     assert!(found(&[mem(34, 1, 40, 0), mem(2, 4, 40, 0), rr(16, 5, 4, 9, SSS)]));
-    // A vector store over the spilled word drives it again; one beside it does not.
+    // A vector store over the spilled word drives it again; a store next to it does not.
     let spill = mem(34, 1, 40, 4);
     let reload = [mem(2, 4, 40, 4), rr(16, 5, 4, 9, SSS)];
     assert!(!found(&[spill, mem(38, 7, 40, 0), reload[0], reload[1]]));
@@ -721,7 +722,7 @@ fn undriven_bits_of_a_vector_compare() {
     assert!(found(&[rr(32, 4, 1, 0, VSS)]));
     assert!(found(&[mem(4, 4, 1, 0)]));
     assert!(found(&[ri(10, 4, 1, 1), and(4, 4), jba(0, 4, 0)]));
-    // A defined 1 decides a branch and a count from below.
+    // A driven 1 determines a branch, and a count from below.
     let mut machine = program(&[rr(15, 1, 2, 3, SVV), jba(6, 1, 8), NOP, rr(13, 4, 1, 0, SSS)]);
     machine.thread_mut(0).set_vector(vreg(2), counting());
     machine.run(0, 3);
@@ -755,12 +756,12 @@ fn stop_addresses() {
         assert_eq!(machine.run(0, 100), Stop::Breakpoint { pc });
         assert_eq!(machine.thread(0).scalar(sreg(1)), 2 * turn - 1);
     }
-    // A traced run stops and steps over alike.
+    // A traced run stops and steps over in the same way.
     assert_eq!(machine.run_traced(0, 100, &mut |_| {}), Stop::Breakpoint { pc });
     assert_eq!(machine.thread(0).scalar(sreg(1)), 7);
     assert!(machine.remove_breakpoint(pc));
     assert_eq!(machine.run(0, 100), Stop::StepLimit);
-    // In memory that was never written, and at the start of a run.
+    // In unwritten memory, and at the start of a run.
     machine.add_breakpoint(0x5000);
     machine.thread_mut(0).set_pc(0x4ff8);
     assert_eq!(machine.run(0, 100), Stop::Breakpoint { pc: 0x5000 });
@@ -772,7 +773,7 @@ fn stop_addresses() {
 
 #[test]
 fn stores_to_code_take_effect() {
-    // The store replaces the instruction after it, twice round the loop.
+    // The store replaces the next instruction, in two iterations of the loop.
     let words = [mem(34, 1, 2, 0), ri(4, 3, 3, 1), ri(5, 5, 5, 1), jba(6, 5, -12)];
     let machine = {
         let mut machine = program(&words);
@@ -784,7 +785,7 @@ fn stores_to_code_take_effect() {
         machine
     };
     assert_eq!(machine.thread(0).scalar(sreg(3)), 300);
-    // From outside, between runs, also by another memory in the same place.
+    // Changes by the host between runs, including replacement by another memory.
     let mut machine = program(&[ri(4, 3, 3, 1)]);
     machine.run(0, 1);
     machine.memory_mut().write_u32(BASE, ri(4, 3, 3, 5)).unwrap();
@@ -826,7 +827,8 @@ fn a_trace_shows_every_instruction() {
 
 #[test]
 fn stop_addresses_in_code_that_was_run() {
-    // Set and removed between runs, also in a page that the machine has shared with all unwritten memory.
+    // Stop addresses are set and removed between runs, also in a page that is shared with all
+    // unwritten memory.
     let mut machine = program(&[ri(4, 1, 1, 1), ri(4, 1, 1, 1), jra(0, -8)]);
     assert_eq!(machine.run(0, 30), Stop::StepLimit);
     let pc = BASE + 4;

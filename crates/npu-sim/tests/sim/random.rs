@@ -1,7 +1,7 @@
-//! Random words: nothing panics or runs on, and the fast interpreter, the definition of each instruction and single steps agree,
-//! with one thread and with many, with data caches and without.
+//! Random words: nothing panics or runs endlessly, and the fast interpreter, the definition and
+//! single steps agree, with one thread and with many, with and without data caches.
 //!
-//! Seeds are fixed and printed with a failure.
+//! Seeds are fixed, and failures print them.
 
 use super::common::{Random, sreg, vreg};
 use npu_mc::machine::ControlRegister;
@@ -10,18 +10,19 @@ use npu_sim::{
     Config, Halt, Issue, Lanes, Machine, NoSink, Progress, Report, Schedule, Sink, Stop, THREADS, Timing, TimingConfig,
 };
 
-/// Words of a random program.
+/// The number of words of a random program.
 const WORDS: u32 = 256;
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
 
-/// A word that is decoded more often than a uniform one, with operands that meet.
+/// Returns a random word that decodes more often than a uniform one and shares operands with
+/// others.
 fn word(random: &mut Random, tame: bool) -> u32 {
     let any = random.word();
     if !tame {
         return any;
     }
-    // Few registers, so that results are used; the special ones now and then.
+    // Few registers, so that results are used; occasionally the special ones.
     let register = |r: &mut Random| match r.below(24) {
         0 => 59,
         1 => 63,
@@ -40,7 +41,7 @@ fn word(random: &mut Random, tame: bool) -> u32 {
         7 | 8 => 0x6000_0000 | random.below(3) << 24 | d << 18 | (any & 0x3_ffff & !2) | (v << 1 & 2),
         9..=12 => {
             let op = [0, 1, 2, 4, 5, 7, 8, 9, 11, 12, 32, 33, 34, 36, 37, 38][random.below(16) as usize];
-            // Bases 10 and 11 point into the data; aligned offsets most of the time.
+            // Bases 10 and 11 point into the data; most offsets are aligned.
             let base = 10 + random.below(2);
             let offset = any & if random.below(8) == 0 { 0x1f } else { 0x1c0 };
             let scratchpad = u32::from(random.below(6) == 0);
@@ -76,7 +77,7 @@ fn prepared(seed: u64, tame: bool) -> Machine {
         thread.set_vector(vreg(register), Lanes(lanes));
     }
     if tame {
-        // Now and then code is data.
+        // Occasionally the data addresses point into the code.
         let code = random.below(16) == 0;
         thread.set_scalar(sreg(10), if code { BASE } else { DATA });
         thread.set_scalar(sreg(11), DATA + 0x200);
@@ -85,7 +86,8 @@ fn prepared(seed: u64, tame: bool) -> Machine {
     machine
 }
 
-/// A word for one of several threads: as [`word`], with the C format and every access that does not hang.
+/// Returns a word for one of several threads: like [`word`], plus the C format and every access
+/// that does not hang.
 fn shared_word(random: &mut Random) -> u32 {
     let few = random.below(12) << 18;
     let data = 10 + random.below(2);
@@ -94,7 +96,7 @@ fn shared_word(random: &mut Random) -> u32 {
         0 => 0x6800_0000 | 12 << 18 | 13 << 12,
         // Flushes and invalidations; an unaligned address traps.
         1 => (0x6a + 3 * random.below(2)) << 24 | data << 18,
-        // Control registers by s14.
+        // Control registers, with the id in s14.
         2 => 0x6b00_0000 | few | 14 << 12,
         3 => 0x6c00_0000 | few | 14 << 12,
         // Control operations without an effect.
@@ -111,7 +113,7 @@ fn shared_word(random: &mut Random) -> u32 {
     }
 }
 
-/// Threads with programs of their own and memory in common.
+/// Creates threads with separate programs and shared memory.
 fn prepared_threads(seed: u64) -> Machine {
     let mut random = Random(seed);
     let cores = 1 + random.below(2) as usize;
@@ -137,7 +139,7 @@ fn prepared_threads(seed: u64) -> Machine {
             let lanes = std::array::from_fn(|_| random.word());
             thread.set_vector(vreg(register), Lanes(lanes));
         }
-        // Lines of one set, so that there are evictions, some of them shared.
+        // Lines of one set, so that evictions occur; some lines are shared.
         thread.set_scalar(sreg(10), DATA + 0x800 * random.below(6));
         thread.set_scalar(sreg(11), DATA + 0x40 * random.below(8));
         thread.set_scalar(sreg(12), id);
@@ -153,7 +155,7 @@ fn prepared_threads(seed: u64) -> Machine {
     machine
 }
 
-/// Everything that two runs must agree on.
+/// Compares all state in which two runs must agree.
 pub fn compare(seed: u64, a: &Machine, b: &Machine) {
     for core in 0..a.cores() {
         let cycles = |machine: &Machine| machine.control_register(core * THREADS, ControlRegister::CyclesLow);
@@ -162,7 +164,7 @@ pub fn compare(seed: u64, a: &Machine, b: &Machine) {
     compare_state(seed, a, b);
 }
 
-/// Everything but the clock.
+/// Compares all state except the clock.
 pub fn compare_state(seed: u64, a: &Machine, b: &Machine) {
     for number in 0..a.threads() {
         compare_thread(seed, a, b, number);
@@ -218,7 +220,7 @@ fn the_fast_interpreter_agrees_with_the_definition() {
     assert!(executed > 100_000, "{executed}: the programs end too early");
 }
 
-/// A word of a program that works on vectors under masks, some of them made by compares.
+/// Returns a word of a program on vectors under masks, some of which come from compares.
 fn vector_word(random: &mut Random) -> u32 {
     let (d, a, b) = (random.below(8), random.below(8), random.below(8));
     let registers = d << 18 | a << 12 | b << 6;
@@ -226,14 +228,15 @@ fn vector_word(random: &mut Random) -> u32 {
     let operation = operations[random.below(operations.len() as u32) as usize] << 24;
     let compare = [14, 16, 20, 22, 37, 38, 39, 41][random.below(8) as usize] << 24;
     match random.below(16) {
-        // Both operands, the first, the second a vector, and an immediate as the second.
+        // Two vectors, one vector as the first or as the second operand, and an immediate as the
+        // second.
         0..=3 => operation | registers | 7 << 1,
         4 => operation | registers | 6 << 1,
         5 => operation | registers | 5 << 1,
         6 => 0x4000_0000 | operation & 0x1f00_0000 | registers & !0xfc0 | random.below(512) << 3 | 6,
         7..=9 => compare | registers | (2 + random.below(2)) << 1,
         10 => 0x4000_0000 | compare & 0x1f00_0000 | registers & !0xfc0 | random.below(512) << 3 | 2 << 1,
-        // `rm` from a register or a number; a copy of a compare.
+        // `rm` from a register or an immediate; a copy of a compare result.
         11 => 32 << 24 | 59 << 18 | a << 12,
         12 if random.below(2) == 0 => 0x6000_0000 | 59 << 18 | random.below(0x1_0000) << 2,
         // Halves, lanes by number, bits.
@@ -246,7 +249,7 @@ fn vector_word(random: &mut Random) -> u32 {
             _ => 50 << 24 | registers | 2 << 1,
         },
         13 => 32 << 24 | d << 18 | a << 12 | b << 6,
-        // Vectors and spilled compares.
+        // Vector accesses and spills of compare results.
         14 => {
             let op = [9, 38, 7, 8, 11, 12, 36, 37][random.below(8) as usize];
             0x8000_0000 | op << 24 | d << 18 | 10 << 12 | random.below(16) << 7
@@ -284,7 +287,7 @@ fn masked_vectors_agree_in_the_fast_interpreter_and_the_definition() {
     );
 }
 
-/// A schedule that depends on the seed.
+/// Returns a schedule that depends on the seed.
 fn schedule(seed: u64) -> Schedule {
     let mut random = Random(seed ^ 0x55);
     let quantum = 1 + random.below(40);
@@ -319,7 +322,7 @@ fn threads_agree_in_a_run_and_in_steps() {
         let mut whole = prepared_threads(seed);
         let mut steps = prepared_threads(seed);
         let rounds = 100;
-        // An instruction of each thread that can go on, in turn: what a round robin of quantum 1 is.
+        // One instruction of each ready thread in turn, like round-robin with quantum 1.
         let mut going: Vec<bool> = (0..steps.threads()).map(|k| steps.is_enabled(k)).collect();
         let mut executed = 0;
         let mut full = false;
@@ -342,7 +345,8 @@ fn threads_agree_in_a_run_and_in_steps() {
                 executed += steps.thread(number).instructions() - before;
             }
         }
-        // The last of these may be followed by threads that only hang, without executing anything.
+        // The last instruction may be followed by turns of threads that only hang and execute
+        // nothing.
         let mut schedule = Schedule::round_robin(1);
         if whole.run_threads(&mut schedule, executed) == Halt::StepLimit {
             whole.run_threads(&mut schedule, 0);
@@ -491,7 +495,7 @@ fn damaged_images_are_refused_with_places() {
     }
 }
 
-/// Lets the program read no counter that a timing model drives.
+/// Makes the counters of a timing model unreadable for the program.
 fn without_counters(mut machine: Machine) -> Machine {
     for number in 0..machine.threads() {
         let register = ControlRegister::ThreadStatus.number();
@@ -513,7 +517,7 @@ fn timed_runs_of_a_thread_give_what_plain_ones_give() {
         let mut plain = prepared(seed, true);
         plain.run(0, timed.thread(0).instructions());
         if let Halt::Deadlock(_) = halt {
-            // An instruction that hangs does not count.
+            // A hanging instruction does not count.
             plain.run(0, 1);
         }
         compare_state(seed, &timed, &plain);
@@ -540,8 +544,8 @@ fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
         let mut at_rest = vec![false; plain.threads()];
         let mut failed = false;
         for (thread, pc) in order {
-            // Undecoded words do not issue; what was fetched may have been replaced by a store; an ended thread takes turns
-            // without executing.
+            // Undecoded words do not issue; a store may have replaced a fetched instruction; an
+            // ended thread takes turns without executing.
             let at = |plain: &Machine| plain.next_instruction(thread);
             while !failed && at(&plain).0 != pc && at(&plain).1 == RawInst::Undefined {
                 failed = plain.step(thread).is_err();
@@ -559,14 +563,15 @@ fn timed_runs_of_threads_give_what_steps_in_the_same_order_give() {
     assert!(issued > 100_000, "{issued}: the programs end too early");
 }
 
-/// Runs a machine in parts of at most `part` instructions: how each part ended, and what was counted then.
+/// Runs a machine in parts of at most `part` instructions; returns the end of each part and the
+/// counts at that time.
 fn timed_parts<S: Sink>(machine: &mut Machine, timing: &mut Timing, part: u64, sink: &mut S) -> Vec<(Halt, Report)> {
     timing.set_cycle_limit(Some(50_000));
     let mut parts = Vec::new();
     for _ in 0..1500 / part {
         let halt = machine.run_timed(timing, part, sink);
         let goes_on = halt == Halt::StepLimit;
-        // The end of a run with a limit of cycles may be some cycles after it.
+        // A run with a cycle limit may end some cycles later.
         if halt != Halt::CycleLimit {
             parts.push((halt, timing.report()));
         }
@@ -584,7 +589,7 @@ fn timing_of(seed: u64) -> Timing {
     })
 }
 
-/// The same cycle by cycle, or passing over those in which nothing can happen; and what issued when.
+/// Runs in parts either cycle by cycle or with skipped idle cycles; also returns the issues.
 fn timed_in_parts(machine: &mut Machine, seed: u64, every_cycle: bool, part: u64) -> (Vec<(Halt, Report)>, Vec<Issue>) {
     let mut timing = timing_of(seed);
     timing.set_every_cycle(every_cycle);
@@ -593,7 +598,7 @@ fn timed_in_parts(machine: &mut Machine, seed: u64, every_cycle: bool, part: u64
     (parts, issues)
 }
 
-/// The same with nobody who listens.
+/// Runs in parts without a listening sink.
 fn timed_in_parts_silently(machine: &mut Machine, seed: u64, part: u64) -> Vec<(Halt, Report)> {
     timed_parts(machine, &mut timing_of(seed), part, &mut NoSink)
 }
@@ -602,7 +607,8 @@ fn timed_in_parts_silently(machine: &mut Machine, seed: u64, part: u64) -> Vec<(
 fn passing_over_idle_cycles_changes_no_cycle_and_no_count() {
     let mut issued = 0;
     for seed in 90_000..90_400 {
-        // Threads that share memory and meet at barriers, on one core or two; and one thread or eight in one program.
+        // Threads that share memory and meet at barriers, on one core or two; and one thread or
+        // eight in one program.
         let prepared = || {
             if seed % 2 == 0 {
                 return prepared_threads(seed);
@@ -624,7 +630,7 @@ fn passing_over_idle_cycles_changes_no_cycle_and_no_count() {
         assert_eq!(issues.len(), each_issues.len(), "seed {seed}");
         assert_eq!(parts, each_parts, "seed {seed}");
         compare_state(seed, &passing, &each);
-        // Nobody listens: stretches that are known are taken together.
+        // Without a listening sink known stretches are replayed.
         let mut silent = prepared();
         let silent_parts = timed_in_parts_silently(&mut silent, seed, part);
         assert_eq!(silent_parts, each_parts, "seed {seed}");

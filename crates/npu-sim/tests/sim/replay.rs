@@ -1,11 +1,13 @@
-//! Timed runs that take stretches from recordings, beside runs in which every cycle is simulated: everything is the same.
+//! Compares timed runs that replay recordings with runs that simulate every cycle: all results are
+//! equal.
 
 use super::common::Random;
 use super::loops::{ADD, BASE, Words, prepared, ri};
 use super::random::compare_state;
 use npu_sim::{Halt, NoSink, Timing, TimingConfig};
 
-/// Runs programs both ways, in parts that end wherever they fall; gives the instructions, and those that were from recordings.
+/// Runs programs by both methods, in parts of random length; returns the numbers of instructions
+/// and of replayed ones.
 fn run_both(seeds: std::ops::Range<u64>, of: Words) -> (u64, u64) {
     let (mut executed, mut replayed) = (0, 0);
     for seed in seeds {
@@ -17,7 +19,7 @@ fn run_both(seeds: std::ops::Range<u64>, of: Words) -> (u64, u64) {
         };
         let [(mut recorded, mut fast), (mut plain, mut slow)] = [false, true].map(|every_cycle| {
             let mut machine = prepared(seed, of, None);
-            // Now and then a loop walks through memory, and misses.
+            // Occasionally a loop walks through memory and misses.
             if seed % 3 == 0 {
                 let walk = ri(ADD, 12, 12, if seed % 2 == 0 { 60 } else { 4 });
                 machine.memory_mut().write_u32(BASE + 4, walk).unwrap();

@@ -1,4 +1,5 @@
-//! Several threads and cores: barriers, turns, deadlocks, what is shared, and what the data caches hide.
+//! Several threads and cores: barriers, turns, deadlocks, shared state, and stores in the data
+//! caches.
 
 use super::common::{sreg, vreg};
 use super::words::*;
@@ -10,12 +11,12 @@ use npu_sim::{
 
 const BASE: u32 = 0x1000;
 const DATA: u32 = 0x10_0000;
-/// Registers that [`start`] sets: the status to end with, and the id of the status register.
+/// Registers that [`start`] sets: the final status, and the id of the status register.
 const END: u32 = 50;
 const STATUS: u32 = 51;
 const LIMIT: u64 = 1_000_000;
 
-/// The end of a program: the status in [`END`], and a jump to itself.
+/// The end of a program: a write of the status in [`END`], and a jump to itself.
 const FINISH: [u32; 2] = [0x6c00_0000 | END << 18 | STATUS << 12, 0x7800_0000];
 
 fn config(cores: usize, coherent: bool) -> Config {
@@ -26,14 +27,14 @@ fn config(cores: usize, coherent: bool) -> Config {
     }
 }
 
-/// Puts `words` and the end at `address`.
+/// Writes `words` and the end of the program to `address`.
 fn place(machine: &mut Machine, address: u32, words: &[u32]) {
     for (word, at) in words.iter().chain(&FINISH).zip((address..).step_by(4)) {
         machine.memory_mut().write_u32(at, *word).unwrap();
     }
 }
 
-/// Makes a thread ready to run `address`.
+/// Prepares a thread for a run at `address`.
 fn start(machine: &mut Machine, number: usize, address: u32) {
     let thread = machine.thread_mut(number);
     for register in 0..63 {
@@ -45,7 +46,8 @@ fn start(machine: &mut Machine, number: usize, address: u32) {
     machine.boot(number, address);
 }
 
-/// A machine with `words` in `count` threads from the first on; every thread finds its number in s1.
+/// Creates a machine that runs `words` in the first `count` threads; every thread has its number in
+/// s1.
 fn all(config: Config, count: usize, words: &[u32]) -> Machine {
     let mut machine = Machine::new(config);
     place(&mut machine, BASE, words);
@@ -65,14 +67,14 @@ fn run(machine: &mut Machine) -> Halt {
     machine.run_threads(&mut Schedule::default(), LIMIT)
 }
 
-/// Everything the caches hold back is lost: what remains is what the host can see.
+/// Reads a word as the host sees it, without the dirty bytes of the caches.
 fn seen_by_host(machine: &Machine, address: u32) -> u32 {
     machine.memory().read_u32(address)
 }
 
 #[test]
 fn a_barrier_opens_for_all_cores() {
-    // Each stores its number, meets the others, and adds up what all stored.
+    // Each thread stores its number, meets the others, and adds all numbers.
     let count = 3 * THREADS;
     let mut words = vec![
         ri(11, 5, 1, 2),
@@ -110,7 +112,7 @@ fn a_barrier_opens_for_all_cores() {
 fn a_deadlock_is_reported_by_thread() {
     let words = [mvi(2, 6, 42, 0), mvi(2, 7, 3, 0), ctl(0, 6, 7)];
     let mut machine = all(Config::default(), 3, &words);
-    // Two more: one hangs in a missing float unit, one ends.
+    // Two more threads: one hangs in a missing float unit, one ends.
     let other = BASE + 0x100;
     place(&mut machine, other, &[rr(46, 1, 2, 0, SSS)]);
     place(&mut machine, other + 0x100, &[]);
@@ -143,12 +145,12 @@ fn a_deadlock_is_reported_by_thread() {
          thread 3 hangs at 0x00001100: operation 46 goes to a float unit that does not exist\n  \
          ended: 6"
     );
-    // The same again, and the status register as others see it.
+    // The same report again, and the status register as other threads see it.
     assert_eq!(run(&mut machine), Halt::Deadlock(report));
     let status = |number| machine.control_register(number, ControlRegister::ThreadStatus);
     assert_eq!(status(1), Status::BARRIER.code());
     assert_eq!(status(6), Status::ENDED.code());
-    // A fourth arrival from outside frees the three.
+    // A fourth arrival, by a thread that the host starts, releases the three.
     start(&mut machine, 6, BASE);
     assert!(
         matches!(run(&mut machine), Halt::Deadlock(report) if report.waiting.is_empty() && report.ended.len() == 4)
@@ -166,7 +168,7 @@ fn ids_with_equal_low_bits_share_a_counter_of_one_core() {
         ctl(0, 6, 7),
     ];
     let mut machine = all(config(1, true), 4, &words);
-    // Thread 1 opens the barrier that thread 0 counted at, thread 3 that of thread 2.
+    // Thread 1 opens the barrier at which thread 0 arrived, thread 3 that of thread 2.
     let halt = machine.run_threads(&mut Schedule::round_robin(1), LIMIT);
     let Halt::Deadlock(report) = halt else { panic!("{halt}") };
     assert_eq!(report.ended, [1, 3]);
@@ -179,7 +181,7 @@ fn ids_with_equal_low_bits_share_a_counter_of_one_core() {
     };
     assert_eq!(report.waiting, [waiting(0), waiting(2)]);
     assert!(report.to_string().contains("it opened for others"));
-    // With a master in each tile the counters are apart.
+    // With a master in each tile the counters are separate.
     let mut machine = all(config(2, true), 4, &words);
     assert_eq!(machine.run_threads(&mut Schedule::round_robin(1), LIMIT), Halt::Ended);
 }
@@ -254,7 +256,7 @@ fn a_step_says_what_happened() {
 
 #[test]
 fn a_trap_of_one_thread_leaves_the_others() {
-    // The thread of number 2 makes a misaligned load.
+    // Thread 2 performs a misaligned load.
     let words = [ri(2, 5, 1, 2), rr(4, 5, 5, 40, SSS), mem(2, 6, 5, 0), ri(4, 9, 9, 5)];
     let mut machine = all(Config::default(), 4, &words);
     assert_eq!(run(&mut machine), Halt::Ended);
@@ -267,7 +269,7 @@ fn a_trap_of_one_thread_leaves_the_others() {
 
 #[test]
 fn waiting_in_a_loop_ends_when_another_thread_stores() {
-    // Thread 0 reads until it finds something; thread 1 counts, then stores.
+    // Thread 0 reads until it finds a nonzero value; thread 1 counts, then stores.
     let reader = [mem(2, 2, 40, 0), jba(5, 2, -4)];
     let writer = [ri(4, 3, 3, 1), ri(16, 4, 3, 200), jba(5, 4, -8), mem(34, 3, 40, 0)];
     for coherent in [true, false] {
@@ -289,7 +291,7 @@ fn waiting_in_a_loop_ends_when_another_thread_stores() {
             }
         }
     }
-    // Alone it waits for ever.
+    // Alone it waits forever.
     let mut machine = all(Config::default(), 1, &reader);
     assert_eq!(machine.run_threads(&mut Schedule::default(), 1000), Halt::StepLimit);
     assert_eq!(machine.thread(0).instructions(), 1000);
@@ -346,7 +348,7 @@ fn every_core_has_its_own_registers_and_scratchpad() {
 
 #[test]
 fn the_host_sees_what_was_flushed() {
-    // Each thread stores two words, in a line of its own each, and flushes the first.
+    // Each thread stores two words, in separate lines, and flushes the first.
     let words = [
         ri(11, 5, 1, 7),
         rr(4, 5, 5, 40, SSS),
@@ -401,8 +403,8 @@ fn vectors_and_bytes_are_flushed_as_well() {
 
 #[test]
 fn cores_do_not_see_each_other_in_a_region_without_coherence() {
-    // The writer stores to its line and flushes it. The reader has the line before, meets the writer, and reads again, without
-    // and with an invalidation.
+    // The writer stores to its line and flushes it. The reader reads the line before, meets the
+    // writer, and reads again, without and with an invalidation.
     let writer = [
         mvi(2, 6, 5, 0),
         mvi(2, 7, 1, 0),
@@ -425,7 +427,7 @@ fn cores_do_not_see_each_other_in_a_region_without_coherence() {
     for (coherent, region, stale) in [(false, true, true), (false, false, false), (true, true, false)] {
         let mut machine = Machine::new(config(2, coherent));
         for (number, address, words) in [(0, BASE, &writer[..]), (THREADS, BASE + 0x100, &reader[..])] {
-            // The region of 4 MiB that holds the data, set by each core.
+            // Each core sets the region of 4 MiB that contains the data.
             let mut all = vec![ctl(4, 8, 9)];
             all.extend(words);
             place(&mut machine, address, &all);
@@ -526,7 +528,7 @@ fn the_host_writes_as_a_core_does() {
         assert_eq!(seen, *bytes);
         machine.memory().read(0x103e, &mut seen);
         assert_eq!(seen == *bytes, coherent);
-        // The other core takes the line, with what the first one has changed.
+        // The other core takes the line, including the changes of the first one.
         machine.write_as_core(1, 0x1040, &[200]).unwrap();
         machine.write_back_caches().unwrap();
         machine.memory().read(0x103e, &mut seen);

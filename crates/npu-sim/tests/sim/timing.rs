@@ -8,10 +8,10 @@ use npu_sim::{
 use std::collections::BTreeMap;
 
 const BASE: u32 = 0x1000;
-/// `jmp 0`, after which nothing happens.
+/// `jmp 0`, an endless jump to itself.
 const SELF: u32 = 0x7800_0000;
 
-/// A machine that runs `words` on the threads of the mask.
+/// Creates a machine that runs `words` on the threads of the mask.
 fn machine(words: &[u32], threads: u32) -> Machine {
     let mut machine = Machine::new(Config::default());
     for (word, address) in words.iter().zip((BASE..).step_by(4)) {
@@ -58,7 +58,7 @@ fn every_cycle_of_a_thread_has_a_cause() {
         assert_eq!(halt, Halt::Ended);
         let total = &report.total;
         let stalls: u64 = total.stalls.iter().sum();
-        // Both ends of the interval issue.
+        // Both ends of the interval are issues.
         assert_eq!(total.instructions + total.killed + stalls, report.cycles + 1, "{name}");
     }
 }
@@ -175,7 +175,7 @@ fn cores_meet_at_a_barrier() {
         cores: 2,
         ..Config::default()
     });
-    // The barrier of two, one thread of each core.
+    // A barrier of two participants, one thread of each core.
     let words = [0x6808_1000, END[0], END[1]];
     for (word, address) in words.iter().zip((BASE..).step_by(4)) {
         machine.memory_mut().write_u32(address, *word).unwrap();
@@ -254,7 +254,7 @@ fn the_chrome_trace_is_json_with_a_track_a_thread() {
         assert!(event["tid"].as_u64().unwrap() < 4);
         assert!(event["ph"] == "M" || event["ts"].is_u64(), "{event}");
     }
-    // An empty trace is JSON too.
+    // An empty trace is JSON, too.
     let mut bytes = Vec::new();
     ChromeTrace::new(&mut bytes).finish().unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
@@ -271,16 +271,17 @@ fn a_run_ends_at_its_limit_of_cycles() {
         timing.set_cycle_limit(Some(limit));
         assert_eq!(machine.run_timed(&mut timing, u64::MAX, &mut NoSink), Halt::CycleLimit);
         let cycles = timing.report().cycles;
-        // A core passes over cycles in which nothing happens.
+        // A core skips idle cycles.
         assert!((limit..limit + 50).contains(&cycles), "{limit}: {cycles}");
     }
-    // It goes on as if nothing had been.
+    // The run continues as if it had not stopped.
     timing.set_cycle_limit(None);
     assert_eq!(machine.run_timed(&mut timing, u64::MAX, &mut NoSink), Halt::Ended);
     assert_eq!(timing.report().cycles, whole.cycles);
 }
 
-/// Threads that come to a stop address together: each stops once, also if another one stops before it has gone on.
+/// Threads that reach a stop address together stop once each, even if another one stops before the
+/// thread has continued.
 #[test]
 fn every_thread_stops_once_at_a_stop_address() {
     let mut words = vec![0x0404_1000; 3];
@@ -308,13 +309,14 @@ fn every_thread_stops_once_at_a_stop_address() {
 
 #[test]
 fn a_word_that_becomes_an_instruction_after_its_fetch_keeps_no_register_waiting() {
-    // s20 is the word that stands at BASE + 24 in place of one that is no instruction, which is fetched before that; s21 is BASE.
-    // Two products keep the store waiting. The load behind is fetched as the next instruction, and is not the next one then.
+    // s20 is the word that replaces an undecoded word at BASE + 24, which is fetched before the
+    // replacement; s21 is BASE. Two products delay the store. The load after it is fetched as the
+    // next instruction, but then is not the next one to execute.
     let words = [
         0x0600_0000 | 3 << 18 | 2 << 12 | 2 << 6,
         0x0600_0000 | 3 << 18 | 3 << 12 | 2 << 6,
         0x0500_0000 | 4 << 18 | 3 << 12 | 3 << 6,
-        // s4 is 0 by now.
+        // s4 is 0 at this point.
         0x0400_0000 | 22 << 18 | 21 << 12 | 4 << 6,
         0xa200_0000 | 20 << 18 | 22 << 12 | 24 << 3,
         0x0400_0000 | 5 << 18 | 2 << 12 | 2 << 6,

@@ -1,4 +1,4 @@
-//! What waited for what: the sums are the stall accounts, and each kind of wait names its producer.
+//! Causes of waits: the sums equal the stall counters, and each kind of wait names its producer.
 
 use super::common::Golden;
 use npu_link::{Placement, link};
@@ -8,10 +8,10 @@ use npu_sim::{
     Awaited, Both, Config, Halt, Issue, Machine, Report, Stall, Timing, TimingConfig, Wait, Waits, WaitsReport,
 };
 
-/// Instructions after which a program is given up.
+/// The maximum number of instructions of a program.
 const LIMIT: u64 = 1_000_000;
 
-/// The account of each thread, cause by cause.
+/// Checks the sums of each thread, for each cause.
 fn check_sums(name: &str, waits: &WaitsReport, report: &Report) {
     for (thread, counters) in &report.threads {
         for cause in Stall::ALL {
@@ -50,10 +50,10 @@ fn sums_are_the_stall_accounts() {
         }
     }
     assert!(all > 100_000, "{all} cycles");
-    assert_eq!(unseen, 0, "of {all} cycles nobody knows what {unseen} were for");
+    assert_eq!(unseen, 0, "{unseen} of {all} cycles have no known cause");
 }
 
-/// Runs a program on the threads of a mask, and gives what waited.
+/// Runs a program on the threads of a mask; returns the waits.
 fn waits(source: &str, threads: u32, cores: usize) -> WaitsReport {
     let source = format!("{source}\n movei s40, 2\n movei s41, 11\n write_cr s40, s41\n jmp .\n");
     let object = assemble(&source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
@@ -86,7 +86,7 @@ fn find(report: &WaitsReport, cause: Stall, pc: u32) -> Vec<&Wait> {
         .collect()
 }
 
-/// `wait` of an instruction for one thing, and how many cycles.
+/// Returns the awaited event and the cycles of the only wait of an instruction.
 fn only(report: &WaitsReport, cause: Stall, pc: u32) -> (Awaited, u64) {
     match find(report, cause, pc)[..] {
         [wait] => (wait.awaited, wait.cycles),
@@ -96,7 +96,7 @@ fn only(report: &WaitsReport, cause: Stall, pc: u32) -> (Awaited, u64) {
 
 #[test]
 fn results_are_those_of_their_writers() {
-    // All in one line of the instruction cache, so that nothing else is waited for.
+    // All in one line of the instruction cache, so that there are no other waits.
     let report = waits(
         "movei s1, 3
          mull_i32 s2, s0, s0
@@ -109,7 +109,8 @@ fn results_are_those_of_their_writers() {
         1,
         1,
     );
-    // Of two products the second one is awaited, issued one cycle earlier; a product takes 7 cycles.
+    // Of two products the second one is awaited, issued one cycle earlier; a product takes 7
+    // cycles.
     let result = |pc, register| Awaited::Result {
         pc,
         register: Reg::S(register),
@@ -117,7 +118,7 @@ fn results_are_those_of_their_writers() {
     assert_eq!(only(&report, Stall::Integer, 12), (result(8, SReg::S3), 6));
     // A float sum takes 12.
     assert_eq!(only(&report, Stall::Float, 20), (result(16, SReg::S5), 11));
-    // A load that misses takes 18, and memory answers at once.
+    // A load that misses takes 18, since memory answers immediately.
     let miss = Awaited::Miss {
         pc: 24,
         register: Reg::S(SReg::S7),
@@ -150,8 +151,9 @@ fn branches_lines_and_queues_are_named() {
         1,
         1,
     );
-    // The branch is taken twice. What it leads to issues 8 cycles after it, but for the first time 13 because of a missing line; of these one
-    // has the branch, and one an instruction behind it that is killed.
+    // The branch is taken twice. Its target issues 8 cycles after it, and the first time 13 because
+    // of a missing line; one of these cycles is that of the branch, and one that of a killed
+    // instruction after it.
     let branch = Awaited::Branch { pc: 8 };
     assert_eq!(only(&report, Stall::Branch, 4), (branch, 6 + 11));
     let queue = find(&report, Stall::MemoryQueue, 40);
@@ -171,7 +173,8 @@ fn branches_lines_and_queues_are_named() {
     );
 }
 
-/// A product takes 11 cycles and a sum 12: a product that issues a cycle after a sum would leave with it.
+/// A product takes 11 cycles and a sum 12: a product that issues a cycle after a sum would use the
+/// port in the same cycle.
 #[test]
 fn float_results_are_in_the_way_of_others() {
     let report = waits(
@@ -188,10 +191,10 @@ fn float_results_are_in_the_way_of_others() {
     assert_eq!(only(&report, Stall::FloatSlot, 20), (awaited, 1));
 }
 
-/// The last thread waits for nobody but the way out, and the others for it.
+/// The last thread waits only for the release, and the others wait for the last thread.
 #[test]
 fn barriers_wait_for_the_last() {
-    // Thread 1 does more work in front of it: by its number in control register 2.
+    // Thread 1 does more work before the barrier, by its number in control register 2.
     let report = waits(
         "movei s10, 2
          read_cr s11, s10
@@ -218,7 +221,7 @@ fn barriers_wait_for_the_last() {
 
 #[test]
 fn a_turn_is_that_of_somebody() {
-    // Let go at once, with full buffers.
+    // The threads are released at once, with full buffers.
     let source = "movei s1, 7\n movei s2, 5\n barrier s2, s1\n add_i32 s4, s2, s3\n add_i32 s5, s2, s3";
     let report = waits(source, 0xff, 1);
     let turns: Vec<&Wait> = report.waits.iter().filter(|wait| wait.cause == Stall::Turn).collect();

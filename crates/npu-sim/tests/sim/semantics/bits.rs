@@ -1,14 +1,15 @@
-//! Bit vectors as numbers, with the bits that are undefined.
+//! Bit vectors as numbers, with undefined bits.
 
 use npu_mc::semantics::{BinaryOp, UnaryOp};
 
-/// Bits that have no value are 1 in `undefined`, and 0 in `value`. A value of more than 64 bits is always defined.
+/// A bit vector. Undefined bits are 1 in `undefined`, and 0 in `value`. A value of more than 64
+/// bits is always defined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bits {
     pub width: u32,
     value: u64,
     undefined: u64,
-    /// The words above the lowest one, of a value of more than 64 bits.
+    /// The words above the lowest one, for a value of more than 64 bits.
     above: Option<Box<[u64; ABOVE]>>,
 }
 
@@ -51,7 +52,7 @@ impl Bits {
         }
     }
 
-    /// 64 bits from a place on.
+    /// Returns 64 bits from bit `low` on.
     fn word_at(&self, low: u32) -> u64 {
         let word = |index: u32| match (index, &self.above) {
             (0, _) => self.value,
@@ -73,17 +74,17 @@ impl Bits {
         self.undefined == 0
     }
 
-    /// The low 32 bits, and which of them are undefined.
+    /// Returns the low 32 bits, and the mask of the undefined ones.
     pub fn word(&self) -> (u32, u32) {
         (self.value as u32, self.undefined as u32)
     }
 
-    /// The number, if all bits are defined and there are at most 64.
+    /// Returns the number, if all bits are defined and there are at most 64.
     pub fn number(&self) -> Option<u64> {
         (self.width <= 64 && self.is_defined()).then_some(self.value)
     }
 
-    /// A byte, if it is defined.
+    /// Returns a byte, if it is defined.
     pub fn byte(&self, index: u32) -> Option<u8> {
         let part = self.extract(8 * index + 7, 8 * index);
         part.number().map(|byte| byte as u8)
@@ -174,7 +175,7 @@ impl Bits {
         if !self.is_defined() || !other.is_defined() {
             return Bits::undefined(result_width);
         }
-        // The operations on more than 64 bits are shifts.
+        // The only operations on more than 64 bits are shifts.
         if width > 64 {
             let by = u32::try_from(other.value).unwrap_or(u32::MAX).min(width);
             return match op {

@@ -13,7 +13,7 @@ const PC: u32 = 0x400;
 /// Lanes 0, 2, 4 and so on.
 const MASK: u16 = 0x5555;
 
-/// A machine with numbers in s1, s2, v1 and v2, `DATA` in s3 and a mask.
+/// Creates a machine with numbers in s1, s2, v1 and v2, `DATA` in s3 and a lane mask.
 fn prepared() -> Machine {
     let mut sim = machine(&mut Random(2));
     let thread = sim.thread_mut(0);
@@ -54,7 +54,7 @@ fn variants_of_results() {
     ] {
         assert_eq!(scalar(name, &sss, &[]), Some(is), "{name}");
         assert_eq!(scalar(name, &sss, &mend), Some(ought), "{name}");
-        // Another erratum is none of its business.
+        // An unrelated erratum has no effect.
         assert_eq!(scalar(name, &sss, &[Erratum::HalfWriteToMask]), Some(is), "{name}");
     }
     let svv = [SReg::S0.into(), VReg::V1.into(), VReg::V2.into()];

@@ -1,7 +1,9 @@
-//! The semantics of td against the definition that the simulator has of each instruction: both register files, lanes, mask,
-//! memory, scratchpad, pc, traps and control effects, on corner values and random operands.
+//! Compares the semantics of td with the simulator's definition of each instruction: both register
+//! files, lanes, lane mask, memory, scratchpad, pc, traps and control effects, on boundary values
+//! and random operands.
 //!
-//! `NAPLESPU_SEMANTICS` is the number of trials an instruction, [`TRIALS`] unless set; 100000 takes minutes in a release build:
+//! `NAPLESPU_SEMANTICS` is the number of trials per instruction, [`TRIALS`] by default; 100000
+//! takes minutes in a release build:
 //!
 //!     NAPLESPU_SEMANTICS=100000 cargo test --release -p npu-sim --test sim semantics
 
@@ -18,16 +20,16 @@ use npu_mc::{Format, Inst, Opcode, Operand, Operands, Reg, RegFile, SReg, encode
 use npu_sim::{Config, Control, Hazard, Lanes, Machine, Progress, Step};
 use number::Evaluator;
 
-/// Trials an instruction unless the environment says something else: all pairs of corner values, and some more.
+/// The default number of trials per instruction: all pairs of boundary values, and some more.
 const TRIALS: u32 = (CORNERS.len() * CORNERS.len()) as u32 + 40;
 
-/// Where memory is accessed, away from the code.
+/// The address of the accessed memory, away from the code.
 const DATA: u32 = 0x10_0000;
-/// Bytes of it, all of which are compared.
+/// The number of its bytes, all of which are compared.
 const DATA_SIZE: u32 = 512;
 const CODE: u32 = 0x1_0000;
 
-/// Values at which something changes, for integers and floats.
+/// Boundary values of integers and floats.
 const CORNERS: [u32; 24] = [
     0,
     1,
@@ -76,7 +78,7 @@ fn machine(random: &mut Random) -> Machine {
     machine
 }
 
-/// A value for a register; `corner` numbers the corner value that the trial asks for.
+/// Returns a value for a register; `corner` is the number of the boundary value of the trial.
 fn value(random: &mut Random, corner: Option<u32>) -> u32 {
     match (corner, random.below(8)) {
         (Some(corner), _) => CORNERS[corner as usize % CORNERS.len()],
@@ -86,13 +88,13 @@ fn value(random: &mut Random, corner: Option<u32>) -> u32 {
     }
 }
 
-/// A random instruction, well-formed.
+/// Returns a random well-formed instruction.
 fn instruction(opcode: Opcode, random: &mut Random) -> Inst {
     let mut operands = Operands::new();
     for described in opcode.desc().operands {
         operands.push(match described.kind.range() {
             OperandRange::Register(file) => {
-                // Registers with a part of their own, and few others, so that operands meet.
+                // Special registers, and few others, so that operands are shared.
                 let number = match random.below(16) {
                     0 => 59,
                     1 => 63,
@@ -116,7 +118,7 @@ fn instruction(opcode: Opcode, random: &mut Random) -> Inst {
     Inst { opcode, operands }
 }
 
-/// Gives the registers that an instruction names their values, and the mask.
+/// Sets the registers of an instruction and the lane mask.
 fn prepare(machine: &mut Machine, inst: &Inst, random: &mut Random, trial: u32) {
     let corners = CORNERS.len() as u32;
     let pairs = trial < corners * corners;
@@ -149,7 +151,7 @@ fn prepare(machine: &mut Machine, inst: &Inst, random: &mut Random, trial: u32) 
     if random.below(4) == 0 {
         thread.set_mask(random.word() as u16);
     }
-    // An address where memory is compared.
+    // An address in the compared memory.
     let operands = inst.desc().operands.iter().zip(inst.operands.iter());
     let offset = operands
         .clone()
@@ -173,7 +175,7 @@ fn prepare(machine: &mut Machine, inst: &Inst, random: &mut Random, trial: u32) 
     thread.set_pc(CODE + 4 * random.below(64));
 }
 
-/// What the semantics say, without the machine.
+/// The effects of an instruction by the semantics, independent of the machine.
 struct Expected {
     scalars: Vec<(u8, Bits)>,
     lanes: Vec<(u8, u32, Bits)>,
@@ -200,7 +202,7 @@ fn evaluate(machine: &Machine, inst: &Inst, pc: u32, knows: bool) -> Expected {
     }
 }
 
-/// The state that is compared.
+/// The compared state.
 #[derive(Clone, PartialEq)]
 struct State {
     scalars: [u32; 64],
@@ -218,7 +220,7 @@ fn state(machine: &Machine) -> State {
     let mut scratchpad = [0; DATA_SIZE as usize];
     scratchpad.copy_from_slice(&machine.scratchpad()[at..at + DATA_SIZE as usize]);
     State {
-        // That of the pc cannot be read.
+        // The register of the pc cannot be read.
         scalars: std::array::from_fn(|n| if n == 63 { 0 } else { thread.scalar(sreg(n as u8)) }),
         vectors: std::array::from_fn(|n| *thread.vector(vreg(n as u8))),
         mask: u32::from(thread.mask()),
@@ -228,7 +230,7 @@ fn state(machine: &Machine) -> State {
 }
 
 impl State {
-    /// Applies what the semantics say. Undefined bits become those of `found`.
+    /// Applies the effects of the semantics. Undefined bits become those of `found`.
     fn apply(&mut self, expected: &Expected, found: &State) {
         let known = |value: &Bits, found: u32| {
             let (value, undefined) = value.word();
@@ -250,14 +252,14 @@ impl State {
                 Space::Main => (&mut self.data, DATA),
                 Space::Scratchpad => (&mut self.scratchpad, DATA % SCRATCHPAD_SIZE),
             };
-            // A base of `pc` lies elsewhere.
+            // An access relative to `pc` is outside of the compared memory.
             if let Some(byte_of) = bytes.get_mut(address.wrapping_sub(start) as usize) {
                 *byte_of = byte.expect("stored bytes are defined");
             }
         }
     }
 
-    /// What differs in `found`.
+    /// Returns the differences to `found`.
     fn differences(&self, found: &State) -> Vec<String> {
         let mut texts = Vec::new();
         if self == found {
@@ -286,7 +288,7 @@ impl State {
     }
 }
 
-/// What differs in how the thread goes on.
+/// Returns the differences in the control flow of the thread.
 fn flow_differences(expected: &Expected, step: &Step, machine: &Machine) -> Vec<String> {
     let mut texts = Vec::new();
     let number = |bits: &Bits| bits.number().expect("it is defined") as u32;
@@ -354,7 +356,7 @@ fn flow_differences(expected: &Expected, step: &Step, machine: &Machine) -> Vec<
     texts
 }
 
-/// Trials of one instruction; the differences of the first one that has any.
+/// Runs trials of one instruction; returns the differences of the first failing trial.
 fn compare(opcode: Opcode, trials: u32) -> Result<(), String> {
     let mut random = Random(0x5eed ^ opcode.index() as u64);
     let mut sim = machine(&mut random);
@@ -381,7 +383,7 @@ fn compare(opcode: Opcode, trials: u32) -> Result<(), String> {
                 operation(opcode)
             ));
         }
-        // What never completes, barriers and control registers outlive the instruction.
+        // Operations that never complete, barriers and control registers outlive the instruction.
         if expected.stuck.is_some() || step.effect.control.is_some() {
             sim = machine(&mut random);
         }
@@ -399,7 +401,8 @@ fn every_instruction_does_what_td_says() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A machine that only counts what it is asked for would not see an instruction that is ill-formed.
+/// Ill-formed instructions are errors of the executor, because a machine that only counts its calls
+/// would not notice them.
 #[test]
 fn ill_formed_instructions_are_errors() {
     let mut random = Random(7);

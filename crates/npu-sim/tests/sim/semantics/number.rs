@@ -1,4 +1,4 @@
-//! A machine of numbers: the evaluator of the semantics in td.
+//! A machine of numbers: an evaluator of the semantics in td.
 
 use super::bits::Bits;
 use npu_mc::machine::{ControlRegister, SCRATCHPAD_SIZE, TrapReason};
@@ -6,16 +6,16 @@ use npu_mc::semantics::{Algebra, BinaryOp, ControlEffect, FloatFunction, Machine
 use npu_mc::{Reg, SReg, VReg};
 use npu_sim::fp;
 
-/// What one instruction does, from the state of the simulator's thread 0.
+/// The effects of one instruction, from the state of thread 0 of the simulator.
 pub struct Evaluator<'a> {
     pub before: &'a npu_sim::Machine,
-    /// The machine says which values it knows, so that the executor takes its short ways.
+    /// Whether the machine reports the known values, so that the executor takes its short paths.
     pub knows: bool,
     pub scalars: Vec<(u8, Bits)>,
     /// Register, lane, value.
     pub lanes: Vec<(u8, u32, Bits)>,
     pub mask: Option<Bits>,
-    /// The last one of an address counts.
+    /// Stored bytes; of several entries for an address the last one counts.
     pub bytes: Vec<(Space, u32, Option<u8>)>,
     pub trap: Option<TrapReason>,
     pub stuck: Option<Option<Reg>>,
@@ -24,13 +24,13 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// The number written to a scalar register, if it is defined.
+    /// Returns the number written to a scalar register, if it is defined.
     pub fn scalar(&self, register: u8) -> Option<u64> {
         let (_, value) = self.scalars.iter().find(|(r, _)| *r == register)?;
         value.number()
     }
 
-    /// The number written to a lane, if it is defined.
+    /// Returns the number written to a lane, if it is defined.
     pub fn lane(&self, register: u8, lane: u32) -> Option<u64> {
         let (.., value) = self.lanes.iter().find(|(r, l, _)| (*r, *l) == (register, lane))?;
         value.number()
@@ -59,7 +59,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// A condition, whose value the semantics always define.
+/// Returns the value of a condition, which the semantics always define.
 fn holds(condition: &Bits) -> bool {
     condition.number().expect("the condition is defined") == 1
 }
