@@ -1,6 +1,9 @@
-//! Reads the target description, once for the whole workspace, and runs every back end: the tables of this crate, and the ISLE, the
-//! settings, the table of legalization and the routines that the compiler's build script finds through `DEP_NPU_TD_ISLE`, `DEP_NPU_TD_SETTINGS`,
-//! `DEP_NPU_TD_LEGALIZE` and `DEP_NPU_TD_ROUTINES`. `DEP_NPU_TD_MC` and `DEP_NPU_TD_TABLES` are the tables, for the compiler's fingerprint.
+//! Reads the target description once for the whole workspace and runs every back end.
+//!
+//! The outputs are the tables of this crate and the ISLE, settings, legalization table and routines
+//! of the compiler. The compiler's build script finds them through `DEP_NPU_TD_ISLE`,
+//! `DEP_NPU_TD_SETTINGS`, `DEP_NPU_TD_LEGALIZE` and `DEP_NPU_TD_ROUTINES`. `DEP_NPU_TD_MC` and
+//! `DEP_NPU_TD_TABLES` name the tables, which enter the compiler's fingerprint.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

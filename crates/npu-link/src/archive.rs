@@ -1,4 +1,4 @@
-//! Archives of object files, as `ar` makes them.
+//! Archives of object files in the format of `ar`.
 
 use crate::elf::{self, ElfError};
 use crate::program::types::{Input, Library};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Archive {
     members: Vec<Option<Input>>,
-    /// The first member that defines a symbol.
+    /// The first member that defines each symbol.
     symbols: HashMap<String, usize>,
 }
 
@@ -19,14 +19,14 @@ pub struct Archive {
 pub struct Member<'a> {
     /// The name.
     pub name: String,
-    /// Where its bytes are in the archive.
+    /// The offset of its bytes in the archive.
     pub offset: u64,
     /// Its bytes.
     pub bytes: &'a [u8],
 }
 
 impl Member<'_> {
-    /// What is wrong with the member, said of the archive.
+    /// Converts an error of the member into one of the archive, with its offset in the archive.
     pub fn error(&self, error: ElfError) -> ElfError {
         ElfError {
             offset: Some(self.offset + error.offset.unwrap_or(0)),
@@ -36,11 +36,11 @@ impl Member<'_> {
 }
 
 impl Archive {
-    /// Reads an archive. `name` is what messages call it.
+    /// Reads an archive. Messages name it `name`.
     ///
     /// # Errors
     ///
-    /// The bytes are no archive, or a member is no object file of this machine.
+    /// Fails if the bytes are no archive or a member is no object file of this machine.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, ElfError> {
         let mut archive = Self::default();
         for member in Self::list(bytes)? {
@@ -60,11 +60,11 @@ impl Archive {
         Ok(archive)
     }
 
-    /// The members of an archive, unread.
+    /// Returns the members of an archive without parsing them.
     ///
     /// # Errors
     ///
-    /// The bytes are no archive.
+    /// Fails if the bytes are no archive.
     pub fn list(bytes: &[u8]) -> Result<Vec<Member<'_>>, ElfError> {
         let file = ArchiveFile::parse(bytes)?;
         let members = file.members().map(|member| {
@@ -78,7 +78,7 @@ impl Archive {
         members.collect()
     }
 
-    /// Whether the bytes begin as archives do.
+    /// Returns whether the bytes start with the magic number of archives.
     pub fn is_archive(bytes: &[u8]) -> bool {
         bytes.starts_with(&object::archive::MAGIC)
     }

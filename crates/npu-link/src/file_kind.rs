@@ -1,6 +1,6 @@
-//! What a file that is none of ours seems to be, for messages.
+//! Recognizes foreign file formats, for error messages.
 
-/// Formats that begin with bytes of their own.
+/// Formats with a magic number.
 const MAGIC: [(&[u8], &str); 9] = [
     (b"\x7fELF", "an ELF file"),
     (b"!<arch>\n", "an archive"),
@@ -13,7 +13,8 @@ const MAGIC: [(&[u8], &str); 9] = [
     (b"\x1f\x8b\x08", "compressed by gzip"),
 ];
 
-/// What a file with these bytes seems to be; nothing for bytes that could be anything, such as a flat binary.
+/// Returns the likely format of a file. Returns `None` if its bytes fit several formats, as those
+/// of a flat binary do.
 pub fn file_kind(bytes: &[u8]) -> Option<&'static str> {
     if let Some((_, kind)) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Some(kind);
@@ -22,7 +23,7 @@ pub fn file_kind(bytes: &[u8]) -> Option<&'static str> {
         return Some("empty");
     }
     let text = std::str::from_utf8(bytes).ok()?;
-    // A flat binary of instructions has zeros and other control characters early.
+    // A flat binary of instructions contains zeros and other control characters early.
     let is_text = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r' | '\x0c');
     text.chars().all(is_text).then_some("text")
 }

@@ -1,5 +1,8 @@
-//! Any text assembles and links, or has faults inside it, and any file is an object, an archive or an executable, or is refused: the body of a test with fixed cases and of a fuzz target without end. Not part
-//! of the public contract of this crate.
+//! Fuzzing of the assembler and the linker, with a bounded test and an endless fuzz target.
+//!
+//! Any text has to assemble and link, or to have faults with spans inside it. Any file has to be
+//! accepted as an object, an archive or an executable, or to be rejected. This module is not part
+//! of the public contract of the crate.
 
 use crate::debug::{Frames, ProgramInfo, Registers};
 use crate::elf::{self, write_executable, write_object};
@@ -9,10 +12,10 @@ use crate::{
 use npu_mc::asm::{Fault, Options, assemble};
 use npu_mc::{Opcode, SReg, VReg};
 
-/// Bytes that a case may store; few, so that cases are quick.
+/// The maximum number of bytes that a case may store. It is small to keep cases fast.
 const MOST_BYTES: usize = 1 << 16;
 
-/// Pieces of sources, without the mnemonics and registers, which come from the tables.
+/// Fragments of sources. Mnemonics and registers come from the tables.
 const PIECES: &[&str] = &[
     "\n",
     "\n",
@@ -147,7 +150,7 @@ const PIECES: &[&str] = &[
     ")))",
 ];
 
-/// A source made of pieces that the bytes choose.
+/// Returns a source made of fragments that the bytes select.
 pub fn soup(data: &[u8]) -> String {
     let mut out = String::new();
     for pair in data.chunks_exact(2) {
@@ -172,15 +175,15 @@ pub fn soup(data: &[u8]) -> String {
     out
 }
 
-/// Takes a source through everything.
+/// Assembles and links a source and prints the result in all forms.
 ///
 /// # Errors
 ///
-/// What of the contract does not hold.
+/// Returns the violated part of the contract.
 pub fn exercise(source: &str) -> Result<(), String> {
     let options = Options { most_bytes: MOST_BYTES };
     match assemble(source, &options) {
-        Err(faults) if faults.is_empty() => Err("refused without a fault".to_owned()),
+        Err(faults) if faults.is_empty() => Err("rejected without a fault".to_owned()),
         Err(faults) => faults.iter().try_for_each(|fault| check(source, fault)),
         Ok(object) => {
             let stored: usize = object
@@ -196,7 +199,7 @@ pub fn exercise(source: &str) -> Result<(), String> {
                 Err(faults) if faults.is_empty() => Err("not placed, without a fault".to_owned()),
                 Err(faults) => faults.iter().try_for_each(|fault| check(source, fault)),
                 Ok(linked) => {
-                    // That these end and do not panic is all there is to say of them.
+                    // These only have to terminate without a panic.
                     let texts = [
                         listing(source, &object, &linked),
                         show_encoding(source, &object, &linked),
@@ -221,7 +224,7 @@ fn check(source: &str, fault: &Fault) -> Result<(), String> {
         .ok_or_else(|| format!("{fault:?}"))
 }
 
-/// Looks for what debuggers want to know in the sections of a file.
+/// Reads the debug sections of a file.
 fn exercise_tables(contents: &elf::Contents, bytes: &[u8]) {
     if let Ok(info) = ProgramInfo::read(bytes) {
         for section in &info.sections {
@@ -235,18 +238,18 @@ fn exercise_tables(contents: &elf::Contents, bytes: &[u8]) {
         let starts: Vec<u32> = frames.functions().map(|(start, _)| start).take(16).collect();
         for start in starts {
             for pc in [start, start.wrapping_add(8), start.wrapping_add(64)] {
-                // Nor is there of these.
+                // This only has to terminate without a panic.
                 let _ = frames.back_trace(Registers::new(pc, |_| start), &|address| address);
             }
         }
     }
 }
 
-/// Takes a file through all that reads one, and an object through the linker.
+/// Passes a file to all readers, and an object to the linker.
 ///
 /// # Errors
 ///
-/// What of the contract does not hold.
+/// Returns the violated part of the contract.
 pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
     if let Ok(image) = elf::executable(bytes) {
         let end = image
@@ -258,7 +261,7 @@ pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
             return Err("an image goes past the end of memory".to_owned());
         }
     }
-    // That these end and do not panic is all there is to say of them.
+    // These only have to terminate without a panic.
     if let Ok(contents) = elf::contents(bytes) {
         exercise_tables(&contents, bytes);
     }
@@ -269,10 +272,10 @@ pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
         return Ok(());
     };
     if let Ok(again) = write_object(&read.object) {
-        let again = elf::object(&again).map_err(|error| format!("what was written is refused: {error}"))?;
+        let again = elf::object(&again).map_err(|error| format!("the written file is rejected: {error}"))?;
         let sizes = |object: &npu_mc::asm::Object| object.sections.iter().map(|own| own.size).collect::<Vec<_>>();
         if sizes(&again.object) != sizes(&read.object) {
-            return Err("what was written is read as something else".to_owned());
+            return Err("the written file is read as a different object".to_owned());
         }
     }
     for (gc_sections, text_per_thread) in [(false, false), (true, false), (false, true)] {
@@ -293,7 +296,7 @@ pub fn exercise_file(bytes: &[u8]) -> Result<(), String> {
             Err(_) => {}
             Ok(program) => {
                 let file = write_executable(&program).map_err(|error| error.to_string())?;
-                // A program may have more zeros than fit into an image.
+                // A program may have more zeros than an image allows.
                 let _ = elf::executable(&file);
             }
         }

@@ -1,28 +1,32 @@
-//! Images of programs, and reading them: flat binaries, hex words, and the two memory dumps of the existing tools (`docs/machine/objects.md`).
+//! Images of programs and their parsers: flat binaries, hexadecimal words, and the two memory dumps
+//! of the existing tools (`docs/machine/objects.md`).
 
 use std::fmt;
 
-/// Bytes of one line of the two dump formats.
+/// Bytes per line of the two dump formats.
 pub(crate) const BLOCK: usize = 64;
 
 /// Formats of an image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Raw bytes for one base address.
+    /// Raw bytes, loaded at one base address.
     Flat,
-    /// 32-bit words in hexadecimal, separated by white space or commas, with optional `0x`; `@` and a hexadecimal byte
-    /// address moves the place of the next word; `#`, `;` and `//` start a comment.
+    /// 32-bit words in hexadecimal, with optional `0x`, separated by white space or commas. `@` and
+    /// a hexadecimal byte address set the address of the next word. `#`, `;` and `//` start a
+    /// comment.
     HexWords,
-    /// Verilog's `$readmemh` with a byte each: pairs of hexadecimal digits, `@` and a hexadecimal address; the same comments.
+    /// The format of Verilog's `$readmemh` with byte elements: pairs of hexadecimal digits, `@` and
+    /// a hexadecimal address; comments as in [`Format::HexWords`].
     Verilog,
-    /// `_mem.hex`: line *k* holds the 64 bytes at 64 *k*, last byte first.
+    /// `_mem.hex`: line *k* contains the 64 bytes at address 64 *k*, last byte first.
     Mem,
-    /// `_mem_standalone.hex`: `0xADDRESS,0x` and 64 bytes, first byte first.
+    /// `_mem_standalone.hex`: each line has `0xADDRESS,0x` and 64 bytes, first byte first.
     MemStandalone,
 }
 
 impl Format {
-    /// Guesses the format from what the bytes look like: text of one of the hexadecimal shapes, else [`Format::Flat`].
+    /// Guesses the format from the bytes: one of the hexadecimal text formats, else
+    /// [`Format::Flat`].
     pub fn detect(bytes: &[u8]) -> Format {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return Format::Flat;
@@ -49,7 +53,8 @@ impl Format {
                 let digits = digits.strip_prefix("0x").unwrap_or(digits);
                 is_hex(digits) && digits.len() <= 8
             });
-        // Words have eight digits as everybody writes them; a first line with nothing but an address does not tell.
+        // Words are usually written with eight digits, bytes with two. A first line with only an
+        // address decides nothing.
         let rest = text.lines().map(strip_comment).flat_map(words_of).map(|(_, word)| word);
         let mut numbers = rest.filter(|word| !word.starts_with('@'));
         if looks_like_words && numbers.next().is_some_and(|number| number.len() == 2) {
@@ -62,7 +67,7 @@ impl Format {
     }
 }
 
-/// A run of bytes with its place.
+/// A run of bytes with its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Address of the first byte.
@@ -71,23 +76,23 @@ pub struct Segment {
     pub bytes: Vec<u8>,
 }
 
-/// A parsed image: segments in file order; where they overlap, the later one wins.
+/// A parsed image. Segments are in file order; later ones override earlier ones where they overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// The segments.
     pub segments: Vec<Segment>,
-    /// The address to start at, if the file says that.
+    /// The entry point, if the file has one.
     pub entry: Option<u32>,
 }
 
-/// What is wrong with an image, and where.
+/// An error in an image, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageError {
     /// Line of the text, from 1.
     pub line: u32,
     /// Column in bytes, from 1.
     pub column: u32,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -100,12 +105,13 @@ impl fmt::Display for ImageError {
 impl std::error::Error for ImageError {}
 
 impl Image {
-    /// Reads an image. `base` is the address of the first byte of [`Format::Flat`] and of the first number of
-    /// [`Format::HexWords`] and [`Format::Verilog`]; the other formats carry their addresses.
+    /// Parses an image. `base` is the address of the first byte of [`Format::Flat`] and of the
+    /// first number of [`Format::HexWords`] and [`Format::Verilog`]. The other formats contain
+    /// their addresses.
     ///
     /// # Errors
     ///
-    /// All faults of the text, in order; never empty.
+    /// Returns all errors of the text, in order; the list is never empty.
     pub fn parse(format: Format, bytes: &[u8], base: u32) -> Result<Image, Vec<ImageError>> {
         let read: fn(&mut Reader, &str, u32) = match format {
             Format::Flat => {
@@ -157,7 +163,7 @@ impl Reader {
         });
     }
 
-    /// Adds bytes, joining them to the last segment where they follow it.
+    /// Adds bytes; extends the last segment if they directly follow it.
     fn put(&mut self, address: u32, bytes: &[u8]) {
         if let Some(last) = self.image.segments.last_mut()
             && last.address.wrapping_add(last.bytes.len() as u32) == address
@@ -171,7 +177,7 @@ impl Reader {
         });
     }
 
-    /// Numbers of so many bytes, by addresses of bytes.
+    /// Parses numbers of `SIZE` bytes, with byte addresses.
     fn hex<const SIZE: usize>(&mut self, text: &str, base: u32) {
         let mut at = base;
         for (number, line) in text.lines().enumerate() {
@@ -184,7 +190,7 @@ impl Reader {
                     .strip_prefix("0x")
                     .or_else(|| digits.strip_prefix("0X"))
                     .unwrap_or(digits);
-                // `from_str_radix` would take a sign, which no word of an image has.
+                // `from_str_radix` would accept a sign, which is invalid in an image.
                 let value = if digits.starts_with(['+', '-']) {
                     None
                 } else {
@@ -219,7 +225,8 @@ impl Reader {
             match block(line) {
                 Ok(mut bytes) => {
                     bytes.reverse();
-                    // Zero blocks are the gaps of this format; skipping them keeps sparse memory sparse.
+                    // A block of zeros is a gap in this format. Skipping it keeps a sparse memory
+                    // sparse.
                     if bytes.iter().any(|&b| b != 0) {
                         self.put(at, &bytes);
                     }
@@ -263,7 +270,7 @@ impl Reader {
     }
 }
 
-/// The 64 bytes of 128 hexadecimal digits, in the order written.
+/// Returns the 64 bytes of 128 hexadecimal digits, in the order of the text.
 fn block(digits: &str) -> Result<[u8; BLOCK], (usize, String)> {
     let raw = digits.as_bytes();
     if let Some(bad) = raw.iter().position(|b| !b.is_ascii_hexdigit()) {
@@ -292,7 +299,7 @@ fn strip_comment(line: &str) -> &str {
     line[..end].trim_end()
 }
 
-/// The words of a line with their byte columns.
+/// Returns the words of a line with their columns in bytes.
 fn words_of(line: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
     line.split(|c: char| c.is_whitespace() || c == ',')
         .filter(|w| !w.is_empty())
@@ -303,7 +310,7 @@ fn words_of(line: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
 mod tests {
     use super::*;
 
-    /// Memory after loading, zero where the image has nothing.
+    /// The memory after loading: zero where the image has no contents.
     struct Memory(Image);
 
     impl Memory {

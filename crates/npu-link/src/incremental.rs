@@ -1,8 +1,9 @@
-//! Linking as a program grows.
+//! Linking of a growing program.
 //!
-//! An object gets its address when it is defined, and keeps it until it is removed; then others get it. Its references wait until somebody
-//! says where their symbols are: those whose symbol is there are written, the others go on waiting. What a name stands for is not known here;
-//! a reference carries a target of its user's choice.
+//! An object gets its address when it is defined and keeps it until it is removed; then the address
+//! can be reused. Its references wait until the user supplies the addresses of their symbols:
+//! references with a known symbol are written, the others keep waiting. This module does not
+//! resolve names: a reference has a target of a type that the user chooses.
 
 use crate::layout::{DEFAULT_ALIGN, Layout, MAX_ALIGN, Purpose};
 use npu_mc::machine::INSTRUCTION_SIZE;
@@ -12,33 +13,33 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::hash::Hash;
 
-/// Why an object cannot be placed, or a reference not be written.
+/// Why an object cannot be placed or a reference cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// An alignment that is not a power of two, or larger than [`MAX_ALIGN`].
     Alignment {
         /// The object.
         name: String,
-        /// What was asked for.
+        /// The requested alignment.
         align: u64,
     },
-    /// A relocation outside of the object it stands in.
+    /// A relocation outside of its object.
     OutOfBounds {
         /// The object.
         name: String,
-        /// Where the relocation is.
+        /// The offset of the relocation.
         offset: u32,
     },
-    /// A relocation that does not fit, with no veneer that would help.
+    /// A relocation whose value does not fit, and no veneer can reach the target.
     OutOfReach {
         /// The object.
         name: String,
-        /// What does not fit.
+        /// The value and its range.
         reason: String,
     },
-    /// No room, or no more memory to simulate.
+    /// The address range is full, or the simulated memory cannot grow.
     MemoryFull(String),
-    /// A fault of the linker or of what drives it.
+    /// An internal fault of the linker or of its caller.
     Internal(String),
 }
 
@@ -61,88 +62,89 @@ impl fmt::Display for LinkError {
     }
 }
 
-/// The memory that objects are written to.
+/// The memory that the linker writes objects to.
 pub trait Memory {
-    /// Writes bytes at an address of the memory that objects of this purpose are in.
+    /// Writes bytes at an address of the memory for objects of this purpose.
     ///
     /// # Errors
     ///
-    /// Why there is no room for them.
+    /// Returns why the memory has no room for them.
     fn write(&mut self, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), String>;
 
-    /// Makes `size` bytes zero.
+    /// Sets `size` bytes to zero.
     ///
     /// # Errors
     ///
-    /// Why there is no room for them.
+    /// Returns why the memory has no room for them.
     fn clear(&mut self, purpose: Purpose, address: u32, size: u32) -> Result<(), String>;
 
-    /// The bytes of a word there.
+    /// Reads a word.
     ///
     /// # Errors
     ///
-    /// That there is no such address.
+    /// Fails if the address does not exist.
     fn read_word(&self, purpose: Purpose, address: u32) -> Result<[u8; 4], String>;
 }
 
-/// A reference, to be written at an offset of an object.
+/// A reference at an offset of an object.
 #[derive(Clone, Debug)]
 pub struct Reference<T> {
-    /// Where in the object.
+    /// The offset in the object.
     pub offset: u32,
-    /// What is done to the word there.
+    /// The type of the relocation.
     pub kind: Reloc,
-    /// What it refers to.
+    /// The target.
     pub target: T,
-    /// Added to the address of the target.
+    /// The number that is added to the address of the target.
     pub addend: i64,
 }
 
 impl<T> Reference<T> {
-    /// Addresses have 32 bits, so an addend counts modulo 2^32.
+    /// Returns the addend modulo 2^32, because addresses have 32 bits.
     fn addend(&self) -> i32 {
         (self.addend & i64::from(u32::MAX)) as u32 as i32
     }
 }
 
-/// A function or data object to be placed.
+/// A function or data object to place.
 #[derive(Clone, Debug)]
 pub struct Contents<'a, T> {
     /// The name, for messages.
     pub name: String,
-    /// Which memory it goes to.
+    /// The purpose, which determines the memory.
     pub purpose: Purpose,
-    /// Alignment in bytes; a cache line if it is not given.
+    /// Alignment in bytes; a cache line if it is `None`.
     pub align: Option<u64>,
-    /// All of it; empty for an object of zeros.
+    /// The contents; empty for an object of zeros.
     pub bytes: &'a [u8],
     /// Its size in bytes.
     pub size: u64,
-    /// The places that refer to something.
+    /// The references.
     pub references: Vec<Reference<T>>,
 }
 
-/// A function or data object that has got its address and its bytes into memory: what is left of it here.
+/// A function or data object that has an address and has been written to memory.
 #[derive(Clone, Debug)]
 pub struct Placed<T> {
     /// The name, for messages.
     pub name: String,
     /// Its address.
     pub address: u32,
-    /// Which memory it is in.
+    /// The purpose, which determines the memory.
     pub purpose: Purpose,
     /// Its size in bytes.
     pub size: u32,
-    /// The places that refer to something.
+    /// The references.
     pub references: Vec<Reference<T>>,
-    /// What branches go to: there is room for a veneer to each of them after the object.
+    /// Targets of branches. Space for a veneer to each of them follows the object.
     near: Vec<(T, i32)>,
-    /// Where there is room for another set of veneers before the object, as a branch at its start may not reach its end.
+    /// The address of the space for a second set of veneers, before the object. It exists if a
+    /// branch at the object's start may not reach its end.
     front: Option<u32>,
 }
 
 impl<T> Placed<T> {
-    /// First address of the room that the object has with its veneers, and one past the last.
+    /// Returns the first address of the object with its veneers, and the address after the last.
     pub fn room(&self) -> (u32, u32) {
         let veneers = VENEER_SIZE.saturating_mul(self.near.len() as u32);
         let end = u64::from(self.address) + u64::from(self.size).next_multiple_of(INSTRUCTION_SIZE.into());
@@ -151,29 +153,29 @@ impl<T> Placed<T> {
     }
 }
 
-/// A reference that waits: its object and its place in the object's list.
+/// A waiting reference: the index of its object, and its index in the object's list.
 pub type Waiting = (usize, usize);
 
-/// Bytes of a veneer.
+/// Size of a veneer in bytes.
 pub(crate) const VENEER_SIZE: u32 = 3 * INSTRUCTION_SIZE;
 
 /// The objects of a program and the references between them.
 #[derive(Debug)]
 pub struct Linker<T> {
     layout: Layout,
-    /// By their numbers; none where an object was removed.
+    /// The objects by index; `None` for a removed object.
     objects: Vec<Option<Placed<T>>>,
-    /// The numbers that are free.
+    /// The free indices.
     vacant: Vec<usize>,
-    /// Those that are code, by rising address.
+    /// The indices of code objects, in ascending order of address.
     code: Vec<usize>,
-    /// What was allocated.
+    /// The addresses of allocated blocks.
     blocks: BTreeSet<u32>,
     waiting: Vec<Waiting>,
 }
 
 impl<T: Clone + Eq + Hash> Linker<T> {
-    /// A program without objects, for memory of this layout.
+    /// Creates a program without objects, for memory of this layout.
     pub fn new(layout: Layout) -> Self {
         Self {
             layout,
@@ -185,11 +187,11 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         }
     }
 
-    /// Places an object and gives its number. Its references wait.
+    /// Places an object and returns its index. Its references start waiting.
     ///
     /// # Errors
     ///
-    /// [`LinkError`], except for [`LinkError::OutOfReach`].
+    /// Returns a [`LinkError`] other than [`LinkError::OutOfReach`].
     pub fn place(&mut self, memory: &mut impl Memory, contents: Contents<'_, T>) -> Result<usize, LinkError> {
         let Contents {
             name,
@@ -233,7 +235,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
             room.next_multiple_of(align)
         };
         let start = self.layout.take(purpose, &name, before + after + room, align)?;
-        // What fits into the layout fits into 32 bits.
+        // Addresses of the layout have 32 bits.
         let Some(address) = u32::try_from(before).ok().and_then(|before| start.checked_add(before)) else {
             return Err(LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")));
         };
@@ -258,7 +260,7 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         Ok(self.insert(placed))
     }
 
-    /// Gives an object its number.
+    /// Stores an object at a free index and returns the index.
     fn insert(&mut self, placed: Placed<T>) -> usize {
         let index = self.vacant.pop().unwrap_or(self.objects.len());
         self.waiting
@@ -276,13 +278,13 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         index
     }
 
-    /// Whether an object begins at an address or before it.
+    /// Returns whether an object starts at or before an address.
     fn starts_by(&self, index: usize, address: u32) -> bool {
         self.object(index).is_some_and(|object| object.address <= address)
     }
 
-    /// Takes an object out and gives it back. Its addresses and its number are given to others; what refers to it has to be written anew.
-    /// Its bytes stay in memory until somebody else has them.
+    /// Removes an object and returns it. Its addresses and its index can be reused, and references
+    /// to it have to be written again. Its bytes stay in memory until they are overwritten.
     pub fn remove(&mut self, index: usize) -> Option<Placed<T>> {
         let removed = self.objects.get_mut(index)?.take()?;
         self.vacant.push(index);
@@ -295,43 +297,44 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         Some(removed)
     }
 
-    /// An address for `size` bytes of data that nothing else uses.
+    /// Allocates `size` bytes of data and returns their address.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Alignment`] and [`LinkError::MemoryFull`].
+    /// Returns [`LinkError::Alignment`] or [`LinkError::MemoryFull`].
     pub fn allocate(&mut self, name: &str, size: u64, align: u64) -> Result<u32, LinkError> {
         let address = self.layout.take(Purpose::Data, name, size, align)?;
         self.blocks.insert(address);
         Ok(address)
     }
 
-    /// Gives back what [`Linker::allocate`] gave; gives whether it was that.
+    /// Releases a block that [`Linker::allocate`] returned. Returns `false` if the address is no
+    /// such block.
     pub fn release(&mut self, address: u32) -> bool {
         self.blocks.remove(&address) && self.layout.give_back(Purpose::Data, address)
     }
 
-    /// The object of this number.
+    /// Returns the object with this index.
     pub fn object(&self, index: usize) -> Option<&Placed<T>> {
         self.objects.get(index)?.as_ref()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.objects.len() - self.vacant.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the program has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The objects that are code, by rising address, with their numbers.
+    /// Returns the code objects with their indices, in ascending order of address.
     pub fn code(&self) -> impl Iterator<Item = (usize, &Placed<T>)> {
         self.code.iter().filter_map(|&index| Some((index, self.object(index)?)))
     }
 
-    /// The object with the code at an address, and its number.
+    /// Returns the code object that contains an address, and its index.
     pub fn code_at(&self, pc: u32) -> Option<(usize, &Placed<T>)> {
         let position = self.code.partition_point(|&index| self.starts_by(index, pc));
         let index = *self.code.get(position.checked_sub(1)?)?;
@@ -339,32 +342,34 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         (pc - object.address < object.size).then_some((index, object))
     }
 
-    /// The references that wait.
+    /// Returns the waiting references.
     pub fn waiting(&self) -> &[Waiting] {
         &self.waiting
     }
 
-    /// The references that wait, to be written. Those that cannot be are given back by [`Linker::wait`].
+    /// Takes all waiting references to write them. [`Linker::wait`] returns those that cannot be
+    /// written yet.
     pub fn take_waiting(&mut self) -> Vec<Waiting> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Lets references wait again.
+    /// Adds references to the waiting ones.
     pub fn wait(&mut self, references: impl IntoIterator<Item = Waiting>) {
         self.waiting.extend(references);
     }
 
-    /// A reference.
+    /// Returns a waiting reference.
     pub fn reference(&self, (object, reference): Waiting) -> Option<&Reference<T>> {
         self.object(object)?.references.get(reference)
     }
 
-    /// Writes a reference, now that its symbol has an address. A branch that does not reach it goes through a veneer.
+    /// Writes a reference whose symbol has an address. A branch that does not reach the symbol gets
+    /// a veneer.
     ///
     /// # Errors
     ///
-    /// [`LinkError::OutOfReach`] and [`LinkError::MemoryFull`]; [`LinkError::Internal`] if there is no such reference, or if its place
-    /// cannot be read.
+    /// Returns [`LinkError::OutOfReach`] or [`LinkError::MemoryFull`], or [`LinkError::Internal`]
+    /// if the reference does not exist or its word cannot be read.
     pub fn apply(&self, memory: &mut impl Memory, (object, reference): Waiting, symbol: u32) -> Result<(), LinkError> {
         let found = self.object(object);
         let found = found.and_then(|object| Some((object, object.references.get(reference)?)));
@@ -394,7 +399,8 @@ impl<T: Clone + Eq + Hash> Linker<T> {
 }
 
 impl<T: Clone + Eq> Placed<T> {
-    /// Where a veneer for a reference can be, and where it has to lead.
+    /// Returns the possible addresses of a veneer for a reference, each with the target of the
+    /// veneer.
     fn veneers(&self, reference: &Reference<T>, symbol: u32) -> impl Iterator<Item = (u32, u32)> {
         let wanted = (reference.kind == Reloc::Branch).then(|| (&reference.target, reference.addend()));
         let slot = wanted.and_then(|wanted| {
@@ -411,7 +417,7 @@ impl<T: Clone + Eq> Placed<T> {
     }
 }
 
-/// A jump to any address, by the register that compiled code leaves to the emitter.
+/// Returns a jump to any address. It uses the register that compiled code reserves for the emitter.
 pub(crate) fn veneer(target: u32) -> Result<Vec<u8>, EncodeError> {
     let half = |n: u32| Operand::Imm((n & 0xffff).cast_signed());
     let scratch = Operand::S(SReg::TR);

@@ -1,28 +1,32 @@
-//! Where objects are in memory.
+//! The allocation of addresses for objects.
 //!
-//! Code and data have a range of addresses each, and the scratchpad is a memory of its own. What has an address keeps it until it is given back.
+//! Code and data have separate ranges of addresses, and the scratchpad is a separate memory. An
+//! address stays allocated until it is released.
 
 use crate::incremental::LinkError;
 use npu_mc::machine::CACHE_LINE;
 use std::collections::BTreeMap;
 
-/// Largest alignment of a function or data object, in bytes.
+/// The largest alignment of a function or data object, in bytes.
 pub const MAX_ALIGN: u64 = 1 << 28;
 
-/// Alignment of functions and data objects that ask for none: a cache line, which suits every access.
+/// The alignment of functions and data objects without a requested one: a cache line, which is
+/// sufficient for every access.
 pub(crate) const DEFAULT_ALIGN: u64 = CACHE_LINE as u64;
 
-/// A range of addresses that fills from below: what was given back is used first, lowest addresses first.
+/// A range of addresses that is filled from its start. Released addresses are reused first, the
+/// lowest ones first.
 ///
-/// As long as nothing is given back addresses rise; what alignment leaves free is not used then, but given back with what comes after it.
+/// Addresses ascend until one is released. Padding for alignment stays unused; it is released
+/// together with the object after it.
 #[derive(Clone, Debug)]
 struct Range {
-    /// Nothing from here on was ever taken, or it was given back.
+    /// The end of the used part: all addresses from here on are free.
     next: u64,
     end: u64,
-    /// Start and end of what was given back below `next`. No two of them touch.
+    /// Start and end of the free gaps below `next`. No two gaps are adjacent.
     gaps: BTreeMap<u64, u64>,
-    /// What is taken, by its start: where the padding before it begins, and its end.
+    /// The allocated objects by start address: the start of the padding before each, and its end.
     taken: BTreeMap<u64, (u64, u64)>,
 }
 
@@ -60,7 +64,7 @@ impl Range {
         u32::try_from(start).ok()
     }
 
-    /// Gives back what was taken at an address; gives whether there was anything.
+    /// Releases the object at an address. Returns `false` if the address is not allocated.
     fn give_back(&mut self, start: u32) -> bool {
         let Some((mut from, mut end)) = self.taken.remove(&u64::from(start)) else {
             return false;
@@ -83,7 +87,7 @@ impl Range {
     }
 }
 
-/// What an object is, which decides where it goes.
+/// The purpose of an object, which determines its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Code, in main memory.
@@ -92,11 +96,11 @@ pub enum Purpose {
     Data,
     /// Data in the scratchpad.
     Scratchpad,
-    /// Thread-local data. Its address is a distance from the start of each thread's block.
+    /// Thread-local data. Its address is an offset in each thread's block.
     ThreadLocal,
 }
 
-/// Gives out addresses.
+/// The allocator of addresses.
 #[derive(Clone, Debug)]
 pub struct Layout {
     code: Range,
@@ -106,7 +110,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Code and data are placed from the first address of their range on, and end before the second one.
+    /// Creates a layout. Each range is given by its first address and the address after its end.
     pub fn new(code: (u32, u32), data: (u32, u32), scratchpad_bytes: u32) -> Self {
         Self {
             code: Range::new(code),
@@ -116,7 +120,7 @@ impl Layout {
         }
     }
 
-    /// With blocks of so many bytes for thread-local data, which start at multiples of a cache line.
+    /// Adds blocks of `bytes` bytes for thread-local data, aligned to cache lines.
     #[must_use]
     pub fn with_thread_local(self, bytes: u32) -> Self {
         Self {
@@ -125,11 +129,11 @@ impl Layout {
         }
     }
 
-    /// An address for `size` bytes that nothing else has, not even if `size` is 0.
+    /// Allocates `size` bytes. The address is unique even if `size` is 0.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Alignment`] and [`LinkError::MemoryFull`].
+    /// Returns [`LinkError::Alignment`] or [`LinkError::MemoryFull`].
     pub fn take(&mut self, purpose: Purpose, name: &str, size: u64, align: u64) -> Result<u32, LinkError> {
         let most = match purpose {
             Purpose::ThreadLocal => CACHE_LINE.into(),
@@ -146,7 +150,8 @@ impl Layout {
             .ok_or_else(|| LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")))
     }
 
-    /// Gives back what [`Layout::take`] gave, so that it is given to others; gives whether anything of this purpose has that address.
+    /// Releases an address that [`Layout::take`] returned. Returns `false` if the address is not
+    /// allocated for this purpose.
     pub fn give_back(&mut self, purpose: Purpose, address: u32) -> bool {
         self.range(purpose).give_back(address)
     }
@@ -181,7 +186,7 @@ mod tests {
         let [a, b, c, d] = [0x100; 4].map(|size| range.take(size, 64).unwrap());
         assert_eq!([a, b, c, d], [0x1000, 0x1100, 0x1200, 0x1300]);
         assert!(range.give_back(b) && !range.give_back(b) && !range.give_back(0x1101));
-        // Too large for the gap; then what fits, from its start on.
+        // The first size exceeds the gap. The next ones fill the gap from its start.
         assert_eq!(range.take(0x101, 64), Some(0x1400));
         assert_eq!(range.take(0x40, 64), Some(0x1100));
         assert_eq!(range.take(0x40, 128), Some(0x1180));
@@ -189,7 +194,7 @@ mod tests {
         for start in [c, 0x1180, a, 0x1100] {
             assert!(range.give_back(start));
         }
-        // From 0x1000 up to d there is one gap but for what has 0x1140.
+        // One gap remains from 0x1000 to d, interrupted by the object at 0x1140.
         assert_eq!(
             range.gaps.iter().collect::<Vec<_>>(),
             [(&0x1000, &0x1140), (&0x1180, &0x1300)]
@@ -211,7 +216,7 @@ mod tests {
         assert_eq!(range.take(0x1fff, 1), Some(0x1001));
     }
 
-    /// Random steps against a list of what is taken.
+    /// Random steps, compared with a list of the allocated ranges.
     #[test]
     fn nothing_overlaps_whatever_is_given_back() {
         let mut range = Range::new((0x1000, 0x9000));

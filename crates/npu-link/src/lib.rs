@@ -1,44 +1,52 @@
-//! The linker: objects become images and programs.
+//! The linker: turns objects into images and programs.
 //!
 //! # Contract
 //!
-//! [`link`] gives the sections of an [`Object`](npu_mc::asm::Object) addresses, applies its relocations and gives an [`Image`] with the
-//! addresses of all sections ([`Linked`]), or all faults, each with its place in the source of the object. An image is bytes with addresses; [`Image::parse`] and
-//! [`Image::write`] know the file formats. [`listing`], [`show_encoding`] and [`symbol_map`] show what came out as text.
+//! [`link`] assigns addresses to the sections of an [`Object`](npu_mc::asm::Object) and applies its
+//! relocations. It returns an [`Image`] with the addresses of all sections ([`Linked`]), or all
+//! faults, each with its position in the source of the object. An image consists of bytes with
+//! addresses; [`Image::parse`] and [`Image::write`] read and write the file formats. [`listing`],
+//! [`show_encoding`] and [`symbol_map`] print the result as text.
 //!
-//! [`link_program`] makes a [`Program`] of several objects, with what they need of libraries ([`Library`], [`Archive`]): it finds what names stand
-//! for, puts sections of one kind together, and gives all faults at once, each with object and section. [`elf`] reads and writes object files
+//! [`link_program`] links several objects and the required members of libraries ([`Library`],
+//! [`Archive`]) into a [`Program`]. It resolves names, merges sections of the same kind, and
+//! returns all errors at once, each with object and section. [`elf`] reads and writes object files
 //! and executables.
 //!
-//! [`Linker`] links a program that grows, as a JIT wants it: an object never moves, and references wait for their symbols.
+//! [`Linker`] links a growing program for a JIT: objects never move, and references wait for their
+//! symbols.
 //!
 //! # Objects
 //!
-//! There is one type for an object file as data, [`npu_mc::asm::Object`]: sections, symbols and relocations, with places in a source. It is
-//! what [`link`] takes and what object files are written from. A growing program has none: a function comes with its bytes borrowed
-//! ([`Contents`]), is copied into memory at once, and nothing but its address and its references stays ([`Placed`]). These refer to what
-//! the user has for a name (an id of Cranelift's `Module`), since most functions of a JIT never have a text for one; and they may wait
-//! for ever, which is a fault in [`link`]. What both do to a word is the same code, [`npu_mc::reloc::apply`].
+//! One type represents the contents of an object file, [`npu_mc::asm::Object`]: sections, symbols
+//! and relocations, with spans in a source. [`link`] reads it, and object files are written from
+//! it. A growing program does not use it: a function arrives with borrowed bytes ([`Contents`]),
+//! which are copied to memory immediately, and the linker keeps only its address and its references
+//! ([`Placed`]). A reference names its target by the user's own type (an id of Cranelift's
+//! `Module`), because most functions of a JIT never have a name as text. A reference may also wait
+//! forever, which is a fault in [`link`]. Both linkers apply relocations by the same code,
+//! [`npu_mc::reloc::apply`].
 //!
 //! # Structure
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
 //! | `static_link` | addresses and relocations of one object |
-//! | `program` | programs: `types` is what is linked and what comes of it, `linking` the state, `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers, `copies` gives each thread instructions of its own, `frames` leaves out entries of `.eh_frame`, `exceptions` those of the tables of handlers |
-//! | `startup` | the code before `main`, in `startup.s` |
-//! | `elf` | ELF files to objects and images, and back; `inspect`: what one has |
+//! | `program` | programs: `types` has inputs and results, `linking` the state, `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers, `copies` gives each thread a copy of the instructions, `frames` drops entries of `.eh_frame`, `exceptions` drops entries of the handler tables |
+//! | `startup` | the code before `main`, from `startup.s` |
+//! | `elf` | ELF files to objects and images, and back; `inspect`: the contents of an ELF file |
 //! | `archive` | archives as libraries |
-//! | `debug` | what debuggers and reports want to know of a program: `info` all of it, `lines`, `frames` |
-//! | `incremental` | a program that grows: objects with addresses, references that wait for symbols, veneers |
-//! | `layout` | the addresses that a growing program takes |
-//! | `file_kind` | what a file that is none of ours seems to be, for messages |
-//! | `image`, `write` | images, from files and to files |
+//! | `debug` | data of a program for debuggers and reports: `info` has all of it, `lines`, `frames` |
+//! | `incremental` | growing programs: objects with addresses, waiting references, veneers |
+//! | `layout` | the allocation of addresses in a growing program |
+//! | `file_kind` | recognition of foreign files, for messages |
+//! | `image`, `write` | reading and writing of images |
 //! | `listing` | the result as text |
 //!
 //! # Invariants
 //!
-//! Nothing panics and nothing is read or written but the arguments; the same object gives the same image.
+//! No function panics. Nothing is read or written except the arguments, and the same object yields
+//! the same image.
 
 #![deny(missing_docs)]
 

@@ -1,20 +1,21 @@
-//! What an assembly came to, as text: instructions with their encoding, a listing, the symbols with their addresses.
+//! Prints the result of an assembly: instructions with their encoding, a listing, and the symbols
+//! with their addresses.
 
 use crate::static_link::Linked;
 use npu_mc::asm::{Binding, Line, Object, Section, SymbolId, SymbolValue, Target, symbol_text};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use std::fmt::Write;
 
-/// Bytes in a row of the listing.
+/// Bytes per row of the listing.
 const ROW: usize = 8;
 
-/// Rows of the listing for one statement.
+/// The maximum number of rows for one statement.
 const MOST_ROWS: usize = 8;
 
-/// Column of the encodings.
+/// The column of the encodings.
 const COLUMN: usize = 40;
 
-/// The bytes of a segment from an address on.
+/// Returns the bytes at an address.
 fn bytes_at(linked: &Linked, address: u32, len: usize) -> &[u8] {
     let next = linked.image.segments.partition_point(|s| s.address <= address);
     let Some(segment) = next.checked_sub(1).map(|i| &linked.image.segments[i]) else {
@@ -27,13 +28,14 @@ fn bytes_at(linked: &Linked, address: u32, len: usize) -> &[u8] {
     &rest[..len.min(rest.len())]
 }
 
-/// The statement in one line.
+/// Returns the statement on one line.
 fn one_line(source: &str, line: &Line) -> String {
     let text = source.get(line.span.clone()).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The program as a source again, each instruction with its bytes and, where it refers to a symbol, its relocation.
+/// Returns the program as a source. Each instruction has its bytes and, if it refers to a symbol,
+/// its relocation.
 pub fn show_encoding(source: &str, object: &Object, linked: &Linked) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -94,7 +96,7 @@ pub fn show_encoding(source: &str, object: &Object, linked: &Linked) -> String {
     out
 }
 
-/// Line number, address, bytes and text of each line of the source.
+/// Returns line number, address, bytes and text of each source line.
 pub fn listing(source: &str, object: &Object, linked: &Linked) -> String {
     let mut out = String::new();
     let mut items = object.lines.iter().peekable();
@@ -150,8 +152,8 @@ fn rows_of(line: &Line, base: u32, linked: &Linked, rows: &mut Vec<(u32, String)
     }
 }
 
-/// One line for each symbol that others may see, by rising address: address, a letter for what it is (`T` code, `D` data,
-/// `B` zeros, `A` a number; small if it is local), name.
+/// Returns one line for each non-private symbol, in ascending order of address: address, a letter
+/// for the kind (`T` code, `D` data, `B` zeros, `A` a number; lower case if it is local), name.
 pub fn symbol_map(object: &Object, linked: &Linked) -> String {
     let mut lines: Vec<(u32, String)> = Vec::new();
     for (index, symbol) in object.symbols.iter().enumerate() {

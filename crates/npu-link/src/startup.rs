@@ -1,4 +1,4 @@
-//! The code that runs before the program, as an object.
+//! The start-up code, which runs before the program, as an object.
 
 use crate::program::types::Input;
 use npu_mc::asm::{self, Fault};
@@ -7,19 +7,19 @@ use npu_mc::machine::{ControlRegister, ThreadStatus};
 /// The name of the first instruction.
 pub(crate) const START: &str = "_start";
 
-/// What the start-up code calls.
+/// The function that the start-up code calls.
 pub(crate) const MAIN: &str = "__npu_entry";
 
-/// The line that the host counts write-backs of (`docs/machine/control.md`).
+/// The cache line whose write-backs the host counts (`docs/machine/control.md`).
 const END_LINE: u32 = 0xffff_ffc0;
 
 const TEXT: &str = include_str!("startup.s");
 
-/// The start-up code. Its symbols that begin with `__npu_` are the linker's.
+/// Returns the start-up code. The linker defines its symbols that start with `__npu_`.
 ///
 /// # Errors
 ///
-/// Faults of the text, which a test excludes.
+/// Returns the faults of the text. A test ensures that it has none.
 pub(crate) fn object() -> Result<Input, Vec<Fault>> {
     let numbers = [
         ("CR_TILE", u32::from(ControlRegister::TileId.number())),

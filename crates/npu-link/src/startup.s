@@ -1,4 +1,5 @@
-# What runs before `main`, on every thread, and after it (`docs/machine/control.md`). The symbols with `__npu_` are the linker's.
+# The start-up code: it runs before and after `main` on every thread (`docs/machine/control.md`).
+# The linker defines the symbols with `__npu_`.
         .text
         .globl  _start
         .type   _start, @function
@@ -7,7 +8,7 @@ _start: movei   rm, 65535
         movei   s51, CR_STATUS
         write_cr s50, s51
 
-        # The thread goes on in its own copy of all instructions, if it has one.
+        # Continue in the thread's own copy of the instructions, if it has one.
         movei   s51, CR_THREAD
         read_cr s53, s51
         lea     s52, __npu_copy_bytes
@@ -16,7 +17,7 @@ _start: movei   rm, 65535
         add_i32 s51, s51, s52
         jmp     s51
 
-        # The stack: the threads of all tiles have one each, in a row.
+        # The stack: the stacks of the threads of all tiles are adjacent.
         movei   s51, CR_TILE
         read_cr s52, s51
         lea     s54, __npu_tile_threads
@@ -45,7 +46,8 @@ _start: movei   rm, 65535
 2:      cmpult_i32 s3, s0, s1
         bnez    s3, 1b
 
-        # Thread 0 of each tile fills the scratchpad, that of the first one calls the constructors; the others wait for both.
+        # Thread 0 of each tile fills the scratchpad. Thread 0 of the first tile calls the
+        # constructors. The other threads wait for both.
         bnez    s53, 7f
         lea     s0, __scratchpad_data_start
         lea     s1, __scratchpad_data_end
@@ -62,7 +64,7 @@ _start: movei   rm, 65535
         lea     s57, __init_array_end
         jmp     6f
 5:      load32  s3, (s56)
-        addi    ra, pc, 8               # a call by register leaves the wrong return address
+        addi    ra, pc, 8               # a call through a register leaves the wrong return address
         jmp     s3
         addi    s56, s56, 4
 6:      cmpult_i32 s3, s56, s57
@@ -87,7 +89,8 @@ _start: movei   rm, 65535
         addi    ra, pc, 8
         jmp     s51
 
-        # The result, by convention an address, is for the host, which counts the lines that are written back.
+        # The result, by convention an address, is for the host, which counts the lines that are
+        # written back.
         movei   s51, CR_ARGV
         write_cr s0, s51
         moveih  s50, END_LINE >> 16

@@ -1,4 +1,5 @@
-//! From an object to an image, all at once: sections get addresses, relocations are applied.
+//! Static linking of one object into an image: assigns addresses to sections and applies
+//! relocations.
 
 use crate::image::{Image, Segment};
 use npu_mc::asm::{
@@ -7,32 +8,33 @@ use npu_mc::asm::{
 use npu_mc::machine::{INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
 use npu_mc::reloc::{self, elf};
 
-/// Where sections go.
+/// The addresses of sections.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
-    /// Address of the first section, `.text`; the others follow, those without contents last.
+    /// Address of the first section, `.text`. The other sections follow, those without contents
+    /// last.
     pub base: u32,
-    /// Addresses of sections by name.
+    /// Addresses of individual sections by name.
     pub sections: Vec<(String, u32)>,
 }
 
 /// A program with addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Linked {
-    /// The bytes that have to be in memory, by rising address, without overlaps.
+    /// The contents of memory, in ascending order of address, without overlaps.
     pub image: Image,
-    /// The address of each section of the object; `None` for those that take no memory.
+    /// The address of each section of the object; `None` for a section that does not occupy memory.
     pub addresses: Vec<Option<u32>>,
 }
 
 impl Linked {
-    /// The address of a symbol of the object.
+    /// Returns the address of a symbol of the object.
     pub fn symbol(&self, object: &Object, id: SymbolId) -> Option<u32> {
         address(object, &self.addresses, id, 0)
     }
 }
 
-/// Aliases of symbols that are defined elsewhere, one of another, at most so many.
+/// The maximum length of a chain of symbol aliases that ends at an undefined symbol.
 const DEEPEST: u32 = 16;
 
 fn address(object: &Object, sections: &[Option<u32>], id: SymbolId, depth: u32) -> Option<u32> {
@@ -54,16 +56,17 @@ fn is_scratchpad(section: &Section) -> bool {
     section.name == elf::SCRATCHPAD_SECTION
 }
 
-/// A fault that no place in the source is to blame for.
+/// Returns a fault without a position in the source.
 fn general(message: String) -> Fault {
     Fault::new(Span::default(), message, "")
 }
 
-/// Gives all sections addresses and fills in what waits for them.
+/// Assigns addresses to all sections and applies all relocations.
 ///
 /// # Errors
 ///
-/// Symbols that are defined nowhere, labels out of reach, sections that overlap or do not fit.
+/// Returns faults for undefined symbols, labels out of reach, and sections that overlap or do not
+/// fit.
 pub fn link(object: &Object, placement: &Placement) -> Result<Linked, Vec<Fault>> {
     Placing(object).link(placement)
 }
@@ -137,14 +140,14 @@ impl Placing<'_> {
             let said = placement.sections.iter().find(|(name, _)| *name == section.name);
             let start = match said {
                 Some((_, address)) => u64::from(*address),
-                // The base is where somebody wants it; only what follows is moved.
+                // The base address is used as given; only the sections after it are aligned.
                 None if section.size == 0 => next,
                 None => next.next_multiple_of(align),
             };
             if section.size > 0 && !start.is_multiple_of(align) {
                 let name = &section.name;
                 faults.push(general(format!(
-                    "{start:#010x} is not a multiple of {align}, as the section `{name}` wants"
+                    "{start:#010x} is not a multiple of {align}, which the section `{name}` requires"
                 )));
             }
             let end = start + section.size;
@@ -176,7 +179,7 @@ impl Placing<'_> {
         let start = |id: SectionId| addresses.get(id.index()).copied().flatten();
         let mut reported: Vec<SymbolId> = Vec::new();
         for relocation in &self.0.relocations {
-            // Sections that are in no memory are not in the image.
+            // Sections that do not occupy memory are not in the image.
             let Some(section_start) = start(relocation.section) else {
                 continue;
             };
@@ -205,13 +208,13 @@ impl Placing<'_> {
         }
     }
 
-    /// A weak symbol that nobody defines is at 0.
+    /// Returns address 0 for a weak undefined symbol.
     fn weak(&self, id: SymbolId) -> Option<u32> {
         let symbol = self.0.symbols.get(id.index())?;
         (symbol.binding == Binding::Weak && symbol.value == SymbolValue::Undefined).then_some(0)
     }
 
-    /// The symbol that is missing for another one.
+    /// Returns the undefined symbol at the end of a chain of aliases.
     fn undefined(&self, mut id: SymbolId) -> SymbolId {
         for _ in 0..DEEPEST {
             match self.0.symbols.get(id.index()).map(|s| s.value) {

@@ -1,18 +1,18 @@
-//! Images as files.
+//! Writes images to files.
 
 use crate::image::{BLOCK, Format, Image};
 use std::fmt::{self, Write as _};
 
-/// Bytes of the longest image that is written with its gaps filled.
+/// The maximum size in bytes of an image whose gaps are filled.
 const LONGEST: u64 = 256 << 20;
 
-/// Words in a line of hexadecimal words.
+/// Words per line of [`Format::HexWords`].
 const WORDS: usize = 8;
 
-/// Bytes in a line for Verilog.
+/// Bytes per line of [`Format::Verilog`].
 const VERILOG_ROW: usize = 16;
 
-/// The image with its gaps filled would have so many bytes.
+/// The size in bytes that the image would have with its gaps filled, which is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub u64);
 
@@ -29,12 +29,13 @@ impl fmt::Display for TooLong {
 }
 
 impl Image {
-    /// The contents of a file that [`Image::parse`] reads. Segments have to be in the order of their addresses, without overlaps.
-    /// [`Format::Flat`] begins with the first segment and [`Format::Mem`] with address 0; both have zeros in gaps.
+    /// Returns the contents of a file that [`Image::parse`] reads. Segments have to be in ascending
+    /// order of address, without overlaps. [`Format::Flat`] starts at the first segment and
+    /// [`Format::Mem`] at address 0; both fill gaps with zeros.
     ///
     /// # Errors
     ///
-    /// [`TooLong`] with a format that fills gaps.
+    /// Returns [`TooLong`] if the format fills gaps and the result would be too large.
     pub fn write(&self, format: Format) -> Result<Vec<u8>, TooLong> {
         match format {
             Format::HexWords => Ok(hex_words(self).into_bytes()),
@@ -68,7 +69,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// All bytes from an address to the end of the image, zeros in gaps.
+/// Returns all bytes from an address to the end of the image, with zeros in gaps.
 fn filled(image: &Image, first: u64) -> Result<Vec<u8>, TooLong> {
     let end = image
         .segments
@@ -88,7 +89,8 @@ fn filled(image: &Image, first: u64) -> Result<Vec<u8>, TooLong> {
     Ok(bytes)
 }
 
-/// Pieces of memory of a fixed size, each aligned to that size, by rising address; zeros where the image has nothing.
+/// Returns aligned blocks of `size` bytes that cover the image, in ascending order of address, with
+/// zeros in gaps.
 fn blocks(image: &Image, size: usize) -> Vec<(u32, Vec<u8>)> {
     let mut blocks: Vec<(u32, Vec<u8>)> = Vec::new();
     for segment in &image.segments {
@@ -133,7 +135,7 @@ fn hex_words(image: &Image) -> String {
     text
 }
 
-/// As binutils writes it.
+/// Writes the image in the format of binutils.
 fn verilog(image: &Image) -> String {
     let mut text = String::new();
     for segment in image.segments.iter().filter(|segment| !segment.bytes.is_empty()) {
@@ -191,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The text that `objcopy -O verilog` of binutils writes for these bytes, with its ends of lines.
+    /// The output of `objcopy -O verilog` of binutils for these bytes, with its line ends.
     #[test]
     fn verilog_is_that_of_binutils() {
         let segment = |address, bytes: Vec<u8>| Segment { address, bytes };

@@ -1,4 +1,4 @@
-//! Linking object by object: references that wait, veneers, faults.
+//! Incremental linking: waiting references, veneers, errors.
 
 use npu_link::{Contents, Layout, LinkError, Linker, Memory, Purpose, Reference};
 use npu_mc::reloc::Reloc;
@@ -30,7 +30,7 @@ fn inst(memory: &Sparse, address: u32) -> String {
     npu_mc::decode(word).unwrap().to_string()
 }
 
-/// A call of `far`, and a return.
+/// Returns a function that calls `far` and returns.
 fn caller(bytes: &[u8]) -> Contents<'_, &'static str> {
     Contents {
         name: "caller".to_owned(),
@@ -105,7 +105,7 @@ fn what_is_removed_makes_room() {
     assert_eq!(linker.object(second).unwrap().room(), (0x1040, 0x1040 + 8 + 12));
     assert_eq!(linker.remove(second).unwrap().name, "caller");
     assert!(linker.remove(second).is_none() && linker.object(second).is_none());
-    // Its references do not wait any more, and the order of code is kept.
+    // Its references are removed from the waiting ones, and the order of code is unchanged.
     assert_eq!(linker.waiting(), [(first, 0), (third, 0)]);
     assert!(linker.code_at(0x1044).is_none());
     assert_eq!(

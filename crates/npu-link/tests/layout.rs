@@ -1,4 +1,4 @@
-//! Where sections go: at the ends of what has a size, and alignments that differ.
+//! Addresses of sections: at the ends of ranges, and with different alignments.
 
 use npu_link::{Input, LinkOptions, MemoryLayout, Program, ProgramError, link_program};
 use npu_mc::asm;
@@ -57,7 +57,7 @@ fn data_may_end_where_stacks_begin() {
     }
 }
 
-/// What is copied keeps its distance to the start, so the start has the largest alignment.
+/// Parts of a copied section stay aligned because the section has their largest alignment.
 #[test]
 fn what_is_copied_stays_aligned() {
     let text = format!(
@@ -84,7 +84,8 @@ fn blocks_of_thread_local_storage_are_whole_lines() {
     }
 }
 
-/// What stands for the address of a function that is left out: a zero would end a list of ranges.
+/// The address of a dropped function is replaced by a value other than zero where zero would end a
+/// list of ranges.
 #[test]
 fn addresses_of_functions_that_are_left_out() {
     let sections = [(".debug_ranges", 1), (".debug_loc", 1), (".debug_addr", u32::MAX)];

@@ -1,4 +1,5 @@
-//! Branches between objects at every distance around the reach, with addends; relocations of every kind at the ends of their fields.
+//! Branches between objects at distances around their reach, with addends; relocations of every
+//! type with values around the limits of their fields.
 
 use npu_link::{
     Contents, Input, Layout, LinkOptions, Linker, Memory, MemoryLayout, Program, Purpose, Reference, link_program,
@@ -47,7 +48,8 @@ fn symbol(program: &Program, name: &str) -> u32 {
         .address
 }
 
-/// Where a branch at an address arrives, by a veneer or not: at `expected`, if all is well. Gives also whether there is a veneer.
+/// Returns the final target of a branch, directly or through a veneer (`expected` is the right
+/// one), and whether it uses a veneer.
 fn arrives(read: impl Fn(u32) -> Option<u32>, at: u32, expected: u32) -> (u32, bool) {
     let inst = |address| npu_mc::decode(read(address)?).ok();
     let branch = inst(at).unwrap_or_else(|| panic!("no branch at {at:#x}"));
@@ -72,7 +74,7 @@ fn arrives(read: impl Fn(u32) -> Option<u32>, at: u32, expected: u32) -> (u32, b
     }
 }
 
-/// The addends of the calls in a source, a call for each; some are there twice.
+/// The addends of the calls in a source, one call for each. Some occur twice.
 const ADDENDS: [i64; 6] = [0, 8, -4, 8, 0, 12];
 
 fn calls() -> String {
@@ -84,7 +86,7 @@ fn calls() -> String {
 fn branches_between_objects_arrive() {
     let (least, most) = Reloc::Branch.range();
     let (mut by_veneer, mut direct) = (0, 0);
-    // How many bytes are between the two objects.
+    // The number of bytes between the two objects.
     let around = |limit: i64| (-6..=6).map(move |near: i64| limit.abs() - 24 + 4 * near);
     for gap in around(most).chain(around(least)).chain([0, 64, 1 << 20]) {
         let filler = format!("        .zero {gap}\n");
@@ -106,13 +108,14 @@ fn branches_between_objects_arrive() {
                     "gap {gap}, addend {addend}: from {at:#x}, far is {far:#x}"
                 );
                 let distance = i64::from(expected) - i64::from(at);
-                // Calls of one place share a veneer, also those that would reach.
+                // Calls with the same target share a veneer, even those that could reach it
+                // directly.
                 let reaches = (least..=most).contains(&distance);
                 assert!(is_veneer || reaches, "gap {gap}, addend {addend}");
                 by_veneer += usize::from(is_veneer);
                 direct += usize::from(!is_veneer);
             }
-            // Veneers are not in anything else: the code behind the calls is whole.
+            // Veneers do not overwrite other code: the instruction after the calls is intact.
             assert_eq!(
                 npu_mc::decode(word(&program, main + 24).unwrap()).unwrap().opcode,
                 Opcode::JRET
@@ -145,7 +148,7 @@ impl Memory for Sparse {
     }
 }
 
-/// One object after the other: the same.
+/// The same for objects that are added one after the other.
 #[test]
 fn branches_of_a_growing_program_arrive() {
     let (least, most) = Reloc::Branch.range();
@@ -156,7 +159,7 @@ fn branches_of_a_growing_program_arrive() {
         let mut linker = Linker::new(Layout::new((0x10_0000, 0x4000_0000), (0x4000_0000, 0x5000_0000), 0));
         let mut bytes = vec![0; size];
         let mut references = Vec::new();
-        // At the start and at the end of the object.
+        // References at the start and at the end of the object.
         for (number, addend) in ADDENDS.into_iter().enumerate() {
             for offset in [4 * number, size - 32 + 4 * number] {
                 bytes[offset..offset + 4].copy_from_slice(&call.to_le_bytes());
@@ -208,7 +211,7 @@ fn branches_of_a_growing_program_arrive() {
             for &reference in &waiting {
                 let found = linker.reference(reference).unwrap().clone();
                 let place = start + found.offset;
-                // The two targets are not the same place.
+                // The two targets differ.
                 let away = if found.target == "one" { 0 } else { 0x40 };
                 let symbol = (i64::from(place) + distance + away) as u32;
                 linker.apply(&mut memory, reference, symbol).unwrap();
@@ -218,15 +221,15 @@ fn branches_of_a_growing_program_arrive() {
                 assert_eq!(end, expected, "{size} bytes, offset {:#x}, {distance:#x}", found.offset);
             }
         }
-        // What is placed after it is whole.
+        // The object after it is intact.
         let address = linker.object(next).unwrap().address;
         assert_eq!(memory.read_word(Purpose::Code, address).unwrap(), [0xff; 4]);
         assert_eq!(memory.read_word(Purpose::Code, address + 60).unwrap(), [0xff; 4]);
     }
 }
 
-/// Every kind of relocation on every corner of symbol, addend and place: the field has the value, or there is an error and nothing
-/// has changed; the bits around the field stay.
+/// Every type of relocation, with corner cases of symbol, addend and address: the field has the
+/// value, or an error leaves the word unchanged. The bits around the field are always unchanged.
 #[test]
 fn relocations_change_their_field_alone() {
     let symbols = [
@@ -302,7 +305,7 @@ fn relocations_change_their_field_alone() {
     }
 }
 
-/// A name for a place near a symbol of another object.
+/// An alias of an address near a symbol of another object.
 #[test]
 fn names_near_symbols_of_other_objects() {
     for addend in [-4i64, 0, 4, 8] {

@@ -1,7 +1,7 @@
 //! The calling convention: where arguments and results live (`docs/abi.md`).
 //!
-//! A convention is td's list of actions, walked for one value at a time by a [`State`] that knows which
-//! registers are taken and how much of the stack is used.
+//! A convention is a list of actions from td. A [`State`] walks the list for one value at a time;
+//! it records the registers already taken and the stack space used.
 
 use crate::desc::Action;
 use crate::reg::Reg;
@@ -9,7 +9,8 @@ use crate::reg::Reg;
 /// The convention for arguments, the td record `CC_NaplesPU`.
 pub use crate::desc::Convention;
 pub use crate::generated::CC_NAPLESPU as ARGUMENTS;
-/// Registers a callee has to preserve, in the order of their save slots; the td record `NaplesPUCSR`.
+/// Registers a callee has to preserve, in the order of their save slots; the td record
+/// `NaplesPUCSR`.
 pub use crate::generated::NAPLESPUCSR as CALLEE_SAVED;
 /// The convention for results, the td record `RetCC_NaplesPU`.
 pub use crate::generated::RETCC_NAPLESPU as RETURNS;
@@ -20,28 +21,29 @@ pub use crate::generated::ValueType;
 pub enum Loc {
     /// In a register.
     Reg(Reg),
-    /// In memory, in bytes up from the caller's `sp` at the call.
+    /// In memory, at an offset from the caller's `sp` at the call.
     Stack {
-        /// Distance from `sp`.
+        /// Distance above `sp` in bytes.
         offset: u32,
-        /// Bytes.
+        /// Size in bytes.
         size: u32,
         /// Alignment of the slot in bytes.
         align: u32,
     },
 }
 
-/// A place and the type of what is there. A promoted value has the wider type; its upper bits are undefined
-/// unless the signature asks for an extension.
+/// A location and the type of the value in it. A promoted value has the wider type; its upper bits
+/// are undefined unless the signature requests an extension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Place {
-    /// The type that is held.
+    /// The type of the value in the location.
     pub ty: ValueType,
-    /// Where.
+    /// The location.
     pub loc: Loc,
 }
 
-/// The convention has no place for a value: a result that does not fit in the registers goes through memory.
+/// The convention has no location for a value. A result that does not fit in the registers has to
+/// be returned through memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoPlace {
     /// The type of the value.
@@ -56,10 +58,11 @@ impl core::fmt::Display for NoPlace {
 
 impl core::error::Error for NoPlace {}
 
-/// How deep types may be split within split parts.
+/// The maximum depth of nested splits and delegations.
 const MAX_DEPTH: u32 = 4;
 
-/// What is taken so far. Start one for the arguments of a signature and another one for its results.
+/// The registers and the stack space taken so far. The arguments and the results of a signature
+/// need separate states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
     scalars: u64,
@@ -69,7 +72,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing taken.
+    /// Creates a state with nothing taken.
     pub const fn new() -> State {
         State {
             scalars: 0,
@@ -79,21 +82,22 @@ impl State {
         }
     }
 
-    /// Bytes of stack used, not rounded up.
+    /// Returns bytes of stack used, not rounded up.
     pub const fn stack_size(&self) -> u32 {
         self.stack
     }
 
-    /// The largest alignment of a stack slot so far, in bytes.
+    /// Returns the largest alignment of a stack slot so far, in bytes.
     pub const fn stack_align(&self) -> u32 {
         self.align
     }
 
-    /// Places a value: one entry is appended to `places` for each part, least significant first.
+    /// Assigns locations to a value. Appends one entry to `places` for each part, least significant
+    /// first.
     ///
     /// # Errors
     ///
-    /// The convention has no place left. Then neither `self` nor `places` is changed.
+    /// Fails if the convention has no location left. `self` and `places` are unchanged then.
     pub fn assign(&mut self, convention: &Convention, ty: ValueType, places: &mut Vec<Place>) -> Result<(), NoPlace> {
         let mut next = *self;
         let before = places.len();
@@ -106,7 +110,8 @@ impl State {
         }
     }
 
-    /// Walks the actions; true if the value has been placed. `all` is where parts of a split value start.
+    /// Walks the actions; returns whether the value has a location. The parts of a split value
+    /// start at `all`.
     fn walk(
         &mut self,
         all: &'static [Action],
@@ -116,7 +121,8 @@ impl State {
         depth: u32,
     ) -> bool {
         for action in actions {
-            // A conditional holds one action, which works on what follows like any other.
+            // A conditional action holds one inner action, whose effect on later actions is the
+            // same as without the condition.
             let action = match action {
                 Action::IfType(types, _) if !types.contains(&ty) => continue,
                 Action::IfType(_, inner) => inner,
@@ -175,7 +181,7 @@ impl State {
         Some(reg)
     }
 
-    /// The set a register is in, and its bit there.
+    /// Returns the set of taken registers of the register's file, and the register's bit in it.
     fn taken(&self, reg: Reg) -> (u64, u64) {
         let set = match reg {
             Reg::S(_) => self.scalars,
@@ -185,7 +191,8 @@ impl State {
     }
 }
 
-/// Whether a callee has to preserve the register. `sp` is restored by construction and not in the list.
+/// Returns whether a callee has to preserve the register. `sp` is not in the list because epilogues
+/// restore it by construction.
 pub fn is_callee_saved(reg: Reg) -> bool {
     CALLEE_SAVED.contains(&reg)
 }

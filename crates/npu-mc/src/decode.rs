@@ -1,4 +1,4 @@
-//! Word to instruction.
+//! The decoder: word to instruction.
 
 use crate::desc::BitRun;
 use crate::generated;
@@ -6,8 +6,8 @@ use crate::inst::{Inst, Operand, OperandRange, Operands};
 use crate::reg::{Reg, RegFile};
 use core::fmt;
 
-/// The word is not an instruction of the assembler. The hardware may still do something with it:
-/// [`split`](crate::split()).
+/// The word is not an instruction of the assembler. The hardware may still execute it as an
+/// operation; see [`split`](crate::split()).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecodeError {
     /// The word.
@@ -28,14 +28,14 @@ fn gather(word: u32, runs: &[BitRun]) -> u32 {
     })
 }
 
-/// The instruction that the word encodes.
+/// Decodes a word.
 ///
-/// Where several records share the encoding, the one that td leaves to the disassembler (`moveil`, not `leal`).
-/// Immediates come out sign-extended where their operand class says so.
+/// If several records share the encoding, the result is the record that td marks as decodable
+/// (`moveil`, not `leal`). Immediates are sign-extended if their operand class is signed.
 ///
 /// # Errors
 ///
-/// The word matches no record.
+/// Fails if the word matches no record.
 pub fn decode(word: u32) -> Result<Inst, DecodeError> {
     let opcode = generated::opcode_of(word).ok_or(DecodeError { word })?;
     let mut operands = Operands::new();

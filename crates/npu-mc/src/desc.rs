@@ -1,24 +1,25 @@
-//! What the generated tables are made of: one type for the rows of each.
+//! The row types of the generated tables.
 //!
-//! These types only hold facts; the modules that they belong to publish them, and have the code that uses them.
+//! These types only hold data. Other modules re-export them and contain the code that uses them.
 
 use core::fmt;
 
 use crate::generated::{Format, HwStatus, OperandKind, Unit, ValueType};
 use crate::reg::{Reg, RegFile};
 
-/// The name and numbers of one register as the td record gives them.
+/// The name and numbers of a register, from its td record.
 pub(crate) struct RegInfo {
     pub(crate) name: &'static str,
     pub(crate) dwarf: u16,
 }
 
-/// What a td `Instruction` record says about one opcode.
+/// The description of an opcode, from its td `Instruction` record.
 #[derive(Debug)]
 pub struct InstDesc {
     /// The td record name.
     pub name: &'static str,
-    /// Where td has the record: `td/FILE:LINE`, followed by ` from td/FILE:LINE` for each `defm` that made it.
+    /// The source location of the record: `td/FILE:LINE`, followed by ` from td/FILE:LINE` for each
+    /// `defm` that instantiated it.
     pub place: &'static str,
     /// The first word of the assembly text.
     pub mnemonic: &'static str,
@@ -26,48 +27,50 @@ pub struct InstDesc {
     pub asm: &'static str,
     /// The instruction format (`docs/machine/formats.md`).
     pub format: Format,
-    /// The encoded operands in assembly order. A memory operand is two of them, base and then offset. The tied
-    /// old value of a masked instruction is not among them.
+    /// The encoded operands in assembly order. A memory operand counts as two, base then offset.
+    /// The tied old value of a masked instruction is not included.
     pub operands: &'static [OperandDesc],
-    /// How many operands are written; they are the ones with [`OperandDesc::is_def`].
+    /// The number of operands that the instruction writes: those with [`OperandDesc::is_def`].
     pub num_defs: u8,
-    /// The destination's old value is an input as well (a tied operand in td).
+    /// Whether the destination's old value is also an input (a tied operand in td).
     pub reads_dst: bool,
-    /// Registers read beside the operands (td `Uses`).
+    /// Registers read in addition to the operands (td `Uses`).
     pub implicit_uses: &'static [Reg],
-    /// Registers written beside the operands (td `Defs`).
+    /// Registers written in addition to the operands (td `Defs`).
     pub implicit_defs: &'static [Reg],
-    /// The `.m` form, which names the lane mask as an input. The hardware masks by the vector bits instead
-    /// (`docs/machine/formats.md`).
+    /// Whether this is a `.m` form, which names the lane mask as an input. The hardware decides by
+    /// the vector bits instead whether to mask (`docs/machine/formats.md`).
     pub masked: bool,
-    /// Accesses the scratchpad instead of main memory.
+    /// Whether it accesses the scratchpad instead of main memory.
     pub scratchpad: bool,
     /// The execution unit.
     pub unit: Unit,
-    /// Cycles from the issue of this instruction to the issue of one that needs its result, without contention
-    /// and with cache hits (`docs/machine/pipeline.md`); 0 if it has no result.
+    /// Cycles from the issue of this instruction to the issue of a dependent one, without
+    /// contention and with cache hits (`docs/machine/pipeline.md`); 0 if it has no result.
     pub latency: u8,
-    /// Slot of the float unit's write port: two float operations may not have equal issue cycle plus slot
-    /// (`docs/machine/pipeline.md`). `None` for other units.
+    /// Slot of the float unit's write port (`docs/machine/pipeline.md`). The sums of issue cycle
+    /// and slot of two float operations must differ. `None` for other units.
     pub fp_slot: Option<u8>,
-    /// What kind of instruction it is.
+    /// Properties of the instruction.
     pub flags: InstFlags,
     /// The encoding with all operand fields 0.
     pub base: u32,
-    /// The bits that have to equal those of [`InstDesc::base`] for a word to be this instruction.
+    /// The bits in which a word has to equal [`InstDesc::base`] to be this instruction.
     pub fixed: u32,
-    /// The bits that neither an operand nor the decoder looks at. The encoder writes those of `base`, or the
-    /// sign of the operand that extends into them.
+    /// The bits that neither an operand nor the decoder uses. The encoder writes those of `base`,
+    /// or the sign of an operand that extends into them.
     pub ignored: u32,
-    /// Comes out of `decode`. Otherwise another opcode with the same encoding does.
+    /// Whether `decode` returns this opcode. If not, it returns another opcode with the same
+    /// encoding.
     pub decodable: bool,
     /// The assembly text in pieces.
     pub(crate) print: &'static [AsmPiece],
 }
 
 impl InstDesc {
-    /// The encoding as 32 characters, bit 31 first: `0`, `1`, for an operand bit the operand's index as a letter
-    /// (`a` for the first in assembly order), and `-` for another ignored bit.
+    /// Returns the encoding as 32 characters, bit 31 first: `0` or `1` for a fixed bit, the
+    /// operand's index as a letter for an operand bit (`a` for the first operand in assembly
+    /// order), and `-` for an ignored bit.
     pub fn template(&self) -> String {
         (0..32u32)
             .rev()
@@ -90,16 +93,16 @@ impl InstDesc {
 pub struct OperandDesc {
     /// The operand's name in td.
     pub name: &'static str,
-    /// What may stand here.
+    /// The kind of operand that is allowed.
     pub kind: OperandKind,
-    /// The instruction writes it.
+    /// Whether the instruction writes it.
     pub is_def: bool,
-    /// Where its bits go.
+    /// The positions of its bits in the word.
     pub(crate) runs: &'static [BitRun],
 }
 
 impl OperandDesc {
-    /// The bits of the word that hold the operand.
+    /// Returns the bits of the word that hold the operand.
     pub fn mask(&self) -> u32 {
         let runs = self.runs.iter();
         runs.fold(0, |mask, run| mask | run.mask() << run.inst_lsb)
@@ -113,7 +116,7 @@ pub(crate) struct BitRun {
     pub(crate) inst_lsb: u8,
     /// Lowest bit in the operand's value.
     pub(crate) value_lsb: u8,
-    /// How many bits.
+    /// Number of bits.
     pub(crate) width: u8,
 }
 
@@ -130,11 +133,11 @@ pub(crate) enum AsmPiece {
     Text(&'static str),
     /// The operand with this index.
     Operand(u8),
-    /// The operand with this index, nothing if it is the immediate 0.
+    /// The operand with this index; no text if it is the immediate 0.
     OperandUnlessZero(u8),
 }
 
-/// The set of values an operand kind accepts, from the td operand class of the same name.
+/// The values that an operand kind accepts, from the td operand class of the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperandRange {
     /// A register of this file.
@@ -145,9 +148,9 @@ pub enum OperandRange {
         min: i32,
         /// Largest value.
         max: i32,
-        /// Significant bits in the encoding; a decoded value is sign-extended from there if `signed`.
+        /// Significant bits in the encoding.
         bits: u8,
-        /// A decoded value is sign-extended.
+        /// Whether a decoded value is sign-extended from `bits`.
         signed: bool,
     },
 }
@@ -201,34 +204,36 @@ flags! {
 }
 
 impl InstFlags {
-    /// No flag.
+    /// Returns the empty set of flags.
     pub const fn empty() -> InstFlags {
         InstFlags(0)
     }
 
-    /// The flags of both.
+    /// Returns the union of both sets.
     pub const fn union(self, other: InstFlags) -> InstFlags {
         InstFlags(self.0 | other.0)
     }
 
-    /// Whether all flags of `other` are set.
+    /// Returns whether all flags of `other` are set.
     pub const fn contains(self, other: InstFlags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// The allocator's view of a register class; numbers are encodings in the class's file.
+/// A register class for the register allocator. The numbers are encodings in the class's register
+/// file.
 #[derive(Debug)]
 pub struct ClassInfo {
     /// The td record name.
     pub name: &'static str,
     /// The file of its registers.
     pub file: RegFile,
-    /// Caller-saved registers in the order to prefer them.
+    /// Caller-saved registers in order of preference.
     pub preferred: &'static [u8],
-    /// Callee-saved registers, which cost a save, in the order to prefer them.
+    /// Callee-saved registers, which cost a save and a restore, in order of preference.
     pub non_preferred: &'static [u8],
-    /// Registers never to be allocated: those with a role of their own, and those an erratum makes unusable.
+    /// Registers that must not be allocated: registers with a special role, and registers unusable
+    /// because of an erratum.
     pub reserved: &'static [u8],
     /// Bytes of a spill slot.
     pub spill_size: u32,
@@ -244,25 +249,26 @@ pub struct Convention {
     pub(crate) actions: &'static [Action],
 }
 
-/// A step of a convention; the first one that places the value ends the walk.
+/// A step of a convention. The walk ends at the first step that assigns a location.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// The inner action, for values of these types.
+    /// Performs the inner action for values of these types.
     IfType(&'static [ValueType], &'static Action),
-    /// Goes on as another type.
+    /// Continues with another type.
     Promote(ValueType),
-    /// Places this many parts one after the other, least significant first.
+    /// Assigns locations to this many parts one after the other, least significant first.
     Split { part: ValueType, count: u32 },
-    /// The first free register.
+    /// Assigns the first free register.
     ToReg(&'static [Reg]),
-    /// The next stack slot.
+    /// Assigns the next stack slot.
     ToStack { size: u32, align: u32 },
-    /// Goes on with the actions of another convention.
-    #[expect(dead_code, reason = "td offers it, the present conventions do not use it")]
+    /// Continues with the actions of another convention.
+    #[expect(dead_code, reason = "td supports it, but no current convention uses it")]
     Delegate(&'static [Action]),
 }
 
-/// How a relocation's value is made: S symbol, A addend, P address of the place. All modulo 2^32.
+/// The formula of a relocation's value, modulo 2^32: S is the symbol, A the addend, P the address
+/// of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Formula {
     /// Nothing is written.
@@ -271,63 +277,67 @@ pub enum Formula {
     Abs,
     /// S + A - P
     Pc,
-    /// Bits 31-16 of S + A. The halves are independent: no carry is taken into account.
+    /// Bits 31-16 of S + A. The halves are independent: there is no carry from the low half.
     AbsHigh,
     /// Bits 15-0 of S + A.
     AbsLow,
 }
 
-/// What td's `Reloc` record says.
+/// The description of a relocation, from its td `Reloc` record.
 #[derive(Debug)]
 pub struct RelocInfo {
     /// The ELF name.
     pub name: &'static str,
-    /// How the value is made.
+    /// The formula of the value.
     pub formula: Formula,
     /// Lowest bit of the field in the little-endian word at P.
     pub lsb: u8,
     /// Width of the field in bits, 0 for no field.
     pub width: u8,
-    /// The value has to fit the field as a signed number; otherwise its low bits are taken.
+    /// Whether the value has to fit in the field as a signed number. If not, the field gets its low
+    /// bits.
     pub signed: bool,
 }
 
-/// What td's `HwOp` record says about an operation.
+/// The description of a hardware operation, from its td `HwOp` record.
 #[derive(Debug)]
 pub struct HwOpInfo {
     /// The hardware's name.
     pub name: &'static str,
     /// The execution unit; for a memory operation that of main memory.
     pub unit: Unit,
-    /// Cycles from issue to the issue of a dependent instruction (`docs/machine/pipeline.md`); 0 without a result.
+    /// Cycles from issue to the issue of a dependent instruction (`docs/machine/pipeline.md`); 0 if
+    /// it has no result.
     pub latency: u8,
     /// Slot of the float unit's write port (`docs/machine/pipeline.md`).
     pub fp_slot: Option<u8>,
-    /// How well the hardware does it.
+    /// How well the hardware implements it.
     pub status: HwStatus,
-    /// How well it does it in the scratchpad.
+    /// How well the hardware implements it for the scratchpad.
     pub scratchpad_status: HwStatus,
-    /// [`HwOpInfo::latency`] in the scratchpad.
+    /// [`HwOpInfo::latency`] for the scratchpad.
     pub scratchpad_latency: u8,
-    /// Bytes accessed in memory by a scalar, or by each lane of a vector; 0 for no access.
+    /// Bytes accessed in memory by a scalar, or by each lane of a vector; 0 if it does not access
+    /// memory.
     pub access_bytes: u8,
-    /// Alignment that the hardware checks in main memory, in bytes; 0 for no access.
+    /// Alignment that the hardware checks in main memory, in bytes; 0 if it does not access memory.
     pub alignment: u8,
 }
 
-/// What td says about an erratum.
+/// The description of an erratum, from its td record.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ErratumInfo {
     /// Short name.
     pub name: &'static str,
-    /// What goes wrong, one sentence.
+    /// One sentence about the fault.
     pub summary: &'static str,
-    /// What happens to a program that is not prepared.
+    /// The effect on a program without the workaround.
     pub effect: &'static str,
-    /// What the compiler does about it.
+    /// The compiler's workaround.
     pub workaround: &'static str,
-    /// Whether the compiler has a setting `erratum_<name>` that leaves the work-around out. The others need no code.
+    /// Whether the compiler has a setting `erratum_<name>` that disables the workaround. The other
+    /// errata need no code.
     pub is_setting: bool,
-    /// Where the fact comes from.
+    /// The source of this information.
     pub reference: &'static str,
 }

@@ -2,15 +2,15 @@
 //!
 //! # Contract
 //!
-//! [`disassemble`] gives rows; [`source`] makes of them a source for [`asm`](crate::asm) that assembles to the same bytes at the
-//! same addresses, and with the same relocations. Places that branches and pc-relative accesses refer to get labels: the names
-//! of symbols, else `.L` and the address. What is not an instruction, what stands after a symbol for data and what loads and
-//! stores refer to is shown as data.
+//! [`disassemble`] returns rows. [`source`] turns the rows into a source that [`asm`](crate::asm)
+//! assembles to the same bytes, addresses and relocations. Targets of branches and pc-relative
+//! accesses get labels: the names of symbols, or `.L` and the address. Words that are no
+//! instruction, bytes after a data symbol and targets of loads and stores are shown as data.
 //!
 //! # Limits
 //!
-//! Data that happens to be an instruction, and that nothing says to be data, is shown as that instruction. It assembles back
-//! all the same.
+//! Data that happens to encode an instruction, without a data symbol or an access to it, is shown
+//! as that instruction. It still assembles to the same bytes.
 
 use crate::asm::symbol_text;
 use crate::decode::decode;
@@ -29,31 +29,32 @@ pub struct Symbol {
     pub name: String,
     /// The address.
     pub address: u32,
-    /// What stands there is data.
+    /// Whether data follows the symbol, not code.
     pub data: bool,
 }
 
-/// A word that waits for an address.
+/// A word with a relocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Address of the word.
     pub address: u32,
     /// The relocation.
     pub kind: Reloc,
-    /// The name of what it refers to.
+    /// The name of the symbol that it refers to.
     pub symbol: String,
     /// Added to the address of the symbol.
     pub addend: i64,
 }
 
-/// What is known of a program.
+/// The contents of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// Bytes with their addresses; where they overlap, the later ones count. They may go past the end of the address space.
+    /// Bytes with their addresses. Later segments override earlier ones where they overlap. They
+    /// may extend past the end of the address space.
     pub segments: Vec<(u32, Vec<u8>)>,
-    /// Names.
+    /// The symbols.
     pub symbols: Vec<Symbol>,
-    /// Words that are not final.
+    /// Words with relocations.
     pub references: Vec<Reference>,
 }
 
@@ -62,25 +63,25 @@ pub struct Input {
 pub struct Row {
     /// The address.
     pub address: u32,
-    /// What stands there.
+    /// The contents.
     pub item: Item,
 }
 
-/// What a [`Row`] is.
+/// The contents of a [`Row`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// Nothing is known of the bytes between the row before and this address.
+    /// The bytes from the end of the previous row to this address are unknown.
     Gap,
     /// A name for the address.
     Label(String),
-    /// Bytes and the statement that makes them.
+    /// Bytes and the statement that assembles to them.
     Bytes(Vec<u8>, String),
 }
 
-/// Words in a row of zeros that are shown as one statement.
+/// The minimum number of consecutive zero words that are shown as one statement.
 const LEAST_ZEROS: u32 = 4;
 
-/// Disassembles a program, by rising address.
+/// Disassembles a program. The rows are in ascending order of address.
 pub fn disassemble(input: &Input) -> Vec<Row> {
     let chunks = Chunks::new(&input.segments);
     let mut work = Work {
@@ -95,10 +96,11 @@ pub fn disassemble(input: &Input) -> Vec<Row> {
     work.rows()
 }
 
-/// The text of a word that assembles to it: an instruction if that is possible, else `.long`.
+/// Returns the text of a word: an instruction if that assembles to the same word, else `.long`.
 ///
-/// Of a jump, the bits above the distance may be the assembler's for a number (repeated sign) or those for a label (zeros);
-/// the second is shown as a distance from `.`. Words with other ignored bits are shown as `.long`.
+/// The ignored bits of a jump, above its distance, may be those that the assembler writes for a
+/// number (repeated sign) or for a label (zeros). A jump with zeros is shown as a distance from
+/// `.`. Words with other ignored bits are shown as `.long`.
 pub fn word_text(word: u32) -> String {
     match decode(word) {
         Ok(inst) if encode(&inst) == Ok(word) => inst.to_string(),
@@ -110,18 +112,18 @@ pub fn word_text(word: u32) -> String {
     }
 }
 
-/// The directive that makes a word.
+/// Returns the directive that assembles to a word.
 pub fn data_text(word: u32) -> String {
     format!(".long {word:#010x}")
 }
 
-/// The statements of a disassembly as a source.
+/// Returns the statements of a disassembly as a source text.
 pub fn source(rows: &[Row]) -> String {
     let mut out = String::new();
     for row in rows {
         // Writing to a string does not fail.
         let _ = match &row.item {
-            // A source starts at 0.
+            // A source starts at address 0.
             Item::Gap if row.address == 0 => Ok(()),
             Item::Gap => writeln!(out, "        .org {:#x}", row.address),
             Item::Label(name) => writeln!(out, "{}:", symbol_text(name)),
@@ -131,7 +133,7 @@ pub fn source(rows: &[Row]) -> String {
     out
 }
 
-/// Bytes by address, without overlaps, in pieces as large as can be.
+/// Bytes by address, in maximal pieces without overlaps.
 struct Chunks(BTreeMap<u32, Vec<u8>>);
 
 impl Chunks {
@@ -151,7 +153,7 @@ impl Chunks {
         if bytes.is_empty() {
             return;
         }
-        // What was known of these places gives way.
+        // The new bytes replace the bytes at these addresses.
         let inside: Vec<u32> = self
             .0
             .range(address..)
@@ -190,7 +192,7 @@ impl Chunks {
         piece.extend(next.into_iter().flatten());
     }
 
-    /// The bytes from an address on that are next to each other.
+    /// Returns the contiguous bytes from an address on.
     fn at(&self, address: u32) -> &[u8] {
         match self.0.range(..=address).next_back() {
             Some((&start, bytes)) => bytes.get((address - start) as usize..).unwrap_or_default(),
@@ -202,7 +204,8 @@ impl Chunks {
         self.at(address).first_chunk().map(|b| u32::from_le_bytes(*b))
     }
 
-    /// The addresses of all whole words where instructions can stand.
+    /// Returns the addresses and values of all whole words at addresses where an instruction may
+    /// start.
     fn words(&self) -> impl Iterator<Item = (u32, u32)> {
         self.0.iter().flat_map(|(&start, bytes)| {
             let skip = (start.wrapping_neg() % INSTRUCTION_SIZE) as usize;
@@ -218,13 +221,14 @@ impl Chunks {
 struct Work<'a> {
     chunks: &'a Chunks,
     references: HashMap<u32, &'a Reference>,
-    /// Words that are data whatever they look like.
+    /// Addresses of words that are data even if they decode as instructions.
     data: BTreeSet<u32>,
-    /// The names of places; the first one is used where the place is referred to.
+    /// The names of each address. References to the address use the first name.
     labels: BTreeMap<u32, Vec<String>>,
 }
 
-/// How an instruction refers to a place: the index of the operand and the relocation that would make it.
+/// Returns how an instruction refers to an address: the index of the operand, and the relocation
+/// that fills it in.
 fn reference(inst: &Inst) -> Option<(usize, Reloc)> {
     let desc = inst.desc();
     let from_pc = inst.operands.contains(&Operand::S(SReg::PC));
@@ -244,12 +248,12 @@ fn reference(inst: &Inst) -> Option<(usize, Reloc)> {
         })
 }
 
-/// The place that a word refers to, if a label for it would make the same word.
+/// Returns the address that a word refers to, if a label for it would assemble to the same word.
 fn target(address: u32, word: u32) -> Option<(Inst, Reloc, u32)> {
     let inst = decode(word).ok()?;
     let (index, kind) = reference(&inst)?;
     let target = address.wrapping_add_signed(inst.operands.get(index)?.imm()?);
-    // What the assembler would make of the label.
+    // Compute the word that the assembler would emit for the label.
     let mut zero = inst;
     zero.operands.set(index, Operand::Imm(0));
     let mut bytes = encode(&zero).ok()?.to_le_bytes();
@@ -257,13 +261,13 @@ fn target(address: u32, word: u32) -> Option<(Inst, Reloc, u32)> {
     (u32::from_le_bytes(bytes) == word).then_some((inst, kind, target))
 }
 
-/// Where a branch at the address goes; none for other words.
+/// Returns the target of a branch at the address; `None` for other words.
 pub fn branch_target(address: u32, word: u32) -> Option<u32> {
     let (_, kind, target) = target(address, word)?;
     (kind == Reloc::Branch).then_some(target)
 }
 
-/// The text of an instruction with something else for its last operand.
+/// Returns the text of an instruction with its last operand replaced.
 fn with_last(inst: &Inst, last: &str) -> String {
     let text = inst.to_string();
     match text
@@ -280,7 +284,7 @@ impl Work<'_> {
     fn name(&mut self, symbols: &[Symbol]) {
         let mut known = HashSet::new();
         for symbol in symbols {
-            // The first of several symbols of one name; a source cannot have more.
+            // Names are unique in a source, so only the first symbol of a name counts.
             let inside = !self.chunks.at(symbol.address).is_empty();
             if inside && known.insert(symbol.name.as_str()) {
                 self.labels.entry(symbol.address).or_default().push(symbol.name.clone());
@@ -288,7 +292,7 @@ impl Work<'_> {
         }
     }
 
-    /// What stands after a symbol for data is data, up to the next symbol.
+    /// Marks the words from each data symbol to the next symbol as data.
     fn find_data(&mut self, symbols: &[Symbol]) {
         let mut sorted: Vec<&Symbol> = symbols.iter().collect();
         sorted.sort_by_key(|s| (s.address, s.data));
@@ -356,9 +360,9 @@ impl Work<'_> {
         rows
     }
 
-    /// The statement that starts at an address, and how many of the bytes it makes.
+    /// Returns the statement for the bytes at an address, and the number of bytes that it covers.
     fn statement(&self, address: u32, bytes: &[u8]) -> (usize, String) {
-        // Up to the next place that has a name or is where an instruction can stand.
+        // The statement ends at the next label or instruction boundary.
         let to_word = 4 - (address % INSTRUCTION_SIZE) as usize;
         let mut len = to_word.min(bytes.len());
         if let Some((&next, _)) = address.checked_add(1).and_then(|a| self.labels.range(a..).next()) {
@@ -387,14 +391,14 @@ impl Work<'_> {
         }
         let labelled = target(address, word).and_then(|(inst, kind, place)| {
             let name = self.labels.get(&place)?.first()?;
-            // The assembler lets no branch go where no instruction can stand.
+            // The assembler rejects branches to unaligned targets.
             let fits = kind != Reloc::Branch || place.is_multiple_of(INSTRUCTION_SIZE);
             fits.then(|| with_last(&inst, &symbol_text(name)))
         });
         (4, labelled.unwrap_or_else(|| word_text(word)))
     }
 
-    /// How many words of zeros there are without a name or a reference between.
+    /// Returns the number of consecutive zero words, up to a label or a reference.
     fn zeros(&self, address: u32, bytes: &[u8]) -> u32 {
         let words = bytes.chunks_exact(4).take_while(|b| b.iter().all(|&b| b == 0)).count() as u32;
         let next = address.checked_add(1).and_then(|a| self.labels.range(a..).next());
@@ -404,7 +408,7 @@ impl Work<'_> {
     }
 }
 
-/// The statement with a reference; `None` if the word has no place for it.
+/// Returns the statement with its reference; `None` if the word has no operand for it.
 fn referring(word: u32, reference: &Reference) -> Option<String> {
     let mut target = symbol_text(&reference.symbol);
     if reference.addend != 0 {
@@ -415,7 +419,7 @@ fn referring(word: u32, reference: &Reference) -> Option<String> {
         let same = |desc: &crate::inst::InstDesc| (word ^ desc.base) & desc.fixed == 0;
         let takes = |op: &&Opcode| op.desc().operands.iter().any(|o| o.kind == kind);
         let opcode = Opcode::ALL.iter().filter(takes).find(|op| same(op.desc()))?;
-        // The destination is where the other instruction of this encoding has it.
+        // The opcodes that share the encoding have the destination in the same position.
         let mut inst = decode(word).ok()?;
         inst.opcode = *opcode;
         Some(with_last(&inst, &target))

@@ -1,4 +1,4 @@
-//! Instruction to word.
+//! The encoder: instruction to word.
 
 use crate::inst::{Inst, Opcode, Operand, OperandKind, OperandRange};
 use crate::reg::RegFile;
@@ -11,7 +11,7 @@ pub enum EncodeError {
     Count {
         /// The opcode.
         opcode: Opcode,
-        /// How many it was given.
+        /// The number of operands found.
         found: usize,
     },
     /// An operand is of the wrong kind: an integer for a register, or a register of the other file.
@@ -20,7 +20,7 @@ pub enum EncodeError {
         opcode: Opcode,
         /// Index in the operand list.
         index: usize,
-        /// What was found there.
+        /// The operand found.
         found: Operand,
     },
     /// An integer is out of its operand's range.
@@ -39,7 +39,7 @@ pub enum EncodeError {
 }
 
 impl EncodeError {
-    /// The opcode that could not be encoded.
+    /// Returns the opcode that could not be encoded.
     pub const fn opcode(&self) -> Opcode {
         match *self {
             EncodeError::Count { opcode, .. }
@@ -79,7 +79,7 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
-/// Why an operand does not fit where it stands.
+/// Returns why an operand does not fit in its position.
 #[cold]
 fn fault(opcode: Opcode, index: usize, kind: OperandKind, found: Operand) -> EncodeError {
     match (kind.range(), found) {
@@ -94,11 +94,11 @@ fn fault(opcode: Opcode, index: usize, kind: OperandKind, found: Operand) -> Enc
     }
 }
 
-/// The word of an instruction.
+/// Encodes an instruction.
 ///
 /// # Errors
 ///
-/// The first operand that is missing, superfluous, of the wrong kind or out of range.
+/// Reports the first operand that is missing, superfluous, of the wrong kind or out of range.
 pub fn encode(inst: &Inst) -> Result<u32, EncodeError> {
     let opcode = inst.opcode;
     let desc = opcode.desc();

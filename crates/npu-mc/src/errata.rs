@@ -4,7 +4,7 @@ pub use crate::desc::ErratumInfo;
 pub use crate::generated::Erratum;
 
 impl Erratum {
-    /// Its short name.
+    /// Returns its short name.
     pub const fn name(self) -> &'static str {
         self.info().name
     }

@@ -1,3 +1,3 @@
-//! The tables made from `td/` by the build script.
+//! The tables that the build script generates from `td/`.
 
 include!(concat!(env!("OUT_DIR"), "/mc.rs"));

@@ -9,12 +9,12 @@ pub use crate::desc::{InstDesc, InstFlags, OperandDesc, OperandRange};
 pub use crate::generated::{Format, MAX_OPERANDS, Opcode, OperandKind, Unit};
 
 impl OperandKind {
-    /// What the kind accepts.
+    /// Returns the values that the kind accepts.
     pub const fn range(self) -> OperandRange {
         generated::OPERAND_RANGES[self as usize]
     }
 
-    /// The register file, if the kind is a register.
+    /// Returns the register file, if the kind is a register.
     pub const fn register_file(self) -> Option<RegFile> {
         match self.range() {
             OperandRange::Register(file) => Some(file),
@@ -24,24 +24,24 @@ impl OperandKind {
 }
 
 impl Opcode {
-    /// The descriptor.
+    /// Returns the descriptor.
     pub const fn desc(self) -> &'static InstDesc {
         &generated::DESCS[self as usize]
     }
 
-    /// The td record name.
+    /// Returns the td record name.
     pub const fn name(self) -> &'static str {
         self.desc().name
     }
 
-    /// The opcode of this td record name.
+    /// Returns the opcode with this td record name.
     pub fn from_name(name: &str) -> Option<Opcode> {
         let by_name = &generated::OPCODES_BY_NAME;
         let at = by_name.binary_search_by(|op| op.name().cmp(name)).ok()?;
         Some(by_name[at])
     }
 
-    /// The position in [`Opcode::ALL`].
+    /// Returns the position in [`Opcode::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -65,7 +65,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// The register, if it is one.
+    /// Returns the register, if it is one.
     pub const fn reg(self) -> Option<Reg> {
         match self {
             Operand::S(r) => Some(Reg::S(r)),
@@ -74,7 +74,7 @@ impl Operand {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer, if it is one.
     pub const fn imm(self) -> Option<i32> {
         match self {
             Operand::Imm(value) => Some(value),
@@ -110,7 +110,7 @@ impl From<i32> for Operand {
     }
 }
 
-/// A list of at most [`MAX_OPERANDS`] operands, stored inline. Reads as a slice.
+/// A list of at most [`MAX_OPERANDS`] operands, stored inline. It dereferences to a slice.
 #[derive(Clone, Copy)]
 pub struct Operands {
     items: [Operand; MAX_OPERANDS],
@@ -118,7 +118,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// No operand.
+    /// Creates an empty list.
     pub const fn new() -> Operands {
         Operands {
             items: [Operand::Imm(0); MAX_OPERANDS],
@@ -126,7 +126,7 @@ impl Operands {
         }
     }
 
-    /// The operands of a slice, or `None` if it is longer than [`MAX_OPERANDS`].
+    /// Returns the operands of a slice, or `None` if it is longer than [`MAX_OPERANDS`].
     pub fn from_slice(operands: &[Operand]) -> Option<Operands> {
         let mut list = Operands::new();
         list.items.get_mut(..operands.len())?.copy_from_slice(operands);
@@ -134,14 +134,14 @@ impl Operands {
         Some(list)
     }
 
-    /// Replaces an operand, if there is one at the place.
+    /// Replaces the operand at `index`, if it exists.
     pub fn set(&mut self, index: usize, operand: Operand) {
         if let Some(slot) = self.items[..usize::from(self.len)].get_mut(index) {
             *slot = operand;
         }
     }
 
-    /// Appends an operand; false if the list is full.
+    /// Appends an operand; returns `false` if the list is full.
     pub fn push(&mut self, operand: Operand) -> bool {
         match self.items.get_mut(usize::from(self.len)) {
             Some(slot) => {
@@ -190,8 +190,8 @@ impl fmt::Debug for Operands {
 
 /// An instruction: an opcode and its encoded operands in assembly order.
 ///
-/// It may be ill-formed (wrong operand kinds, values out of range); [`encode`](crate::encode()) says so. Its
-/// `Display` is the assembler's text.
+/// It may be ill-formed (wrong operand kinds, values out of range); [`encode`](crate::encode())
+/// reports this. Its `Display` is the assembler's text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Inst {
     /// The opcode.
@@ -201,7 +201,8 @@ pub struct Inst {
 }
 
 impl Inst {
-    /// An instruction from a fixed number of operands; more than [`MAX_OPERANDS`] do not compile.
+    /// Creates an instruction from a fixed number of operands. More than [`MAX_OPERANDS`] do not
+    /// compile.
     pub fn new<const N: usize>(opcode: Opcode, operands: [Operand; N]) -> Inst {
         const { assert!(N <= MAX_OPERANDS) };
         let mut list = Operands::new();
@@ -210,12 +211,12 @@ impl Inst {
         Inst { opcode, operands: list }
     }
 
-    /// The opcode's descriptor.
+    /// Returns the opcode's descriptor.
     pub const fn desc(&self) -> &'static InstDesc {
         self.opcode.desc()
     }
 
-    /// The registers written, operands first, then the implicit ones.
+    /// Returns the registers written: first the operands, then the implicit ones.
     pub fn defs(&self) -> impl Iterator<Item = Reg> {
         let desc = self.desc();
         let named = desc.operands.iter().zip(self.operands.iter());
@@ -225,7 +226,8 @@ impl Inst {
             .chain(desc.implicit_defs.iter().copied())
     }
 
-    /// The registers read, operands first, then the tied destination, then the implicit ones.
+    /// Returns the registers read: first the operands, then the tied destination, then the implicit
+    /// ones.
     pub fn uses(&self) -> impl Iterator<Item = Reg> {
         let desc = self.desc();
         let operands = self.operands;

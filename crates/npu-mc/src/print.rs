@@ -14,8 +14,8 @@ impl fmt::Display for Operand {
     }
 }
 
-/// The text that assembles to this instruction. An operand that is missing in an ill-formed instruction is shown
-/// as `?`.
+/// Writes the text that assembles to this instruction. If an ill-formed instruction lacks an
+/// operand, `?` stands for the operand.
 impl fmt::Display for Inst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operand = |index: u8| self.operands.get(usize::from(index)).copied();

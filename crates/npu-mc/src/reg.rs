@@ -1,6 +1,8 @@
-//! Registers: two files of 64, scalar (32 bits) and vector (16 lanes of 32 bits), `docs/machine/registers.md`.
+//! Registers: a scalar file (32 bits) and a vector file (16 lanes of 32 bits), with 64 registers
+//! each (`docs/machine/registers.md`).
 //!
-//! A register number alone does not say its file, so each file has its own type and a mix-up does not compile.
+//! A register number does not determine the file. Each file therefore has its own type, and the
+//! compiler rejects a mix-up.
 
 use crate::generated;
 use core::fmt;
@@ -16,10 +18,10 @@ pub struct VReg(pub(crate) u8);
 macro_rules! register_file {
     ($ty:ident, $table:ident, $what:literal) => {
         impl $ty {
-            #[doc = concat!("How many ", $what, " registers there are; their numbers are `0..COUNT`.")]
+            #[doc = concat!("The number of ", $what, " registers. The register numbers are `0..COUNT`.")]
             pub const COUNT: u8 = generated::$table.len() as u8;
 
-            /// The register with this encoding number, or `None` if there is no such register.
+            /// Returns the register with this encoding number, or `None` if it does not exist.
             pub const fn new(number: u8) -> Option<Self> {
                 if number < Self::COUNT {
                     Some(Self(number))
@@ -28,33 +30,35 @@ macro_rules! register_file {
                 }
             }
 
-            /// The register of a 6-bit field of an instruction, where every number names one; higher bits are dropped.
+            /// Returns the register of a 6-bit field of an instruction, which can hold every
+            /// register number. Higher bits of `bits` are dropped.
             pub const fn of_field(bits: u8) -> Self {
                 Self(bits % Self::COUNT)
             }
 
-            /// The number in the 6-bit register fields of an instruction.
+            /// Returns its number in the 6-bit register fields of an instruction.
             pub const fn number(self) -> u8 {
                 self.0
             }
 
-            /// The assembler's name. There are no aliases (`docs/machine/registers.md`).
+            /// Returns the assembler's name. Registers have no aliases
+            /// (`docs/machine/registers.md`).
             pub const fn name(self) -> &'static str {
                 generated::$table[self.0 as usize].name
             }
 
-            /// The DWARF register number.
+            /// Returns the DWARF register number.
             pub const fn dwarf(self) -> u16 {
                 generated::$table[self.0 as usize].dwarf
             }
 
-            /// The register of this exact, lower-case name.
+            /// Returns the register with this exact, lower-case name.
             pub fn from_name(name: &str) -> Option<Self> {
                 let number = generated::$table.iter().position(|r| r.name == name)?;
                 Some(Self(number as u8))
             }
 
-            /// All registers of the file in encoding order.
+            /// Returns all registers of the file in encoding order.
             pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator {
                 (0..Self::COUNT).map(Self)
             }
@@ -77,7 +81,7 @@ macro_rules! register_file {
 register_file!(SReg, SREGS, "scalar");
 register_file!(VReg, VREGS, "vector");
 
-/// Which of the two register files.
+/// A register file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RegFile {
     /// 64 registers of 32 bits.
@@ -96,7 +100,7 @@ pub enum Reg {
 }
 
 impl Reg {
-    /// The register with this number in this file.
+    /// Returns the register with this number in this file, or `None` if it does not exist.
     pub const fn new(file: RegFile, number: u8) -> Option<Reg> {
         match file {
             RegFile::Scalar => match SReg::new(number) {
@@ -110,7 +114,7 @@ impl Reg {
         }
     }
 
-    /// The file the register belongs to.
+    /// Returns the register's file.
     pub const fn file(self) -> RegFile {
         match self {
             Reg::S(_) => RegFile::Scalar,
@@ -118,12 +122,13 @@ impl Reg {
         }
     }
 
-    /// Whether it is a vector register.
+    /// Returns whether it is a vector register.
     pub const fn is_vector(self) -> bool {
         matches!(self, Reg::V(_))
     }
 
-    /// The number in the 6-bit register fields; not unique between the files.
+    /// Returns its number in the 6-bit register fields. Registers of different files may have the
+    /// same number.
     pub const fn number(self) -> u8 {
         match self {
             Reg::S(r) => r.number(),
@@ -131,7 +136,7 @@ impl Reg {
         }
     }
 
-    /// The assembler's name.
+    /// Returns the assembler's name.
     pub const fn name(self) -> &'static str {
         match self {
             Reg::S(r) => r.name(),
@@ -139,7 +144,7 @@ impl Reg {
         }
     }
 
-    /// The DWARF register number, unique between the files.
+    /// Returns the DWARF register number, which is unique across the files.
     pub const fn dwarf(self) -> u16 {
         match self {
             Reg::S(r) => r.dwarf(),
@@ -147,7 +152,7 @@ impl Reg {
         }
     }
 
-    /// The register of this exact name in either file.
+    /// Returns the register with this exact name in either file.
     pub fn from_name(name: &str) -> Option<Reg> {
         SReg::from_name(name)
             .map(Reg::S)

@@ -1,3 +1,4 @@
-//! From an opcode to a related one, by td's `InstrMapping` records. `None` where there is none.
+//! Maps between related opcodes, from td's `InstrMapping` records. The functions return `None` if
+//! an opcode has no related one.
 
 pub use crate::generated::relations::*;

@@ -11,7 +11,7 @@ pub use crate::generated::elf;
 pub enum RelocError {
     /// The value does not fit the field.
     Range {
-        /// The type.
+        /// The relocation type.
         reloc: Reloc,
         /// The value.
         value: i64,
@@ -20,11 +20,11 @@ pub enum RelocError {
         /// Largest value that fits.
         max: i64,
     },
-    /// The place has fewer than four bytes.
+    /// Fewer than four bytes are left at the relocated address.
     Short {
-        /// The type.
+        /// The relocation type.
         reloc: Reloc,
-        /// How many bytes there are.
+        /// The number of bytes left.
         len: usize,
     },
 }
@@ -38,7 +38,7 @@ impl fmt::Display for RelocError {
             RelocError::Short { reloc, len } => {
                 write!(
                     f,
-                    "{}: {len} bytes are left at the place, 4 are needed",
+                    "{}: {len} bytes are left at the address, 4 are needed",
                     reloc.info().name
                 )
             }
@@ -49,32 +49,33 @@ impl fmt::Display for RelocError {
 impl core::error::Error for RelocError {}
 
 impl Reloc {
-    /// The number in an ELF file.
+    /// Returns its number in ELF files.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The name, `R_NPU_...`.
+    /// Returns the name, `R_NPU_...`.
     pub const fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// Whether the value depends on where the word stands: it is a distance.
+    /// Returns whether the value is relative to the address of the word.
     pub const fn is_pc_relative(self) -> bool {
         matches!(self.info().formula, Formula::Pc)
     }
 
-    /// The type with this number.
+    /// Returns the relocation type with this number.
     pub fn from_number(number: u32) -> Option<Reloc> {
         Reloc::ALL.iter().copied().find(|r| u32::from(r.number()) == number)
     }
 
-    /// The type of this name.
+    /// Returns the relocation type with this name.
     pub fn from_name(name: &str) -> Option<Reloc> {
         Reloc::ALL.iter().copied().find(|r| r.name() == name)
     }
 
-    /// The values that fit the field; for types that take low bits only, every 32-bit value.
+    /// Returns the range of values that fit in the field. For a type that takes only the low bits,
+    /// this is every 32-bit value, signed or unsigned.
     pub const fn range(self) -> (i64, i64) {
         let info = self.info();
         if info.signed {
@@ -86,12 +87,12 @@ impl Reloc {
     }
 }
 
-/// Applies a relocation: computes its value from symbol, addend and place, and puts it into the word at the
-/// beginning of `place`. The field's bits are replaced, the others stay.
+/// Applies a relocation: computes its value from the symbol, the addend and the address, and writes
+/// it to the field in the first word of `place`. The other bits of the word are unchanged.
 ///
 /// # Errors
 ///
-/// The value does not fit, or `place` is shorter than a word. `place` is unchanged then.
+/// Fails if the value does not fit or `place` is shorter than a word. `place` is unchanged then.
 pub fn apply(reloc: Reloc, place: &mut [u8], symbol: u32, addend: i32, address: u32) -> Result<(), RelocError> {
     let info = reloc.info();
     let target = symbol.wrapping_add_signed(addend);

@@ -1,8 +1,10 @@
-//! Speed and memory on targets of the size of LLVM's largest, beside llvm-tblgen where one is found: `LLVM_TBLGEN`, then the
-//! search path, then where Debian puts it. `cargo bench -p npu-tblgen --bench peer -- [wide|deep] [percent of full size]`.
+//! Time and memory for programs of the size of LLVM's largest targets, compared with llvm-tblgen if
+//! it is installed: in `LLVM_TBLGEN`, on the search path, or in Debian's folder. `cargo bench -p
+//! npu-tblgen --bench peer -- [wide|deep] [percent of full size]`.
 //!
-//! Wall and processor time are the least of a few runs, taken in turns, as whatever else the machine does only adds to them. Processor
-//! time is counted in hundredths of a second, where the system reports it. Peak memory is what the system counted for the process.
+//! Wall and processor time are the minimum of a few alternating runs, because other load on the
+//! machine only increases them. Processor time has a resolution of a hundredth of a second and is 0
+//! if the system does not report it. Peak memory is the system's count for the process.
 
 mod synthetic;
 
@@ -14,13 +16,13 @@ use synthetic::Kind;
 
 const ROUNDS: usize = 5;
 
-/// What one run cost.
+/// The cost of a run.
 #[derive(Clone, Copy)]
 struct Cost {
     time: Duration,
-    /// Of all threads, in the program and in the system for it; 0 where the system does not report it.
+    /// Processor time of all threads, in user and kernel mode; 0 if the system does not report it.
     processor: Duration,
-    /// KiB; 0 where the system does not report it.
+    /// Peak memory in KiB; 0 if the system does not report it.
     memory: u64,
 }
 
@@ -40,17 +42,18 @@ fn peer() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The most memory a running process has had so far.
+/// Returns the peak memory of a running process so far.
 fn peak(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The processor time of all child processes that have ended.
+/// Returns the processor time of all finished child processes.
 fn processor() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program stands in parentheses and may hold anything; after it are the fields from the third on.
+    // The name of the program is in parentheses and may contain any character. The fields from the
+    // third on follow it.
     let fields = stat.get(stat.rfind(')')? + 1..)?;
     let ticks: Option<Vec<u64>> = fields
         .split_whitespace()
@@ -83,7 +86,8 @@ fn run(program: &Path, mode: &str, input: &Path) -> Option<Cost> {
     }
 }
 
-/// The least of several runs of each program, in turns, so that both see the same machine.
+/// Returns the minimum times and the maximum memory of several runs of each program. The runs
+/// alternate, so that other load affects all programs equally.
 fn least(programs: &[&Path], mode: &str, input: &Path) -> Vec<Option<Cost>> {
     let mut best: Vec<Option<Cost>> = vec![None; programs.len()];
     for _ in 0..ROUNDS {
@@ -125,7 +129,7 @@ fn show(label: &str, costs: &[Option<Cost>]) {
     println!();
 }
 
-/// What an output costs beyond reading the program.
+/// Returns the cost of an output without the cost of reading the program.
 fn beyond(all: &[Option<Cost>], reading: &[Option<Cost>]) -> Vec<Option<Cost>> {
     let minus = |all: Cost, reading: Cost| Cost {
         time: all.time.saturating_sub(reading.time),

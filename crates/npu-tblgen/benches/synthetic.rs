@@ -1,22 +1,24 @@
-//! Target descriptions of the size of LLVM's largest ones, made up from a seed: the same size gives the same text.
+//! Generates target descriptions of the size of LLVM's largest ones. The text depends only on the
+//! size.
 //!
-//! `wide` has the shape of a CISC target: many instructions with many fields, written one `defm` a line over shallow multiclasses,
-//! and as many patterns. `deep` has the shape of a GPU target: few lines, long inheritance chains, multiclasses in multiclasses, class
-//! values that compute, and `let`s around everything.
+//! `wide` resembles a CISC target: many instructions with many fields, written as one `defm` per
+//! line over shallow multiclasses, and as many patterns. `deep` resembles a GPU target: few lines,
+//! long inheritance chains, nested multiclasses, class values that compute, and `let`s around
+//! everything.
 
 use std::fmt::Write;
 
-/// Which shape of target.
+/// The kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Many lines, many records, many fields.
     Wide,
-    /// Few lines that unfold to as much.
+    /// Few lines that expand to as many records.
     Deep,
 }
 
 impl Kind {
-    /// The kind called `name`.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Kind> {
         match name {
             "wide" => Some(Kind::Wide),
@@ -26,7 +28,7 @@ impl Kind {
     }
 }
 
-/// The program of a kind; `scale` 100 is full size.
+/// Generates a program of a kind; `scale` is a percentage of the full size.
 pub fn program(kind: Kind, scale: usize) -> String {
     let mut out = String::new();
     let scale = scale.max(1);
@@ -45,7 +47,7 @@ macro_rules! line {
     }};
 }
 
-/// A small generator of numbers, good enough to vary names and operands.
+/// A small generator of pseudo-random numbers, sufficient to vary names and operands.
 struct Random(u64);
 
 impl Random {
@@ -92,7 +94,8 @@ const FLAGS: [&str; 28] = [
     "isCodeGenOnly",
 ];
 
-/// What both kinds build on: value types, registers, operands, selection nodes, patterns.
+/// Writes the common base of both kinds: value types, registers, operands, selection nodes,
+/// patterns.
 fn common(out: &mut String) {
     out.push_str(
         "class DagOperator; def ops : DagOperator;
@@ -238,7 +241,7 @@ fn wide(out: &mut String, scale: usize) {
             at % 4
         );
     }
-    // Instructions over multiclasses; each line makes several, with their patterns.
+    // Instructions over multiclasses: each line defines several, with their patterns.
     for at in 0..18 * scale {
         let node = random.pick(&NODES);
         let (opc, write, feature) = (random.below(256), random.below(120), random.below(40));
@@ -275,7 +278,7 @@ fn wide(out: &mut String, scale: usize) {
         line!(out, "  }}");
         line!(out, "}}");
     }
-    // Patterns, each an anonymous record.
+    // Patterns: each is an anonymous record.
     for at in 0..120 * scale {
         let (a, b) = (random.pick(&NODES), random.pick(&NODES));
         let n = random.below(18 * scale);
@@ -408,7 +411,7 @@ multiclass vop_sizes<bits<8> opc, string str, SDNode OpNode, SchedReadWrite sche
 fn deep(out: &mut String, scale: usize) {
     let mut random = Random(11);
     out.push_str(DEEP_CLASSES);
-    // A chain of classes, each with its own fields and overrides.
+    // A chain of classes, each with additional fields and overrides.
     let length = 14;
     for level in 1..=length {
         let parent = if level == 1 {

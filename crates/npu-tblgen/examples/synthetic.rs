@@ -1,4 +1,5 @@
-//! Writes a made-up target description of the size of LLVM's largest ones: `synthetic wide|deep [percent]`.
+//! Writes a generated target description of the size of LLVM's largest ones: `synthetic wide|deep
+//! [percent]`.
 
 #[path = "../benches/synthetic.rs"]
 mod synthetic;

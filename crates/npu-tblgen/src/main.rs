@@ -1,4 +1,4 @@
-//! `npu-tblgen`: reads a TableGen program once and writes every output that is asked for.
+//! `npu-tblgen`: reads a TableGen program once and writes all requested outputs.
 
 mod options;
 mod why;
@@ -21,7 +21,7 @@ fn read(request: &Request) -> io::Result<Parsed> {
     Ok(parse_str("<stdin>", &text, &request.options))
 }
 
-/// What one output is, or the faults a back end found.
+/// Writes one output. An error of a back end contains its faults.
 fn write(action: Action, request: &Request, parsed: &Parsed, out: &mut dyn Write) -> io::Result<()> {
     match action {
         Action::Records => print_records(&parsed.records, out),
@@ -66,7 +66,7 @@ fn write_file(path: &Path, action: Action, request: &Request, parsed: &Parsed) -
     fs::write(path, text)
 }
 
-/// The files that were read besides the first, as a rule for make.
+/// Returns a rule for make that lists the files read besides the first one.
 fn dependencies(target: &Path, parsed: &Parsed) -> String {
     let mut names: Vec<&str> = parsed.sources.files().skip(1).map(tablegen::SourceFile::name).collect();
     names.sort_unstable();
@@ -105,7 +105,7 @@ fn run(request: &Request) -> io::Result<ExitCode> {
         let target = request.jobs.iter().find_map(|job| job.output.as_deref());
         fs::write(path, dependencies(target.unwrap_or(path), &parsed))?;
     }
-    // The records live to the end of the process; freeing them one by one would only take time.
+    // The records are needed until the process ends, so freeing them would only take time.
     std::mem::forget(parsed);
     Ok(ExitCode::SUCCESS)
 }
@@ -124,7 +124,7 @@ fn main() -> ExitCode {
     };
     match run(&request) {
         Ok(code) => code,
-        // The reader of a pipe may go away at any time.
+        // The reader of a pipe may close it at any time.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let text = error.to_string();

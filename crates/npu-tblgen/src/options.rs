@@ -1,10 +1,11 @@
-//! The command line: spelt as llvm-tblgen's, so that scripts carry over. A long option may have one dash or two.
+//! The command line. Options have llvm-tblgen's names, so that scripts can be reused. A long option
+//! may have one dash or two.
 
 use std::path::PathBuf;
 
 use tablegen::Options;
 
-/// What is to be printed.
+/// A kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Records,
@@ -17,58 +18,58 @@ pub enum Action {
     IsaManual,
 }
 
-/// An action and where its output goes; standard output if nowhere in particular.
+/// An output and its file; `None` means standard output.
 #[derive(Debug)]
 pub struct Job {
     pub action: Action,
     pub output: Option<PathBuf>,
 }
 
-/// Everything asked for.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Request {
     pub file: PathBuf,
     pub options: Options,
     pub jobs: Vec<Job>,
-    /// `RECORD[.FIELD]` of `why`.
+    /// The argument of `why`: `RECORD[.FIELD]`.
     pub why: Option<String>,
     pub class: String,
     pub dependencies: Option<PathBuf>,
     pub if_changed: bool,
 }
 
-/// What the command line comes to.
+/// The result of parsing the command line.
 pub enum Parsed {
     Run(Box<Request>),
     Help,
-    /// What is wrong with it.
+    /// The message for an invalid command line.
     Wrong(String),
 }
 
-/// Shown by `--help`.
+/// The text of `--help`.
 pub const HELP: &str = "\
-npu-tblgen [OPTIONS] FILE              reads a TableGen program and prints what is asked for
-npu-tblgen why RECORD[.FIELD] FILE     prints what gave a record its fields, or a field its value
+npu-tblgen [OPTIONS] FILE              reads a TableGen program and prints the requested outputs
+npu-tblgen why RECORD[.FIELD] FILE     prints how a record's fields, or one field, got their values
 
-Outputs; several may be asked for, each with an -o of its own after it:
+Outputs; several may be requested, each followed by its own -o:
   --print-records            all classes and records as text (the default)
-  --print-detailed-records   the same with places, and with global variables
+  --print-detailed-records   the same with source locations, and with global variables
   --print-enums -class=C     the names of the records that derive from C
   --dump-json                all records as JSON
   --null-backend             nothing; only check the program
   --gen-instr-map            Rust tables of the InstrMapping records
   --gen-searchable-tables    Rust tables of the GenericEnum and GenericTable records
-  --gen-isa-manual           the instruction set as a document in Markdown, of a program with the classes of td/
+  --gen-isa-manual           the instruction set as a Markdown document; the program needs the classes of td/
 
 Options:
   -I DIR                     a folder in which `include` looks for files
   -D NAME                    define a macro for `#ifdef`
   -o FILE                    write to FILE instead of standard output
   -d FILE                    write the files that were read, as a rule for make; needs -o
-  --write-if-changed         leave a file alone that has the right contents already
+  --write-if-changed         do not write a file that already has the right contents
   --help                     this text
 
-FILE may be `-` for standard input. Exit status: 0 good, 1 the program is wrong or a file cannot be read or written, 2 bad usage.
+FILE may be `-` for standard input. Exit status: 0 success, 1 the program has errors or a file cannot be read or written, 2 wrong usage.
 ";
 
 fn action(name: &str) -> Option<Action> {
@@ -85,7 +86,7 @@ fn action(name: &str) -> Option<Action> {
     })
 }
 
-/// Reads the arguments after the name of the program.
+/// Parses the arguments after the name of the program.
 pub fn parse(args: impl Iterator<Item = String>) -> Parsed {
     let mut args = args.peekable();
     let mut request = Request {
@@ -98,7 +99,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Parsed {
         if_changed: false,
     };
     let mut file = None;
-    // An `-o` before all outputs belongs to the first.
+    // An `-o` before all outputs belongs to the first output.
     let mut early_output = None;
     if args.peek().is_some_and(|first| first == "why") {
         args.next();
@@ -126,10 +127,10 @@ pub fn parse(args: impl Iterator<Item = String>) -> Parsed {
         match name {
             "help" | "h" => return Parsed::Help,
             "write-if-changed" => request.if_changed = true,
-            // What only concerns llvm-tblgen's warnings changes nothing here.
+            // This option controls warnings that only llvm-tblgen has.
             "no-warn-on-unused-template-args" => {}
             _ => {
-                // The value of a one-letter option may be glued to it.
+                // A one-letter option may be followed by its value without a space.
                 let letter = if name == "class" {
                     "class"
                 } else {

@@ -1,16 +1,16 @@
-//! `npu-tblgen why RECORD[.FIELD]`: the steps that gave a record's fields their values.
+//! `npu-tblgen why RECORD[.FIELD]`: prints the steps that led to the values of a record's fields.
 
 use std::io::{self, Write};
 
 use tablegen::{Parsed, Record, Span};
 
-/// `file:line:column`.
+/// Formats a location as `file:line:column`.
 fn place(parsed: &Parsed, span: Span) -> String {
     let place = parsed.sources.location(span);
     format!("{}:{}:{}", place.file, place.line, place.column)
 }
 
-/// Splits `RECORD.FIELD`; a record whose own name has a dot is looked for first.
+/// Splits `RECORD.FIELD`. A record whose name contains the dot takes precedence.
 fn find<'a>(parsed: &'a Parsed, what: &str) -> Result<(Record<'a>, Option<String>), String> {
     if let Some(record) = parsed.records.def(what) {
         return Ok((record, None));
@@ -34,10 +34,11 @@ fn find<'a>(parsed: &'a Parsed, what: &str) -> Result<(Record<'a>, Option<String
     Ok((record, field.map(str::to_owned)))
 }
 
-/// Writes the answer.
+/// Writes the history of the record or field.
 ///
 /// # Errors
-/// Those of `out`, and [`io::ErrorKind::NotFound`] if there is no such record or field.
+/// Returns the errors of `out`, and [`io::ErrorKind::NotFound`] if the record or field does not
+/// exist.
 pub fn why(parsed: &Parsed, what: &str, out: &mut dyn Write) -> io::Result<()> {
     let (record, only) = find(parsed, what).map_err(|message| io::Error::new(io::ErrorKind::NotFound, message))?;
     let classes: Vec<&str> = record.superclasses().collect();

@@ -1,4 +1,5 @@
-//! The command line, and the generated tables as a program uses them. `CRANELIFT_TEST_BLESS=1` rewrites what is expected.
+//! The command line, and the use of generated tables in a program. `CRANELIFT_TEST_BLESS=1`
+//! rewrites the expectations.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +22,7 @@ fn run(args: &[&str]) -> Result<Output, Failure> {
     Ok(command.current_dir(folder("gen")).args(args).output()?)
 }
 
-/// What a run prints is what stands in the file.
+/// Checks that the output of a run equals the contents of a file.
 fn prints(args: &[&str], file: &str) -> Result<(), Failure> {
     let output = run(args)?;
     let path = folder("gen").join(file);

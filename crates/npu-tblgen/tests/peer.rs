@@ -1,16 +1,17 @@
-//! The outputs beside those of llvm-tblgen of release 22, which `LLVM_TBLGEN` names: on the tests' programs, on `td/`, on LLVM's own files below the
-//! folder `LLVM_INCLUDE`, and on the target descriptions and the TableGen tests in the sources of LLVM 19, `LLVM_SOURCES` (the folder `llvm` of the
-//! release). Without these variables the tests are reported as ignored.
+//! Compares the outputs with those of llvm-tblgen of release 22, which `LLVM_TBLGEN` names. The
+//! inputs are the tests' programs, `td/`, LLVM's own files below the folder `LLVM_INCLUDE`, and the
+//! target descriptions and TableGen tests in the sources of LLVM 19, `LLVM_SOURCES` (the folder
+//! `llvm` of the release). Tests whose variables are not set are reported as ignored.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Programs of the tests that release 22 does not know or reads differently.
+/// Test programs that release 22 rejects or interprets differently.
 const EXCEPT: [&str; 2] = ["differs", "later-releases"];
 
-/// The target descriptions of LLVM that are compared, with their main files.
+/// The compared target descriptions of LLVM, with their main files.
 const TARGETS: [(&str, &str); 11] = [
     ("X86", "X86.td"),
     ("AArch64", "AArch64.td"),
@@ -25,7 +26,7 @@ const TARGETS: [(&str, &str); 11] = [
     ("WebAssembly", "WebAssembly.td"),
 ];
 
-/// The outputs that are compared.
+/// The compared outputs.
 const OUTPUTS: [&[&str]; 4] = [
     &["--print-records"],
     &["--print-detailed-records"],
@@ -44,7 +45,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Adds the `.td` files of a folder, with those of folders in it.
+/// Adds the `.td` files of a folder and its subfolders.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failed> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -99,7 +100,7 @@ fn of_llvm(include: &Path) -> Result<Vec<Program>, Failed> {
     Ok(paths.into_iter().map(program).collect())
 }
 
-/// The targets in the sources of LLVM.
+/// Returns the targets in the sources of LLVM.
 fn targets_of_llvm(sources: &Path) -> Vec<Program> {
     let program = |&(folder, file): &(&str, &str)| {
         let folder = sources.join("lib/Target").join(folder);
@@ -111,7 +112,7 @@ fn targets_of_llvm(sources: &Path) -> Vec<Program> {
     TARGETS.iter().map(program).collect()
 }
 
-/// LLVM's own tests of TableGen.
+/// Returns LLVM's own tests of TableGen.
 fn suite_of_llvm(sources: &Path) -> Result<Vec<Program>, Failed> {
     let suite = sources.join("test/TableGen");
     let mut paths = Vec::new();
@@ -124,7 +125,7 @@ fn suite_of_llvm(sources: &Path) -> Result<Vec<Program>, Failed> {
     Ok(paths.into_iter().map(program).collect())
 }
 
-/// What a program prints, if it accepts the file.
+/// Returns the output of a program, or `None` if it rejects the file.
 fn output(command: OsString, options: &[String], program: &Program) -> Result<Option<Vec<u8>>, Failed> {
     let mut command = Command::new(command);
     command.args(options).arg(&program.path);
@@ -135,7 +136,8 @@ fn output(command: OsString, options: &[String], program: &Program) -> Result<Op
     Ok(output.status.success().then_some(output.stdout))
 }
 
-/// Whether both print the same. After detailed records, llvm-tblgen may add how much memory it took.
+/// Returns whether both outputs are equal. After detailed records, llvm-tblgen may print statistics
+/// on its memory, which are ignored.
 fn same(ours: &[u8], theirs: &[u8], output_options: &[&str]) -> bool {
     if output_options == ["--print-detailed-records"] {
         let rest = theirs
@@ -147,8 +149,9 @@ fn same(ours: &[u8], theirs: &[u8], output_options: &[&str]) -> bool {
     }
 }
 
-/// Whether a line is a heading or a count of allocations, such as `TheBitsInitPool size = 12`, and not a part of a record: these have indented
-/// fields, and their names and fields have places between bars.
+/// Returns whether a line is a heading or a count of allocations, such as `TheBitsInitPool size =
+/// 12`. Lines of records differ: fields are indented, and names and fields have locations between
+/// bars.
 fn is_statistic(line: &str) -> bool {
     let is_count = line
         .rsplit_once('=')
@@ -157,7 +160,7 @@ fn is_statistic(line: &str) -> bool {
     !line.contains('|') && (is_count || is_heading)
 }
 
-/// The first class of a JSON dump that has records.
+/// Returns the first class of a JSON dump that has records.
 fn class_with_records(json: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(json).ok()?;
     let classes = text.split_once("\"!instanceof\":{")?.1.split_once('}')?.0;
@@ -166,18 +169,18 @@ fn class_with_records(json: &[u8]) -> Option<String> {
     Some(name.rsplit_once('"')?.0.rsplit_once('"')?.1.to_owned())
 }
 
-/// What is asked of programs that llvm-tblgen refuses.
+/// The expected result for programs that llvm-tblgen rejects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Refused {
-    /// There is none.
+    /// llvm-tblgen must not reject a program.
     Fails,
-    /// Nothing.
+    /// Any result.
     Passes,
-    /// That they are refused here, too.
+    /// `npu-tblgen` rejects the program too.
     Agrees,
 }
 
-/// Compares one output on all programs that llvm-tblgen accepts.
+/// Compares one output for all programs that llvm-tblgen accepts.
 fn compare(peer: &OsString, output_options: &[&str], programs: &[Program], refused: Refused) -> Result<(), Failed> {
     let ours = OsString::from(env!("CARGO_BIN_EXE_npu-tblgen"));
     let (mut different, mut compared) = (Vec::new(), 0);
@@ -219,7 +222,7 @@ fn compare(peer: &OsString, output_options: &[&str], programs: &[Program], refus
     }
 }
 
-/// The comparison notices a record that only one of the two has.
+/// Checks that the comparison notices a record that only one of the two outputs has.
 fn a_record_more_is_noticed() -> Result<(), Failed> {
     const DETAILED: &[&str] = &["--print-detailed-records"];
     let ours = b"A  |a.td:1|\n  Fields:\n    int x = 5  |a.td:1|\n";
@@ -260,7 +263,7 @@ fn main() -> ExitCode {
             ("targets_of_llvm", no_peer.or(no_sources)),
             ("suite_of_llvm", no_peer.or(no_sources)),
         ] {
-            // The targets are large: two outputs of each are enough.
+            // The targets are large, so only two outputs of each are compared.
             if name == "targets_of_llvm" && !["--print-records", "--dump-json"].contains(&options[0]) {
                 continue;
             }

@@ -1,15 +1,16 @@
-//! The operations of a NaplesPU, for Rust that is compiled to WebAssembly.
+//! The operations of a NaplesPU, for Rust code that is compiled to WebAssembly.
 //!
 //! # Contract
 //!
-//! Every function is an import of the module `npu`, which `clif-util wasm` and the crate `naplespu-wasm` make one or a few instructions
-//! of (`docs/wasm.md`). They are there for targets `wasm32` alone: for others this crate is empty, since there is nothing that
-//! they could do.
+//! Every function is an import of the module `npu`. `clif-util wasm` and the crate `naplespu-wasm`
+//! compile each import to one or a few instructions (`docs/wasm.md`). The functions exist for
+//! `wasm32` targets only: this crate is empty for other targets, which lack the hardware.
 //!
-//! All threads of a call run the same function with the same arguments, share the memory, and have stacks of their own. What
-//! threads tell each other goes through atomic types; plain accesses of one place by two threads are a data race, as in all of Rust. With
-//! `-C target-feature=+atomics` operations on atomic types are atomic instructions; without it they are plain loads and stores, which is
-//! enough where one thread writes and the others read behind a `barrier`.
+//! All threads of a call run the same function with the same arguments. They share the memory and
+//! have separate stacks. Threads communicate through atomic types; concurrent plain accesses to one
+//! location are a data race, as everywhere in Rust. With `-C target-feature=+atomics`, operations
+//! on atomic types are atomic instructions. Without it, they are plain loads and stores, which
+//! suffice if one thread writes and the others read after a `barrier`.
 //!
 //! ```text
 //! #[unsafe(no_mangle)]
@@ -25,32 +26,35 @@
 
 #[link(wasm_import_module = "npu")]
 unsafe extern "C" {
-    /// The number of this hardware thread in its core, from 0.
+    /// Returns the number of the current hardware thread in its core, from 0.
     pub safe fn thread_id() -> u32;
 
-    /// The number of this core in its tile, from 0.
+    /// Returns the number of the current core in its tile, from 0.
     pub safe fn core_id() -> u32;
 
-    /// The number of this tile, from 0.
+    /// Returns the number of the current tile, from 0.
     pub safe fn tile_id() -> u32;
 
-    /// Waits until `others` more threads are at the barrier of this number. What any of them wrote before, all of one core see behind it;
-    /// between cores, [`flush`] comes before.
+    /// Waits until `others` more threads have reached the barrier with this number. After it, all
+    /// threads of a core see each other's earlier writes. To make writes visible to other cores,
+    /// call [`flush`] before the barrier.
     pub safe fn barrier(number: u32, others: u32);
 
-    /// Cycles since reset; instructions on a simulator without a timing model.
+    /// Returns the cycles since reset; on a simulator without a timing model, the instructions.
     pub safe fn cycles() -> u64;
 
-    /// The control register of this number, a constant (`docs/intrinsics.md`).
+    /// Returns the control register with this number, which has to be a constant
+    /// (`docs/intrinsics.md`).
     pub safe fn read_control_reg(number: u32) -> u32;
 
-    /// The lane mask of this function: a bit for each of sixteen lanes, all of them at its start.
+    /// Returns the lane mask of the current function: one bit for each of sixteen lanes. All bits
+    /// are set when the function starts.
     pub safe fn read_mask_reg() -> u32;
 
-    /// Sets the lane mask of this function; bits above the sixteenth are cut off.
+    /// Sets the lane mask of the current function. Bits above the lowest sixteen are ignored.
     pub safe fn write_mask_reg(mask: u32);
 
-    /// Writes the line of the data cache with this address back to memory, and drops it.
+    /// Writes the data-cache line with this address back to memory and invalidates it.
     pub safe fn dcache_inv(address: *const u8);
 
     #[link_name = "flush"]
@@ -61,10 +65,11 @@ unsafe extern "C" {
     safe fn scratchpad_store(address: u32, word: u32);
 }
 
-/// Bytes of a line of the data cache.
+/// Size of a data-cache line in bytes.
 const LINE: usize = 64;
 
-/// Writes the lines of the cache that hold this value back to memory, where other cores and the host see them.
+/// Writes the cache lines of a value back to memory, which makes it visible to other cores and the
+/// host.
 pub fn flush<T: ?Sized>(value: &T) {
     let first = core::ptr::from_ref(value).cast::<u8>();
     let bytes = size_of_val(value);
@@ -72,21 +77,22 @@ pub fn flush<T: ?Sized>(value: &T) {
         flush_line(first.wrapping_add(offset));
     }
     if let Some(last) = bytes.checked_sub(1) {
-        // The last byte may be in one more line than the steps met.
+        // The last byte may be in another line than all step addresses.
         flush_line(first.wrapping_add(last));
     }
 }
 
-/// The scratchpad memory of the core: its threads share it, and nobody else sees it.
+/// The scratchpad memory of the core. Only the threads of the core can access it.
 pub mod scratchpad {
-    /// The word at this address, which is a multiple of four.
+    /// Returns the word at an address, which has to be a multiple of four.
     ///
-    /// An address that is not ends the program with a trap, as one outside of the scratchpad does.
+    /// Any other address, and an address outside of the scratchpad, ends the program with a trap.
     pub fn load(address: u32) -> u32 {
         super::scratchpad_load(address)
     }
 
-    /// Makes the word at this address, which is a multiple of four, this one. For others see [`load`].
+    /// Stores a word at an address, which has to be a multiple of four. Other addresses trap as for
+    /// [`load`].
     pub fn store(address: u32, word: u32) {
         super::scratchpad_store(address, word);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What stands between these two, each time the first is met.
+/// Returns the texts between each occurrence of `before` and the next `after`.
 fn between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
     text.split(before)
         .skip(1)
@@ -18,7 +18,7 @@ fn the_crate_and_the_header_declare_the_same() {
         .and_then(|(_, rest)| rest.split_once("\n}"))
         .unwrap()
         .0;
-    // A function has the name of its import, unless it says which.
+    // A function has the name of its import, except for `#[link_name]`.
     let names = between(declared, "safe fn ", '(').map(|name| if name == "flush_line" { "flush" } else { name });
     let names: BTreeSet<&str> = names.collect();
     let header = include_str!("../../../include/npu.h");

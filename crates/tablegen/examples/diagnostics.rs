@@ -1,4 +1,5 @@
-//! Diagnostics as data: what an editor would show. `cargo run -p tablegen --example diagnostics -- FILE`.
+//! Prints diagnostics from data, as an editor would show them: `cargo run -p tablegen --example
+//! diagnostics -- FILE`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Reads a program from memory and asks its records: `cargo run -p tablegen --example records`.
+//! Parses a program in memory and reads its records: `cargo run -p tablegen --example records`.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ class Inst<bits<4> opcode, dag args> {
 "#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Files that are not on disk: looked at before the file system.
+    // Virtual files, which take precedence over the file system.
     let mut options = Options::default();
     options.files.insert(PathBuf::from("formats.td"), FORMATS.to_owned());
     let parsed = parse_str("main.td", MAIN, &options);

@@ -1,4 +1,4 @@
-//! What statements hand to the builder of records: template arguments, and changes of fields by `let`.
+//! Inputs of the record builder: template arguments, and changes of fields by `let`.
 
 use smallvec::SmallVec;
 
@@ -8,27 +8,27 @@ use crate::source::Span;
 use crate::strings::Symbol;
 use crate::value::{ClassId, ValueId};
 
-/// A template argument with its place.
+/// A template argument with its span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArgValue {
-    /// Named arguments only.
+    /// The name of a named argument; none for a positional one.
     pub(crate) name: Symbol,
     pub(crate) value: ValueId,
     pub(crate) span: Span,
 }
 
-/// A few template arguments.
+/// A short list of template arguments.
 pub(crate) type Args = SmallVec<[ArgValue; 6]>;
 
-/// Template arguments by the names of their variables, with their places.
+/// Values of template parameters: the variable of each parameter, the argument and its span.
 pub(crate) type Bound = SmallVec<[(Symbol, ValueId, Span); 8]>;
 
-/// What has template parameters.
+/// A class or multiclass with template parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
     Class(ClassId),
     Multiclass(usize),
-    /// A multiclass that another one builds on: its arguments are taken as they are written, whatever the types of its parameters.
+    /// The parent of a multiclass. Its arguments are not converted to the types of the parameters.
     ParentMulticlass(usize),
 }
 
@@ -37,12 +37,12 @@ pub(crate) enum Owner {
 pub(crate) struct Change {
     pub(crate) name: Symbol,
     pub(crate) name_span: Span,
-    /// In the order written, the most significant first.
+    /// The bit positions in source order, the most significant first.
     pub(crate) bits: Option<Vec<u32>>,
     pub(crate) value: ValueId,
     pub(crate) span: Span,
     pub(crate) place: Place,
-    /// It is the declaration of the field.
+    /// Whether it declares the field.
     pub(crate) declares: bool,
     pub(crate) mode: LetMode,
 }

@@ -1,17 +1,17 @@
-//! The syntax tree: what was written, with the place of everything.
+//! The syntax tree, with a span for every part.
 
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
 
-/// A name as written.
+/// A name in the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ident {
     pub(crate) name: Symbol,
     pub(crate) span: Span,
 }
 
-/// A type as written.
+/// A type in the source.
 #[derive(Clone, Debug)]
 pub(crate) enum TypeExpr {
     Bit,
@@ -68,7 +68,7 @@ pub(crate) enum ExprKind {
     },
     /// `a # b # ...`; a trailing `#` leaves an empty string as the last part.
     Paste(Vec<Expr>),
-    /// Something that was reported and skipped.
+    /// An erroneous expression, which has been reported.
     Error,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct DagExpr {
 
 #[derive(Clone, Debug)]
 pub(crate) struct DagArg {
-    /// Absent in an argument that is only a `$name`.
+    /// `None` for an argument that is only a `$name`.
     pub(crate) value: Option<Expr>,
     pub(crate) name: Option<Symbol>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Arg {
 #[derive(Clone, Debug)]
 pub(crate) enum Suffix {
     Bits(Vec<Range>, Span),
-    /// `[i]` or `[a, b...c]`; the flag says that it is a slice even with one element (trailing comma).
+    /// `[i]` or `[a, b...c]`. The flag marks a slice, even of one element (trailing comma).
     Items(Vec<Range>, bool, Span),
     Field(Ident),
 }
@@ -107,7 +107,7 @@ pub(crate) struct Range {
     pub(crate) end: Option<Expr>,
 }
 
-/// A class or multiclass with its arguments, where something derives from it.
+/// A parent class or multiclass with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct ClassRef {
     pub(crate) name: Ident,
@@ -162,7 +162,7 @@ pub(crate) struct AssertStmt {
     pub(crate) message: Expr,
 }
 
-/// What a `foreach` runs over.
+/// The list that a `foreach` iterates over.
 #[derive(Clone, Debug)]
 pub(crate) enum LoopSource {
     Ranges(Vec<Range>),
@@ -175,11 +175,11 @@ pub(crate) enum Stmt {
         name: Ident,
         params: Vec<Param>,
         parents: Vec<ClassRef>,
-        /// Absent in `class C;`.
+        /// `None` for `class C;`.
         body: Option<Vec<BodyItem>>,
     },
     Def {
-        /// Absent for an anonymous record.
+        /// `None` for an anonymous record.
         name: Option<Expr>,
         keyword: Span,
         parents: Vec<ClassRef>,

@@ -1,4 +1,4 @@
-//! Building records: inheritance, setting fields, the last resolution and its checks.
+//! The record builder: inheritance, field values, the final resolution and its checks.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::token::Bang;
 use crate::value::{ClassId, Node, RecordId, Type, TypeId, ValueId};
 use crate::world::{Assertion, Cell, FieldData, Fields, ParamData, Proto, RecordData};
 
-/// Class values within class values, before recursion is taken to be endless.
+/// The maximum nesting depth of class values; deeper recursion is considered infinite.
 const MAX_INSTANCES: u32 = 1000;
 
 impl Evaluator {
-    /// Adds a field, or sets the one of that name.
+    /// Adds a field, or sets the field with the same name.
     pub(crate) fn add_field(&mut self, proto: &mut Proto, mut new: FieldData) {
         match proto.field_index(new.name) {
             None => {
@@ -31,10 +31,10 @@ impl Evaluator {
         }
     }
 
-    /// Gives the field at `at`, which is declared or inherited once more, its new value.
+    /// Sets the value of the field at `at`, which is declared or inherited again.
     fn set_again(&mut self, proto: &mut Proto, at: usize, new: FieldData) {
         let old = proto.field_at(at);
-        // Only the value has to fit: `?` always does.
+        // Only the value has to fit. `?` always fits.
         let Some(value) = self.w.convert(new.value, old.ty) else {
             let name = self.w.text(new.name).to_owned();
             let (was, is) = (self.w.type_text(old.ty), self.w.type_text(new.ty));
@@ -54,10 +54,10 @@ impl Evaluator {
         };
     }
 
-    /// Sets a field, or some bits of it.
+    /// Sets a field or some of its bits.
     pub(crate) fn set_field(&mut self, proto: &mut Proto, change: &Change, own_value: bool) {
         let Some(at) = proto.field_index(change.name) else {
-            // The class that has it may be one that could not be read.
+            // The field may belong to a class that could not be parsed.
             if proto.faulty {
                 return;
             }
@@ -120,7 +120,7 @@ impl Evaluator {
         }
     }
 
-    /// The value of `field` with some of its bits replaced.
+    /// Returns the value of `field` after replacing some of its bits.
     fn with_bits(&mut self, field: &FieldData, change: &Change, bits: &[u32]) -> Option<ValueId> {
         let name = self.w.text(field.name).to_owned();
         let Node::Bits(kids) = self.w.values.node(field.value) else {
@@ -198,7 +198,8 @@ impl Evaluator {
         Some(self.fold(op, &args, field.ty, &Resolver::new()))
     }
 
-    /// Pairs parameters with arguments and defaults, and makes `r`, which is new, know them and the name. `None` after a fault.
+    /// Assigns arguments and defaults to parameters, and adds them and the name to `r`, which is
+    /// empty. Returns `None` after a fault.
     pub(crate) fn bind_args(
         &mut self,
         what: Owner,
@@ -304,7 +305,7 @@ impl Evaluator {
         Some(bound)
     }
 
-    /// What has template parameters, as messages name it.
+    /// Describes a class or multiclass for messages.
     fn owner_text(&self, owner: Owner) -> String {
         match owner {
             Owner::Class(class) => format!("class `{}`", self.w.text(self.w.class(class).name)),
@@ -314,7 +315,7 @@ impl Evaluator {
         }
     }
 
-    /// Makes `proto` derive from `class`.
+    /// Adds `class` as a parent of `proto`.
     pub(crate) fn inherit(
         &mut self,
         proto: &mut Proto,
@@ -341,7 +342,7 @@ impl Evaluator {
         let mut r = Resolver::new();
         let own = Some((name_var, own_name));
         let bound = self.bind_args(Owner::Class(class), &params, args, span, own, &mut r);
-        // The class counts as a parent all the same, so that its absence makes no further errors.
+        // The class still becomes a parent, so that its absence causes no follow-up errors.
         if bound.is_none() {
             proto.faulty = true;
             r = Resolver::new();
@@ -416,9 +417,9 @@ impl Evaluator {
         }
     }
 
-    /// A field of a class as it is in what derives from the class with these arguments.
+    /// Returns a field of a class after substituting the arguments of the derived record or class.
     fn inherited(&mut self, mut field: FieldData, bound: &[(Symbol, ValueId, Span)], r: &mut Resolver) -> FieldData {
-        // A value that only passes an argument on was written where the argument was.
+        // If the value is only an argument, its span is that of the argument.
         let mut span = self.w.span(field.span);
         if let Node::Var(name) = self.w.values.node(field.value)
             && let Some((_, _, place)) = bound.iter().find(|one| one.0 == name)
@@ -439,14 +440,15 @@ impl Evaluator {
         field
     }
 
-    /// A name no record has.
+    /// Returns a new name for an anonymous record.
     pub(crate) fn anonymous_name(&mut self) -> Symbol {
         let name = format!("anonymous_{}", self.anonymous);
         self.anonymous += 1;
         self.w.intern(&name)
     }
 
-    /// The record of a class value, once its arguments hold no variables.
+    /// Returns the record of a class value. If its arguments contain variables, returns the value
+    /// unchanged.
     pub(crate) fn try_instantiate(&mut self, call: ValueId) -> ValueId {
         if self.w.values.has_var(call) || self.stopped {
             return call;
@@ -474,7 +476,8 @@ impl Evaluator {
         proto.anonymous = true;
         self.instance_depth += 1;
         self.depth += 4;
-        // A class value has no name for `NAME` of the class, which stays.
+        // A class value has no name to substitute for `NAME` of the class, so `NAME` stays a
+        // variable.
         let own_name = self.w.values.var(self.w.class(class).name_var, TypeId::STR);
         self.inherit(&mut proto, class, &args, span, own_name);
         let record = self.finish(proto, false);
@@ -485,7 +488,7 @@ impl Evaluator {
         value
     }
 
-    /// The last resolution of a record, its checks, and its place among the records.
+    /// Finishes a record: resolves it the last time, checks it, and adds it to the records.
     pub(crate) fn finish(&mut self, proto: Proto, named: bool) -> Option<ValueId> {
         let outer = std::mem::replace(&mut self.at, proto.span);
         let value = self.finish_at(proto, named);
@@ -520,7 +523,7 @@ impl Evaluator {
             .filter(|(_, cell)| cell.value.is_open())
             .map(|(at, _)| at as u32)
             .collect();
-        // The record is there while it is resolved: it may mention itself.
+        // The record is added before its resolution, because it may refer to itself.
         let (span, start, faulty) = (proto.span, self.w.cells.len(), proto.faulty);
         self.w.cells.append(&mut proto.cells);
         if self.tracing {
@@ -552,7 +555,7 @@ impl Evaluator {
         for dump in &mut dumps {
             dump.0 = self.resolve(dump.0, &mut r);
         }
-        // A class value is only a means to an end: what it leaves open does no harm unless it is used.
+        // A class value is a temporary: an unresolved field is an error only if it is used.
         if named && !faulty {
             self.check_concrete(id, name);
         }
@@ -597,7 +600,8 @@ impl Evaluator {
         }
     }
 
-    /// Reports a failed assertion; `record` is where it came to be checked.
+    /// Checks an assertion and reports its failure. `record` is the span of the record that
+    /// inherited it.
     pub(crate) fn check_assertion(&mut self, assertion: &Assertion, record: Option<Span>) {
         let mut diagnostic = match self.w.as_int(assertion.condition) {
             Some(0) => {
@@ -621,7 +625,7 @@ impl Evaluator {
         self.report(diagnostic);
     }
 
-    /// Prints a `dump` as a note.
+    /// Prints a `dump` statement as a note.
     pub(crate) fn dump(&mut self, value: ValueId, span: Span) {
         let text = self.w.unquoted(value);
         self.report(Diagnostic::new(Severity::Note, text).primary(span, "dumped here"));
@@ -647,7 +651,7 @@ impl Evaluator {
         }
     }
 
-    /// Checks that every field has a value that says something.
+    /// Checks that every field is fully resolved.
     fn check_concrete(&mut self, id: RecordId, name: Symbol) {
         if self.stopped {
             return;
@@ -664,7 +668,7 @@ impl Evaluator {
                 let bits = self.w.values.kids(kids);
                 let is_field =
                     |id: ValueId| matches!(self.w.values.node(id), Node::Var(name) if own.find(name).is_some());
-                // A bit of a field, or a whole field of type `bit`.
+                // A bit of a field, or a whole field of type `bit`, may remain.
                 let fine = bits.iter().all(|bit| {
                     !self.w.values.is_open(*bit)
                         || is_field(*bit)
@@ -681,13 +685,13 @@ impl Evaluator {
             let mut diagnostic = Diagnostic::error(message, self.w.span(field.span), self.why_open(field.value));
             diagnostic = diagnostic.secondary(record.span, "in this record");
             for place in self.w.chains.spans(record.chain) {
-                diagnostic = diagnostic.secondary(place, "made from here");
+                diagnostic = diagnostic.secondary(place, "instantiated here");
             }
             self.report(diagnostic);
         }
     }
 
-    /// In a few words, what keeps a value from being known.
+    /// Describes in a few words why a value is unresolved.
     fn why_open(&self, id: ValueId) -> String {
         match self.w.values.node(id) {
             Node::Var(name) => format!("`{}` has no value", self.w.text(name)),

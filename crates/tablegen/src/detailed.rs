@@ -1,5 +1,5 @@
-//! `--print-detailed-records`: variables, classes and records with the places they come from, like llvm-tblgen but for its
-//! statistics on its own memory.
+//! The output of `--print-detailed-records`: variables, classes and records with their source
+//! locations, as in llvm-tblgen. The statistics on llvm-tblgen's own memory are omitted.
 
 use std::io::{self, Write};
 
@@ -17,10 +17,11 @@ struct Printer<'a> {
     text: String,
 }
 
-/// Writes global variables, classes and records with everything known of them. The first file of `sources` is named in the heading.
+/// Writes global variables, classes and records with all details. The heading names the first file
+/// of `sources`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn print_detailed_records(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Write) -> io::Result<()> {
     let world = &records.world;
     let mut printer = Printer {
@@ -99,7 +100,7 @@ impl Printer<'_> {
         writeln!(self.out, "-------------------- {what} ({count}) --------------------\n")
     }
 
-    /// `|file:line|`.
+    /// Formats a location as `|file:line|`.
     fn place(&self, span: Span) -> String {
         let place = self.sources.location(span);
         let file = std::path::Path::new(place.file).file_name();
@@ -116,7 +117,7 @@ impl Printer<'_> {
         writeln!(self.out, "{name}  {place}")
     }
 
-    /// Where a field was declared or set last, whatever passed its value in.
+    /// Returns where a field was declared or set last, independent of the origin of its value.
     fn setter(&self, place: Place) -> String {
         self.place(self.world.span(self.world.places.setter(place)))
     }
@@ -137,7 +138,7 @@ impl Printer<'_> {
             }
         }
         writeln!(self.out)?;
-        // Template arguments count as fields here, though they are shown elsewhere.
+        // Template arguments count as fields here, although they are shown elsewhere.
         if fields.is_empty() && params == 0 {
             return writeln!(self.out, "  Fields: (none)");
         }

@@ -1,4 +1,4 @@
-//! Messages as data: what went wrong, where, and what else is involved. They are rendered once, at the edge.
+//! Diagnostics as data: the message, its span and related spans. They are rendered only for output.
 
 use codespan_reporting::diagnostic as cs;
 use codespan_reporting::files::{Error as FilesError, Files};
@@ -6,43 +6,43 @@ use codespan_reporting::term;
 
 use crate::source::{FileId, SourceMap, Span};
 
-/// How grave a message is. Only errors make a run fail.
+/// The severity of a message. Only errors make a run fail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Severity {
-    /// Output the program asked for (`dump`).
+    /// Output of a `dump` statement.
     Note,
-    /// Accepted, but probably not what was meant.
+    /// Accepted, but probably a mistake.
     Warning,
     /// The input is wrong.
     Error,
 }
 
-/// A piece of source with a remark.
+/// A span of the source with a remark.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Label {
-    /// The source text in question.
+    /// The source text.
     pub span: Span,
     /// The remark; may be empty.
     pub message: String,
-    /// Whether this is the place of the fault, rather than something related.
+    /// Whether this is the span of the fault; otherwise it is a related span.
     pub primary: bool,
 }
 
-/// One message.
+/// A message.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// One line that says what is wrong.
+    /// The fault, in one line.
     pub message: String,
-    /// The places involved, the primary one first.
+    /// The spans involved, the primary one first.
     pub labels: Vec<Label>,
-    /// Further remarks without a place ("did you mean").
+    /// Further remarks without a span, such as "did you mean".
     pub notes: Vec<String>,
 }
 
 impl Diagnostic {
-    /// A message without a place.
+    /// Creates a message without a span.
     pub fn new(severity: Severity, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity,
@@ -52,17 +52,17 @@ impl Diagnostic {
         }
     }
 
-    /// An error at `span`, where `label` says in short what is the matter with the text there.
+    /// Creates an error at `span`; `label` is a short remark on the text at the span.
     pub fn error(message: impl Into<String>, span: Span, label: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, message).primary(span, label)
     }
 
-    /// A warning at `span`.
+    /// Creates a warning at `span`.
     pub fn warning(message: impl Into<String>, span: Span, label: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, message).primary(span, label)
     }
 
-    /// Adds a place of the fault.
+    /// Adds a span of the fault.
     #[must_use]
     pub fn primary(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
@@ -73,7 +73,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a related place.
+    /// Adds a related span.
     #[must_use]
     pub fn secondary(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
@@ -91,12 +91,12 @@ impl Diagnostic {
         self
     }
 
-    /// Where the fault is, if it has a place.
+    /// Returns the span of the fault, if it has one.
     pub fn span(&self) -> Option<Span> {
         self.labels.iter().find(|label| label.primary).map(|label| label.span)
     }
 
-    /// Whether it makes the run fail.
+    /// Returns whether it makes the run fail.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -130,7 +130,7 @@ impl<'a> Files<'a> for SourceMap {
     }
 }
 
-/// Moves an offset to the start of the character it is in, so that slicing at it is safe.
+/// Moves an offset to the start of its character, so that slicing at it is safe.
 fn on_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -139,10 +139,11 @@ fn on_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// Longer lines are not shown: they are made by machines, and drawing them takes longer than reading the program.
+/// The maximum length of a source line that is shown. Longer lines are machine-generated, and
+/// drawing them takes longer than parsing the program.
 const MAX_LINE: usize = 1000;
 
-/// Whether a label stands in a line that is too long to be shown.
+/// Returns whether a label is in a line that is too long to be shown.
 fn in_long_line(label: &Label, sources: &SourceMap) -> bool {
     let Some(file) = sources.file(label.span.file) else {
         return true;
@@ -157,7 +158,7 @@ fn in_long_line(label: &Label, sources: &SourceMap) -> bool {
     })
 }
 
-/// A message without its source lines.
+/// Renders a message without its source lines.
 fn render_short(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     let severity = match diagnostic.severity {
         Severity::Note => "note",
@@ -178,7 +179,8 @@ fn render_short(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     out
 }
 
-/// A message as text for a terminal: `file:line:col`, the source lines with their labels, and the notes.
+/// Renders a message as text for a terminal: `file:line:col`, the source lines with their labels,
+/// and the notes.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     if diagnostic.labels.len() > 20 || diagnostic.labels.iter().any(|label| in_long_line(label, sources)) {
         return render_short(diagnostic, sources);
@@ -207,12 +209,12 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
         .with_message(diagnostic.message.clone())
         .with_labels(labels)
         .with_notes(diagnostic.notes.clone());
-    // The renderer refuses only labels outside their file; the message itself is still worth having.
+    // The renderer fails only for labels outside their file. Keep the message in that case.
     term::emit_into_string(&term::Config::default(), sources, &message)
         .unwrap_or_else(|_| render_short(diagnostic, sources))
 }
 
-/// The candidate closest to `name`, if one is close enough to be worth a "did you mean".
+/// Returns the candidate that is closest to `name`, if it is close enough for a "did you mean".
 pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.len() / 3).clamp(1, 4);
     let mut best: Option<(usize, &str)> = None;
@@ -228,9 +230,9 @@ pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     best.map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance in bytes, with letters of different case counted as equal neighbours (cost 1 as any other change).
+/// Returns the Levenshtein distance in bytes. A change of case costs 1, like any other change.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
-    // Names longer than this are not typed by hand.
+    // Nobody types longer names by hand.
     if a.len() > 100 || b.len() > 100 {
         return usize::MAX;
     }

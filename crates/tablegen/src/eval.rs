@@ -1,6 +1,7 @@
-//! Statements, in the order written: classes, records, multiclasses, loops, `let`.
+//! Evaluates statements in source order: classes, records, multiclasses, loops, `let`.
 //!
-//! Inside a loop or multiclass records are kept as prototypes with variables; the outermost loop or `defm` makes them.
+//! Inside of a loop or multiclass, records are stored as prototypes with variables. The outermost
+//! loop or `defm` instantiates them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,12 +25,12 @@ use crate::world::{Assertion, ClassData, FieldData, ParamData, Proto};
 /// The widest `bits` type.
 pub(crate) const MAX_BITS: i64 = 1 << 16;
 impl Evaluator {
-    /// Notes a step of the record being built.
+    /// Records a step in the history of the current record.
     fn trace_current(&mut self, field: Symbol, kind: StepKind, span: Span, value: ValueId) {
         self.with_current(|this, proto| this.trace(proto, field, kind, span, value));
     }
 
-    /// Runs statements; stops early only when the program asks for too much.
+    /// Runs statements. Stops early only if the program exceeds a limit.
     pub(crate) fn run(&mut self, statements: &[Stmt]) {
         for statement in statements {
             if self.stopped {
@@ -39,7 +40,7 @@ impl Evaluator {
         }
     }
 
-    /// Neither in a loop nor in a multiclass.
+    /// Returns whether evaluation is outside of loops and multiclasses.
     pub(crate) fn at_top(&self) -> bool {
         self.loops.is_empty() && self.multiclass.is_none()
     }
@@ -76,7 +77,7 @@ impl Evaluator {
                 body,
             } => self.define_multiclass(*name, params, parents, body),
             Stmt::Let { items, body } => {
-                // The values are read outside of any record.
+                // The values are evaluated outside of any record.
                 let changes = items.iter().filter_map(|item| self.change(item)).collect();
                 self.lets.push(changes);
                 self.block(body);
@@ -136,7 +137,7 @@ impl Evaluator {
         ));
     }
 
-    /// A type as written; reports an unknown one.
+    /// Evaluates a type; reports an unknown one.
     pub(crate) fn type_expr(&mut self, ty: &TypeExpr) -> Option<TypeId> {
         Some(match ty {
             TypeExpr::Bit => TypeId::BIT,
@@ -148,7 +149,7 @@ impl Evaluator {
                     self.report(Diagnostic::error(
                         format!("`bits<{width}>` is not possible"),
                         *span,
-                        format!("0 to {MAX_BITS} bits are"),
+                        format!("0 to {MAX_BITS} bits are possible"),
                     ));
                     return None;
                 }
@@ -190,7 +191,7 @@ impl Evaluator {
         None
     }
 
-    /// Reads template parameters; each may use the ones before it.
+    /// Evaluates template parameters. Each may refer to earlier ones.
     pub(crate) fn params(
         &mut self,
         owner: Symbol,
@@ -276,7 +277,8 @@ impl Evaluator {
             return;
         };
         let at = id.0 as usize;
-        // A body without anything is a declaration that may be repeated.
+        // A class without parameters, parents and body is a forward declaration, which may be
+        // repeated.
         self.w.classes[at].defined = !(params.is_empty() && parents.is_empty() && body.is_empty());
         self.w.classes[at].proto.span = name.span;
         let name_value = self.w.values.str(name.name);
@@ -296,7 +298,7 @@ impl Evaluator {
         }
     }
 
-    /// Parents, enclosing `let`s and body of the record or class being built.
+    /// Evaluates parents, enclosing `let`s and body of the current record or class.
     fn object_body(&mut self, parents: &[ClassRef], body: &[BodyItem], own_name: ValueId) {
         for parent in parents {
             let Some(class) = self.find_class(parent.name) else {
@@ -327,7 +329,8 @@ impl Evaluator {
         self.scopes.pop();
     }
 
-    /// The type of a field of records of type `ty`; a class has the fields declared so far in its own body.
+    /// Returns the type of a field of records of type `ty`. In its own body, a class already has
+    /// the fields declared so far.
     pub(crate) fn field_type(&self, ty: TypeId, name: Symbol) -> Option<TypeId> {
         self.w.field_type(ty, name).or_else(|| {
             let (class, proto) = (self.current_class?, self.current.as_ref()?);
@@ -338,7 +341,8 @@ impl Evaluator {
         })
     }
 
-    /// A class is usable as a type in its own body, with the parents it has so far.
+    /// Makes the current parents of a class visible, because the class may be used as a type in its
+    /// own body.
     fn publish_parents(&mut self) {
         if let (Some(id), Some(proto)) = (self.current_class, &self.current) {
             let class = &mut self.w.classes[id.0 as usize];
@@ -382,7 +386,8 @@ impl Evaluator {
                     decl: place,
                     nonconcrete: *nonconcrete,
                 };
-                // The field exists while its value is read, so that a mistake in it does not hide the field.
+                // Declare the field before evaluating its value, so that an error in the value does
+                // not hide the field.
                 let known = self
                     .current
                     .as_ref()
@@ -461,7 +466,7 @@ impl Evaluator {
         Some(self.fold(Bang::Repr, &[result], TypeId::STR, &Resolver::new()))
     }
 
-    /// A `let` with its value read; the field's type, where it is known, says what is expected.
+    /// Evaluates a `let`. The type of the field, if it is known, is the expected type of the value.
     fn change(&mut self, item: &LetItem) -> Option<Change> {
         let bits = match &item.bits {
             None => None,
@@ -487,7 +492,7 @@ impl Evaluator {
 
     fn defvar(&mut self, name: Ident, value: &Expr) {
         let Some(value) = self.eval(value, None) else {
-            // The name exists nevertheless: its uses are not further errors.
+            // Define the name anyway, so that its uses cause no follow-up errors.
             self.bind(name.name, ValueId::UNSET);
             return;
         };
@@ -519,7 +524,7 @@ impl Evaluator {
         match self.object_name(name) {
             Some(value) if value != ValueId::UNSET => proto.name = value,
             None if name.is_some() => return,
-            // `?` is no name, either.
+            // `?` is no name either.
             _ => {
                 let symbol = self.anonymous_name();
                 proto.name = self.w.values.str(symbol);
@@ -536,8 +541,8 @@ impl Evaluator {
         }
     }
 
-    /// What `NAME` stands for in the classes a record derives from. An anonymous record that is repeated gets its name at
-    /// the end.
+    /// Returns the value of `NAME` in the parents of a record. An anonymous record in a loop or
+    /// multiclass gets its name when it is instantiated.
     pub(crate) fn own_name(&mut self, proto: &Proto) -> ValueId {
         if proto.anonymous && !self.at_top() {
             return self.w.values.var(self.name_symbol, TypeId::STR);
@@ -545,7 +550,8 @@ impl Evaluator {
         proto.name
     }
 
-    /// The name of a `def` or `defm`. In a multiclass `NAME` goes first unless it is mentioned.
+    /// Returns the name of a `def` or `defm`. In a multiclass, a name that does not mention `NAME`
+    /// is prefixed with it.
     pub(crate) fn object_name(&mut self, name: Option<&Expr>) -> Option<ValueId> {
         let value = self.name_value(name?)?;
         let Some(multiclass) = self.multiclass else {
@@ -559,7 +565,7 @@ impl Evaluator {
         Some(self.fold_paste(prefix, value, TypeId::STR))
     }
 
-    /// Whether the variable occurs in a name.
+    /// Returns whether the variable occurs in a name.
     fn mentions(&self, id: ValueId, variable: Symbol) -> bool {
         match self.w.values.node(id) {
             Node::Var(name) => name == variable,
@@ -675,7 +681,7 @@ impl Evaluator {
         }
     }
 
-    /// Reads the arguments of a class.
+    /// Evaluates the arguments of a class.
     pub(crate) fn args(&mut self, args: &[Arg], class: Option<ClassId>) -> Option<Args> {
         let params = class.map_or_else(Arc::default, |class| Arc::clone(&self.w.class(class).params));
         self.arg_values(args, &params)
@@ -707,7 +713,7 @@ impl Evaluator {
         (&data.params, data.name_var)
     }
 
-    /// Whether an expression is a plain name.
+    /// Returns the identifier, if the expression is a plain name.
     pub(crate) fn plain_name(expr: &Expr) -> Option<Symbol> {
         match expr.kind {
             ExprKind::Ident(name) if expr.suffixes.is_empty() => Some(name),

@@ -1,4 +1,4 @@
-//! Operators as written: their arguments checked, the type of their result worked out.
+//! Evaluates operators in the source: checks their arguments and determines the type of the result.
 
 use crate::ast::{Expr, TypeExpr};
 use crate::diagnostic::Diagnostic;
@@ -45,7 +45,7 @@ impl Evaluator {
         Some(value)
     }
 
-    /// A list and the type of its elements.
+    /// Evaluates a list argument; returns it with its element type.
     fn list_arg(&mut self, op: Bang, expr: &Expr, expected: Option<TypeId>) -> Option<(ValueId, TypeId)> {
         let value = self.untyped(expr, expected)?;
         match self.w.values.element(self.w.values.type_of(value)) {
@@ -54,7 +54,7 @@ impl Evaluator {
         }
     }
 
-    /// A value that decides on its own type, unless it is an empty list: that takes `fallback`.
+    /// Evaluates an expression without an expected type. An empty list gets the type `fallback`.
     fn untyped(&mut self, expr: &Expr, fallback: Option<TypeId>) -> Option<ValueId> {
         let value = self.eval(expr, None)?;
         let element = self.w.values.element(self.w.values.type_of(value));
@@ -64,7 +64,7 @@ impl Evaluator {
         Some(value)
     }
 
-    /// An operator of any number of arguments, as one of two applied from the right.
+    /// Folds an operator with several arguments as binary operators, from the right.
     fn done_pairwise(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> Option<ValueId> {
         let (last, rest) = args.split_last()?;
         rest.iter()
@@ -73,12 +73,13 @@ impl Evaluator {
     }
 
     fn done(&mut self, op: Bang, args: &[ValueId], ty: TypeId) -> Option<ValueId> {
-        // Asked outside of everything, the answer cannot change any more.
+        // Outside of records, loops and multiclasses the result of `!instances` is final.
         let r = Resolver::last(op == Bang::Instances && self.at_top() && self.current.is_none());
         Some(self.fold(op, args, ty, &r))
     }
 
-    /// The type between `<` and `>`, required or not allowed according to the operator.
+    /// Returns the type between `<` and `>`. Depending on the operator, it is required, optional or
+    /// forbidden.
     fn type_arg(&mut self, op: Bang, span: Span, ty: Option<&TypeExpr>) -> Option<Option<TypeId>> {
         let needed = matches!(
             op,
@@ -153,7 +154,7 @@ impl Evaluator {
             Bang::Eq | Bang::Ne | Bang::Lt | Bang::Le | Bang::Gt | Bang::Ge => self.comparison(op, args),
             Bang::If => {
                 let test = self.int_arg(op, &args[0])?;
-                // The other arm may be wrong in ways that do not matter then, but names in it must exist.
+                // The arm that is not taken may have other errors, but its names must exist.
                 self.choice(&[(test, &args[1])], Some(&args[2]), expected)
             }
             Bang::Cast => {
@@ -290,7 +291,7 @@ impl Evaluator {
         self.choice(&tests, default, expected)
     }
 
-    /// The first value whose test is true, of the type that all values have in common.
+    /// Returns the first value whose condition is true. Its type is the common type of all values.
     pub(crate) fn choice(
         &mut self,
         cases: &[(ValueId, &Expr)],
@@ -352,7 +353,7 @@ impl Evaluator {
                 let mut values = Vec::with_capacity(args.len());
                 let mut common = TypeId::ANY;
                 for (at, arg) in args.iter().enumerate() {
-                    // Without a type from outside the first list says what the others are.
+                    // Without an expected type, the first list determines the type of the others.
                     let first = (at > 0).then(|| self.w.values.list_of(common));
                     let list = self.eval(arg, expected.or(first))?;
                     let Some(element) = self.w.values.element(self.w.values.type_of(list)) else {
@@ -385,7 +386,7 @@ impl Evaluator {
                 self.done(op, &[value, count], ty)
             }
             _ => {
-                // `!range`: one list, or one to three numbers.
+                // `!range` takes one list, or one to three numbers.
                 let ints = self.w.values.list_of(TypeId::INT);
                 let mut values = Vec::with_capacity(args.len());
                 for arg in args {
@@ -397,7 +398,7 @@ impl Evaluator {
                     }
                     values.push(value);
                 }
-                // Numbers are always kept as start, end and step.
+                // Numbers are normalized to start, end and step.
                 let lists = values
                     .first()
                     .map(|only| self.w.values.type_of(*only))
@@ -416,7 +417,7 @@ impl Evaluator {
         }
     }
 
-    /// The name of a variable an operator binds.
+    /// Returns the name of the variable that an operator binds.
     fn variable(&mut self, op: Bang, expr: &Expr) -> Option<crate::strings::Symbol> {
         let name = Evaluator::plain_name(expr);
         if name.is_none() {
@@ -449,7 +450,7 @@ impl Evaluator {
         let is_dag = op == Bang::Foreach && list_ty == TypeId::DAG;
         let element = match self.w.values.element(list_ty) {
             Some(element) => element,
-            // What a dag holds may be anything; the parts are records in practice.
+            // A dag may contain any value; in practice its parts are records.
             None if is_dag => TypeId::DAG,
             None => return self.wrong(op, list, args[1].span, "a list"),
         };
@@ -487,7 +488,7 @@ impl Evaluator {
             }
             return self.done_pairwise(op, &values, TypeId::DAG);
         }
-        // Of any type, like the operator of a dag that is written down.
+        // The operator may have any type, as in a dag literal.
         let operator = self.eval(&args[0], Some(TypeId::RECORD))?;
         let unset = ValueId::UNSET;
         let values = self.eval(&args[1], None)?;

@@ -1,4 +1,4 @@
-//! Values as written to values: names looked up, types worked out, what is known computed at once.
+//! Evaluates expressions: resolves names, determines types, and computes known values immediately.
 
 use std::sync::Arc;
 
@@ -16,23 +16,25 @@ use crate::strings::Symbol;
 use crate::token::Bang;
 use crate::value::{Ids, Node, Pairs, Type, TypeId, ValueId};
 
-/// What an unknown name means.
+/// The treatment of an unknown name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// A mistake.
+    /// An error.
     Value,
-    /// Literal text: in the name of a record and on the right of a paste.
+    /// Literal text: in the name of a record, and on the right of a paste.
     Name,
 }
 
 impl Evaluator {
-    /// The value of `expr`; `expected` is the type wanted, where it is known. Faults are reported and give `None`.
+    /// Evaluates `expr`. `expected` is the expected type, if it is known. Returns `None` after it
+    /// has reported a fault.
     pub(crate) fn eval(&mut self, expr: &Expr, expected: Option<TypeId>) -> Option<ValueId> {
         self.eval_in(expr, expected, Mode::Value)
     }
 
-    /// A name of a `def` or `defm`. In a multiclass a name or number of another type is a fault only once it is used:
-    /// until then it stands in a list, which nothing makes a string of.
+    /// Evaluates the name of a `def` or `defm`. In a multiclass, a name or number of another type
+    /// is an error only when it is used: until then it is wrapped in a list, which is never
+    /// converted to a string.
     pub(crate) fn name_value(&mut self, expr: &Expr) -> Option<ValueId> {
         let value = self.eval_in(expr, Some(TypeId::STR), Mode::Name)?;
         if self.multiclass.is_some() && matches!(expr.kind, ExprKind::Ident(_) | ExprKind::Int(_)) {
@@ -43,7 +45,7 @@ impl Evaluator {
         self.convert_or_report(value, TypeId::STR, expr.span)
     }
 
-    /// A value that must be of type `ty`.
+    /// Evaluates an expression whose value must have type `ty`.
     pub(crate) fn typed(&mut self, expr: &Expr, ty: TypeId) -> Option<ValueId> {
         let value = self.eval(expr, Some(ty))?;
         self.convert_or_report(value, ty, expr.span)
@@ -67,11 +69,11 @@ impl Evaluator {
         ));
     }
 
-    /// Reports that the name of a record is no string once everything is known.
+    /// Reports that the name of a record is not a string when it has to be known.
     pub(crate) fn unknown_record_name(&mut self, name: ValueId, span: Span) {
         let mut left = name;
         while let Node::Paste(before, last) = self.w.values.node(left) {
-            // See `name_value`.
+            // See `name_value` about the list.
             if let Node::List(kids) = self.w.values.node(last)
                 && let [value] = *self.w.values.kids(kids)
             {
@@ -89,7 +91,7 @@ impl Evaluator {
 
     fn eval_in(&mut self, expr: &Expr, expected: Option<TypeId>, mode: Mode) -> Option<ValueId> {
         let outer = std::mem::replace(&mut self.at, expr.span);
-        // An expected type is that of the whole value, not of what a suffix is applied to.
+        // The expected type is that of the whole value, not of the operand of a suffix.
         let inner = if expr.suffixes.is_empty() { expected } else { None };
         let mut value = self.simple(expr, inner, mode);
         for suffix in &expr.suffixes {
@@ -130,7 +132,7 @@ impl Evaluator {
                 let id = self.find_class(*class)?;
                 let args = self.args(args, Some(id))?;
                 let params = Arc::clone(&self.w.class(id).params);
-                // Faults of the arguments are found here, where they are written.
+                // Check the arguments here, so that faults have the right span.
                 self.bind_args(Owner::Class(id), &params, &args, expr.span, None, &mut Resolver::new())?;
                 let mut pairs = Pairs::new();
                 for (at, arg) in args.iter().enumerate() {
@@ -171,7 +173,7 @@ impl Evaluator {
         Some((value, arg.name.unwrap_or(Symbol::NONE)))
     }
 
-    /// What a name stands for, from the innermost scope outwards.
+    /// Resolves a name, from the innermost scope outwards.
     fn ident(&mut self, name: Ident, mode: Mode) -> Option<ValueId> {
         if let Some(value) = self.local(name.name) {
             return Some(value);
@@ -186,7 +188,7 @@ impl Evaluator {
         if let Some(value) = self.w.globals.get(&name.name) {
             return Some(*value);
         }
-        // A record may mention itself; it is looked up when it is finished.
+        // A record may refer to itself. The reference is resolved when the record is finished.
         if self.current_class.is_none()
             && let Some(proto) = &self.current
             && self.w.as_str(proto.name) == Some(name.name)
@@ -268,7 +270,7 @@ impl Evaluator {
         None
     }
 
-    /// A name in the record or class being built: a field, a template argument, `NAME`.
+    /// Resolves a name in the current record or class: a field, a template argument or `NAME`.
     fn record_name(&mut self, name: Symbol) -> Option<ValueId> {
         let proto = self.current.as_ref()?;
         if let Some(field) = proto.field(name) {
@@ -291,13 +293,14 @@ impl Evaluator {
         None
     }
 
-    /// `{ a, b, c }`, the most significant first; an element of n bits counts for n.
+    /// Evaluates `{ a, b, c }`, the most significant element first. An element of n bits
+    /// contributes n bits.
     fn braces(&mut self, items: &[Expr], span: Span) -> Option<ValueId> {
         let mut bits = Vec::new();
         for item in items.iter().rev() {
             let value = self.eval(item, None)?;
             let ty = self.w.values.type_of(value);
-            // Of what is not known yet, only a variable stands for as many bits as it has.
+            // An unresolved value contributes all of its bits only if it is a variable.
             let spreads = matches!(self.w.values.node(value), Node::Bits(_) | Node::Var(_));
             if let Some(width) = self.width(ty).filter(|_| spreads) {
                 bits.extend((0..width).map(|at| self.w.bit_of(value, at)));
@@ -345,7 +348,8 @@ impl Evaluator {
         if !good {
             return None;
         }
-        // The elements decide on the type, whatever is expected; what holds the list converts it.
+        // The elements determine the type, not the expected type. A conversion follows where the
+        // list is used.
         let mut common = TypeId::ANY;
         for (value, place) in &values {
             let ty = self.w.values.type_of(*value);
@@ -468,7 +472,7 @@ impl Evaluator {
             let index = self.convert_or_report(index, TypeId::INT, only.start.span)?;
             return Some(self.fold_index(value, index, element));
         }
-        // A slice by a list of indices, which may depend on variables.
+        // A slice by a list of indices, which may contain variables.
         let mut parts = Vec::new();
         for range in ranges {
             let start = self.eval(&range.start, None)?;
@@ -494,7 +498,7 @@ impl Evaluator {
         Some(self.fold_index(value, index, ty))
     }
 
-    /// The numbers from `start` to `end`, both included, upwards or downwards.
+    /// Returns the numbers from `start` to `end`, both included, ascending or descending.
     fn inclusive_range(&mut self, start: ValueId, end: ValueId, ints: TypeId) -> ValueId {
         let r = Resolver::new();
         let (one, minus) = (self.w.values.int(1), self.w.values.int(-1));
@@ -504,7 +508,7 @@ impl Evaluator {
         self.fold(Bang::Range, &[start, after, step], ints, &r)
     }
 
-    /// The numbers of ranges, in the order written. None is negative.
+    /// Returns the numbers of ranges in source order. None is negative.
     pub(crate) fn number_list(&mut self, ranges: &[Range]) -> Option<Vec<i64>> {
         let mut out = Vec::new();
         for range in ranges {
@@ -547,7 +551,7 @@ impl Evaluator {
         None
     }
 
-    /// Constant bit positions in the order written.
+    /// Returns constant bit positions in source order.
     pub(crate) fn bit_list(&mut self, ranges: &[Range]) -> Option<Vec<u32>> {
         let place = ranges.first().map_or(self.at, |range| range.start.span);
         let numbers = self.number_list(ranges)?;
@@ -566,7 +570,7 @@ impl Evaluator {
         bits
     }
 
-    /// `a # b # c`: strings, or lists if the left side is one.
+    /// Evaluates `a # b # c`: concatenates strings, or lists if the left operand is one.
     fn pasted(&mut self, parts: &[Expr], expected: Option<TypeId>, mode: Mode) -> Option<ValueId> {
         let (first, rest) = parts.split_first()?;
         let list_wanted = expected.filter(|ty| self.w.values.element(*ty).is_some());
@@ -593,7 +597,7 @@ impl Evaluator {
             }
             return Some(value);
         }
-        // What stands on the right of a `#` is a value of its own: `a # b # c` is `a # (b # c)`.
+        // `#` is right-associative: `a # b # c` is `a # (b # c)`.
         let mut texts = Ids::new();
         texts.push(self.as_text(value, first.span)?);
         for part in rest {
@@ -607,7 +611,7 @@ impl Evaluator {
         Some(value)
     }
 
-    /// A part of a paste as a string.
+    /// Converts a part of a paste to a string.
     fn as_text(&mut self, value: ValueId, span: Span) -> Option<ValueId> {
         let ty = self.w.values.type_of(value);
         if ty == TypeId::STR {

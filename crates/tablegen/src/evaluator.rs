@@ -1,4 +1,4 @@
-//! The state of a run: what the statements so far have defined, where evaluation is, and how much work is left.
+//! The state of a run: definitions, scopes, the current position, and the remaining work limit.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::strings::{Strings, Symbol};
 use crate::value::{ClassId, MAX_VALUES, TypeId, ValueId};
 use crate::world::{Assertion, ParamData, Proto, World};
 
-/// Errors of evaluation that are reported.
+/// The maximum number of reported errors of evaluation.
 const MAX_ERRORS: usize = 200;
 
-/// What is recorded inside loops and multiclasses.
+/// The recorded contents of loops and multiclasses.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     Record(Box<Proto>),
@@ -25,7 +25,8 @@ pub(crate) enum Entry {
     Loop(Box<Loop>),
 }
 
-/// A loop whose list is not known yet. `if` is a loop over a list of length 0 or 1 without a variable.
+/// A loop over a list that is not known yet. `if` is a loop without a variable over a list of
+/// length 0 or 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
     pub(crate) var: Option<Symbol>,
@@ -43,19 +44,19 @@ pub(crate) struct MulticlassData {
     pub(crate) span: Span,
 }
 
-/// What names mean, by nesting.
+/// A scope of names.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// `defvar`s of a block.
+    /// The `defvar`s of a block.
     Block(FxHashMap<Symbol, ValueId>),
     /// A loop variable, or a variable of an operator.
     Variable(Symbol, ValueId),
-    /// The record or class being built.
+    /// The current record or class.
     Record,
     Multiclass(usize),
 }
 
-/// A `defset` that is open.
+/// An open `defset`.
 #[derive(Debug)]
 pub(crate) struct OpenSet {
     pub(crate) name: Symbol,
@@ -76,28 +77,28 @@ pub(crate) struct Evaluator {
     pub(crate) scopes: Vec<Scope>,
     pub(crate) lets: Vec<Rc<[Change]>>,
     pub(crate) loops: Vec<Loop>,
-    /// The multiclass being defined.
+    /// The multiclass that is being defined.
     pub(crate) multiclass: Option<usize>,
-    /// The record or class being built, and its class.
+    /// The record or class that is being built, and the id of the class.
     pub(crate) current: Option<Box<Proto>>,
     pub(crate) current_class: Option<ClassId>,
     pub(crate) sets: Vec<OpenSet>,
     pub(crate) instances: FxHashMap<ValueId, ValueId>,
     pub(crate) anonymous: u32,
-    /// Where the class values were written: for each the first place.
+    /// The span of each class value: its first occurrence.
     pub(crate) call_places: FxHashMap<ValueId, Span>,
-    /// The place evaluation is at, for faults of values.
+    /// The current span, for faults in values.
     pub(crate) at: Span,
     pub(crate) depth: u32,
     pub(crate) instance_depth: u32,
     pub(crate) fuel: u64,
-    /// Too much was asked for; everything ends as it is.
+    /// Whether a limit was exceeded. Evaluation ends with the values it has.
     pub(crate) stopped: bool,
     pub(crate) name_symbol: Symbol,
     pub(crate) cache: Cache,
-    /// The steps that give fields their values are kept.
+    /// Whether the history of fields is recorded.
     pub(crate) tracing: bool,
-    /// A buffer for the fields of the record being finished.
+    /// A reusable buffer for the fields of the record that is being finished.
     pub(crate) spare: Vec<ValueId>,
 }
 
@@ -135,7 +136,7 @@ impl Evaluator {
         }
     }
 
-    /// Adds a message, unless the same was said of the same place.
+    /// Adds a message, unless the same message exists already for the span.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         if self.errors >= MAX_ERRORS && diagnostic.is_error() {
             return;
@@ -148,7 +149,7 @@ impl Evaluator {
         self.diagnostics.push(diagnostic);
     }
 
-    /// An error of the value being computed.
+    /// Reports an error in the current value.
     pub(crate) fn fault(&mut self, message: &str, label: &str) {
         self.fault_with(message, label, None);
     }
@@ -168,8 +169,8 @@ impl Evaluator {
 
     pub(crate) fn too_deep(&mut self) {
         self.stop(
-            "the recursion does not end",
-            "class values, fields or operators nest too deep here",
+            "infinite recursion",
+            "class values, fields or operators are nested too deeply here",
         );
     }
 
@@ -177,7 +178,7 @@ impl Evaluator {
         self.stop("the program needs too much memory", "while evaluating this");
     }
 
-    /// Accounts for work; a program that works too long is stopped.
+    /// Accounts for work. Stops a program that exceeds the limit.
     #[inline]
     pub(crate) fn spend(&mut self, amount: u64) {
         self.fuel = self.fuel.saturating_sub(amount);
@@ -194,7 +195,7 @@ impl Evaluator {
             self.out_of_memory();
         } else if self.w.values.overflow {
             self.w.values.overflow = false;
-            self.stop("the value is too large", "nested too deep, or too many elements");
+            self.stop("the value is too large", "nested too deeply, or too many elements");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Repetition: loops and multiclasses keep what they hold as entries with variables, and `defm`, or the end of the outermost
-//! loop, makes records of them.
+//! Expansion: loops and multiclasses store their contents as entries with variables. A `defm` or
+//! the end of the outermost loop instantiates them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::value::{ClassId, Node, TypeId, ValueId};
 use crate::world::Assertion;
 
 impl Evaluator {
-    /// Records, or makes at once if nothing around is still to be repeated.
+    /// Records an entry, or instantiates it if no loop or multiclass encloses it.
     pub(crate) fn add_entry(&mut self, entry: Entry) {
         if let Some(open) = self.loops.last_mut() {
             return open.entries.push(entry);
@@ -55,7 +55,7 @@ impl Evaluator {
         }
     }
 
-    /// Keeps an entry, or makes it at once if it is not collected.
+    /// Appends an entry to `out`, or instantiates it if `out` is `None`.
     pub(crate) fn emit(&mut self, entry: Entry, out: &mut Option<&mut Vec<Entry>>) {
         match out {
             Some(out) => out.push(entry),
@@ -63,7 +63,8 @@ impl Evaluator {
         }
     }
 
-    /// Copies `entries` with variables replaced. Without an `out` each is made at once, before the next is looked at.
+    /// Copies `entries` with variables substituted. If `out` is `None`, each entry is instantiated
+    /// before the next one is copied.
     pub(crate) fn expand(
         &mut self,
         entries: &[Entry],
@@ -193,7 +194,6 @@ impl Evaluator {
             span: name.span,
         });
         self.multiclass = Some(at);
-        // `let`s around the multiclass apply where it is used, not here.
         self.scoped(Scope::Multiclass(at), |this| {
             this.params(name.name, "::", params, |this, param| {
                 Arc::make_mut(&mut this.multiclasses[at].params).push(param);
@@ -230,7 +230,7 @@ impl Evaluator {
         None
     }
 
-    /// The entries of a multiclass with its arguments and `NAME` filled in.
+    /// Returns the entries of a multiclass with its arguments and `NAME` substituted.
     pub(crate) fn use_multiclass(
         &mut self,
         parent: &ClassRef,
@@ -264,7 +264,7 @@ impl Evaluator {
         let own_name = match self.object_name(name) {
             Some(value) if value != ValueId::UNSET => value,
             None if name.is_some() => return,
-            // `?` is no name, either.
+            // `?` is no name either.
             _ => {
                 let symbol = self.anonymous_name();
                 let value = self.w.values.str(symbol);
@@ -308,7 +308,7 @@ impl Evaluator {
         }
     }
 
-    /// Ordinary classes of a `defm` and the `let`s around it apply to every record it makes.
+    /// Applies the ordinary classes of a `defm`, and the `let`s around it, to each of its records.
     pub(crate) fn finish_defm_entry(&mut self, entry: &mut Entry, classes: &[(ClassId, Args, Span)]) {
         match entry {
             Entry::Record(proto) => {

@@ -1,6 +1,8 @@
-//! Doing operators whose arguments are known: numbers, strings, comparisons, conversions. Lists and dags are in `fold_list`.
+//! Folds operators with known arguments: numbers, strings, comparisons, conversions. `fold_list`
+//! folds lists and dags.
 //!
-//! An operator that cannot be done yet stays as a value of its own and is tried again by the next resolution.
+//! An operator that cannot be folded yet stays as a value and is folded again by a later
+//! resolution.
 
 use smallvec::SmallVec;
 
@@ -13,11 +15,11 @@ use crate::text::numeric_order;
 use crate::token::Bang;
 use crate::value::{Node, Type, TypeId, ValueId};
 
-/// The longest string a program may build, in bytes.
+/// The maximum length of a string in bytes.
 const MAX_STRING: usize = 16 << 20;
 
 impl Evaluator {
-    /// `op` applied to `args`; the value of type `ty`, or the operator itself if it has to wait.
+    /// Folds `op` with `args` to a value of type `ty`, or returns the unfolded operator.
     pub(crate) fn fold(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> ValueId {
         match self.folded(op, args, ty, r) {
             Some(value) => value,
@@ -25,10 +27,10 @@ impl Evaluator {
         }
     }
 
-    /// The same; `None` if it has to wait.
+    /// Folds like [`Self::fold`], but returns `None` if the operator cannot be folded yet.
     pub(crate) fn folded(&mut self, op: Bang, args: &[ValueId], ty: TypeId, r: &Resolver) -> Option<ValueId> {
         let value = self.try_fold(op, args, ty, r)?;
-        // The arm of an `!if` that is taken keeps its own type, and so does what stands in a dag.
+        // The selected arm of an `!if` and an argument of a dag keep their own types.
         if matches!(op, Bang::If | Bang::GetDagArg) {
             return Some(value);
         }
@@ -132,7 +134,7 @@ impl Evaluator {
         }
     }
 
-    /// Whether a value is `?`, or bits with a `?` among them.
+    /// Returns whether a value is `?`, or bits that include a `?`.
     pub(crate) fn is_unset(&self, id: ValueId) -> bool {
         match self.w.values.node(id) {
             Node::Unset => true,
@@ -141,7 +143,7 @@ impl Evaluator {
         }
     }
 
-    /// A string value, unless it is too long.
+    /// Creates a string value, unless it is too long.
     pub(crate) fn string(&mut self, text: &str) -> ValueId {
         if !self.pays_for_string(text.len()) {
             return ValueId::UNSET;
@@ -153,7 +155,7 @@ impl Evaluator {
         self.w.values.str(symbol)
     }
 
-    /// `a` and `b` as one string, unless that is too long.
+    /// Concatenates `a` and `b`, unless the string is too long.
     fn joined(&mut self, a: Symbol, b: Symbol) -> Option<Symbol> {
         let length = self.w.text(a).len() + self.w.text(b).len();
         let symbol = self.pays_for_string(length).then(|| self.w.strings.join(a, b));
@@ -163,7 +165,7 @@ impl Evaluator {
         symbol
     }
 
-    /// Accounts for a new string; `false` if it is too long.
+    /// Accounts for a new string; returns `false` if it is too long.
     fn pays_for_string(&mut self, length: usize) -> bool {
         self.spend(length as u64 / 32);
         if length > MAX_STRING {
@@ -238,7 +240,7 @@ impl Evaluator {
         Some(ValueId::UNSET)
     }
 
-    /// Strings, numbers and records as text, as `!cast<string>` and paste make it.
+    /// Converts strings, numbers and records to text, as `!cast<string>` and paste do.
     pub(crate) fn text_of(&mut self, id: ValueId) -> Option<Symbol> {
         match self.w.values.node(id) {
             Node::Str(text) | Node::Code(text) => Some(text),
@@ -273,7 +275,7 @@ impl Evaluator {
                 if self.w.values.kids(kids) == [arg]);
             return (!waiting).then_some(value);
         }
-        // A record whose class is not known to be the one asked for, or a list of such.
+        // The value is a record of another class than the requested one, or a list of such records.
         if self.w.values.is_open(arg) {
             return None;
         }
@@ -286,7 +288,8 @@ impl Evaluator {
                 }
                 Some(self.w.values.list(&out, element))
             }
-            // Numbers and bits that do not fit stay as they are; the field that holds them says why.
+            // Numbers and bits that do not fit stay unchanged. The field that receives them reports
+            // the error.
             _ if !self.w.values.is_record(ty) => None,
             _ => {
                 let text = self.w.brief(arg);
@@ -300,7 +303,8 @@ impl Evaluator {
         }
     }
 
-    /// The record `!cast` names. Waits for a record that is not defined yet, up to the last resolution.
+    /// Finds the record that `!cast` names. Before the last resolution, an undefined record keeps
+    /// the operator waiting.
     fn find_record(&mut self, name: Symbol, ty: TypeId, r: &Resolver) -> Option<ValueId> {
         let id = match self.w.record_names.get(&name) {
             Some(id) => *id,
@@ -330,7 +334,8 @@ impl Evaluator {
         Some(self.w.values.def(id, have))
     }
 
-    /// The type an operator asks about, kept as the element type of an empty list.
+    /// Returns the type argument of an operator, which is stored as the element type of an empty
+    /// list.
     fn asked_type(&self, carrier: ValueId) -> TypeId {
         let ty = self.w.values.type_of(carrier);
         self.w.values.element(ty).unwrap_or(TypeId::ANY)
@@ -411,7 +416,7 @@ impl Evaluator {
         Some(self.w.values.list(&items, want))
     }
 
-    /// A compiled regular expression; reports one that is malformed.
+    /// Compiles a regular expression; reports an invalid one.
     fn regex(&mut self, pattern: Symbol) -> Option<regex_lite::Regex> {
         let text = self.w.text(pattern).to_owned();
         self.spend(1000);
@@ -484,7 +489,7 @@ impl Evaluator {
                 if target.is_empty() {
                     return Some(args[2]);
                 }
-                // The result may be far longer than its parts.
+                // The result may be much longer than its parts.
                 let count = value.matches(target).count();
                 if count.saturating_mul(new.len()) > MAX_STRING {
                     self.fault("the string is too long", "more than 16 MiB");
@@ -502,7 +507,7 @@ impl Evaluator {
         }
     }
 
-    /// A field of a value. Fields of a record that is not finished wait.
+    /// Folds a field access. Fields of an unfinished record cannot be folded yet.
     pub(crate) fn fold_field(&mut self, base: ValueId, field: Symbol, ty: TypeId, r: &Resolver) -> ValueId {
         if base == ValueId::UNSET {
             if r.is_final {
@@ -531,7 +536,7 @@ impl Evaluator {
         self.w.values.field(base, field, ty)
     }
 
-    /// `left # right`: strings joined, or lists.
+    /// Folds `left # right`: concatenates strings or lists.
     pub(crate) fn fold_paste(&mut self, left: ValueId, right: ValueId, ty: TypeId) -> ValueId {
         if self.w.values.element(ty).is_some() {
             if let (Node::List(a), Node::List(b)) = (self.w.values.node(left), self.w.values.node(right)) {
@@ -557,7 +562,7 @@ impl Evaluator {
         self.w.values.paste(left, right, ty)
     }
 
-    /// The width of a `bits` type.
+    /// Returns the width of a `bits` type.
     pub(crate) fn width(&self, ty: TypeId) -> Option<u32> {
         match self.w.values.get_type(ty) {
             Type::Bits(width) => Some(*width),

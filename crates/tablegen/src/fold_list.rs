@@ -1,4 +1,4 @@
-//! The operators on lists and dags, and those that run a value for every element.
+//! Folds the operators on lists and dags, and those that evaluate an expression for every element.
 
 use crate::evaluator::Evaluator;
 use crate::resolver::Resolver;
@@ -6,7 +6,7 @@ use crate::strings::Symbol;
 use crate::token::Bang;
 use crate::value::{Ids, Node, Pairs, TypeId, ValueId};
 
-/// The longest list a program may build.
+/// The maximum length of a list.
 pub(crate) const MAX_LIST: usize = 1 << 20;
 
 impl Evaluator {
@@ -17,7 +17,7 @@ impl Evaluator {
         }
     }
 
-    /// Operator and arguments of a dag, with their names.
+    /// Returns operator and arguments of a dag, with their names.
     fn dag_parts(&self, id: ValueId) -> Option<Pairs> {
         match self.w.values.node(id) {
             Node::Dag(kids) => Some(self.w.values.pair_vec(kids)),
@@ -25,7 +25,7 @@ impl Evaluator {
         }
     }
 
-    /// A list of type `ty`, unless it is too long.
+    /// Creates a list of type `ty`, unless it is too long.
     fn make_list(&mut self, items: &[ValueId], ty: TypeId) -> ValueId {
         if items.len() > MAX_LIST {
             self.fault("the list is too long", "more than 1,048,576 elements");
@@ -166,7 +166,8 @@ impl Evaluator {
         }
     }
 
-    /// The type of a concatenation that starts with `first`: llvm-tblgen keeps the element type of the first list.
+    /// Returns the type of a concatenation that starts with `first`: as in llvm-tblgen, it has the
+    /// element type of the first list.
     pub(crate) fn concatenated_type(&self, first: ValueId, ty: TypeId) -> TypeId {
         let own = self.w.values.type_of(first);
         match self.w.values.element(own) {
@@ -307,7 +308,8 @@ impl Evaluator {
                     Bang::GetDagArg => {
                         let value = parts[at].0;
                         let have = self.w.values.type_of(value);
-                        // A value that does not convert counts as absent; one that does stays as it is.
+                        // A value that does not convert counts as absent. A value that converts
+                        // stays unconverted.
                         let fits = self.w.type_converts(have, ty);
                         Some(if fits { value } else { ValueId::UNSET })
                     }
@@ -333,7 +335,7 @@ impl Evaluator {
         }
     }
 
-    /// A string as a name in a dag, `?` for none.
+    /// Converts a string to a name in a dag; `?` stands for none.
     fn name_of(&self, id: ValueId) -> Option<Symbol> {
         if id == ValueId::UNSET {
             return Some(Symbol::NONE);
@@ -341,7 +343,7 @@ impl Evaluator {
         self.w.as_str(id)
     }
 
-    /// Where in `parts` the argument with the given index or name is.
+    /// Returns the position in `parts` of the argument with the given index or name.
     fn dag_index(&self, parts: &[(ValueId, Symbol)], key: ValueId) -> Option<Result<usize, String>> {
         if let Some(name) = self.w.as_str(key) {
             let found = parts[1..].iter().position(|part| part.1 == name);
@@ -356,7 +358,7 @@ impl Evaluator {
         Some(found.map(|at| at + 1).ok_or_else(|| format!("no argument {index}")))
     }
 
-    /// `!dag(operator, values, names)`.
+    /// Folds `!dag(operator, values, names)`.
     fn fold_make_dag(&mut self, args: &[ValueId]) -> Option<ValueId> {
         let unset = |id: ValueId| id == ValueId::UNSET;
         let values = if unset(args[1]) {
@@ -393,7 +395,8 @@ impl Evaluator {
         Some(self.w.values.dag(&parts))
     }
 
-    /// `list[index]` or `list[slice]`; out of range waits, and is an error in the end.
+    /// Folds `list[index]` or `list[slice]`. An index out of range is not folded and becomes an
+    /// error in the last resolution.
     pub(crate) fn fold_index(&mut self, base: ValueId, index: ValueId, ty: TypeId) -> ValueId {
         let waiting = |this: &mut Self| this.w.values.index(base, index, ty);
         let Node::List(items) = self.w.values.node(base) else {

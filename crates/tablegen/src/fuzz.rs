@@ -1,11 +1,12 @@
-//! Bodies of the fuzz tests: programs made from bytes, and what is asked of every program. Used by the tests of this crate for a fixed
-//! number of cases and by cargo-fuzz for as long as one likes.
+//! Fuzzing: generates programs from bytes and checks the properties of every program. This crate's
+//! tests run a fixed number of cases; cargo-fuzz runs an unlimited number.
 
 use std::fmt::Write;
 
 use crate::{Options, Parsed, dump_json, parse_str, print_detailed_records, print_records};
 
-/// Bytes as a row of decisions; when they are used up every decision is 0, which ends the program.
+/// Bytes as a sequence of decisions. After the last byte every decision is 0, which ends the
+/// program.
 struct Choices<'a> {
     bytes: &'a [u8],
     out: String,
@@ -15,9 +16,10 @@ struct Choices<'a> {
     inside: bool,
 }
 
-/// A program that is made by the grammar from a few fixed names, so that most of it means something.
+/// Generates a program by the grammar from a few fixed names, so that most of it is valid.
 ///
-/// Every class has the fields `i`, `b`, `s`, `l`, `d` and `r` of the six kinds of types, and takes an `int` and a `string`.
+/// Every class has the fields `i`, `b`, `s`, `l`, `d` and `r`, one for each kind of type, and takes
+/// an `int` and a `string`.
 pub fn program(bytes: &[u8]) -> String {
     let mut choices = Choices {
         bytes,
@@ -33,10 +35,10 @@ pub fn program(bytes: &[u8]) -> String {
     choices.out
 }
 
-/// Reads a program within narrow limits and everything a user can ask about it.
+/// Parses a program with low limits and calls every reporting function on it.
 pub fn exercise(text: &str) -> Parsed {
     let options = Options {
-        // Enough for every sensible program, and soon exhausted by an endless one.
+        // Enough for every reasonable program; an infinite one exceeds it soon.
         step_limit: 3_000_000,
         trace: text.len().is_multiple_of(4),
         ..Options::default()
@@ -44,7 +46,7 @@ pub fn exercise(text: &str) -> Parsed {
     let parsed = parse_str("fuzz.td", text, &options);
     let _ = parsed.render_diagnostics();
     if !parsed.has_errors() {
-        // A sink takes everything.
+        // A sink never fails.
         let mut out = std::io::sink();
         let _ = print_records(&parsed.records, &mut out);
         let _ = print_detailed_records(&parsed.records, &parsed.sources, &mut out);
@@ -185,7 +187,7 @@ impl Choices<'_> {
     }
 
     fn record(&mut self, depth: usize) {
-        // A class may not stand on itself: its value would not end.
+        // A class must not derive from itself: its value would be infinite.
         let class = self.pick(self.classes.max(1));
         let _ = write!(self.out, "C{class}<");
         self.put_all(&["%i", ", ", "%s", ">"], depth.min(1));

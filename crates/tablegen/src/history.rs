@@ -1,4 +1,5 @@
-//! How fields got their values: the steps, each with its place. Kept only if [`Options::trace`](crate::Options::trace) asks for it.
+//! The history of field values: the steps, each with its span. It is recorded only with
+//! [`Options::trace`](crate::Options::trace).
 
 use crate::evaluator::Evaluator;
 use crate::records::Record;
@@ -8,19 +9,20 @@ use crate::strings::Symbol;
 use crate::value::{ClassId, RecordId, ValueId};
 use crate::world::{Cell, FieldData, Proto};
 
-/// One step on the way of a field to its value.
+/// A step in the history of a field's value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What it was.
+    /// The kind of the step.
     pub kind: StepKind,
-    /// Where it is written.
+    /// Its span in the source.
     pub span: Span,
-    /// The value the field had then, as text.
+    /// The value of the field after the step, as text.
     pub value: String,
 }
 
 impl Record<'_> {
-    /// The steps that gave the field its value, the first one first; empty without [`Options::trace`](crate::Options::trace).
+    /// Returns the steps that led to the value of the field, the first one first; empty without
+    /// [`Options::trace`](crate::Options::trace).
     pub fn history(&self, field: &str) -> Vec<Step> {
         let world = self.world();
         let Some(field) = world.strings.lookup(field) else {
@@ -48,7 +50,8 @@ impl Evaluator {
         }
     }
 
-    /// What a class brings with it: its own steps, then the values with the arguments put in.
+    /// Records the steps of an inherited class: first the class's own steps, then the values with
+    /// substituted arguments.
     pub(crate) fn trace_inherited(&self, proto: &mut Proto, class: ClassId, span: Span) {
         if !self.tracing {
             return;
@@ -67,7 +70,7 @@ impl Evaluator {
             } else {
                 continue;
             };
-            // An argument that is passed on is what gave the value.
+            // If the value is an argument, the step is at the argument.
             let place = if now.span == field.span {
                 span
             } else {
@@ -77,7 +80,7 @@ impl Evaluator {
         }
     }
 
-    /// The fields that putting in arguments of a multiclass changed.
+    /// Records the fields that changed when arguments of a multiclass were substituted.
     pub(crate) fn trace_changes(&self, proto: &mut Proto, old: &[Cell], place: Option<Span>) {
         for (at, old) in old.iter().enumerate() {
             let field = proto.field_at(at);

@@ -1,4 +1,5 @@
-//! `--dump-json`: all records as one JSON object, written as it is made: memory does not grow with the document.
+//! The output of `--dump-json`: all records as one JSON object. It is written in pieces, so memory
+//! does not grow with the size of the output.
 
 use std::io::{self, Write};
 
@@ -9,7 +10,7 @@ use crate::source::SourceMap;
 use crate::value::{ClassId, Node, RecordId, ValueId};
 use crate::world::World;
 
-/// What is collected before it is written.
+/// The size of the output buffer in bytes.
 const BUFFER: usize = 1 << 16;
 
 struct Json<'a> {
@@ -18,10 +19,10 @@ struct Json<'a> {
     printable: String,
 }
 
-/// Writes the records as llvm-tblgen's JSON back end does.
+/// Writes the records in the format of llvm-tblgen's JSON back end.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn dump_json(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Write) -> io::Result<()> {
     let world = &records.world;
     let mut json = Json {
@@ -31,7 +32,7 @@ pub fn dump_json(records: &RecordKeeper, sources: &SourceMap, out: &mut dyn Writ
     };
     let sorted = records.sorted();
     json.text.push('{');
-    // Keys of an object are in byte order: `!` comes before every name but the empty one.
+    // The keys of an object are in byte order: `!` precedes every name except the empty one.
     let nameless = sorted
         .iter()
         .take_while(|id| world.text(world.record(**id).name).is_empty());
@@ -152,7 +153,7 @@ impl Json<'_> {
         self.text.push('}');
     }
 
-    /// `"printable":"..."` of a value.
+    /// Writes `"printable":"..."` for a value.
     fn printable(&mut self, id: ValueId) {
         self.printable.clear();
         self.world.write_value(id, &mut self.printable);
@@ -241,7 +242,7 @@ impl Json<'_> {
     }
 }
 
-/// A JSON string; control characters as LLVM escapes them.
+/// Writes a JSON string, with control characters escaped as in LLVM.
 fn quote(value: &str, out: &mut String) {
     out.push('"');
     let mut copied = 0;

@@ -1,6 +1,8 @@
-//! Text to tokens, as the parser asks for them: one flat row for a file and everything it includes.
+//! The lexer: text to tokens, on demand. A file and all its includes become one flat sequence of
+//! tokens.
 //!
-//! `include` and the preprocessor are handled here, as the language allows them at any place, even in the middle of a body.
+//! The lexer handles `include` and the preprocessor, because the language allows them at any
+//! position, even in a body.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,33 +16,35 @@ use crate::source::{FileId, SourceMap, Span};
 use crate::strings::Strings;
 use crate::token::{Bang, Kw, Tok, Token};
 
-/// Includes may nest this deep; deeper is taken for a cycle.
+/// The maximum nesting depth of includes. Deeper nesting is considered a cycle.
 const MAX_INCLUDE_DEPTH: usize = 100;
-/// Files opened in one run, each time counted: a bound for files that include themselves twice.
+/// The maximum number of files opened in one run, counted each time. It bounds files that include
+/// themselves twice.
 const MAX_INCLUDES: usize = 20_000;
-/// Tokens of one run, includes counted each time: a bound for files that include each other twice.
+/// The maximum number of tokens in one run, with includes counted each time. It bounds files that
+/// include each other twice.
 const MAX_TOKENS: usize = 30_000_000;
-/// Errors of the lexer before it stops reporting: binary files would give millions.
+/// The maximum number of errors that the lexer reports: a binary file would cause millions.
 const MAX_ERRORS: usize = 100;
 
-/// Tokens read at a time.
+/// The number of tokens read at a time.
 const BATCH: usize = 64;
 
-/// One `#ifdef` that is open.
+/// An open `#ifdef`.
 struct Condition {
     span: Span,
     taken: bool,
     in_else: bool,
-    /// Whether the text around the condition is live.
+    /// Whether the text around the condition is active.
     outer: bool,
 }
 
-/// A file being read.
+/// An open file.
 struct Frame {
     file: FileId,
     text: Arc<String>,
     at: usize,
-    /// No token stands on this line yet, so that `#` may start a directive.
+    /// Whether no token precedes on this line, so that `#` may start a directive.
     line_start: bool,
     conditions: Vec<Condition>,
 }
@@ -48,22 +52,22 @@ struct Frame {
 pub(crate) struct Lexer<'a> {
     options: &'a Options,
     pub(crate) sources: &'a mut SourceMap,
-    /// Lent to the evaluator between statements.
+    /// The strings, which the evaluator borrows between statements.
     pub(crate) strings: Strings,
     macros: FxHashSet<String>,
-    /// The file being read, and those that include it.
+    /// The current file, and the files that include it.
     top: Frame,
     outer: Vec<Frame>,
-    /// The files that are open; none at the end.
+    /// The number of open files; 0 at the end.
     depth: usize,
     opened: usize,
     root: FileId,
-    /// Tokens that were read and not yet dropped.
+    /// The tokens that were read and not dropped yet.
     pub(crate) tokens: Vec<Token>,
-    /// Tokens dropped.
+    /// The number of dropped tokens.
     dropped: usize,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Diagnostics of the lexer itself, those taken away included.
+    /// The number of diagnostics of the lexer itself, including those already taken by the caller.
     errors: usize,
 }
 
@@ -86,7 +90,7 @@ static IDENT: [bool; 256] = {
 };
 
 impl<'a> Lexer<'a> {
-    /// A lexer of `file` and all its includes.
+    /// Creates a lexer of `file` and all its includes.
     pub(crate) fn new(file: FileId, options: &'a Options, sources: &'a mut SourceMap) -> Lexer<'a> {
         let mut lexer = Lexer {
             options,
@@ -113,7 +117,7 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    /// Reads on until there is one more token; at the end that is [`Tok::Eof`], as often as one asks.
+    /// Reads at least one more token. At the end of the program, every call adds [`Tok::Eof`].
     pub(crate) fn more(&mut self) {
         let count = self.tokens.len();
         while self.tokens.len() == count {
@@ -125,7 +129,7 @@ impl<'a> Lexer<'a> {
                 });
                 return;
             }
-            // The text is shared, so that it can be read while the lexer changes.
+            // The text is shared, so that it can be read while the lexer is modified.
             let text = Arc::clone(&self.top.text);
             let (depth, opened) = (self.depth, self.opened);
             while self.depth == depth && self.opened == opened && self.tokens.len() < count + BATCH {
@@ -134,7 +138,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Forgets the first tokens.
+    /// Drops the first tokens.
     pub(crate) fn drop_tokens(&mut self, count: usize) {
         self.tokens.drain(..count);
         self.dropped += count;
@@ -179,13 +183,14 @@ impl<'a> Lexer<'a> {
         self.tokens.push(Token { tok, span });
     }
 
-    /// Reads nothing any more.
+    /// Ends the input.
     fn stop(&mut self) {
         self.outer.clear();
         self.depth = 0;
     }
 
-    /// Skips blanks and comments; an unclosed comment is reported and runs to the end.
+    /// Skips blanks and comments. An unclosed comment is reported and extends to the end of the
+    /// file.
     fn skip_blanks(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut unclosed = None;
@@ -215,7 +220,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads one token, directive or include; closes the file at its end.
+    /// Reads one token, directive or include, or closes the file at its end.
     fn step(&mut self, text: &str) {
         self.skip_blanks(text);
         let bytes = text.as_bytes();
@@ -325,7 +330,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A number, or an identifier that starts with digits.
+    /// Reads a number, or an identifier that starts with digits.
     fn number(&mut self, text: &str, start: usize) {
         let bytes = text.as_bytes();
         let signed = !bytes[start].is_ascii_digit();
@@ -337,7 +342,7 @@ impl<'a> Lexer<'a> {
         let after = bytes.get(end).copied().unwrap_or(0);
         let then = bytes.get(end + 1).copied().unwrap_or(0);
         let zero = &text[digits..end] == "0";
-        // With a sign, a number is decimal.
+        // A number with a sign is decimal.
         if zero && !signed && after == b'x' && then.is_ascii_hexdigit() {
             return self.radix(text, start, 16);
         }
@@ -352,7 +357,7 @@ impl<'a> Lexer<'a> {
         }
         self.top.at = end;
         let number = &text[start..end];
-        // What needs all 64 bits is the number with these bits and a sign.
+        // A number that needs all 64 bits is the signed number with the same bits.
         let value = match number.parse::<i64>() {
             Err(_) if bytes[start] != b'-' => number.parse::<u64>().map(u64::cast_signed),
             value => value,
@@ -400,10 +405,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The value of the string that opens at `start`, with its escapes replaced; `None` if it is not closed on its line.
+    /// Returns the value of the string that opens at `start`, with its escapes replaced; `None` if
+    /// the string is not closed on its line.
     fn string_value<'t>(&mut self, text: &'t str, start: usize) -> Option<Cow<'t, str>> {
         let bytes = text.as_bytes();
-        // Text before the last escape.
+        // The text up to the last escape.
         let mut value = String::new();
         let mut at = start + 1;
         let mut copied = at;
@@ -463,7 +469,7 @@ impl<'a> Lexer<'a> {
         self.push(Tok::Code(symbol), start);
     }
 
-    /// `include "name"`, whose keyword is read already.
+    /// Reads `include "name"` after the keyword.
     fn include(&mut self, text: &str, start: usize) {
         let keyword = self.span(start);
         self.skip_blanks(text);
@@ -472,7 +478,7 @@ impl<'a> Lexer<'a> {
             return self.error(
                 "expected a file name after `include`",
                 keyword.after(),
-                "a string belongs here",
+                "expected a string",
             );
         }
         let Some(name) = self.string_value(text, at) else {
@@ -482,7 +488,7 @@ impl<'a> Lexer<'a> {
         let span = self.span(at);
         if self.depth >= MAX_INCLUDE_DEPTH {
             return self.error(
-                format!("`{name}` is included too deep"),
+                format!("`{name}` has too many nested includes"),
                 span,
                 "100 files are open; does a file include itself?",
             );
@@ -506,7 +512,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A preprocessor line at `start`, if it is one.
+    /// Runs the preprocessor directive at `start`; returns whether the line is one.
     fn directive(&mut self, text: &str, start: usize) -> bool {
         let bytes = text.as_bytes();
         let end = ident_end(bytes, start + 1);
@@ -516,7 +522,7 @@ impl<'a> Lexer<'a> {
         }
         self.top.at = end;
         self.run_directive(name, text, start);
-        // Dead text is skipped line by line up to the directive that makes it live again.
+        // Skip inactive text up to the directive that ends it.
         while self
             .top
             .conditions
@@ -530,7 +536,7 @@ impl<'a> Lexer<'a> {
         true
     }
 
-    /// Moves to the next directive in dead text and runs it; `false` at the end of the file.
+    /// Runs the next directive in inactive text; returns `false` at the end of the file.
     fn skip_to_directive(&mut self, text: &str) -> bool {
         let bytes = text.as_bytes();
         loop {
@@ -552,7 +558,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Runs the directive `name` at `start`; the position is after its name.
+    /// Runs the directive `name` at `start`. The position is after the name.
     fn run_directive(&mut self, name: &str, text: &str, start: usize) {
         let span = self.span(start);
         let live = self
@@ -574,7 +580,7 @@ impl<'a> Lexer<'a> {
                     self.error(
                         format!("expected a macro name after `#{name}`"),
                         span.after(),
-                        "a name belongs here",
+                        "expected a name",
                     );
                 }
                 if name == "define" {
@@ -624,12 +630,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Up to the end of the line.
+/// Returns the length of the rest of the line.
 fn line_length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())
 }
 
-/// The length of the comment, which may hold others, at the start of `bytes`; `None` if it is not closed.
+/// Returns the length of the comment at the start of `bytes`, which may contain nested comments;
+/// `None` if it is not closed.
 fn comment_length(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0;
     let mut at = 0;
@@ -657,7 +664,8 @@ fn ident_end(bytes: &[u8], start: usize) -> usize {
     start + rest.iter().position(|byte| !is_ident(*byte)).unwrap_or(rest.len())
 }
 
-/// Opens a file as `include` looks for it: as given, then in each include folder. The error lists what was tried.
+/// Opens a file for an `include`: the name as given, then in each include folder. The error lists
+/// the paths that were tried.
 pub(crate) fn find_file(name: &str, options: &Options, sources: &mut SourceMap) -> Result<FileId, Vec<String>> {
     let mut tried = Vec::new();
     let candidates = std::iter::once(PathBuf::from(name)).chain(options.include_dirs.iter().map(|dir| dir.join(name)));
@@ -670,7 +678,7 @@ pub(crate) fn find_file(name: &str, options: &Options, sources: &mut SourceMap) 
     Err(tried)
 }
 
-/// Reads one file, from the virtual files first.
+/// Reads a file. Virtual files take precedence.
 pub(crate) fn load(path: &Path, options: &Options, sources: &mut SourceMap) -> Result<FileId, std::io::Error> {
     let name = path.to_string_lossy();
     if let Some(file) = sources.find(&name) {
@@ -680,7 +688,7 @@ pub(crate) fn load(path: &Path, options: &Options, sources: &mut SourceMap) -> R
         return Ok(sources.add(&name, None, text.clone()));
     }
     let bytes = std::fs::read(path)?;
-    // Spans are 32 bits wide.
+    // Spans have 32 bits.
     if bytes.len() >= u32::MAX as usize {
         return Err(std::io::Error::other("the file is larger than 4 GiB"));
     }

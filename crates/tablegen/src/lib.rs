@@ -1,37 +1,44 @@
-//! The TableGen language: source text to records, without LLVM.
+//! The TableGen language: turns source text into records, without LLVM.
 //!
-//! A program goes through these stages, one file each: lexer (with includes and preprocessor), parser, evaluator. Each statement is
-//! evaluated before the next one is read. The result is a [`RecordKeeper`] with typed access to the fields of records, and a list of
-//! [`Diagnostic`]s. The crate knows no target and no back end.
+//! A program passes through these stages, each in its own file: lexer (with includes and
+//! preprocessor), parser, evaluator. Each statement is evaluated before the next one is parsed. The
+//! result is a [`RecordKeeper`] with typed access to the fields of records, and a list of
+//! [`Diagnostic`]s. The crate is independent of targets and back ends.
 //!
 //! # Contract
-//! - [`parse_file`] and [`parse_str`] return on every input: they do not panic, overflow the stack or run without end. Programs that nest,
-//!   recurse or compute too much are stopped with an error.
-//! - All errors are reported, each once, at the place of the fault. Records are complete only if there are none ([`Parsed::has_errors`]).
-//! - The language is that of LLVM 22, with `!switch`, `!sort` and `let append`/`prepend` of later releases. Names, values, the numbers of
-//!   anonymous records and the order of everything are those of llvm-tblgen.
-//! - The same input gives the same records in the same order.
+//! - [`parse_file`] and [`parse_str`] return for every input: they do not panic, overflow the stack
+//!   or loop forever. A program that nests, recurses or computes too much is stopped with an error.
+//! - All errors are reported, each once, with the span of the fault. Records are complete only if
+//!   there are no errors ([`Parsed::has_errors`]).
+//! - The language is that of LLVM 22, with `!switch`, `!sort` and `let append`/`prepend` of later
+//!   releases. Names, values, the numbers of anonymous records and all orders are the same as in
+//!   llvm-tblgen.
+//! - The same input yields the same records in the same order.
 //!
 //! # Use
-//! - Programs from disk or from memory: [`Options::files`] is a file system of its own that is looked at first, for the program as well
-//!   as for what it includes.
-//! - Records by name ([`RecordKeeper::def`]) or class ([`RecordKeeper::defs_derived_from`]), their fields by type
-//!   ([`Record::int`], [`Record::string`], [`Record::bits`], ...) with errors that say where the value was written ([`AccessError`]), or as they
-//!   are ([`Value::kind`]).
-//! - Messages as data ([`Diagnostic`]: labels with [`Span`]s, notes), or as text ([`Parsed::render_diagnostics`]).
-//! - The steps that gave a field its value: [`Record::history`], with [`Options::trace`].
-//! - The outputs of llvm-tblgen: [`print_records`], [`print_detailed_records`], [`print_enums`], [`dump_json`].
+//! - Programs can be on disk or in memory: [`Options::files`] is a virtual file system that takes
+//!   precedence, both for the program and for its includes.
+//! - Records are found by name ([`RecordKeeper::def`]) or class
+//!   ([`RecordKeeper::defs_derived_from`]). Their fields are read by type ([`Record::int`],
+//!   [`Record::string`], [`Record::bits`], ...), with errors that contain the span of the value
+//!   ([`AccessError`]), or without a type ([`Value::kind`]).
+//! - Messages are data ([`Diagnostic`]: labels with [`Span`]s, notes) or text
+//!   ([`Parsed::render_diagnostics`]).
+//! - [`Record::history`] returns the steps that led to a field's value, with [`Options::trace`].
+//! - The outputs of llvm-tblgen are available: [`print_records`], [`print_detailed_records`],
+//!   [`print_enums`], [`dump_json`].
 //!
-//! The folder `examples` has a program for the first of these and one for the messages.
+//! The folder `examples` has a program that prints records and one that prints messages.
 //!
 //! # Invariants
-//! - Values are interned: equal values have equal ids, and a value is never changed. An id carries the flags of its value.
-//! - Records that have the same fields share one layout; a record itself has only values and places.
-//! - Places are kept beside the uses of values (fields, arguments), not in values.
+//! - Values are interned and immutable: equal values have equal ids. An id contains the flags of
+//!   its value.
+//! - Records with the same fields share one layout. A record itself has only values and spans.
+//! - Spans are stored with the uses of values (fields, arguments), not in values.
 //!
 //! # Limits
-//! 65,536 bits in a `bits` type, 2^20 elements of a list, 16 MiB in a string, 200 levels of nesting in the source, 1,000 class values
-//! in each other, and [`Options::step_limit`] steps of evaluation.
+//! 65,536 bits in a `bits` type, 2^20 elements of a list, 16 MiB in a string, 200 levels of nesting
+//! in the source, 1,000 nested class values, and [`Options::step_limit`] steps of evaluation.
 //!
 //! # Example
 //! ```
@@ -44,7 +51,7 @@
 //! let r1 = parsed.records.def("R1").ok_or("no R1")?;
 //! assert_eq!(r1.int("Num")?, 1);
 //!
-//! // A field of another type is an error that says where the value was written.
+//! // Reading a field as another type is an error with the span of the value.
 //! let wrong = r1.string("Num").unwrap_err();
 //! assert_eq!(parsed.sources.location(wrong.span).line, 1);
 //! assert_eq!(wrong.to_string(), "record `R1`, field `Num`: expected a string, found `1`");
@@ -98,35 +105,35 @@ pub use source::{FileId, Location, SourceFile, SourceMap, Span};
 pub use step::StepKind;
 pub use text::numeric_order;
 
-/// What a program means, and what is wrong with it.
+/// The result of a program: its records and its diagnostics.
 #[derive(Debug, Default)]
 pub struct Parsed {
     /// The classes and records.
     pub records: RecordKeeper,
-    /// Errors, warnings and the output of `dump`, in the order of their making.
+    /// Errors, warnings and the output of `dump`, in the order of their creation.
     pub diagnostics: Vec<Diagnostic>,
     /// The files that were read.
     pub sources: SourceMap,
 }
 
 impl Parsed {
-    /// Whether the program is wrong, so that its records must not be used.
+    /// Returns whether the program has errors, so that its records must not be used.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// The files that were read from disk, the first one first.
+    /// Returns the files that were read from disk, in the order of reading.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.sources.files().filter_map(SourceFile::path)
     }
 
-    /// All diagnostics as text.
+    /// Returns all diagnostics as text.
     pub fn render_diagnostics(&self) -> String {
         self.diagnostics.iter().map(|one| render(one, &self.sources)).collect()
     }
 }
 
-/// Reads the program in a file.
+/// Parses and evaluates the program in a file.
 pub fn parse_file(path: &Path, options: &Options) -> Parsed {
     let mut sources = SourceMap::default();
     match lexer::load(path, options, &mut sources) {
@@ -141,14 +148,15 @@ pub fn parse_file(path: &Path, options: &Options) -> Parsed {
     }
 }
 
-/// Reads the program in `text`; `name` is the file name shown in messages.
+/// Parses and evaluates the program in `text`. `name` is the file name in messages.
 pub fn parse_str(name: &str, text: &str, options: &Options) -> Parsed {
     let mut sources = SourceMap::default();
     let file = sources.add(name, None, text.to_owned());
     parse(file, sources, options)
 }
 
-/// Stack for the evaluator: the limits on depth are chosen so that it is enough in builds without optimization.
+/// Stack size of the evaluator in bytes. With the limits on depth, it is sufficient in builds
+/// without optimization.
 const STACK: usize = 256 << 20;
 
 fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
@@ -156,7 +164,8 @@ fn parse(file: FileId, sources: SourceMap, options: &Options) -> Parsed {
         let mut parser = parser::Parser::new(lexer::Lexer::new(file, options, &mut sources));
         let mut evaluator = evaluator::Evaluator::new(options.step_limit);
         evaluator.tracing = options.trace;
-        // Each statement is done before the next is read: its tree is small, and near.
+        // Each statement is evaluated before the next one is parsed, so that its tree is small and
+        // in the cache.
         while let Some(statement) = parser.next_statement() {
             evaluator.diagnostics.append(&mut parser.lexer.diagnostics);
             std::mem::swap(&mut evaluator.w.strings, &mut parser.lexer.strings);

@@ -1,21 +1,23 @@
-//! How to read a program.
+//! Options for parsing a program.
 
 use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
-/// How to read a program.
+/// Options for parsing a program.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Folders in which `include` looks for files, after the working directory.
     pub include_dirs: Vec<PathBuf>,
     /// Macros that are defined for `#ifdef`.
     pub defines: Vec<String>,
-    /// Files that need not exist on disk, by the path under which they are opened; looked at first.
+    /// Virtual files, by the path under which they are opened. They take precedence over files on
+    /// disk.
     pub files: FxHashMap<PathBuf, String>,
-    /// Keep the steps that give fields their values, for [`Record::history`](crate::Record::history). Takes time and memory.
+    /// Whether to record the history of fields, for [`Record::history`](crate::Record::history). It
+    /// costs time and memory.
     pub trace: bool,
-    /// Steps of evaluation after which a program is stopped. One step is about 50 ns.
+    /// The number of evaluation steps after which a program is stopped. One step takes about 50 ns.
     pub step_limit: u64,
 }
 

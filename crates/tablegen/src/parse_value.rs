@@ -1,4 +1,4 @@
-//! The grammar of values: literals, lists, dags, operators, class values, suffixes and paste.
+//! The parser of values: literals, lists, dags, operators, class values, suffixes and paste.
 
 use crate::ast::{Arg, DagArg, DagExpr, Expr, ExprKind, Ident, Range, Suffix};
 use crate::diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::{Bang, Kw, Tok};
 
-/// How a value is read.
+/// The context of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Value,
@@ -24,12 +24,12 @@ fn expr(kind: ExprKind, span: Span) -> Expr {
 }
 
 impl Parser<'_> {
-    /// A value.
+    /// Parses a value.
     pub(crate) fn value(&mut self) -> Parse<Expr> {
         self.nested(|parser| parser.pasted(Mode::Value))
     }
 
-    /// The name of a `def` or `defm`, if there is one.
+    /// Parses the name of a `def` or `defm`, if it has one.
     pub(crate) fn object_name(&mut self) -> Parse<Option<Expr>> {
         match self.peek() {
             Tok::Colon | Tok::Semi | Tok::LBrace => Ok(None),
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `a, b-c, d...e`.
+    /// Parses ranges: `a, b-c, d...e`.
     pub(crate) fn ranges(&mut self) -> Parse<Vec<Range>> {
         let mut ranges = Vec::new();
         loop {
@@ -131,7 +131,8 @@ impl Parser<'_> {
         Ok(Range { start, end })
     }
 
-    /// The end of a range whose start is read. In `1-5` the lexer has made `-5` one number.
+    /// Parses the end of a range after its start. In `1-5` the lexer has already made `-5` one
+    /// number.
     pub(crate) fn range_end(&mut self, start: &Expr) -> Parse<Option<Expr>> {
         match self.peek() {
             Tok::Ellipsis | Tok::Minus => {
@@ -147,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `3-0` lexes as `3` and `-0`.
+    /// Returns whether the token is the `-0` of `3-0`, which the lexer splits into `3` and `-0`.
     fn is_negative_zero(&self) -> bool {
         let span = self.here();
         matches!(self.peek(), Tok::Int(0)) && span.end - span.start > 1
@@ -211,7 +212,7 @@ impl Parser<'_> {
         Ok(expr(kind, span))
     }
 
-    /// One string, or several adjacent ones joined.
+    /// Parses one string, or several adjacent ones, which are concatenated.
     fn string(&mut self) -> Expr {
         let first = self.advance();
         let Tok::Str(symbol) = first.tok else {
@@ -227,7 +228,8 @@ impl Parser<'_> {
             parts.push(expr(ExprKind::Str(symbol), span));
         }
         let span = first.span.to(self.before());
-        // Joining literals is a paste of literals: no identifier is involved, so the rules of paste do not differ.
+        // Adjacent literals are represented as a paste. This is equivalent, because no identifier
+        // is involved.
         expr(ExprKind::Paste(parts), span)
     }
 
@@ -249,7 +251,7 @@ impl Parser<'_> {
         Ok(expr(ExprKind::ClassCall { class, args }, span))
     }
 
-    /// Template arguments after their `<`, with the `>`.
+    /// Parses template arguments after `<`, up to and including `>`.
     pub(crate) fn template_args(&mut self) -> Parse<Vec<Arg>> {
         let mut args: Vec<Arg> = Vec::new();
         while self.peek() != Tok::Greater {
@@ -289,7 +291,8 @@ impl Parser<'_> {
 
     fn dag(&mut self) -> Parse<Expr> {
         let open = self.advance().span;
-        // Other operators are not known before the record is made; llvm-tblgen takes these.
+        // llvm-tblgen accepts only these operators, because the types of other operators are
+        // unknown until the record is built.
         if !matches!(
             self.peek(),
             Tok::Ident(_) | Tok::Question | Tok::LSquare | Tok::Bang(Bang::Cast | Bang::GetDagOp)

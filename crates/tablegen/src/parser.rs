@@ -1,4 +1,5 @@
-//! Tokens to statements, with recovery: a fault ends the statement or body item it is in, and parsing goes on after it.
+//! The parser: tokens to statements. After a fault, it skips the faulty statement or body item and
+//! continues.
 //!
 //! Values are parsed in `parse_value`.
 
@@ -10,15 +11,16 @@ use crate::lexer::Lexer;
 use crate::source::Span;
 use crate::token::{Kw, Tok, Token};
 
-/// Brackets and statements may nest this deep. Bounds the stack of the parser and of everything that walks the tree.
+/// The maximum nesting depth of brackets and statements. It bounds the stack use of the parser and
+/// of all recursive functions on the tree.
 const MAX_NESTING: u32 = 200;
-/// Faults before the parser gives up on a file.
+/// The maximum number of faults in a file.
 const MAX_ERRORS: usize = 200;
 
-/// Tokens kept before they are dropped all at once.
+/// The number of consumed tokens that are kept before they are dropped.
 const KEPT_TOKENS: usize = 1000;
 
-/// A fault that is already in the list of diagnostics.
+/// A fault that has been added to the diagnostics.
 #[derive(Debug)]
 pub(crate) struct Reported;
 
@@ -26,10 +28,10 @@ pub(crate) type Parse<T> = Result<T, Reported>;
 
 pub(crate) struct Parser<'a> {
     pub(crate) lexer: Lexer<'a>,
-    /// The token to come, in the lexer's list; there always is one.
+    /// The index of the current token in the lexer's list. It is always valid.
     at: usize,
     depth: u32,
-    /// Faults so far, and the place of the last one.
+    /// The number of faults so far, and the span of the last one.
     errors: usize,
     last_error: Option<Span>,
 }
@@ -46,9 +48,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next statement of the file; `None` at its end.
+    /// Parses the next statement of the file; returns `None` at its end.
     pub(crate) fn next_statement(&mut self) -> Option<Stmt> {
-        // Tokens of the statements before are of no use any more, but for the last one.
+        // Drop the tokens of earlier statements. Messages may need the last one.
         if self.at > KEPT_TOKENS {
             self.lexer.drop_tokens(self.at - 1);
             self.at = 1;
@@ -63,18 +65,18 @@ impl<'a> Parser<'a> {
     pub(crate) fn peek(&self) -> Tok {
         self.lexer.tokens[self.at].tok
     }
-    /// The token after the one to come.
+    /// Returns the token after the current one.
     fn peek_second(&mut self) -> Tok {
         if self.at + 1 == self.lexer.tokens.len() {
             self.lexer.more();
         }
         self.lexer.tokens[self.at + 1].tok
     }
-    /// The place of the token to come.
+    /// Returns the span of the current token.
     pub(crate) fn here(&self) -> Span {
         self.lexer.tokens[self.at].span
     }
-    /// The place of the last token taken.
+    /// Returns the span of the last consumed token.
     pub(crate) fn before(&self) -> Span {
         self.lexer.tokens[self.at.saturating_sub(1)].span
     }
@@ -102,7 +104,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
-        // What follows from a fault at the same place is not news.
+        // A second fault at the same span is only a consequence of the first one.
         let span = diagnostic.span();
         if span.is_none() || span != self.last_error {
             self.last_error = span;
@@ -112,10 +114,11 @@ impl<'a> Parser<'a> {
         Err(Reported)
     }
 
-    /// Reports that something else stands where `what` belongs.
+    /// Reports that the current token is not `what`.
     pub(crate) fn expected<T>(&mut self, what: &str) -> Parse<T> {
         let found = self.peek().describe();
-        // What is missing at the end of a line is missed there, not where the next line starts.
+        // A token missing at the end of a line is reported there, not at the start of the next
+        // line.
         let (span, label) = (self.here(), format!("found {found}"));
         self.fail(Diagnostic::error(
             format!("expected {what}, found {found}"),
@@ -144,12 +147,12 @@ impl<'a> Parser<'a> {
         self.fail(diagnostic)
     }
 
-    /// Runs `parse` one level deeper, or reports that the input nests too deep.
+    /// Runs `parse` one nesting level deeper, or reports that the input nests too deep.
     pub(crate) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= MAX_NESTING {
             let span = self.here();
             return self.fail(Diagnostic::error(
-                "nested too deep",
+                "nested too deeply",
                 span,
                 format!("more than {MAX_NESTING} levels up to here"),
             ));
@@ -178,7 +181,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A statement, or recovery after a fault in it.
+    /// Parses a statement, or recovers from a fault in it.
     fn statement_into(&mut self, out: &mut Vec<Stmt>) {
         let start = self.at;
         match self.nested(Self::statement) {
@@ -187,10 +190,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips to where a statement or body item may start: after a `;`, before a closing brace of the enclosing
-    /// body, or before a word that starts a statement.
+    /// Skips to the possible start of a statement or body item: after a `;`, before a closing brace
+    /// of the enclosing body, or before a keyword that starts a statement.
     fn recover(&mut self, start: usize, statement: bool) {
-        // Braces the failed item opened itself are closed within it.
+        // Braces that the failed item opened are closed within it.
         let mut depth = 0i64;
         for token in &self.lexer.tokens[start..self.at] {
             match token.tok {
@@ -205,7 +208,7 @@ impl<'a> Parser<'a> {
                 Tok::LBrace => depth += 1,
                 Tok::RBrace if depth <= 0 => {
                     if self.at == start && statement && self.depth == 0 {
-                        // A stray brace at the top.
+                        // An unmatched brace at the top level.
                         self.advance();
                     }
                     break;
@@ -334,7 +337,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{ statements }` or one statement.
+    /// Parses `{ statements }` or one statement.
     fn block(&mut self) -> Parse<Vec<Stmt>> {
         let mut statements = Vec::new();
         if self.peek() == Tok::LBrace {
@@ -446,7 +449,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A body in braces, or `;`.
+    /// Parses a body in braces, or `;`.
     fn body(&mut self) -> Parse<Vec<BodyItem>> {
         let mut items = Vec::new();
         if self.eat(Tok::Semi) {
@@ -517,7 +520,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `[append|prepend] name[bits] = value`; bits in `<>` or `{}`.
+    /// Parses `[append|prepend] name[bits] = value`, with bits in `<>` or `{}`.
     fn let_item(&mut self, statement: bool) -> Parse<LetItem> {
         let mut mode = LetMode::Replace;
         if let Tok::Ident(word) = self.peek()

@@ -1,4 +1,4 @@
-//! `--print-records`: all classes and records as text, like llvm-tblgen.
+//! The output of `--print-records`: all classes and records as text, as in llvm-tblgen.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::text::numeric_order;
 use crate::value::{ClassId, Node, RecordId, TypeId, ValueId};
 use crate::world::{ClassData, FieldData, Fields, World};
 
-/// Bytes that are written at a time, or somewhat more.
+/// The approximate number of bytes that are written at a time.
 const CHUNK: usize = 1 << 16;
 
 impl World {
@@ -23,7 +23,7 @@ impl World {
         out.push_str(";\n");
     }
 
-    /// `type name = value`. A code fragment shows its own type word.
+    /// Writes `type name = value`. A code fragment has the type `code`.
     pub(crate) fn declaration(&self, name: Symbol, ty: TypeId, value: ValueId, out: &mut String) {
         if matches!(self.values.node(value), Node::Code(_)) {
             out.push_str("code");
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// A line that was written lately, and what it says.
+/// The key of a cached line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Line {
     name: Symbol,
@@ -84,23 +84,24 @@ struct Line {
     nonconcrete: bool,
 }
 
-/// The lines of fields that were written lately: most records have the defaults of their classes.
+/// A cache of the lines of recently written fields: most records have the default values of their
+/// classes.
 #[derive(Default)]
 struct Lines {
-    /// By a hash, with the place in the texts; one that another pushed out is made again.
+    /// The slots by hash, with ranges of `texts`. A line that was evicted is formatted again.
     slots: Vec<(Line, Range<u32>)>,
     texts: Vec<u8>,
-    /// The line being made.
+    /// A buffer for the line that is being formatted.
     fresh: String,
 }
 
 impl Lines {
     const SLOTS: usize = 1 << 12;
-    /// Bytes of a line that is worth keeping.
+    /// The maximum length in bytes of a cached line.
     const LONGEST: usize = 200;
-    /// Bytes of all lines together.
+    /// The maximum total length in bytes of all cached lines.
     const MOST: usize = 1 << 20;
-    /// No line: there is no field without a name.
+    /// The empty slot: every field has a name.
     const NONE: Line = Line {
         name: Symbol::NONE,
         value: ValueId::UNSET,
@@ -135,7 +136,7 @@ impl Lines {
         self.write_new(world, field, line, at, out);
     }
 
-    /// A line that is not known, whose place among the known ones is `at`.
+    /// Formats a line that is not cached; its slot is `at`.
     #[inline(never)]
     fn write_new(&mut self, world: &World, field: &FieldData, line: Line, at: usize, out: &mut Vec<u8>) {
         self.fresh.clear();
@@ -156,19 +157,19 @@ impl Lines {
     }
 }
 
-/// One record as `!repr` shows it.
+/// Formats a record as `!repr` does.
 pub(crate) fn record_text(world: &World, id: RecordId) -> String {
     let record = world.record(id);
     let mut out = world.text(record.name).as_bytes().to_vec();
-    // One record is not worth remembering lines for.
+    // A cache has no use for a single record.
     world.body_text(record.supers, world.fields(record), &mut Lines::default(), &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes all classes, then all records, each in byte order of their names.
+/// Writes all classes, then all records, both in byte order of their names.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<()> {
     let world = &records.world;
     out.write_all(b"------------- Classes -----------------\n")?;
@@ -200,10 +201,11 @@ pub fn print_records(records: &RecordKeeper, out: &mut dyn Write) -> io::Result<
     out.write_all(&text)
 }
 
-/// Writes the names of the records that derive from the class called `class`, `S2` before `S10`.
+/// Writes the names of the records that derive from the class called `class`; numbers in names are
+/// compared by value (`S2` precedes `S10`).
 ///
 /// # Errors
-/// Those of `out`, and [`io::ErrorKind::NotFound`] if there is no such class.
+/// Returns the errors of `out`, and [`io::ErrorKind::NotFound`] if the class does not exist.
 pub fn print_enums(records: &RecordKeeper, class: &str, out: &mut dyn Write) -> io::Result<()> {
     if records.class(class).is_none() {
         let message = format!("the class `{class}` is not defined");

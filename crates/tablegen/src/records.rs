@@ -7,13 +7,13 @@ use crate::strings::Symbol;
 use crate::value::{ClassId, Node, Pairs, RecordId, Type, TypeId, ValueId};
 use crate::world::{FieldData, Fields, RecordData, World};
 
-/// All classes and records a program defines.
+/// The classes and records of a program.
 #[derive(Debug, Default)]
 pub struct RecordKeeper {
     pub(crate) world: World,
 }
 
-/// The first bytes of a text as a number of the same order; zeros stand for what it lacks.
+/// Returns the first bytes of a text as a number, in the same order as texts. Missing bytes are 0.
 fn first_bytes(text: &str) -> u128 {
     let mut bytes = [0; 16];
     let length = text.len().min(bytes.len());
@@ -26,14 +26,14 @@ impl RecordKeeper {
         RecordKeeper { world }
     }
 
-    /// Records by name in byte order.
+    /// Returns the records sorted by name in byte order.
     pub(crate) fn sorted(&self) -> Vec<RecordId> {
         let named = self.world.order.iter().map(|id| {
             let name = self.world.text(self.world.record(*id).name);
             (first_bytes(name), name, *id)
         });
         let mut sorted: Vec<(u128, &str, RecordId)> = named.collect();
-        // Names are distinct, so that it does not matter that the order of equal ones is not kept.
+        // Names are distinct, so an unstable sort suffices.
         sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)));
         sorted.into_iter().map(|(_, _, id)| id).collect()
     }
@@ -42,20 +42,20 @@ impl RecordKeeper {
         Record { keeper: self, id }
     }
 
-    /// The record called `name`.
+    /// Returns the record called `name`.
     pub fn def(&self, name: &str) -> Option<Record<'_>> {
         let symbol = self.world.strings.lookup(name)?;
         let id = self.world.record_names.get(&symbol)?;
         Some(self.record(*id))
     }
 
-    /// All records in the order they were completed, anonymous ones included.
+    /// Returns all records in the order of their completion, including anonymous ones.
     pub fn defs(&self) -> impl Iterator<Item = Record<'_>> {
         self.world.order.iter().map(|id| self.record(*id))
     }
 
-    /// The records that derive from the class called `class`, in the order they were completed; none if there is no
-    /// such class.
+    /// Returns the records that derive from the class called `class`, in the order of their
+    /// completion. The list is empty if the class does not exist.
     pub fn defs_derived_from(&self, class: &str) -> Vec<Record<'_>> {
         let Some(class) = self.class_id(class) else {
             return Vec::new();
@@ -70,12 +70,12 @@ impl RecordKeeper {
         self.world.class_names.get(&symbol).copied()
     }
 
-    /// The class called `name`.
+    /// Returns the class called `name`.
     pub fn class(&self, name: &str) -> Option<Class<'_>> {
         self.class_id(name).map(|id| Class { keeper: self, id })
     }
 
-    /// All classes in the order they were first mentioned.
+    /// Returns all classes in the order of their first mention.
     pub fn classes(&self) -> impl Iterator<Item = Class<'_>> {
         (0..self.world.classes.len() as u32).map(|id| Class {
             keeper: self,
@@ -92,22 +92,22 @@ pub struct Class<'a> {
 }
 
 impl<'a> Class<'a> {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'a str {
         let world = &self.keeper.world;
         world.text(world.class(self.id).name)
     }
-    /// Where its name is defined.
+    /// Returns the span of its name in its definition.
     pub fn span(&self) -> Span {
         self.keeper.world.class(self.id).proto.span
     }
-    /// Whether it is or derives from the class called `class`.
+    /// Returns whether it is the class called `class` or derives from it.
     pub fn is_a(&self, class: &str) -> bool {
         self.keeper
             .class_id(class)
             .is_some_and(|class| self.keeper.world.class_is_a(self.id, class))
     }
-    /// Its fields, inherited ones first.
+    /// Returns its fields, inherited ones first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let keeper = self.keeper;
         keeper
@@ -118,7 +118,7 @@ impl<'a> Class<'a> {
             .iter()
             .map(move |data| Field { keeper, data })
     }
-    /// The names of the classes it derives from, parents before children.
+    /// Returns the names of its direct and indirect parents, each after its own parents.
     pub fn superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         class_names(
             self.keeper,
@@ -152,7 +152,7 @@ impl std::hash::Hash for Record<'_> {
     }
 }
 
-/// Why a field could not be read as what was asked for.
+/// Why a field does not have the requested type.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("record `{record}`, field `{field}`: expected {expected}, found {found}")]
 pub struct AccessError {
@@ -160,13 +160,13 @@ pub struct AccessError {
     pub record: String,
     /// The name of the field.
     pub field: String,
-    /// What was asked for.
+    /// The requested type.
     pub expected: String,
-    /// What there is instead.
+    /// The actual value.
     pub found: String,
-    /// Where the value is written, or the record if it has no such field.
+    /// The span of the value, or of the record if it has no such field.
     pub span: Span,
-    /// Where the record is defined.
+    /// The span of the record's definition.
     pub record_span: Span,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Record<'a> {
     pub(crate) fn world(&self) -> &'a World {
         &self.keeper.world
     }
-    /// The steps of its fields.
+    /// Returns the steps of its fields.
     pub(crate) fn steps(&self) -> &'a [StepData] {
         let known = self.keeper.world.histories.get(&self.id);
         known.map_or(&[], Vec::as_slice)
@@ -199,41 +199,42 @@ impl<'a> Record<'a> {
     fn data(&self) -> &'a RecordData {
         self.keeper.world.record(self.id)
     }
-    /// Its name; `anonymous_N` for one without.
+    /// Returns its name; `anonymous_N` for an anonymous record.
     pub fn name(&self) -> &'a str {
         self.keeper.world.text(self.data().name)
     }
-    /// Where its name is written: in a `def`, or for a class value where that stands.
+    /// Returns the span of its name in its `def`, or of the class value that created it.
     pub fn span(&self) -> Span {
         self.data().span
     }
-    /// Where the `defm`s that made it stand, the innermost first; empty for a plain `def`.
+    /// Returns the spans of the `defm`s that instantiated it, the innermost first; empty for a
+    /// plain `def`.
     pub fn instantiations(&self) -> Vec<Span> {
         self.keeper.world.chains.spans(self.data().chain)
     }
-    /// A position in the order of completion that is unique among records.
+    /// Returns its position in the order of completion, which is unique among records.
     pub fn index(&self) -> usize {
         self.id.0 as usize
     }
-    /// Whether it has no name of its own.
+    /// Returns whether it is anonymous.
     pub fn is_anonymous(&self) -> bool {
         self.data().anonymous
     }
-    /// Whether it derives from the class called `class`.
+    /// Returns whether it derives from the class called `class`.
     pub fn is_a(&self, class: &str) -> bool {
         self.keeper
             .class_id(class)
             .is_some_and(|class| self.keeper.world.lists.get(self.data().supers).contains(&class))
     }
-    /// The names of the classes it derives from, parents before children.
+    /// Returns the names of its direct and indirect parents, each after its own parents.
     pub fn superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         class_names(self.keeper, self.keeper.world.lists.get(self.data().supers))
     }
-    /// The names of the classes it derives from directly, as written.
+    /// Returns the names of its direct parents, in source order.
     pub fn direct_superclasses(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         class_names(self.keeper, self.keeper.world.lists.get(self.data().direct))
     }
-    /// The field called `name`.
+    /// Returns the field called `name`.
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
         let symbol = self.keeper.world.strings.lookup(name)?;
         let data = self.all_fields().find(symbol)?;
@@ -242,13 +243,13 @@ impl<'a> Record<'a> {
             data,
         })
     }
-    /// Its fields, inherited ones first.
+    /// Returns its fields, inherited ones first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let keeper = self.keeper;
         self.all_fields().iter().map(move |data| Field { keeper, data })
     }
 
-    /// An error about a field of this record, for back ends with rules of their own.
+    /// Creates an error about a field of this record, for back ends with additional rules.
     pub fn access_error(&self, field: &str, expected: &str) -> AccessError {
         let found = self.field(field);
         AccessError {
@@ -277,11 +278,11 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The value of the field called `name`, whatever it is.
+    /// Returns the value of the field called `field`, of any type.
     pub fn value(&self, field: &str) -> Access<Value<'a>> {
         self.read(field, "a value", Some)
     }
-    /// A `bit` field; `bits<1>` and the numbers 0 and 1 count.
+    /// Returns a `bit` field. `bits<1>` and the numbers 0 and 1 are accepted too.
     pub fn bit(&self, field: &str) -> Access<bool> {
         self.read(field, "a bit", |value| match value.as_int() {
             Some(0) => Some(false),
@@ -289,7 +290,7 @@ impl<'a> Record<'a> {
             _ => None,
         })
     }
-    /// A `bit` field, `None` where it is `?`.
+    /// Returns a `bit` field; `None` if it is `?`.
     pub fn opt_bit(&self, field: &str) -> Access<Option<bool>> {
         self.optional(field, "a bit or `?`", |value| match value.as_int() {
             Some(0) => Some(false),
@@ -297,39 +298,39 @@ impl<'a> Record<'a> {
             _ => None,
         })
     }
-    /// A number; known bits count.
+    /// Returns an `int` field. Bits are accepted if all are known.
     pub fn int(&self, field: &str) -> Access<i64> {
         self.read(field, "a number", |value| value.as_int())
     }
-    /// A number, `None` where it is `?`.
+    /// Returns an `int` field; `None` if it is `?`.
     pub fn opt_int(&self, field: &str) -> Access<Option<i64>> {
         self.optional(field, "a number or `?`", |value| value.as_int())
     }
-    /// A string or code fragment.
+    /// Returns a string or code field.
     pub fn string(&self, field: &str) -> Access<&'a str> {
         self.read(field, "a string", |value| value.as_str())
     }
-    /// A string or code fragment, `None` where it is `?`.
+    /// Returns a string or code field; `None` if it is `?`.
     pub fn opt_string(&self, field: &str) -> Access<Option<&'a str>> {
         self.optional(field, "a string or `?`", |value| value.as_str())
     }
-    /// A record.
+    /// Returns a field that is a record.
     pub fn def_field(&self, field: &str) -> Access<Record<'a>> {
         self.read(field, "a record", |value| value.as_def())
     }
-    /// A record, `None` where it is `?`.
+    /// Returns a field that is a record; `None` if it is `?`.
     pub fn opt_def(&self, field: &str) -> Access<Option<Record<'a>>> {
         self.optional(field, "a record or `?`", |value| value.as_def())
     }
-    /// A dag.
+    /// Returns a dag field.
     pub fn dag(&self, field: &str) -> Access<Dag<'a>> {
         self.read(field, "a dag", |value| value.as_dag())
     }
-    /// A dag, `None` where it is `?`.
+    /// Returns a dag field; `None` if it is `?`.
     pub fn opt_dag(&self, field: &str) -> Access<Option<Dag<'a>>> {
         self.optional(field, "a dag or `?`", |value| value.as_dag())
     }
-    /// A list.
+    /// Returns the elements of a list field.
     pub fn list(&self, field: &str) -> Access<Vec<Value<'a>>> {
         self.read(field, "a list", |value| value.as_list())
     }
@@ -338,19 +339,19 @@ impl<'a> Record<'a> {
             value.as_list()?.into_iter().map(read).collect()
         })
     }
-    /// A list of strings.
+    /// Returns a field that is a list of strings.
     pub fn list_of_strings(&self, field: &str) -> Access<Vec<&'a str>> {
         self.list_of(field, "a list of strings", |value| value.as_str())
     }
-    /// A list of numbers.
+    /// Returns a field that is a list of numbers.
     pub fn list_of_ints(&self, field: &str) -> Access<Vec<i64>> {
         self.list_of(field, "a list of numbers", |value| value.as_int())
     }
-    /// A list of records.
+    /// Returns a field that is a list of records.
     pub fn list_of_defs(&self, field: &str) -> Access<Vec<Record<'a>>> {
         self.list_of(field, "a list of records", |value| value.as_def())
     }
-    /// Bits, the least significant first.
+    /// Returns the bits of a field, the least significant first.
     pub fn bits(&self, field: &str) -> Access<Vec<BitValue<'a>>> {
         self.read(field, "bits", |value| value.as_bits())
     }
@@ -364,19 +365,19 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'a str {
         self.keeper.world.text(self.data.name)
     }
-    /// Its type as written.
+    /// Returns its type in TableGen syntax.
     pub fn type_name(&self) -> String {
         self.keeper.world.type_text(self.data.ty)
     }
-    /// Its type.
+    /// Returns its type.
     pub fn type_kind(&self) -> TypeKind<'a> {
         self.keeper.type_kind(self.data.ty)
     }
-    /// Its value.
+    /// Returns its value.
     pub fn value(&self) -> Value<'a> {
         Value {
             keeper: self.keeper,
@@ -384,21 +385,22 @@ impl<'a> Field<'a> {
             span: self.keeper.world.span(self.data.span),
         }
     }
-    /// Where the value was written (the declaration, for a field that was never set).
+    /// Returns the span of its value, or of its declaration if it was never set.
     pub fn span(&self) -> Span {
         self.keeper.world.span(self.data.span)
     }
-    /// Where it was declared.
+    /// Returns the span of its declaration.
     pub fn declaration(&self) -> Span {
         self.keeper.world.span(self.data.decl)
     }
-    /// Whether it was declared with `field`, so that it may hold references to other fields.
+    /// Returns whether it was declared with `field`, so that it may contain references to other
+    /// fields.
     pub fn is_declared_field(&self) -> bool {
         self.data.nonconcrete
     }
 }
 
-/// A type, one level at a time.
+/// A type. The types of list elements are given as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeKind<'a> {
     /// `bit`.
@@ -411,7 +413,7 @@ pub enum TypeKind<'a> {
     String,
     /// `dag`.
     Dag,
-    /// A list, with the type of its elements as written.
+    /// A list, with the type of its elements in TableGen syntax.
     List(String),
     /// A record of these classes.
     Record(Vec<&'a str>),
@@ -443,16 +445,17 @@ pub enum BitValue<'a> {
     One,
     /// `?`.
     Unset,
-    /// A bit of an unset field of the same record: what `Inst{23-18} = dst` leaves in `Inst`.
+    /// A bit of an unset field of the same record: `Inst{23-18} = dst` stores such references in
+    /// `Inst`.
     Field {
         /// The field.
         field: &'a str,
-        /// The bit of the field, 0 the least significant.
+        /// The index of the bit in the field; 0 is the least significant.
         index: u32,
     },
 }
 
-/// A value, with the place of the field value it is part of.
+/// A value, with the span of the field value that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'a> {
     pub(crate) keeper: &'a RecordKeeper,
@@ -461,7 +464,8 @@ pub struct Value<'a> {
 }
 
 impl PartialEq for Value<'_> {
-    /// Equality of values, not of places. Types count: `bits<1>` 1 is not `int` 1.
+    /// Compares values, not spans. Types matter: the `bits<1>` value 1 differs from the `int` value
+    /// 1.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.keeper, other.keeper) && self.id == other.id
     }
@@ -473,7 +477,7 @@ impl std::hash::Hash for Value<'_> {
     }
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Debug)]
 pub enum ValueKind<'a> {
     /// `?`.
@@ -494,7 +498,7 @@ pub enum ValueKind<'a> {
     Dag(Dag<'a>),
     /// A record.
     Def(Record<'a>),
-    /// Something not resolved (allowed in fields declared with `field`), as text.
+    /// An unresolved value (allowed in fields declared with `field`), as text.
     Other(String),
 }
 
@@ -503,12 +507,12 @@ impl<'a> Value<'a> {
         Value { id, ..*self }
     }
 
-    /// Where the field value that holds it was written.
+    /// Returns the span of the field value that contains it.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// What it is.
+    /// Returns its kind.
     pub fn kind(&self) -> ValueKind<'a> {
         let world = &self.keeper.world;
         match world.values.node(self.id) {
@@ -531,34 +535,34 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is `?`.
+    /// Returns whether it is `?`.
     pub fn is_unset(&self) -> bool {
         self.id == ValueId::UNSET
     }
-    /// The number it is; bits must all be known.
+    /// Returns its number, if it is a number or bits that are all known.
     pub fn as_int(&self) -> Option<i64> {
         self.keeper.world.as_int(self.id)
     }
-    /// The string or code fragment it is.
+    /// Returns its text, if it is a string or code fragment.
     pub fn as_str(&self) -> Option<&'a str> {
         let world = &self.keeper.world;
         world.as_str(self.id).map(|text| world.text(text))
     }
-    /// The record it is.
+    /// Returns its record, if it is one.
     pub fn as_def(&self) -> Option<Record<'a>> {
         match self.keeper.world.values.node(self.id) {
             Node::Def(id) => Some(self.keeper.record(id)),
             _ => None,
         }
     }
-    /// The dag it is.
+    /// Returns its dag, if it is one.
     pub fn as_dag(&self) -> Option<Dag<'a>> {
         match self.keeper.world.values.node(self.id) {
             Node::Dag(_) => Some(Dag { value: *self }),
             _ => None,
         }
     }
-    /// The elements of the list it is.
+    /// Returns its elements, if it is a list.
     pub fn as_list(&self) -> Option<Vec<Value<'a>>> {
         let values = &self.keeper.world.values;
         match values.node(self.id) {
@@ -566,8 +570,8 @@ impl<'a> Value<'a> {
             _ => None,
         }
     }
-    /// The bits it is made of, the least significant first; `None` if it is not a `bits` or `bit` value, or if a bit is
-    /// neither known nor a bit of a field.
+    /// Returns its bits, the least significant first. Returns `None` if it is not a `bits` or `bit`
+    /// value, or if a bit is neither known nor a bit of a field.
     pub fn as_bits(&self) -> Option<Vec<BitValue<'a>>> {
         let world = &self.keeper.world;
         let one = |id: ValueId| match world.values.node(id) {
@@ -621,36 +625,36 @@ impl<'a> Dag<'a> {
         let name = part.1.some().map(|name| world.text(name));
         (self.value.part(part.0), name)
     }
-    /// The whole as a value.
+    /// Returns the dag as a value.
     pub fn value(&self) -> Value<'a> {
         self.value
     }
-    /// Where the field value that holds it was written.
+    /// Returns the span of the field value that contains it.
     pub fn span(&self) -> Span {
         self.value.span
     }
-    /// The operator; `?` is possible.
+    /// Returns the operator, which may be `?`.
     pub fn operator(&self) -> Value<'a> {
         let id = self.parts().first().map_or(ValueId::UNSET, |part| part.0);
         self.value.part(id)
     }
-    /// The operator, if it is a record.
+    /// Returns the operator, if it is a record.
     pub fn operator_def(&self) -> Option<Record<'a>> {
         self.operator().as_def()
     }
-    /// The name the operator carries: `n` in `(op:$n ...)`.
+    /// Returns the name of the operator: `n` in `(op:$n ...)`.
     pub fn operator_name(&self) -> Option<&'a str> {
         self.parts().first().and_then(|part| self.named(*part).1)
     }
-    /// The arguments with their names.
+    /// Returns the arguments with their names.
     pub fn args(&self) -> Vec<(Value<'a>, Option<&'a str>)> {
         self.parts().into_iter().skip(1).map(|part| self.named(part)).collect()
     }
-    /// The number of arguments.
+    /// Returns the number of arguments.
     pub fn len(&self) -> usize {
         self.parts().len().saturating_sub(1)
     }
-    /// Whether it has no arguments.
+    /// Returns whether it has no arguments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

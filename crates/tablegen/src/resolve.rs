@@ -1,4 +1,4 @@
-//! Replacing variables in values by what they stand for, and doing what can be done then.
+//! Resolution: substitutes variables in values, and folds operators whose arguments become known.
 
 use smallvec::SmallVec;
 
@@ -11,17 +11,18 @@ use crate::token::Bang;
 use crate::value::{Ids, Kids, Node, TypeId, ValueId};
 use crate::world::{FieldData, Proto};
 
-/// Resolution may go this deep: through fields that refer to fields, class values in class values, operators.
+/// The maximum depth of resolution through references between fields, nested class values and
+/// operators.
 const MAX_RESOLVE_DEPTH: u32 = 12_000;
 
-/// Values that are no deeper than this are resolved each time.
+/// The maximum depth of values that are resolved without the cache.
 const MAX_CHEAP: u16 = 1;
 
-/// Parts of a body that are looked at to find out whether it is pure.
+/// The maximum number of parts of a body that the test for purity visits.
 const MAX_PURE: usize = 64;
 
 impl Evaluator {
-    /// What the variable `name` stands for.
+    /// Returns the value of the variable `name`.
     fn lookup(&mut self, name: Symbol, r: &mut Resolver) -> Option<ValueId> {
         if r.shadow.contains(&name) {
             return None;
@@ -45,7 +46,7 @@ impl Evaluator {
             self.too_deep();
             return None;
         }
-        // Variables of enclosing operators have no meaning inside another field.
+        // Variables of enclosing operators are not visible in another field.
         let shadow = std::mem::take(&mut r.shadow);
         let stamp = r.stamp;
         if !shadow.is_empty() {
@@ -67,13 +68,13 @@ impl Evaluator {
         Some(value)
     }
 
-    /// `id` with its variables replaced.
+    /// Substitutes the variables in `id`.
     #[inline]
     pub(crate) fn resolve(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
         if id.is_open() { self.resolve_open(id, r) } else { id }
     }
 
-    /// The same for what may hold variables.
+    /// Substitutes the variables in a value that may contain some.
     fn resolve_open(&mut self, id: ValueId, r: &mut Resolver) -> ValueId {
         if !self.w.values.is_touched(id, r.reach) || self.stopped {
             return id;
@@ -81,7 +82,8 @@ impl Evaluator {
         if let Node::Var(name) = self.w.values.node(id) {
             return self.lookup(name, r).unwrap_or(id);
         }
-        // What is small is resolved in less time than it takes to remember it, unless that may be reported once more.
+        // Resolving a small value is faster than a cache look-up. The cache is needed only if a
+        // fault could be reported twice.
         let cheap = self.w.values.depth(id) <= MAX_CHEAP && !r.has_unset;
         if !cheap {
             if r.stamp == 0 {
@@ -112,7 +114,7 @@ impl Evaluator {
         value
     }
 
-    /// Whether `r` may change a value.
+    /// Returns whether `r` may change a value.
     pub(crate) fn is_touched(&self, id: ValueId, r: &Resolver) -> bool {
         self.w.values.is_touched(id, r.reach)
     }
@@ -186,7 +188,7 @@ impl Evaluator {
         }
     }
 
-    /// Bits, of which many in a row are usually those of one field.
+    /// Substitutes variables in bits. Consecutive bits often belong to the same field.
     fn resolve_bits(&mut self, kids: Kids, r: &mut Resolver) -> ValueId {
         let mut bits: SmallVec<[ValueId; 64]> = SmallVec::from_slice(self.w.values.kids(kids));
         let mut last = None;
@@ -195,7 +197,7 @@ impl Evaluator {
                 continue;
             }
             let Node::VarBit(base, index) = self.w.values.node(*bit) else {
-                // What is one bit as a number or as bits is so in bits, too.
+                // The value of a bit may be a `bit`, a `bits<1>` or a number.
                 let new = self.resolve(*bit, r);
                 let value = self.w.bit_of(new, 0);
                 if value != ValueId::UNSET || !r.keep_unset {
@@ -221,11 +223,11 @@ impl Evaluator {
         self.w.values.bits(&bits)
     }
 
-    /// An operator, `id`, with its variables replaced.
+    /// Substitutes variables in an operator, `id`.
     fn resolve_op(&mut self, id: ValueId, op: Bang, parts: Kids, ty: TypeId, r: &mut Resolver) -> ValueId {
         let mut kids = self.w.values.kid_vec(parts);
         match op {
-            // Only the arm that is taken is looked at once the condition is known.
+            // Once the condition is known, only the selected arm is resolved.
             Bang::If => {
                 let test = self.resolve(kids[0], r);
                 if let Some(test) = self.w.as_int(test) {
@@ -264,7 +266,7 @@ impl Evaluator {
                 }
                 self.resolve_all(&mut kids[1..], r);
             }
-            // The first arguments are variables that the last argument binds.
+            // The first argument is a variable that the last argument binds.
             Bang::Foreach | Bang::Filter | Bang::Sort => {
                 kids[1] = self.resolve(kids[1], r);
                 kids[2] = self.resolve_shadowed(kids[2], &kids[..1], r);
@@ -273,13 +275,13 @@ impl Evaluator {
                 self.resolve_all(&mut kids[..2], r);
                 kids[4] = self.resolve_shadowed(kids[4], &kids[2..4], r);
             }
-            // The first argument only carries a type.
+            // The first argument only represents a type.
             Bang::IsA | Bang::Exists => self.resolve_all(&mut kids[1..], r),
             _ => self.resolve_all(&mut kids, r),
         }
         match self.folded(op, &kids, ty, r) {
             Some(value) => value,
-            // Nothing could be replaced.
+            // Nothing was substituted.
             None if kids[..] == *self.w.values.kids(parts) => id,
             None => self.w.values.op(op, &kids, ty),
         }
@@ -299,7 +301,8 @@ impl Evaluator {
         body
     }
 
-    /// `body` with one bound variable replaced, in the setting of `outer`. Remembered if nothing but the element counts.
+    /// Substitutes one bound variable in `body`, in the context of `outer`. The result is cached if
+    /// it depends on the element only.
     pub(crate) fn apply_to(&mut self, body: ValueId, variable: ValueId, item: ValueId, outer: &Resolver) -> ValueId {
         if !self.is_pure(body, variable) {
             return self.apply(body, &[(variable, item)], outer);
@@ -308,14 +311,15 @@ impl Evaluator {
             return value;
         }
         let value = self.apply(body, &[(variable, item)], outer);
-        // What is open may be closed later, and what is unset may be so because of an error.
+        // An open value may be resolved later, and an unset value may be the result of an error.
         if !value.is_open() && value != ValueId::UNSET {
             self.cache.put_applied(body, item, outer.is_final, value);
         }
         value
     }
 
-    /// Whether a body has no other variable than this one, and nothing that asks for what is defined by now, or defines something.
+    /// Returns whether a body depends on this variable only: it has no other variables, and no
+    /// operator that uses or creates definitions.
     fn is_pure(&mut self, body: ValueId, variable: ValueId) -> bool {
         if let Some(pure) = self.cache.pure.get(&(body, variable)) {
             return *pure;
@@ -341,7 +345,7 @@ impl Evaluator {
         pure
     }
 
-    /// `body` with one or two bound variables replaced, in the setting of `r`.
+    /// Substitutes one or two bound variables in `body`, in the context of `outer`.
     pub(crate) fn apply(&mut self, body: ValueId, bindings: &[(ValueId, ValueId)], outer: &Resolver) -> ValueId {
         let mut r = Resolver::last(outer.is_final);
         r.self_name = outer.self_name;
@@ -353,7 +357,7 @@ impl Evaluator {
         self.resolve(body, &mut r)
     }
 
-    /// Replaces variables in a record.
+    /// Substitutes variables in a record.
     pub(crate) fn resolve_proto(&mut self, proto: &mut Proto, r: &mut Resolver) {
         if r.is_empty() {
             return;
@@ -373,7 +377,8 @@ impl Evaluator {
         }
     }
 
-    /// One field of a record; its values are those of `r` if the record is being finished.
+    /// Resolves a field of a record. If the record is being finished, the values of its fields are
+    /// in `r`.
     pub(crate) fn resolve_field(&mut self, field: &FieldData, at: usize, r: &mut Resolver) -> ValueId {
         let span = self.w.span(field.span);
         let outer = std::mem::replace(&mut self.at, span);
@@ -397,7 +402,7 @@ impl Evaluator {
         value
     }
 
-    /// Says that a value does not have the type of its field.
+    /// Reports that a value does not have the type of its field.
     pub(crate) fn type_mismatch(&mut self, field: &FieldData, value: ValueId, span: Span) {
         let name = self.w.text(field.name).to_owned();
         let want = self.w.type_text(field.ty);

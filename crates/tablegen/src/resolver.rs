@@ -1,4 +1,4 @@
-//! What variables stand for while values are resolved, and a cache of resolved values.
+//! The values of variables during resolution, and a cache of resolved values.
 
 use std::sync::Arc;
 
@@ -10,34 +10,37 @@ use crate::strings::Symbol;
 use crate::value::{RecordId, ValueId, name_bit};
 use crate::world::Proto;
 
-/// What variables stand for.
+/// The values of variables.
 #[derive(Default)]
 pub(crate) struct Resolver {
-    /// Template arguments, loop variables, `NAME`: few enough to look through.
+    /// Template arguments, loop variables and `NAME`. The list is short enough for a linear search.
     pub(crate) map: SmallVec<[(Symbol, ValueId); 6]>,
-    /// The variables that resolution may replace, see [`name_bit`]; all of them if it does more than that.
+    /// The set of variables that resolution may substitute, see [`name_bit`]; all bits if it may do
+    /// more.
     pub(crate) reach: u64,
-    /// The fields of the record being finished, and what they are by now.
+    /// The fields of the record that is being finished, and their current values.
     pub(crate) layout: Option<Arc<Layout>>,
     pub(crate) fields: Vec<ValueId>,
-    /// The name of that record, which it may mention itself.
+    /// The name of that record, because the record may refer to itself.
     pub(crate) self_name: Option<(Symbol, RecordId)>,
-    /// No later resolution will follow: unknown names are errors now.
+    /// Whether this is the last resolution, in which unknown names are errors.
     pub(crate) is_final: bool,
-    /// Bits that would become `?` stay references (resolution against a record's own fields).
+    /// Whether references to bits of unset fields are kept instead of `?`. It is set when a record
+    /// is resolved against its own fields.
     pub(crate) keep_unset: bool,
     pub(crate) shadow: SmallVec<[Symbol; 4]>,
-    /// Tells the entries of the cache apart; 0 before the first use.
+    /// Identifies the cache entries of this resolver; 0 before the first use.
     pub(crate) stamp: u32,
-    /// Fields being resolved, to find cycles.
+    /// The fields that are being resolved, to detect cycles.
     pub(crate) stack: SmallVec<[Symbol; 8]>,
-    /// Something became `?`, which may have been reported as a fault: from then on everything is remembered.
+    /// Whether a value became `?`, possibly after a reported fault. From then on, all results are
+    /// cached so that no fault is reported twice.
     pub(crate) has_unset: bool,
-    /// Counts cycles that were cut; results computed meanwhile hold only there and are not cached.
+    /// The number of cycles that were cut. Results that depend on a cut are not cached.
     pub(crate) cuts: u32,
 }
 
-/// What an operator's body gave for an element.
+/// The result of an operator's body for an element.
 #[derive(Clone, Copy)]
 struct Applied {
     body: ValueId,
@@ -46,14 +49,15 @@ struct Applied {
     value: ValueId,
 }
 
-/// Values resolved lately. A value that is found was resolved by the resolver of the same stamp; one that was pushed out is resolved
-/// again.
+/// A cache of resolved values. An entry is valid for the resolver with the same stamp. An evicted
+/// value is resolved again.
 pub(crate) struct Cache {
     pub(crate) slots: Vec<(ValueId, u32, ValueId)>,
     pub(crate) stamp: u32,
-    /// Lists of many records are made from a few elements by the same bodies.
+    /// Results of bodies for elements: long lists of records often apply the same bodies to few
+    /// distinct elements.
     applied: Vec<Applied>,
-    /// Whether what a body gives depends on the element alone, for which this variable stands.
+    /// Whether the result of a body depends only on the element that this variable stands for.
     pub(crate) pure: FxHashMap<(ValueId, ValueId), bool>,
 }
 
@@ -84,7 +88,8 @@ impl Cache {
         let mixed = (u64::from(body.0) | u64::from(item.0) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> 40) as usize & (APPLIED_SIZE - 1)
     }
-    /// What a body, which names its variable, gave for an element.
+    /// Returns the cached result of a body for an element. The body determines the name of its
+    /// variable.
     pub(crate) fn applied(&self, body: ValueId, item: ValueId, is_final: bool) -> Option<ValueId> {
         let slot = &self.applied[Self::applied_slot(body, item)];
         ((slot.body, slot.item, slot.is_final) == (body, item, is_final)).then_some(slot.value)
@@ -119,7 +124,7 @@ impl Resolver {
     pub(crate) fn new() -> Resolver {
         Resolver::default()
     }
-    /// Resolution of a record against its own fields; `fields` is a buffer.
+    /// Creates a resolver of a record against its own fields. `fields` is a buffer.
     pub(crate) fn of_record(proto: &Proto, is_final: bool, mut fields: Vec<ValueId>) -> Resolver {
         fields.clear();
         fields.extend(proto.cells.iter().map(|cell| cell.value));
@@ -132,7 +137,7 @@ impl Resolver {
             ..Resolver::default()
         }
     }
-    /// What was resolved before does not count any more.
+    /// Sets the value of a variable. It invalidates all cached results.
     pub(crate) fn set(&mut self, name: Symbol, value: ValueId) {
         match self.map.iter_mut().find(|one| one.0 == name) {
             Some(one) => one.1 = value,
@@ -146,7 +151,7 @@ impl Resolver {
             self.set(name, value);
         }
     }
-    /// Resolution for the last time, or as part of such a one.
+    /// Creates a resolver that is part of the last resolution if `is_final` is set.
     pub(crate) fn last(is_final: bool) -> Resolver {
         Resolver {
             reach: if is_final { u64::MAX } else { 0 },

@@ -1,5 +1,5 @@
-//! What many records have in common, stored once: the declarations of their fields, the lists of their classes, the chains of
-//! places they came through.
+//! Data that many records share, stored once: field declarations, lists of classes, and chains of
+//! instantiations.
 
 use std::sync::Arc;
 
@@ -9,17 +9,19 @@ use crate::source::{FileId, Span};
 use crate::strings::Symbol;
 use crate::value::{ClassId, TypeId};
 
-/// A place in the source, in four bytes.
+/// A span of the source, as a 4-byte index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place(u32);
 
-/// All places.
+/// The table of all spans.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     spans: Vec<Span>,
-    /// For each the place where a field was declared or set, if the place itself is that of a value that came from elsewhere.
+    /// For each span, that of the last declaration or assignment of the field; it differs from the
+    /// span itself if the value was written elsewhere.
     setters: Vec<Place>,
-    /// Places of values that a field got once more, by the place of the value and the earlier one of the field.
+    /// Spans of values that a field received again, by the span of the value and the earlier span
+    /// of the field.
     again: FxHashMap<(Place, Place), Place>,
 }
 
@@ -34,14 +36,15 @@ impl Places {
         self.setters.push(place);
         place
     }
-    /// The place of an argument that `field`, written in a class, passes on.
+    /// Adds the span of an argument that is the value of `field` in a class.
     pub(crate) fn add_passed(&mut self, argument: Span, field: Place) -> Place {
         let place = Place(self.spans.len() as u32);
         self.spans.push(argument);
         self.setters.push(self.setter(field));
         place
     }
-    /// The place of a value that a field gets by being declared or inherited once more, which does not count as setting it.
+    /// Adds the span of a value that a field receives because it is declared or inherited again.
+    /// This does not count as an assignment.
     pub(crate) fn add_again(&mut self, value: Place, earlier: Place) -> Place {
         if let Some(known) = self.again.get(&(value, earlier)) {
             return *known;
@@ -50,12 +53,13 @@ impl Places {
         self.again.insert((value, earlier), place);
         place
     }
-    /// The place of a value that is given to a field whose name stands at `name`.
+    /// Adds the span of a value that is assigned to a field; `name` is the span of the field's
+    /// name.
     pub(crate) fn add_value(&mut self, value: Span, name: Span) -> Place {
         let name = self.add(name);
         self.add_passed(value, name)
     }
-    /// Where the field itself was declared or set last.
+    /// Returns where the field itself was declared or set last.
     pub(crate) fn setter(&self, place: Place) -> Place {
         self.setters.get(place.0 as usize).copied().unwrap_or(place)
     }
@@ -65,14 +69,14 @@ impl Places {
     }
 }
 
-/// What a field is, whatever its value.
+/// The declaration of a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldDecl {
     pub(crate) name: Symbol,
     pub(crate) ty: TypeId,
-    /// Where it was declared.
+    /// The span of the declaration.
     pub(crate) decl: Place,
-    /// Declared with `field`: may stay unresolved.
+    /// Whether it was declared with `field`, so that it may stay unresolved.
     pub(crate) nonconcrete: bool,
 }
 
@@ -80,25 +84,25 @@ pub(crate) struct FieldDecl {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) fields: Vec<FieldDecl>,
-    /// Some field was declared with `field`.
+    /// Whether some field was declared with `field`.
     pub(crate) has_nonconcrete: bool,
-    /// Where fields are in the row, by a hash of their names: a power of two of slots, at most half of them filled. A field whose slot
-    /// is taken is in the next free one.
+    /// The positions of fields, by a hash of their names with linear probing. The number of slots
+    /// is a power of two, and at most half of them are used.
     index: Vec<u32>,
 }
 
-/// A slot of an index without a field.
+/// An empty slot of an index.
 const FREE: u32 = u32::MAX;
 
 impl Layout {
-    /// The slot where the search for a name starts.
+    /// Returns the first slot for a name.
     fn slot(&self, name: Symbol) -> usize {
         (name.0.wrapping_mul(0x9E37_79B9) >> 16) as usize & self.index.len().wrapping_sub(1)
     }
 
     pub(crate) fn find(&self, name: Symbol) -> Option<usize> {
         let mut slot = self.slot(name);
-        // There always is a free slot, but for the layout without fields, which has no slot at all.
+        // The search ends at an empty slot. Only a layout without fields has no slots.
         loop {
             let at = *self.index.get(slot)?;
             let field = self.fields.get(at as usize)?;
@@ -109,7 +113,7 @@ impl Layout {
         }
     }
 
-    /// Adds a field of a name it does not have.
+    /// Adds a field with a new name.
     pub(crate) fn push(&mut self, field: FieldDecl) {
         self.fields.push(field);
         self.has_nonconcrete |= field.nonconcrete;
@@ -124,7 +128,7 @@ impl Layout {
         }
     }
 
-    /// Puts the field at `at` into the index.
+    /// Adds the field at `at` to the index.
     fn enter(&mut self, at: usize) {
         let mut slot = self.slot(self.fields[at].name);
         while self.index[slot] != FREE {
@@ -134,17 +138,17 @@ impl Layout {
     }
 }
 
-/// Two layouts put together: the result, and where each field of the second one is in it.
+/// The union of two layouts, and the position in it of each field of the second one.
 #[derive(Clone, Debug)]
 pub(crate) struct Joined {
     pub(crate) layout: Arc<Layout>,
     pub(crate) positions: Arc<[u32]>,
 }
 
-/// The layouts joined are kept alive, as their addresses are the key.
+/// The two layouts of a union. They are kept alive because their addresses are the key.
 type Kept = (Arc<Layout>, Arc<Layout>);
 
-/// Layouts that were put together before.
+/// A cache of unions of layouts.
 #[derive(Debug, Default)]
 pub(crate) struct Joins {
     known: FxHashMap<(usize, usize), (Joined, Kept)>,
@@ -178,7 +182,7 @@ impl Joins {
     }
 }
 
-/// A list of classes, each distinct one stored once.
+/// The id of a list of classes. Equal lists have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ClassList(u32);
 
@@ -186,11 +190,11 @@ impl ClassList {
     pub(crate) const EMPTY: ClassList = ClassList(0);
 }
 
-/// All lists of classes.
+/// The table of all lists of classes.
 #[derive(Debug)]
 pub(crate) struct ClassLists {
     lists: Vec<Box<[ClassId]>>,
-    /// The type of a record with these classes, once it was asked for.
+    /// The type of a record with these classes, computed at its first use.
     types: Vec<Option<TypeId>>,
     longer: FxHashMap<(ClassList, ClassId), ClassList>,
     inherited: FxHashMap<(ClassList, ClassId, ClassList), Result<ClassList, ClassId>>,
@@ -220,7 +224,7 @@ impl ClassLists {
         }
     }
 
-    /// `list` with one more class at its end.
+    /// Appends a class to `list`.
     pub(crate) fn push(&mut self, list: ClassList, class: ClassId) -> ClassList {
         if let Some(longer) = self.longer.get(&(list, class)) {
             return *longer;
@@ -234,7 +238,8 @@ impl ClassLists {
         longer
     }
 
-    /// `list` with the parents of `class` and `class` itself at its end, or the class it then has twice.
+    /// Appends the parents of `class` and `class` itself to `list`. Fails with the class that would
+    /// occur twice.
     pub(crate) fn inherit(
         &mut self,
         list: ClassList,
@@ -258,7 +263,7 @@ impl ClassLists {
     }
 }
 
-/// The `defm`s and class values a record came through.
+/// The chain of `defm`s and class values that instantiated a record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Chain(u32);
 
@@ -266,15 +271,15 @@ impl Chain {
     pub(crate) const EMPTY: Chain = Chain(u32::MAX);
 }
 
-/// A place in a chain.
+/// An element of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Link {
     pub(crate) span: Span,
-    /// Dumps show it: llvm-tblgen forgets those that were passed through a loop or `if`.
+    /// Whether dumps show it: llvm-tblgen forgets those that passed through a loop or `if`.
     pub(crate) shown: bool,
 }
 
-/// All chains: each is a place and the chain it continues.
+/// The table of all chains. Each chain is a span and the id of its inner chain.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     links: Vec<(Chain, Link)>,
@@ -282,18 +287,18 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    /// `chain` with one more place, farther out.
+    /// Extends `chain` by an outer element.
     pub(crate) fn push(&mut self, chain: Chain, link: Link) -> Chain {
         *self.known.entry((chain, link)).or_insert_with(|| {
             self.links.push((chain, link));
             Chain(self.links.len() as u32 - 1)
         })
     }
-    /// The places, the innermost first.
+    /// Returns the spans, the innermost first.
     pub(crate) fn spans(&self, chain: Chain) -> Vec<Span> {
         self.links(chain).map(|link| link.span).collect()
     }
-    /// The places that dumps show, the innermost first.
+    /// Returns the spans that dumps show, the innermost first.
     pub(crate) fn shown(&self, chain: Chain) -> Vec<Span> {
         self.links(chain)
             .filter(|link| link.shown)

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-/// A file of a [`SourceMap`]. Small and copyable; meaningful only with the map that made it.
+/// The id of a file in a [`SourceMap`]. It is valid only with the map that created it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct FileId(pub(crate) u32);
 
 /// A half-open range of bytes `start..end` in one file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Span {
-    /// The file the bytes are in.
+    /// The file that contains the bytes.
     pub file: FileId,
     /// Offset of the first byte.
     pub start: u32,
@@ -21,13 +21,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span of `start..end` in `file`.
+    /// Creates the span `start..end` in `file`.
     pub fn new(file: FileId, start: u32, end: u32) -> Span {
         Span { file, start, end }
     }
 
-    /// The smallest span that covers `self` and `other`; `self` alone if they are in different files
-    /// (an `include` in the middle of a construct).
+    /// Returns the smallest span that covers `self` and `other`. If they are in different files (an
+    /// `include` in the middle of a construct), returns `self`.
     pub fn to(self, other: Span) -> Span {
         if self.file != other.file {
             return self;
@@ -39,7 +39,8 @@ impl Span {
         }
     }
 
-    /// The empty span at the end of `self`, where something missing would have to be written.
+    /// Returns the empty span at the end of `self`, where a missing token would have to be
+    /// inserted.
     pub fn after(self) -> Span {
         Span {
             start: self.end,
@@ -48,7 +49,7 @@ impl Span {
     }
 }
 
-/// A place as people write it: file name, line and column, both counted from 1 (columns in characters).
+/// A location for messages: file name, line and column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location<'a> {
     /// The name of the file as it was opened.
@@ -59,7 +60,7 @@ pub struct Location<'a> {
     pub column: usize,
 }
 
-/// One loaded file.
+/// A loaded file.
 #[derive(Debug)]
 pub struct SourceFile {
     name: String,
@@ -69,15 +70,15 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The name shown in messages.
+    /// Returns its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The path it was read from, if it came from the file system.
+    /// Returns its path, if it was read from the file system.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
-    /// The text.
+    /// Returns its text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -92,7 +93,7 @@ impl SourceFile {
     }
 }
 
-/// All files read by one run. A file included several times is stored once.
+/// The files of a run. A file that is included several times is stored once.
 #[derive(Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
@@ -100,7 +101,7 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// Adds a file, or finds the one already there under the same name.
+    /// Adds a file, or returns the existing file with the same name.
     pub(crate) fn add(&mut self, name: &str, path: Option<&Path>, text: String) -> FileId {
         if let Some(id) = self.by_name.get(name) {
             return *id;
@@ -120,17 +121,17 @@ impl SourceMap {
         self.by_name.get(name).copied()
     }
 
-    /// The file of an id of this map.
+    /// Returns the file with an id of this map.
     pub fn file(&self, id: FileId) -> Option<&SourceFile> {
         self.files.get(id.0 as usize)
     }
 
-    /// All files in the order they were first opened.
+    /// Returns all files in the order in which they were opened first.
     pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter()
     }
 
-    /// Where a span starts. Offsets outside the file are clamped to its end.
+    /// Returns the location of a span's start. Offsets outside of the file are clamped to its end.
     pub fn location(&self, span: Span) -> Location<'_> {
         let Some(file) = self.file(span.file) else {
             return Location {
@@ -151,7 +152,7 @@ impl SourceMap {
         }
     }
 
-    /// The text a span covers; empty if it is not within its file.
+    /// Returns the text of a span; empty if the span is not within its file.
     pub fn text(&self, span: Span) -> &str {
         self.file(span.file)
             .and_then(|file| file.text.get(span.start as usize..span.end as usize))

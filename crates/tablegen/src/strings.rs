@@ -1,4 +1,4 @@
-//! Interned text: names, string values and code fragments, each stored once in one buffer.
+//! Interned text: names, string values and code fragments. Each text is stored once in one buffer.
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 
@@ -6,23 +6,23 @@ use rustc_hash::FxHasher;
 
 use crate::table::Table;
 
-/// An interned string. Equal symbols are equal strings.
+/// An interned string. Two strings are equal exactly if their symbols are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Symbol(pub(crate) u32);
 
 impl Symbol {
-    /// Stands for "no name" where a name is optional; never the symbol of a string.
+    /// Represents the absence of an optional name. It is never the symbol of a string.
     pub(crate) const NONE: Symbol = Symbol(u32::MAX);
     /// The empty string.
     pub(crate) const EMPTY: Symbol = Symbol(0);
 
-    /// `None` for the absent name.
+    /// Returns `None` for an absent name.
     pub(crate) fn some(self) -> Option<Symbol> {
         (self != Symbol::NONE).then_some(self)
     }
 }
 
-/// All text in one buffer.
+/// The interned strings, in one buffer.
 #[derive(Debug)]
 pub struct Strings {
     text: String,
@@ -30,10 +30,11 @@ pub struct Strings {
     table: Table,
 }
 
-/// The buffer's offsets are 32 bits wide and a runaway program should be stopped before it fills memory.
+/// The maximum size of the buffer in bytes. Its offsets have 32 bits, and an endless program should
+/// be stopped before it fills memory.
 const MAX_BYTES: usize = 1 << 30;
 
-/// A hash of which the table keeps the lower half.
+/// Returns the hash of a text. The table stores its lower half.
 fn hash(text: &str) -> u32 {
     let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
     hash as u32 ^ (hash >> 32) as u32
@@ -56,7 +57,8 @@ impl Strings {
     /// The symbol of `NAME`.
     pub(crate) const NAME: Symbol = Symbol(1);
 
-    /// The symbol of `text`. When the buffer is full (1 GiB) the empty string's symbol; see [`Strings::is_full`].
+    /// Interns `text` and returns its symbol. Returns the symbol of the empty string if the buffer
+    /// is full (1 GiB); see [`Strings::is_full`].
     pub fn intern(&mut self, text: &str) -> Symbol {
         let hash = hash(text);
         if let Some(known) = self.find(text, hash) {
@@ -70,7 +72,8 @@ impl Strings {
         self.add(start, hash)
     }
 
-    /// The symbol of the two texts put together. The buffer itself is where they are put together: if the text is new it stays there.
+    /// Interns the concatenation of two texts. The concatenation is built in the buffer and stays
+    /// there if it is new.
     pub(crate) fn join(&mut self, a: Symbol, b: Symbol) -> Symbol {
         let start = self.text.len();
         for symbol in [a, b] {
@@ -98,7 +101,7 @@ impl Strings {
             .map(Symbol)
     }
 
-    /// Makes a symbol of what stands in the buffer from `start` on.
+    /// Creates a symbol for the text in the buffer from `start` on.
     fn add(&mut self, start: usize, hash: u32) -> Symbol {
         let index = self.ranges.len() as u32;
         self.ranges.push((start as u32, self.text.len() as u32));
@@ -106,25 +109,26 @@ impl Strings {
         Symbol(index)
     }
 
-    /// The symbol of `text` if it was interned before.
+    /// Returns the symbol of `text` if it is interned.
     pub fn lookup(&self, text: &str) -> Option<Symbol> {
         self.find(text, hash(text))
     }
 
-    /// The text of a symbol; empty for [`Symbol::NONE`].
+    /// Returns the text of a symbol; empty for [`Symbol::NONE`].
     pub fn get(&self, symbol: Symbol) -> &str {
         self.ranges
             .get(symbol.0 as usize)
             .map_or("", |(start, end)| &self.text[*start as usize..*end as usize])
     }
 
-    /// Whether less than a twentieth of the space for text is left.
+    /// Returns whether less than one twentieth of the buffer is left.
     pub fn is_full(&self) -> bool {
         self.text.len() > MAX_BYTES / 20 * 19
     }
 }
 
-/// What belongs to symbols, in a row by their numbers: for maps that hold many of all symbols.
+/// A map from symbols to values, stored as an array indexed by symbol. It suits maps that contain
+/// many of all symbols.
 #[derive(Debug)]
 pub(crate) struct SymbolMap<T> {
     slots: Vec<Option<T>>,

@@ -1,31 +1,33 @@
-//! A hash table of numbers, for what is stored once in a row of its own: the table knows where, the row what.
+//! A hash table of indices into an array that its user keeps: the table finds the index, the array
+//! contains the data.
 
-/// An entry: the hash, so that growing and most comparisons need not visit the row, and the place in the row.
+/// An entry: an index, and the hash, so that growing and most comparisons do not access the array.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     hash: u32,
     index: u32,
 }
 
-/// The index of a slot without an entry. Rows are shorter.
+/// The index in an empty slot. Arrays are shorter.
 const FREE: u32 = u32::MAX;
 
-/// Numbers by their hashes. An entry whose slot is taken is in the next free one.
+/// Indices by hash, with linear probing.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// A power of two of them, or none; at most half are taken.
+    /// The slots. Their number is a power of two or 0, and at most half are used.
     slots: Vec<Slot>,
     count: usize,
 }
 
 impl Table {
-    /// The slot where the search for a hash starts, in a table that is not empty. Every bit of the hash counts.
+    /// Returns the first slot for a hash in a table that is not empty. It depends on all bits of
+    /// the hash.
     fn start(&self, hash: u32) -> usize {
         let mixed = u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// The number with this hash of which `same` holds.
+    /// Returns the index with this hash for which `same` returns `true`.
     #[inline]
     pub(crate) fn find(&self, hash: u32, same: impl Fn(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
@@ -44,7 +46,7 @@ impl Table {
         }
     }
 
-    /// Adds a number that is not in the table.
+    /// Adds an index that is not in the table.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u32, index: u32) {
         if self.count * 2 >= self.slots.len() {
@@ -54,7 +56,7 @@ impl Table {
         self.enter(Slot { hash, index });
     }
 
-    /// Puts an entry into the first free slot; there is one.
+    /// Stores an entry in the first free slot; the table must have one.
     fn enter(&mut self, slot: Slot) {
         let mut at = self.start(slot.hash);
         while self.slots[at].index != FREE {

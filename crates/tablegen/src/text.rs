@@ -1,4 +1,4 @@
-//! Values and types as llvm-tblgen prints them.
+//! Formats values and types as llvm-tblgen does.
 
 use std::cmp::Ordering;
 
@@ -8,14 +8,15 @@ use crate::value::{Node, Type, TypeId, ValueId};
 use crate::world::World;
 
 impl World {
-    /// A type as it is written.
+    /// Returns a type in TableGen syntax.
     pub(crate) fn type_text(&self, ty: TypeId) -> String {
         let mut out = String::new();
         self.write_type(ty, &mut out);
         out
     }
 
-    /// The same, at the end of a text: every field of every record shows its type.
+    /// Appends a type to a text. This avoids an allocation, because every field of every record
+    /// shows its type.
     pub(crate) fn write_type(&self, ty: TypeId, out: &mut String) {
         match self.values.get_type(ty) {
             Type::Bit => out.push_str("bit"),
@@ -49,14 +50,14 @@ impl World {
         }
     }
 
-    /// A value as text. At most about `limit` bytes are written, so that messages stay short.
+    /// Formats a value.
     pub(crate) fn value_text(&self, id: ValueId) -> String {
         let mut out = String::new();
         self.write_value(id, &mut out);
         out
     }
 
-    /// A value for a message: cut off when it is long.
+    /// Formats a value for a message; a long one is truncated.
     pub(crate) fn brief(&self, id: ValueId) -> String {
         let mut out = String::new();
         self.write_value_limited(id, &mut out, 120);
@@ -200,7 +201,7 @@ impl World {
                 out.push('>');
             }
             Bang::IsA | Bang::Exists => {
-                // The type asked for is kept as the element type of an empty list.
+                // The type argument is stored as the element type of an empty list.
                 if let [ty, rest @ ..] = kids {
                     let ty = self.values.element(self.values.type_of(*ty));
                     out.push('<');
@@ -239,7 +240,7 @@ impl World {
         out.push(')');
     }
 
-    /// The plain text of a value where a string is pasted or compared: strings without quotes.
+    /// Formats a value for pasting and comparing: strings without quotes.
     pub(crate) fn unquoted(&self, id: ValueId) -> String {
         match self.values.node(id) {
             Node::Str(text) | Node::Code(text) => self.text(text).to_owned(),
@@ -252,7 +253,8 @@ impl World {
     }
 }
 
-/// A number in decimal. The machinery of formatting takes several times as long, and there are millions of them.
+/// Appends a decimal number. `std::fmt` takes several times as long, and the output has millions of
+/// numbers.
 fn write_number(mut number: u64, out: &mut String) {
     if number < 10 {
         return out.push(char::from(b'0' + number as u8));
@@ -267,7 +269,8 @@ fn write_number(mut number: u64, out: &mut String) {
     out.extend(digits[start..].iter().map(|&digit| char::from(digit)));
 }
 
-/// The order of names in which `S2` comes before `S10`: where both have digits, the shorter number is less.
+/// Compares names so that `S2` precedes `S10`: if both have digits at a position, the shorter
+/// number is less.
 pub fn numeric_order(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let digits = |text: &[u8], at: usize| text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -10,7 +10,7 @@ macro_rules! keywords {
         pub(crate) enum Kw { $($variant),* }
         impl Kw {
             pub(crate) fn from_text(text: &str) -> Option<Kw> {
-                // Most names are not keywords, and most of these can be told by their first letter or their length.
+                // Reject most names, which are not keywords, by their first letter or their length.
                 if !matches!(text.len(), 2..=10) || !text.as_bytes()[0].is_ascii_lowercase() {
                     return None;
                 }
@@ -36,14 +36,14 @@ macro_rules! operators {
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         pub(crate) enum Bang { $($variant),* }
         impl Bang {
-            /// The operator of a name without its `!`.
+            /// Returns the operator with this name, without the `!`.
             pub(crate) fn from_text(text: &str) -> Option<Bang> {
                 match text { $($text => Some(Bang::$variant),)* _ => None }
             }
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Bang::$variant => $text),* }
             }
-            /// Least and greatest number of arguments.
+            /// Returns the minimum and maximum number of arguments.
             pub(crate) fn arity(self) -> (usize, usize) {
                 match self { $(Bang::$variant => ($min, $max)),* }
             }
@@ -72,7 +72,7 @@ operators! {
     ToLower = "tolower" 1 1; ToUpper = "toupper" 1 1; Xor = "xor" 2 MANY;
 }
 
-/// What a token is, with its value.
+/// The kind of a token, with its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tok {
     Ident(Symbol),
@@ -81,13 +81,13 @@ pub(crate) enum Tok {
     /// `$name`.
     DagVar(Symbol),
     Int(i64),
-    /// A `0b` literal, which knows its width.
+    /// A `0b` literal, with its width.
     Binary {
         value: u64,
         width: u16,
     },
     Bang(Bang),
-    /// `!name` of no known operator; already reported.
+    /// `!name` with an unknown operator, which has been reported.
     UnknownBang,
     Kw(Kw),
     LBrace,
@@ -111,7 +111,7 @@ pub(crate) enum Tok {
 }
 
 impl Tok {
-    /// The token as it is named in messages.
+    /// Describes the token for messages.
     pub(crate) fn describe(self) -> String {
         let text = match self {
             Tok::Ident(_) => return "an identifier".into(),
@@ -146,7 +146,7 @@ impl Tok {
     }
 }
 
-/// A token and where it stands.
+/// A token and its span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
     pub(crate) tok: Tok,

@@ -1,7 +1,8 @@
-//! Types and values, each distinct one stored once.
+//! Types and values. Equal ones are stored once.
 //!
-//! Invariant: two values are equal exactly if their ids are. A node knows its type, whether variables occur in it, and how
-//! deep it is; no node is deeper than [`MAX_DEPTH`], which bounds every walk over values.
+//! Invariant: two values are equal exactly if their ids are. An entry stores the type of its value,
+//! whether it contains variables, and its depth. No value is deeper than [`MAX_DEPTH`], which
+//! bounds all recursive functions on values.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 
@@ -13,14 +14,15 @@ use crate::strings::Symbol;
 use crate::table::Table;
 use crate::token::Bang;
 
-/// Operators and lists may nest this deep in one value.
+/// The maximum nesting depth of operators and lists in a value.
 pub(crate) const MAX_DEPTH: u16 = 1500;
-/// Elements and arguments of all values together: 4 bytes each, so 1.6 GB at most.
+/// The maximum number of elements and arguments of all values together. Each takes 4 bytes, so 1.6
+/// GB in total.
 const MAX_POOL: usize = 400_000_000;
-/// Values that may be made: each costs about 40 bytes.
+/// The maximum number of values. Each takes about 40 bytes.
 pub(crate) const MAX_VALUES: usize = 60_000_000;
 
-/// Numbers from 0 that are looked up without hashing.
+/// The number of small numbers, from 0, that are found without hashing.
 const SMALL_INTS: usize = 4096;
 
 /// An interned type.
@@ -44,9 +46,10 @@ pub(crate) enum Type {
     Str,
     Dag,
     List(TypeId),
-    /// Derived from all of these classes (sorted); from none in particular if empty.
+    /// A record that derives from all of these classes (sorted). An empty list means any record.
     Record(Vec<ClassId>),
-    /// The element of an empty list without context, and the type of `?`: converts to everything.
+    /// The type of `?`, and the element type of an empty list without context. It converts to every
+    /// type.
     Any,
 }
 
@@ -60,11 +63,12 @@ impl TypeId {
     pub(crate) const RECORD: TypeId = TypeId(5);
 }
 
-/// An interned value. The upper bits repeat the flags of the value, so that the commonest questions need no look at it.
+/// An interned value. The upper bits repeat the flags of the value, so that common tests need no
+/// memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct ValueId(pub(crate) u32);
 
-/// The bits of a [`ValueId`] that count values; the flags stand above.
+/// The number of bits of a [`ValueId`] for the index of the value; the flags are above them.
 const INDEX_BITS: u32 = 28;
 
 impl ValueId {
@@ -86,20 +90,20 @@ impl ValueId {
     fn flags(self) -> u8 {
         (self.0 >> INDEX_BITS) as u8
     }
-    /// Whether resolving may change the value.
+    /// Returns whether resolution may change the value.
     pub(crate) fn is_open(self) -> bool {
         self.flags() & OPEN != 0
     }
 }
 
-/// Values in the pool of children.
+/// A range of the pool of children.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Kids {
     start: u32,
     len: u32,
 }
 
-/// A value. Lists, dags and operators keep their parts in the pool.
+/// A value. The parts of lists, dags and operators are in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Node {
     Unset,
@@ -111,29 +115,32 @@ pub(crate) enum Node {
     /// A string written as a code fragment.
     Code(Symbol),
     List(Kids),
-    /// Operator, its name, then value and name of each argument, all in the pool (names as [`ValueId`]-sized symbols).
+    /// Operator, its name, then value and name of each argument, all in the pool. Names are
+    /// symbols, which have the size of a [`ValueId`].
     Dag(Kids),
     Def(RecordId),
-    /// A class value whose arguments are not known yet: value and name of each argument as in a dag.
+    /// A class value with unresolved arguments: value and name of each argument, as in a dag.
     Call(ClassId, Kids),
     Var(Symbol),
     VarBit(ValueId, u32),
     Field(ValueId, Symbol),
-    /// An operator that waits for its arguments. Operators that bind variables have them as `Var` arguments.
+    /// An unresolved operator. Operators that bind variables have them as `Var` arguments.
     Op(Bang, Kids),
-    /// `list[i]` and `list[slice]` (the type says which).
+    /// `list[i]` or `list[slice]`, depending on the type.
     Index(ValueId, ValueId),
-    /// `a # b` whose type is decided.
+    /// `a # b` with a known type.
     Paste(ValueId, ValueId),
 }
 
-/// Some variable occurs in the value.
+/// The value contains a variable.
 pub(crate) const HAS_VAR: u8 = 1;
-/// Resolving once more may change the value: a variable, or an operator that waits for a name or the end.
+/// Another resolution may change the value: it contains a variable, or an operator that waits for a
+/// name or for the last resolution.
 pub(crate) const OPEN: u8 = 2;
-/// `?` occurs in the value.
+/// The value contains `?`.
 pub(crate) const HAS_UNSET: u8 = 4;
-/// Part of the value waits for something other than a variable, and has to be tried again whatever is replaced.
+/// Part of the value waits for something other than a variable, so every resolution has to try it
+/// again.
 const RETRY: u8 = 8;
 
 #[derive(Debug, Clone, Copy)]
@@ -142,31 +149,32 @@ struct Entry {
     ty: TypeId,
     depth: u16,
     flags: u8,
-    /// A bit for each variable that occurs, see [`name_bit`].
+    /// The set of variables in the value, one bit each, see [`name_bit`].
     vars: u64,
 }
 
-/// All types and values.
+/// The tables of all types and values.
 #[derive(Debug)]
 pub(crate) struct Values {
     types: Vec<Type>,
     type_table: HashTable<u32>,
-    /// The narrower `bits` types by width, once they were asked for.
+    /// The narrow `bits` types by width, created at their first use.
     bits_types: Vec<Option<TypeId>>,
-    /// The list types by element type, once they were asked for.
+    /// The list types by element type, created at their first use.
     list_types: Vec<Option<TypeId>>,
     entries: Vec<Entry>,
     table: Table,
-    /// The values that need no table: strings by symbol, records by id, small numbers.
+    /// Values that need no hash table: strings by symbol, records by id, small numbers.
     strings: Vec<ValueId>,
     defs: Vec<ValueId>,
     ints: Vec<ValueId>,
-    /// Short rows of known bits, by width and number.
+    /// Short sequences of known bits, by width and number.
     short_bits: Vec<ValueId>,
-    /// The variable of each name that was asked for last.
+    /// The most recently used variable of each name.
     vars: Vec<ValueId>,
     pool: Vec<ValueId>,
-    /// A value was too deep or the pool full, and the offending value was replaced by `?`; or there are more than [`MAX_VALUES`].
+    /// Whether a limit was exceeded: a value was too deep or the pool was full, and the value was
+    /// replaced by `?`; or there are more than [`MAX_VALUES`] values.
     pub(crate) overflow: bool,
 }
 
@@ -174,13 +182,15 @@ fn hash_one(value: impl Hash) -> u64 {
     BuildHasherDefault::<FxHasher>::default().hash_one(value)
 }
 
-/// One step of a hash: the product of two halves carries every bit to every place.
+/// Returns the next state of a hash. Combining both halves of the product lets every input bit
+/// affect every output bit.
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x9E37_79B9_7F4A_7C15) * u128::from(b ^ 0xD1B5_4A32_D192_ED03);
     (product >> 64) as u64 ^ product as u64
 }
 
-/// A hash of a list of ids: two independent chains, as one would wait for each multiplication.
+/// Returns a hash of a list of ids. It uses two independent chains, because a single chain would
+/// wait for each multiplication.
 fn hash_kids(start: u64, kids: &[ValueId]) -> u64 {
     let (mut a, mut b) = (start, kids.len() as u64);
     let mut chunks = kids.chunks_exact(4);
@@ -194,7 +204,7 @@ fn hash_kids(start: u64, kids: &[ValueId]) -> u64 {
     mix(a, b)
 }
 
-/// Whether two lists are equal, eight ids at a time.
+/// Compares two lists, eight ids at a time.
 fn same_ids(a: &[ValueId], b: &[ValueId]) -> bool {
     let (mut x, mut y) = (a.chunks_exact(8), b.chunks_exact(8));
     a.len() == b.len()
@@ -204,7 +214,7 @@ fn same_ids(a: &[ValueId], b: &[ValueId]) -> bool {
         && x.remainder() == y.remainder()
 }
 
-/// The bit that stands for a variable in sets of variables. Different names may share one.
+/// Returns the bit of a variable in sets of variables. Different names may share a bit.
 pub(crate) fn name_bit(name: Symbol) -> u64 {
     1 << (name.0.wrapping_mul(0x9E37_79B9) >> 26)
 }
@@ -226,7 +236,7 @@ impl Default for Values {
             pool: Vec::new(),
             overflow: false,
         };
-        // In the order of the constants of `TypeId` and `ValueId`.
+        // The order is that of the constants of `TypeId` and `ValueId`.
         for ty in [
             Type::Bit,
             Type::Int,
@@ -284,7 +294,7 @@ impl Values {
     pub(crate) fn get_type(&self, id: TypeId) -> &Type {
         &self.types[id.0 as usize]
     }
-    /// The element type, if it is a list type.
+    /// Returns the element type, if it is a list type.
     pub(crate) fn element(&self, id: TypeId) -> Option<TypeId> {
         match self.get_type(id) {
             Type::List(element) => Some(*element),
@@ -301,14 +311,14 @@ impl Values {
     pub(crate) fn type_of(&self, id: ValueId) -> TypeId {
         self.entries[id.index()].ty
     }
-    /// How many values are in each other within this one.
+    /// Returns the nesting depth of the value.
     pub(crate) fn depth(&self, id: ValueId) -> u16 {
         self.entries[id.index()].depth
     }
     pub(crate) fn is_open(&self, id: ValueId) -> bool {
         id.is_open()
     }
-    /// Whether replacing variables of the set `names` may change the value.
+    /// Returns whether substituting variables of the set `names` may change the value.
     pub(crate) fn is_touched(&self, id: ValueId, names: u64) -> bool {
         id.is_open() && (id.flags() & RETRY != 0 || self.entries[id.index()].vars & names != 0)
     }
@@ -359,7 +369,7 @@ impl Values {
         }
     }
 
-    /// Whether the children at odd places are names rather than values.
+    /// Returns whether every second child is a name, not a value.
     fn has_names(node: &Node) -> bool {
         matches!(node, Node::Dag(_) | Node::Call(..))
     }
@@ -373,7 +383,7 @@ impl Values {
         self.add(node, ty, kids, hash)
     }
 
-    /// Adds a value that is known to be new.
+    /// Adds a value that does not exist yet.
     fn add(&mut self, mut node: Node, ty: TypeId, kids: &[ValueId], hash: u32) -> ValueId {
         let mut flags = match node {
             Node::Unset => HAS_UNSET,
@@ -446,7 +456,7 @@ impl Values {
         ValueId::new(id, flags)
     }
 
-    /// Adds a value without parts that is known to be new.
+    /// Adds a value without parts that does not exist yet.
     fn push(&mut self, node: Node, ty: TypeId) -> ValueId {
         let id = self.entries.len() as u32;
         if id >> INDEX_BITS != 0 {
@@ -489,7 +499,7 @@ impl Values {
         self.strings[at] = id;
         id
     }
-    /// The value that stands at `at`, once it was made.
+    /// Returns the value at `at`, if it exists.
     fn known(table: &mut Vec<ValueId>, at: usize) -> Option<ValueId> {
         if at >= table.len() {
             table.resize((at + 1).max(table.len() * 2), ValueId::NONE);
@@ -499,7 +509,7 @@ impl Values {
     pub(crate) fn code(&mut self, text: Symbol) -> ValueId {
         self.leaf(Node::Code(text), TypeId::STR)
     }
-    /// The value of a record; the type is always that of the record.
+    /// Returns the value of a record. Its type is always the type of the record.
     pub(crate) fn def(&mut self, record: RecordId, ty: TypeId) -> ValueId {
         let at = record.0 as usize;
         if let Some(known) = Self::known(&mut self.defs, at) {
@@ -532,7 +542,7 @@ impl Values {
     pub(crate) fn paste(&mut self, left: ValueId, right: ValueId, ty: TypeId) -> ValueId {
         self.leaf(Node::Paste(left, right), ty)
     }
-    /// Bits, the least significant first.
+    /// Creates a `bits` value from bits, the least significant first.
     pub(crate) fn bits(&mut self, bits: &[ValueId]) -> ValueId {
         let short = Self::short(bits);
         if let Some(at) = short
@@ -547,7 +557,8 @@ impl Values {
         }
         id
     }
-    /// A number for each row of at most eight bits that are known: the bits after a 1 that marks the width.
+    /// Returns an index for a sequence of at most eight known bits: the bits after a leading 1,
+    /// which marks the width.
     fn short(bits: &[ValueId]) -> Option<usize> {
         if bits.len() > 8 {
             return None;
@@ -568,7 +579,7 @@ impl Values {
         let ty = self.list_of(element);
         self.make(Node::List(EMPTY), ty, items)
     }
-    /// A dag from operator and arguments, each with its name or [`Symbol::NONE`].
+    /// Creates a dag from the operator and the arguments, each with its name or [`Symbol::NONE`].
     pub(crate) fn dag(&mut self, parts: &[(ValueId, Symbol)]) -> ValueId {
         let kids = flatten(parts);
         self.make(Node::Dag(EMPTY), TypeId::DAG, &kids)
@@ -577,7 +588,7 @@ impl Values {
         let kids = flatten(args);
         self.call_of(class, &kids, ty)
     }
-    /// The same for arguments as they are stored: value and name in turns.
+    /// Creates a class value from arguments in stored form: value and name in turns.
     pub(crate) fn call_of(&mut self, class: ClassId, kids: &[ValueId], ty: TypeId) -> ValueId {
         self.make(Node::Call(class, EMPTY), ty, kids)
     }
@@ -585,22 +596,22 @@ impl Values {
         self.make(Node::Op(op, EMPTY), ty, args)
     }
 
-    /// The parts of a dag (operator first) or the arguments of a class value.
+    /// Returns the parts of a dag (operator first) or the arguments of a class value.
     pub(crate) fn pairs(&self, kids: Kids) -> impl ExactSizeIterator<Item = (ValueId, Symbol)> {
         self.kids(kids).chunks_exact(2).map(|pair| (pair[0], Symbol(pair[1].0)))
     }
     pub(crate) fn pair_vec(&self, kids: Kids) -> Pairs {
         self.pairs(kids).collect()
     }
-    /// A copy of the children, for walks that make new values.
+    /// Returns a copy of the children, for functions that create values while they iterate.
     pub(crate) fn kid_vec(&self, kids: Kids) -> Ids {
         Ids::from_slice(self.kids(kids))
     }
 }
 
-/// A few values.
+/// A short list of values.
 pub(crate) type Ids = SmallVec<[ValueId; 8]>;
-/// A few values with names.
+/// A short list of values with names.
 pub(crate) type Pairs = SmallVec<[(ValueId, Symbol); 6]>;
 
 const EMPTY: Kids = Kids { start: 0, len: 0 };

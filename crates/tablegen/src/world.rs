@@ -1,4 +1,4 @@
-//! What a program has built up: classes, records and the store of their values; types and their relations.
+//! The results of a program: classes, records and their values; types and their relations.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::step::StepData;
 use crate::strings::{Strings, Symbol, SymbolMap};
 use crate::value::{ClassId, Ids, Node, RecordId, Type, TypeId, ValueId, Values};
 
-/// A field of a class or record, put together from its declaration and its value.
+/// A field of a class or record: its declaration and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldData {
     pub(crate) name: Symbol,
     pub(crate) ty: TypeId,
     pub(crate) value: ValueId,
-    /// Where the value was written.
+    /// The span of the value.
     pub(crate) span: Place,
-    /// Where the field was declared.
+    /// The span of the declaration.
     pub(crate) decl: Place,
-    /// Declared with `field`: may stay unresolved.
+    /// Whether it was declared with `field`, so that it may stay unresolved.
     pub(crate) nonconcrete: bool,
 }
 
@@ -38,14 +38,14 @@ impl FieldData {
     }
 }
 
-/// The value of a field and where it was written.
+/// The value of a field and its span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) value: ValueId,
     pub(crate) span: Place,
 }
 
-/// The fields of a class or record, to look at.
+/// A view of the fields of a class or record.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
     layout: &'a Layout,
@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn is_empty(self) -> bool {
         self.cells.is_empty()
     }
-    /// Whether some field was declared with `field`.
+    /// Returns whether some field was declared with `field`.
     pub(crate) fn has_nonconcrete(self) -> bool {
         self.layout.has_nonconcrete
     }
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParamData {
     pub(crate) name: Symbol,
-    /// `Class:name`, the name of its variable.
+    /// The name of its variable, `Class:name`.
     pub(crate) qualified: Symbol,
     pub(crate) ty: TypeId,
     pub(crate) default: ValueId,
@@ -96,19 +96,19 @@ pub(crate) struct Proto {
     pub(crate) name: ValueId,
     pub(crate) span: Span,
     pub(crate) layout: Arc<Layout>,
-    /// One for each field of the layout.
+    /// The values, one for each field of the layout.
     pub(crate) cells: Vec<Cell>,
-    /// All classes it derives from, parents before children.
+    /// Its direct and indirect parents, each after its own parents.
     pub(crate) supers: ClassList,
     pub(crate) direct: ClassList,
     pub(crate) asserts: Vec<Assertion>,
     pub(crate) dumps: Vec<(ValueId, Span)>,
-    /// The `defm`s and class values it came through, the innermost first.
+    /// The `defm`s and class values that instantiated it, the innermost first.
     pub(crate) chain: Chain,
-    /// How the fields got their values, while that is asked for.
+    /// The history of the fields, if it is recorded.
     pub(crate) history: Vec<StepData>,
     pub(crate) anonymous: bool,
-    /// A fault in it is reported already; what stays open because of that is not news.
+    /// Whether a fault in it has been reported already. Unresolved fields are not reported then.
     pub(crate) faulty: bool,
 }
 
@@ -144,7 +144,7 @@ impl Proto {
     pub(crate) fn field_at(&self, at: usize) -> FieldData {
         self.fields().at(at)
     }
-    /// Adds a field of a name that is not there yet.
+    /// Adds a field with a new name.
     pub(crate) fn push(&mut self, field: FieldData) {
         Arc::make_mut(&mut self.layout).push(FieldDecl {
             name: field.name,
@@ -163,31 +163,32 @@ impl Proto {
 pub(crate) struct ClassData {
     pub(crate) name: Symbol,
     pub(crate) ty: TypeId,
-    /// `Class:NAME`.
+    /// The variable `Class:NAME`.
     pub(crate) name_var: Symbol,
     pub(crate) params: Arc<Vec<ParamData>>,
     pub(crate) proto: Proto,
     pub(crate) defined: bool,
 }
 
-/// A record. What the fields hold stands in [`World::cells`], what happened to them in [`World::histories`].
+/// A record. The values of its fields are in [`World::cells`], their history in
+/// [`World::histories`].
 #[derive(Debug)]
 pub(crate) struct RecordData {
     pub(crate) name: Symbol,
     pub(crate) ty: TypeId,
     pub(crate) span: Span,
     pub(crate) layout: Arc<Layout>,
-    /// The first of its cells; there is one for each field of the layout.
+    /// The index of its first cell. It has one cell for each field of the layout.
     pub(crate) start: usize,
     pub(crate) supers: ClassList,
     pub(crate) direct: ClassList,
     pub(crate) chain: Chain,
     pub(crate) anonymous: bool,
-    /// All fields have their last values.
+    /// Whether all fields have their final values.
     pub(crate) complete: bool,
 }
 
-/// Everything a program has defined.
+/// The definitions of a program.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) strings: Strings,
@@ -195,14 +196,14 @@ pub(crate) struct World {
     pub(crate) classes: Vec<ClassData>,
     pub(crate) class_names: FxHashMap<Symbol, ClassId>,
     pub(crate) records: Vec<RecordData>,
-    /// The fields of all records, in one row.
+    /// The values of the fields of all records, adjacent for each record.
     pub(crate) cells: Vec<Cell>,
-    /// The steps of the fields of records, while they are asked for.
+    /// The histories of the records' fields, if they are recorded.
     pub(crate) histories: FxHashMap<RecordId, Vec<StepData>>,
     pub(crate) record_names: SymbolMap<RecordId>,
-    /// Finished records in the order they were finished.
+    /// The finished records in the order of their completion.
     pub(crate) order: Vec<RecordId>,
-    /// `defvar`s and `defset`s of the top level.
+    /// The `defvar`s and `defset`s of the top level.
     pub(crate) globals: FxHashMap<Symbol, ValueId>,
     pub(crate) places: Places,
     pub(crate) lists: ClassLists,
@@ -219,7 +220,7 @@ impl World {
     pub(crate) fn record(&self, id: RecordId) -> &RecordData {
         &self.records[id.0 as usize]
     }
-    /// The fields of a record.
+    /// Returns the fields of a record.
     pub(crate) fn fields<'a>(&'a self, record: &'a RecordData) -> Fields<'a> {
         Fields {
             layout: &record.layout,
@@ -230,18 +231,18 @@ impl World {
         self.strings.get(symbol)
     }
 
-    /// A class or record without fields.
+    /// Creates a class or record without fields.
     pub(crate) fn new_proto(&self, name: ValueId, span: Span) -> Proto {
         Proto::new(name, span, Arc::clone(&self.no_fields))
     }
-    /// All classes something derives from, parents before children.
+    /// Returns all direct and indirect parents, each after its own parents.
     pub(crate) fn supers(&self, proto: &Proto) -> &[ClassId] {
         self.lists.get(proto.supers)
     }
     pub(crate) fn span(&self, place: Place) -> Span {
         self.places.span(place)
     }
-    /// The type of a record with these classes.
+    /// Returns the type of a record with these classes.
     pub(crate) fn list_type(&mut self, list: ClassList) -> TypeId {
         if let Some(ty) = self.lists.type_of(list) {
             return ty;
@@ -252,12 +253,13 @@ impl World {
         ty
     }
 
-    /// Whether `class` is `ancestor` or derives from it.
+    /// Returns whether `class` is `ancestor` or derives from it.
     pub(crate) fn class_is_a(&self, class: ClassId, ancestor: ClassId) -> bool {
         class == ancestor || self.supers(&self.class(class).proto).contains(&ancestor)
     }
 
-    /// The type of something with these classes: those that no other of them derives from.
+    /// Returns the type of a record with these classes. Parents of other classes in the list are
+    /// omitted.
     pub(crate) fn record_type(&mut self, classes: &[ClassId]) -> TypeId {
         let mut least: Vec<ClassId> = classes
             .iter()
@@ -273,7 +275,7 @@ impl World {
         self.values.ty(Type::Record(least))
     }
 
-    /// Whether every value of type `a` is one of type `b`.
+    /// Returns whether every value of type `a` is also a value of type `b`.
     pub(crate) fn type_is(&self, a: TypeId, b: TypeId) -> bool {
         if a == b || b == TypeId::ANY || a == TypeId::ANY {
             return true;
@@ -287,7 +289,7 @@ impl World {
         }
     }
 
-    /// Whether values of type `from` may turn out to convert to `to`.
+    /// Returns whether some values of type `from` convert to `to`.
     pub(crate) fn type_converts(&self, from: TypeId, to: TypeId) -> bool {
         if self.type_is(from, to) {
             return true;
@@ -302,7 +304,7 @@ impl World {
         }
     }
 
-    /// The type of a list that holds both, or of a choice between them.
+    /// Returns the common type of two values, for lists and choices.
     pub(crate) fn common_type(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
         if a == b || b == TypeId::ANY {
             return Some(a);
@@ -335,7 +337,7 @@ impl World {
         }
     }
 
-    /// The type of the field `name` of records of type `ty`.
+    /// Returns the type of the field `name` of records of type `ty`.
     pub(crate) fn field_type(&self, ty: TypeId, name: Symbol) -> Option<TypeId> {
         let Type::Record(classes) = self.values.get_type(ty) else {
             return None;
@@ -346,7 +348,7 @@ impl World {
             .map(|field| field.ty)
     }
 
-    /// The number a value is, if it is known and of a type that converts to `int`.
+    /// Returns the number of a value, if it is known and its type converts to `int`.
     #[inline]
     pub(crate) fn as_int(&self, id: ValueId) -> Option<i64> {
         match self.values.node(id) {
@@ -357,7 +359,7 @@ impl World {
         }
     }
 
-    /// The number that bits are, if all are known.
+    /// Returns the number that the bits represent, if all are known.
     #[inline(never)]
     fn bits_number(&self, bits: &[ValueId]) -> Option<i64> {
         let mut value = 0u64;
@@ -371,7 +373,7 @@ impl World {
         Some(value as i64)
     }
 
-    /// The string a value is, plain or code.
+    /// Returns the text of a string or code value.
     pub(crate) fn as_str(&self, id: ValueId) -> Option<Symbol> {
         match self.values.node(id) {
             Node::Str(text) | Node::Code(text) => Some(text),
@@ -379,7 +381,7 @@ impl World {
         }
     }
 
-    /// One bit of a value of a `bits` or `bit` type.
+    /// Returns a bit of a value of a `bits` or `bit` type.
     pub(crate) fn bit_of(&mut self, id: ValueId, index: u32) -> ValueId {
         match self.values.node(id) {
             Node::Unset => ValueId::UNSET,
@@ -396,7 +398,8 @@ impl World {
         }
     }
 
-    /// The value as one of type `ty`; `None` if it cannot be. What is not known yet becomes a delayed conversion.
+    /// Converts the value to type `ty`; returns `None` if that is impossible. An unresolved value
+    /// becomes a delayed conversion.
     #[inline]
     pub(crate) fn convert(&mut self, id: ValueId, ty: TypeId) -> Option<ValueId> {
         let from = self.values.type_of(id);
@@ -406,7 +409,7 @@ impl World {
         self.convert_other(id, from, ty)
     }
 
-    /// The value, which is of another type, `from`, as one of type `ty`.
+    /// Converts the value from type `from` to a different type `ty`.
     #[inline(never)]
     fn convert_other(&mut self, id: ValueId, from: TypeId, ty: TypeId) -> Option<ValueId> {
         match (self.values.node(id), self.values.get_type(ty)) {
@@ -432,8 +435,8 @@ impl World {
                 for item in &items {
                     converted.push(self.convert(*item, element)?);
                 }
-                // A list that fits as it is keeps its own element type, which makes it another value than one that does
-                // not have to be converted; llvm-tblgen tells them apart too.
+                // A list whose elements need no conversion keeps its own element type. It differs
+                // from an equal list of the other type, also in llvm-tblgen.
                 if converted == items && self.values.element(from) != Some(TypeId::ANY) {
                     return Some(id);
                 }
@@ -452,7 +455,7 @@ impl World {
         }
     }
 
-    /// A value as a field of type `ty` holds it: bits are always spelled out one by one.
+    /// Returns a value in the form for a field of type `ty`: bits are expanded one by one.
     #[inline]
     pub(crate) fn spread_bits(&mut self, id: ValueId, ty: TypeId) -> ValueId {
         match *self.values.get_type(ty) {
@@ -461,7 +464,7 @@ impl World {
         }
     }
 
-    /// A value of a type of `width` bits, spelled out.
+    /// Expands a value of a type of `width` bits into single bits.
     #[inline(never)]
     fn spread(&mut self, id: ValueId, width: u32) -> ValueId {
         if matches!(self.values.node(id), Node::Bits(_)) {

@@ -1,5 +1,5 @@
-//! Every operator, statement, conversion and message of the language has a file that shows it: the lists are read from the sources of
-//! the crate, so what is new there fails here until it has a file.
+//! Every operator, statement, conversion and message of the language has a test program. The lists
+//! are read from the sources of the crate, so this test fails for a new entry without a program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The texts of all files with this extension in the folders.
+/// Returns the texts of all files with this extension in the folders.
 fn texts(folders: &[&str], extension: &str) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
     for folder in folders {
@@ -29,7 +29,7 @@ fn texts(folders: &[&str], extension: &str) -> Result<Vec<String>, Failure> {
     Ok(texts)
 }
 
-/// The text without its comments.
+/// Returns the text without its comments.
 fn code(text: &str) -> String {
     text.lines()
         .map(|line| line.split("//").next().unwrap_or_default())
@@ -37,14 +37,15 @@ fn code(text: &str) -> String {
         .join("\n")
 }
 
-/// What stands between `start` and the next `end`.
+/// Returns the text between `start` and the next `end`.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let from = text.find(start).map_or(text.len(), |at| at + start.len());
     let rest = &text[from..];
     &rest[..rest.find(end).unwrap_or(rest.len())]
 }
 
-/// The string literals of a text, as written but for escaped quotes and line breaks.
+/// Returns the string literals of a text with their positions. Escaped quotes and line breaks are
+/// replaced, other escapes are unchanged.
 fn literals(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut rest = text.char_indices();
@@ -65,7 +66,7 @@ fn literals(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether `word` stands in the text by itself.
+/// Returns whether the text contains `word` as a whole word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(word)
@@ -77,7 +78,7 @@ const GOOD: &[&str] = &["tests/pass", "tests/json", "tests/detailed", "tests/dum
 #[test]
 fn operators() -> Result<(), Failure> {
     let source = fs::read_to_string(root().join("src/token.rs"))?;
-    // The second occurrence is the table, the first the macro.
+    // The second occurrence is the table; the first is the macro.
     let table = source.rsplit("operators! {").next().unwrap_or_default();
     let names: Vec<String> = literals(between(table, "", "}")).into_iter().map(|one| one.1).collect();
     assert!(names.len() > 50, "{names:?}");
@@ -126,7 +127,7 @@ fn keywords_and_directives() -> Result<(), Failure> {
 
 #[test]
 fn conversions() {
-    // One for each pair of types in `World::convert`, and what makes the common type of two.
+    // One for each pair of types in `World::convert`, and one for each common type.
     let expected = [
         "bit-and-bits1",
         "bits-to-int",
@@ -147,8 +148,8 @@ fn conversions() {
     assert_eq!(missing, Vec::<&str>::new(), "conversions without a file");
 }
 
-/// Messages that no small program reaches: each limit is tested in `hostile.rs` or too far away, and a record that lacks a field its
-/// type has would be a fault of the evaluator.
+/// Messages that no small program reaches. Each limit is tested in `hostile.rs` or out of reach. A
+/// record without a field of its type would be a fault of the evaluator.
 const LIMITS: &[&str] = &[
     "record `{record}` has no field `{name}`",
     "the evaluation takes too long",
@@ -157,7 +158,7 @@ const LIMITS: &[&str] = &[
     "too many files are included",
 ];
 
-/// The messages in the sources, with `{}` for what varies.
+/// Returns the messages in the sources, with `{}` for the variable parts.
 fn messages() -> Result<BTreeSet<String>, Failure> {
     let mut found = BTreeSet::new();
     for text in texts(&["src"], "rs")? {
@@ -174,7 +175,8 @@ fn messages() -> Result<BTreeSet<String>, Failure> {
         ] {
             for (at, _) in text.match_indices(start) {
                 let call = &text[at + start.len()..];
-                // The message is the first literal of the call, unless it was made before.
+                // The message is the first literal of the call, unless it is computed before the
+                // call.
                 let Some((place, literal)) = literals(&call[..call.len().min(400)]).into_iter().next() else {
                     continue;
                 };
@@ -191,7 +193,7 @@ fn messages() -> Result<BTreeSet<String>, Failure> {
     Ok(found)
 }
 
-/// Whether a line shows the message, with anything where it has braces.
+/// Returns whether a line contains the message, with any text in place of its braces.
 fn shows(line: &str, message: &str) -> bool {
     let mut rest = line;
     let mut pattern = message;

@@ -1,4 +1,4 @@
-//! No input makes the reader panic, overflow the stack or run without end.
+//! No input makes the parser and evaluator panic, overflow the stack or loop forever.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tablegen::{Options, parse_str};
 
 fn options() -> Options {
     Options {
-        // Enough for every program of the test folders, and soon exhausted by an endless one.
+        // Enough for every test program; an infinite one exceeds it soon.
         step_limit: 3_000_000,
         ..Options::default()
     }
@@ -126,7 +126,7 @@ fn includes_in_circles() {
     }
 }
 
-/// A small generator of pseudo-random numbers: failures must be repeatable, nothing more is asked of it.
+/// A small generator of pseudo-random numbers. Its only purpose is that failures are repeatable.
 struct Random(u64);
 
 impl Random {
@@ -138,7 +138,7 @@ impl Random {
     }
 }
 
-/// Programs to start from: those of the test folders.
+/// Returns the programs to mutate: those of the test folders.
 fn seeds() -> Vec<String> {
     let mut seeds = Vec::new();
     for folder in ["pass", "fail"] {
@@ -257,6 +257,6 @@ fn grammar() {
         assert!(!messages.contains("could not be run"), "round {round} panics:\n{text}");
         accepted += usize::from(!parsed.has_errors());
     }
-    // A grammar whose programs are all refused would test little.
+    // The test is of little use if the evaluator rejects most generated programs.
     assert!(accepted > 40, "only {accepted} of 400 programs are accepted");
 }

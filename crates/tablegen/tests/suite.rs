@@ -1,6 +1,7 @@
-//! Drop a `.td` file into a folder and it is a test: `pass` compares the records as text, `json` as JSON, `detailed` the records with
-//! their places, `dump` the output of `dump` and the warnings of a good program, `fail` the messages of a wrong one.
-//! `CRANELIFT_TEST_BLESS=1` rewrites the expectations.
+//! Runs the `.td` files of the test folders. `pass` compares the records as text, `json` as JSON,
+//! and `detailed` the records with their locations. `dump` compares the output of `dump` and the
+//! warnings of a valid program, and `fail` the messages of an invalid one. `CRANELIFT_TEST_BLESS=1`
+//! rewrites the expectations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
 }
 
-/// Runs every program of a folder; `expectation` is the extension of the file beside it.
+/// Runs every program of a folder. `expectation` is the extension of the file with the expected
+/// output.
 fn run(name: &str, expectation: &str, output: impl Fn(&Parsed) -> Result<String, Failure>) -> Result<(), Failure> {
     let bless = std::env::var_os("CRANELIFT_TEST_BLESS").is_some();
     let mut failed = Vec::new();
@@ -30,7 +32,7 @@ fn run(name: &str, expectation: &str, output: impl Fn(&Parsed) -> Result<String,
             ..Options::default()
         };
         let parsed = parse_str(&file, &fs::read_to_string(&path)?, &options);
-        // Messages name files where they stand on this machine.
+        // Messages contain absolute paths, which differ between machines.
         let actual = output(&parsed)?.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/"), "");
         let expected_path = path.with_extension(expectation);
         if bless {

@@ -1,4 +1,4 @@
-//! Unwinding: by `.eh_frame`, or by rules that somebody else knows.
+//! Unwinding, by `.eh_frame` or by rules from another source.
 
 use super::DebugError;
 use gimli::{
@@ -8,36 +8,37 @@ use gimli::{
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::{Reg, SReg};
 
-/// The most frames of a back trace.
+/// The maximum number of frames in a back trace.
 const MOST_FRAMES: usize = 1000;
 
-/// Where a register's value at entry of a function is.
+/// The location of the value that a register had at function entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In memory, so many bytes from the CFA.
+    /// In memory, at this offset in bytes from the CFA.
     Memory(i32),
-    /// Nowhere.
+    /// The value is lost.
     Lost,
 }
 
-/// How to leave a function at one of its instructions.
+/// The unwinding rules at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The CFA as a register and bytes to add.
+    /// The CFA: a register, and the number of bytes to add.
     pub cfa: (SReg, i32),
-    /// The DWARF numbers of registers whose value at entry is not in them. A register that is not here has it still.
+    /// Locations of entry values, by DWARF number. A register that is not listed still has its
+    /// entry value.
     pub places: Vec<(u16, Place)>,
 }
 
 impl Rules {
-    /// Where the value of a register is; none if it is in the register.
+    /// Returns the location of a register's entry value; `None` if the register still has it.
     pub fn place(&self, reg: Reg) -> Option<Place> {
         let found = self.places.iter().find(|(number, _)| *number == reg.dwarf());
         found.map(|(_, place)| *place)
     }
 
-    /// The registers of the caller at the jump of its call, from those at an instruction that these rules are of; none where the back trace
-    /// ends.
+    /// Returns the caller's registers at its call, from the registers at an instruction with these
+    /// rules. Returns `None` at the end of the back trace.
     pub fn caller(&self, frame: &Registers, memory: &dyn Fn(u32) -> u32) -> Option<Registers> {
         let (base, distance) = self.cfa;
         let cfa = frame.get(base)?.wrapping_add_signed(distance);
@@ -52,18 +53,19 @@ impl Rules {
         }
         let back = caller.get(SReg::RA);
         caller.values[usize::from(SReg::SP.number())] = Some(cfa);
-        // What `ra` was in the caller is not known unless the caller saved it.
+        // The caller's own `ra` is unknown unless the caller saved it.
         caller.pc = back?.checked_sub(INSTRUCTION_SIZE)?;
         Some(caller)
     }
 }
 
-/// The addresses of a back trace, from the instruction that the thread stands at to the call in the outermost frame. `rules` knows those of an
-/// instruction, or that the back trace ends there.
+/// Returns the addresses of a back trace, from the thread's current instruction to the call in the
+/// outermost frame. `rules` returns the rules of an instruction, or `None` at the end of the back
+/// trace.
 ///
 /// # Errors
 ///
-/// Those of `rules`.
+/// Returns the errors of `rules`.
 pub fn back_trace<E>(
     frame: Registers,
     mut rules: impl FnMut(u32) -> Result<Option<Rules>, E>,
@@ -75,7 +77,7 @@ pub fn back_trace<E>(
         let Some(caller) = rules(frame.pc)?.and_then(|rules| rules.caller(&frame, memory)) else {
             break;
         };
-        // A frame that is not above its callee's is none.
+        // A valid frame is above its callee's frame.
         let grows = caller.get(SReg::SP) > frame.get(SReg::SP);
         if !grows && list.len() > 1 {
             break;
@@ -86,7 +88,7 @@ pub fn back_trace<E>(
     Ok(list)
 }
 
-/// The scalar registers of a frame, as far as they are known.
+/// The known scalar registers of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     /// The address of the instruction.
@@ -95,7 +97,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Those of a thread that stands at an instruction.
+    /// Creates the registers of a thread at an instruction.
     pub fn new(pc: u32, value: impl Fn(SReg) -> u32) -> Self {
         let mut values = [None; SReg::COUNT as usize];
         for reg in SReg::all() {
@@ -104,29 +106,29 @@ impl Registers {
         Self { pc, values }
     }
 
-    /// The value of a register, if it is known.
+    /// Returns the value of a register if it is known.
     pub fn get(&self, reg: SReg) -> Option<u32> {
         self.values.get(usize::from(reg.number())).copied().flatten()
     }
 }
 
-/// The table of a program.
+/// The unwinding table of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
     address: u32,
-    /// Start, end and place in the table of each function, by rising start.
+    /// Start, end and table offset of each function, in ascending order.
     functions: Vec<(u32, u32, usize)>,
 }
 
 type Table<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 
 impl Frames {
-    /// The table in a section at an address.
+    /// Reads the table in a section at an address.
     ///
     /// # Errors
     ///
-    /// An entry is damaged.
+    /// Fails if an entry is damaged.
     pub fn new(bytes: &[u8], address: u32) -> Result<Self, DebugError> {
         let mut frames = Self {
             bytes: bytes.to_vec(),
@@ -176,16 +178,17 @@ impl Frames {
         }
     }
 
-    /// Start and end of the functions that have an entry, by rising start.
+    /// Returns start and end of the functions with an entry, in ascending order.
     pub fn functions(&self) -> impl Iterator<Item = (u32, u32)> {
         self.functions.iter().map(|&(start, end, _)| (start, end))
     }
 
-    /// The rules at an instruction; none if no function of the table has it, or its frame cannot be found by them.
+    /// Returns the rules at an instruction. Returns `None` if no function in the table contains it,
+    /// or if its rules are of a kind that is not supported.
     ///
     /// # Errors
     ///
-    /// The entry is damaged.
+    /// Fails if the entry is damaged.
     pub fn rules(&self, pc: u32) -> Result<Option<Rules>, DebugError> {
         let after = self.functions.partition_point(|&(start, _, _)| start <= pc);
         let found = after.checked_sub(1).and_then(|index| self.functions.get(index));
@@ -228,20 +231,21 @@ impl Frames {
         Ok(None)
     }
 
-    /// The registers of the caller at the jump of its call; none where the back trace ends.
+    /// Returns the caller's registers at its call; `None` at the end of the back trace.
     ///
     /// # Errors
     ///
-    /// The entry is damaged.
+    /// Fails if the entry is damaged.
     pub fn caller(&self, frame: &Registers, memory: &dyn Fn(u32) -> u32) -> Result<Option<Registers>, DebugError> {
         Ok(self.rules(frame.pc)?.and_then(|rules| rules.caller(frame, memory)))
     }
 
-    /// The addresses of a back trace, from the instruction that the thread stands at to the call in the outermost frame.
+    /// Returns the addresses of a back trace, from the thread's current instruction to the call in
+    /// the outermost frame.
     ///
     /// # Errors
     ///
-    /// An entry is damaged.
+    /// Fails if an entry is damaged.
     pub fn back_trace(&self, frame: Registers, memory: &dyn Fn(u32) -> u32) -> Result<Vec<u32>, DebugError> {
         back_trace(frame, |pc| self.rules(pc), memory)
     }

@@ -1,15 +1,15 @@
-//! All that reports want to know of a program.
+//! The data of a program for debuggers and reports.
 
 use super::{DebugError, Frames, Lines};
 use crate::elf::{ElfError, EntryBinding, EntryKind, EntryPlace, contents};
 
-/// A name for a place.
+/// A name for an address.
 #[derive(Clone, Debug)]
 struct Name {
     start: u32,
-    /// Where it ends, or its section if it does not say.
+    /// Its end address: from the symbol's size, or the end of its section.
     end: u32,
-    /// Of several at a place, the highest counts.
+    /// The rank among several names at an address; the highest is used.
     rank: (bool, bool),
     name: String,
 }
@@ -23,30 +23,30 @@ pub struct MappedSection {
     pub start: u32,
     /// One past its last.
     pub end: u32,
-    /// The program may write it.
+    /// Whether the program may write it.
     pub write: bool,
 }
 
-/// What an executable says of itself.
+/// The data of an executable.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo {
     names: Vec<Name>,
-    /// The sections in memory that are not empty.
+    /// The sections in memory, without empty ones.
     pub sections: Vec<MappedSection>,
-    /// How to unwind.
+    /// The unwinding table.
     pub frames: Frames,
-    /// The lines of the source.
+    /// The source lines.
     pub lines: Lines,
-    /// Tables that could not be read, and are left out.
+    /// Errors of damaged tables, which are omitted.
     pub damaged: Vec<DebugError>,
 }
 
 impl ProgramInfo {
-    /// Reads what an ELF file says.
+    /// Reads the data of an ELF file.
     ///
     /// # Errors
     ///
-    /// The file is not one of this machine, is cut off, or contradicts itself.
+    /// Fails if the file is not for this machine, is truncated, or is inconsistent.
     pub fn read(bytes: &[u8]) -> Result<Self, ElfError> {
         let contents = contents(bytes)?;
         let mut info = Self::default();
@@ -98,7 +98,7 @@ impl ProgramInfo {
         Ok(info)
     }
 
-    /// The name of a place and the distance from it.
+    /// Returns the name of an address and the distance from the start of the name.
     pub fn name(&self, address: u32) -> Option<(&str, u32)> {
         let after = self.names.partition_point(|name| name.start <= address);
         let found = self
@@ -108,20 +108,21 @@ impl ProgramInfo {
         Some((&found.name, address - found.start))
     }
 
-    /// The address of a name; of several the one that ranks first: functions before data, global before local.
+    /// Returns the address of a name. Of several symbols, functions precede data, and global
+    /// symbols precede local ones.
     pub fn address(&self, name: &str) -> Option<u32> {
         let all = self.names.iter().filter(|known| known.name == name);
         all.max_by_key(|known| known.rank).map(|known| known.start)
     }
 
-    /// The section that an address is in.
+    /// Returns the section that contains an address.
     pub fn section(&self, address: u32) -> Option<&MappedSection> {
         self.sections
             .iter()
             .find(|section| (section.start..section.end).contains(&address))
     }
 
-    /// A place of the code as text: name and distance, and the line of the source.
+    /// Describes a code address as text: name and distance, and the source line.
     pub fn describe(&self, address: u32) -> Option<String> {
         let name = self.name(address).map(|(name, distance)| match distance {
             0 => name.to_owned(),

@@ -1,10 +1,10 @@
-//! Lines of the source by address, from `.debug_line`.
+//! Source lines by address, from `.debug_line`.
 
 use super::DebugError;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, DebugStr, EndianSlice, LittleEndian};
 use std::collections::HashMap;
 
-/// Bytes of the names of all files at most.
+/// The maximum total length of all file names in bytes.
 const MOST_NAMES: usize = 16 << 20;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -16,7 +16,7 @@ pub struct Lines {
     rows: Vec<Row>,
 }
 
-/// A stretch of code.
+/// A range of code from one source line.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     start: u32,
@@ -25,7 +25,7 @@ struct Row {
     line: u32,
 }
 
-/// What names of files are in.
+/// The string sections that contain file names.
 struct Strings<'a> {
     lines: DebugLineStr<Slice<'a>>,
     others: DebugStr<Slice<'a>>,
@@ -43,11 +43,11 @@ impl<'a> Strings<'a> {
 }
 
 impl Lines {
-    /// Reads the lines from the sections that `section` gives.
+    /// Reads the lines from the sections that `section` returns.
     ///
     /// # Errors
     ///
-    /// A table is damaged.
+    /// Fails if a table is damaged.
     pub fn new<'a>(section: &dyn Fn(&str) -> &'a [u8]) -> Result<Self, DebugError> {
         let bytes = section(".debug_line");
         let strings = Strings {
@@ -67,7 +67,7 @@ impl Lines {
             };
             let program = table.program(DebugLineOffset(at), 4, None, None).map_err(error)?;
             let header = program.header();
-            // The programs follow one another.
+            // The line programs are adjacent.
             let length = header.unit_length() + usize::from(header.format().initial_length_size());
             let mut of_program = HashMap::new();
             let mut rows = program.rows();
@@ -119,7 +119,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// File and line of the code at an address.
+    /// Returns file and line of the code at an address.
     pub fn at(&self, address: u32) -> Option<(&str, u32)> {
         let after = self.rows.partition_point(|row| row.start <= address);
         let row = self.rows.get(after.checked_sub(1)?)?;
@@ -128,7 +128,7 @@ impl Lines {
     }
 }
 
-/// The name of a file with its folder, if that says anything.
+/// Returns the name of a file, with its directory if that is not empty.
 fn full_name(folder: Option<Slice<'_>>, name: Option<Slice<'_>>) -> String {
     let text = |part: Option<Slice<'_>>| part.map_or_else(String::new, |part| part.to_string_lossy().into_owned());
     let (folder, name) = (text(folder), text(name));

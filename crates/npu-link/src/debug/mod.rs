@@ -1,6 +1,7 @@
-//! What debuggers and reports want to know of a program: names, lines of the source, and unwinding by `.eh_frame`.
+//! The data of a program for debuggers and reports: names, source lines, and unwinding by
+//! `.eh_frame`.
 //!
-//! Damaged tables are errors with their place, and nothing is larger than the file it comes from.
+//! Damaged tables are errors with an offset. The data is never larger than its file.
 
 mod frames;
 mod info;
@@ -12,14 +13,14 @@ pub use lines::Lines;
 
 use std::fmt;
 
-/// What is wrong with a table for debuggers.
+/// An error in a debug section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugError {
     /// The section.
     pub section: String,
-    /// Where in the section, in bytes, if that is known.
+    /// The offset in the section in bytes, if it is known.
     pub offset: Option<u64>,
-    /// What is wrong there.
+    /// The message.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What an ELF file has, to look at: objects and executables alike.
+//! The contents of an ELF file, object or executable, for inspection.
 
 use super::read::{Header, header};
 use super::{ElfError, LARGEST};
@@ -7,29 +7,29 @@ use object::elf;
 use object::read::elf::{FileHeader as _, Rela as _, SectionHeader as _, Sym as _};
 use std::ops::Range;
 
-/// What an ELF file has.
+/// The contents of an ELF file.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// It is an executable, whose symbols are addresses.
+    /// Whether it is an executable. The symbols of an executable are addresses.
     pub executable: bool,
-    /// The address to start at.
+    /// The entry point.
     pub entry: u32,
     /// The sections, without the null section.
     pub sections: Vec<SectionEntry>,
-    /// The symbols, without the null symbol, in the order of the file.
+    /// The symbols in the order of the file, without the null symbol.
     pub symbols: Vec<SymbolEntry>,
     /// The relocations by section, in the order of the file.
     pub relocations: Vec<RelocationEntry>,
 }
 
 impl Contents {
-    /// The symbols that are neither of sections nor of files.
+    /// Returns the symbols except those of sections and files.
     pub fn named_symbols(&self) -> impl Iterator<Item = &SymbolEntry> {
         let named = |symbol: &&SymbolEntry| !matches!(symbol.kind, EntryKind::Section | EntryKind::File);
         self.symbols.iter().filter(named)
     }
 
-    /// The stored bytes of a section in its file; none if they are not in `file`.
+    /// Returns the stored bytes of a section in its file; empty if they are not in `file`.
     pub fn bytes<'a>(&self, section: &SectionEntry, file: &'a [u8]) -> &'a [u8] {
         file.get(section.file.clone()).unwrap_or_default()
     }
@@ -40,32 +40,32 @@ impl Contents {
 pub struct SectionEntry {
     /// The name.
     pub name: String,
-    /// Where it is in memory; 0 in an object file.
+    /// The address in memory; 0 in an object file.
     pub address: u32,
-    /// Bytes, whether the file stores them or not.
+    /// Size in bytes, stored or not.
     pub size: u32,
-    /// Where the stored bytes are in the file; empty if there are none.
+    /// The range of the stored bytes in the file; empty if there are none.
     pub file: Range<usize>,
-    /// Where the section would be in the file, stored or not.
+    /// The offset in the file, even if no bytes are stored.
     pub offset: u32,
     /// Alignment in bytes.
     pub align: u32,
-    /// It takes memory.
+    /// Whether it occupies memory.
     pub alloc: bool,
-    /// The program may write it.
+    /// Whether the program may write it.
     pub write: bool,
-    /// It holds instructions.
+    /// Whether it contains instructions.
     pub exec: bool,
-    /// The file does not store it.
+    /// Whether the file does not store its contents.
     pub nobits: bool,
-    /// It belongs to the file and not to the program: symbols, names and relocations.
+    /// Whether it describes the file, not the program: symbols, names and relocations.
     pub table: bool,
 }
 
-/// What a symbol is.
+/// The kind of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// Nothing is said.
+    /// Unspecified.
     None,
     /// A function.
     Function,
@@ -73,73 +73,73 @@ pub enum EntryKind {
     Object,
     /// A section.
     Section,
-    /// A file of the source.
+    /// A source file.
     File,
 }
 
-/// Where a symbol is.
+/// The location of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryPlace {
-    /// It is defined elsewhere.
+    /// Undefined: defined elsewhere.
     Undefined,
-    /// It is a number.
+    /// A number.
     Absolute,
-    /// Several files may define it, and the largest counts.
+    /// A common symbol: several files may define it, and the largest definition is used.
     Common,
     /// In the section with this number in [`Contents::sections`].
     Section(usize),
 }
 
-/// Who sees a symbol.
+/// The visibility of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryBinding {
-    /// Its own file.
+    /// Visible in its own file.
     Local,
-    /// All files.
+    /// Visible in all files.
     Global,
-    /// All files, unless one has a global definition.
+    /// Visible in all files, but a global definition replaces it.
     Weak,
 }
 
 /// A symbol of a file.
 #[derive(Clone, Debug)]
 pub struct SymbolEntry {
-    /// The name; that of the section for the symbol of one.
+    /// The name; for the symbol of a section, the name of the section.
     pub name: String,
-    /// An address in an executable, in an object file the distance from the start of the section.
+    /// An address in an executable; an offset in the section in an object file.
     pub value: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// What it is.
+    /// The kind.
     pub kind: EntryKind,
-    /// Where it is.
+    /// The location.
     pub place: EntryPlace,
-    /// Who sees it.
+    /// The visibility.
     pub binding: EntryBinding,
-    /// The letter that `nm` has for it.
+    /// The letter that `nm` prints for it.
     pub letter: char,
 }
 
 /// A relocation of a file.
 #[derive(Clone, Debug)]
 pub struct RelocationEntry {
-    /// Number of the section in [`Contents::sections`].
+    /// The index of the section in [`Contents::sections`].
     pub section: usize,
-    /// Where in the section; an address in an executable.
+    /// The offset in the section; an address in an executable.
     pub offset: u32,
-    /// Number of the kind.
+    /// The number of the relocation type.
     pub kind: u32,
-    /// Number of the symbol in [`Contents::symbols`]; none for the null symbol.
+    /// The index of the symbol in [`Contents::symbols`]; `None` for the null symbol.
     pub symbol: Option<usize>,
-    /// Added to the value of the symbol.
+    /// The number that is added to the value of the symbol.
     pub addend: i32,
 }
 
-/// Reads what an object file or an executable has.
+/// Reads the contents of an object file or an executable.
 ///
 /// # Errors
 ///
-/// The file is not one of this machine, is cut off, or contradicts itself.
+/// Fails if the file is not for this machine, is truncated, or is inconsistent.
 pub fn contents(bytes: &[u8]) -> Result<Contents, ElfError> {
     let header: &Header = header(bytes)?;
     let table = header.sections(LittleEndian, bytes)?;
@@ -148,7 +148,7 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, ElfError> {
         entry: header.e_entry(LittleEndian),
         ..Contents::default()
     };
-    // Many names may be the same long one.
+    // Symbols may share one long name, so the total length is limited.
     let mut names = 0;
     let mut text = |name: &[u8]| {
         names += name.len() as u64;
@@ -248,7 +248,7 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, ElfError> {
             continue;
         };
         let start = u64::from(section.sh_offset(LittleEndian));
-        // Those of several sections do not share their bytes.
+        // Relocation tables of several sections must not overlap.
         total += size_of_val(list);
         if total > bytes.len() {
             return Err(ElfError::at(start, "the relocations overlap"));
@@ -277,7 +277,7 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, ElfError> {
     Ok(contents)
 }
 
-/// The letter of `nm`: small for what only its file sees.
+/// Returns the letter of `nm`: lower case for a local symbol.
 fn letter(section: Option<&SectionEntry>, place: EntryPlace, binding: EntryBinding, kind: EntryKind) -> char {
     let weak = binding == EntryBinding::Weak;
     let letter = match section {

@@ -15,21 +15,22 @@ pub use write::{write_executable, write_object};
 use npu_mc::reloc::elf;
 use std::fmt;
 
-/// What the header says of the machine.
+/// The machine number in the header.
 const MACHINE: u16 = elf::MACHINE as u16;
 
-/// Type of a section of addresses of constructors.
+/// The type of a section with addresses of constructors.
 const SHT_INIT_ARRAY: u32 = object::elf::SHT_INIT_ARRAY;
 
-/// Bytes of contents that a file may have in all, so that a short description of much does not take all memory.
+/// The maximum number of bytes of contents in a file. It prevents a small file from allocating all
+/// memory.
 pub(crate) const LARGEST: u64 = 256 << 20;
 
-/// What is wrong with an ELF file.
+/// An error in an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElfError {
-    /// Where in the file, in bytes, if that is known.
+    /// The offset in the file in bytes, if it is known.
     pub offset: Option<u64>,
-    /// What is wrong there.
+    /// The message.
     pub message: String,
 }
 

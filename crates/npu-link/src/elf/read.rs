@@ -1,4 +1,4 @@
-//! ELF files to objects and images.
+//! Reads ELF files as objects and images.
 
 use super::{ElfError, LARGEST, MACHINE};
 use crate::image::{Image, Segment};
@@ -12,7 +12,8 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _, Rela as _, SectionH
 use object::{LittleEndian, SectionIndex, SymbolIndex};
 use std::collections::HashMap;
 
-/// The section for what C calls common: several files may define it, and the largest counts.
+/// The section of common symbols (of C): several files may define such a symbol, and the largest
+/// definition is used.
 pub(crate) const COMMON: &str = "COMMON";
 
 pub(super) type Header = FileHeader32<LittleEndian>;
@@ -20,11 +21,11 @@ pub(super) type Header = FileHeader32<LittleEndian>;
 /// An object file.
 #[derive(Clone, Debug, Default)]
 pub struct ReadObject {
-    /// What is in it. Places in a source are all 0.
+    /// The contents. All source spans are 0.
     pub object: Object,
 }
 
-/// Whether the bytes begin as ELF files do.
+/// Returns whether the bytes start with the magic number of ELF files.
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&elf::ELFMAG)
 }
@@ -48,11 +49,12 @@ pub(super) fn header(bytes: &[u8]) -> Result<&Header, ElfError> {
     Ok(header)
 }
 
-/// The segments that an executable file wants in memory, with the zeros after their contents, and the address to start at.
+/// Returns the segments of an executable file, with zeros after their stored contents, and the
+/// entry point.
 ///
 /// # Errors
 ///
-/// The file is not an executable of this machine, is cut off, or wants too much memory.
+/// Fails if the file is not an executable of this machine, is truncated, or needs too much memory.
 pub fn executable(bytes: &[u8]) -> Result<Image, ElfError> {
     let header = header(bytes)?;
     if header.e_type(LittleEndian) != elf::ET_EXEC {
@@ -108,11 +110,11 @@ pub fn executable(bytes: &[u8]) -> Result<Image, ElfError> {
     })
 }
 
-/// The object in a relocatable file.
+/// Returns the object in a relocatable file.
 ///
 /// # Errors
 ///
-/// The file is not a relocatable one of this machine, is cut off, or contradicts itself.
+/// Fails if the file is not a relocatable file of this machine, is truncated, or is inconsistent.
 pub fn object(bytes: &[u8]) -> Result<ReadObject, ElfError> {
     let header = header(bytes)?;
     if header.e_type(LittleEndian) != elf::ET_REL {
@@ -136,18 +138,18 @@ struct Reader<'a> {
     bytes: &'a [u8],
     table: &'a SectionTable<'a, Header>,
     object: Object,
-    /// What the sections of the file became.
+    /// The sections of the object by their numbers in the file.
     sections: HashMap<usize, SectionId>,
-    /// Bytes of all sections so far.
+    /// The size of all sections so far in bytes.
     total: u64,
 }
 
-/// Whether a section that takes no memory is for debuggers.
+/// Returns whether a section that does not occupy memory is a debug section.
 fn is_debug(name: &str) -> bool {
     name.starts_with(".debug_")
 }
 
-/// Whether a section can have the alignment.
+/// Returns whether a section can have this alignment.
 fn is_align(align: u32) -> bool {
     align.is_power_of_two() && u64::from(align) <= MAX_ALIGN
 }
@@ -176,7 +178,7 @@ impl Reader<'_> {
             }
             let offset = u64::from(section.sh_offset(LittleEndian));
             let name = self.name(section)?;
-            // What takes no memory is for debuggers, or for nobody.
+            // A section that does not occupy memory is a debug section or has no use.
             if !alloc && !is_debug(&name) {
                 continue;
             }
@@ -218,7 +220,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// All symbols of the file, at the same numbers less one.
+    /// Reads all symbols of the file. The index of each is its number in the file minus one.
     fn symbols(&mut self) -> Result<(), ElfError> {
         let symbols = self.table.symbols(LittleEndian, self.bytes, elf::SHT_SYMTAB)?;
         for (index, symbol) in symbols.enumerate().skip(1) {
@@ -269,7 +271,7 @@ impl Reader<'_> {
                         offset: value,
                     }
                 }
-                // Of what is for debuggers, at address 0.
+                // A symbol of a debug section, at address 0.
                 None => SymbolValue::Number(value.into()),
             },
             (None, elf::SHN_ABS) => SymbolValue::Number(value.into()),
@@ -308,7 +310,8 @@ impl Reader<'_> {
         })
     }
 
-    /// A place of its own for a common symbol, of which one of several is chosen.
+    /// Creates a separate section for a common symbol, because one of several definitions will be
+    /// used.
     fn common(&mut self, size: u32, align: u32) -> SymbolValue {
         let section = SectionId::new(self.object.sections.len() as u32);
         self.object.sections.push(Section {
@@ -360,7 +363,7 @@ impl Reader<'_> {
                     0 => return Err(ElfError::at(at, "a relocation without a symbol")),
                     symbol => SymbolIndex(symbol as usize),
                 };
-                // The null symbol is not in the list.
+                // The list does not include the null symbol.
                 let id = SymbolId::new(symbol.0 as u32 - 1);
                 if id.index() >= self.object.symbols.len() {
                     return Err(ElfError::at(at, format!("there is no symbol {}", symbol.0)));

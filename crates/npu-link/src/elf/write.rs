@@ -1,4 +1,4 @@
-//! Objects and programs to ELF files.
+//! Writes objects and programs as ELF files.
 
 use super::{ElfError, LARGEST, SHT_INIT_ARRAY};
 use crate::program::types::Program;
@@ -9,10 +9,10 @@ use object::elf;
 use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, SectionIndex, Sym, Writer};
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 const PAGE_SIZE: u32 = target::PAGE_SIZE as u32;
 
-/// A section on its way into a file.
+/// A section to write.
 struct Out<'a> {
     name: &'a str,
     sh_type: u32,
@@ -20,17 +20,17 @@ struct Out<'a> {
     address: u32,
     align: u32,
     size: u64,
-    /// Nothing for a section without contents.
+    /// Empty for a section without contents.
     bytes: Vec<u8>,
     relocations: Vec<Rel>,
 }
 
-/// A symbol on its way into a file; locals first.
+/// A symbol to write. Local symbols precede the others.
 struct OutSymbol<'a> {
     name: Option<&'a str>,
-    /// Number among the sections.
+    /// The index of its section.
     section: Option<usize>,
-    /// What stands for a section if there is none.
+    /// The special section number if it has no section.
     special: u16,
     value: u32,
     size: u32,
@@ -38,11 +38,11 @@ struct OutSymbol<'a> {
     kind: u8,
 }
 
-/// An object file.
+/// Writes an object file.
 ///
 /// # Errors
 ///
-/// The object is too large, or has what no relocatable file can say.
+/// Fails if the object is too large or contains something that relocatable files cannot represent.
 pub fn write_object(object: &Object) -> Result<Vec<u8>, ElfError> {
     let mut total = 0;
     let mut sections = Vec::with_capacity(object.sections.len());
@@ -66,7 +66,7 @@ pub fn write_object(object: &Object) -> Result<Vec<u8>, ElfError> {
             relocations: Vec::new(),
         });
     }
-    // The symbols of sections stand first, one for each.
+    // The section symbols come first, one for each section.
     let mut symbols: Vec<OutSymbol<'_>> = (0..sections.len()).map(section_symbol).collect();
     let mut number = vec![None; object.symbols.len()];
     for local in [true, false] {
@@ -89,7 +89,7 @@ pub fn write_object(object: &Object) -> Result<Vec<u8>, ElfError> {
                 .and_then(|symbol| symbol.name)
                 .unwrap_or("a section");
             return Err(ElfError::new(format!(
-                "{} of {name}: no object file can say this soundly; load the address with `lea`",
+                "{} of {name}: object files cannot represent this soundly; load the address with `lea`",
                 relocation.kind.name()
             )));
         }
@@ -106,11 +106,11 @@ pub fn write_object(object: &Object) -> Result<Vec<u8>, ElfError> {
     write(elf::ET_REL, 0, &sections, &symbols)
 }
 
-/// An executable file.
+/// Writes an executable file.
 ///
 /// # Errors
 ///
-/// The program is too large.
+/// Fails if the program is too large.
 pub fn write_executable(program: &Program) -> Result<Vec<u8>, ElfError> {
     let sections: Vec<Out<'_>> = program
         .sections
@@ -166,7 +166,7 @@ fn flags(alloc: bool, write: bool, exec: bool) -> u32 {
     bit(alloc, elf::SHF_ALLOC) | bit(write, elf::SHF_WRITE) | bit(exec, elf::SHF_EXECINSTR)
 }
 
-/// All bytes of a section, zeros between the pieces.
+/// Returns all bytes of a section, with zeros between the pieces.
 pub(crate) fn contents_of(section: &Section) -> Vec<u8> {
     let mut bytes = vec![0; section.size as usize];
     for piece in &section.pieces {
@@ -190,7 +190,7 @@ fn section_symbol(number: usize) -> OutSymbol<'static> {
     }
 }
 
-/// Whether nobody outside sees it. What is defined elsewhere never is local.
+/// Returns whether the symbol is invisible in other files. An undefined symbol never is.
 fn is_local(symbol: &Symbol) -> bool {
     symbol.binding == Binding::Local && symbol.value != SymbolValue::Undefined
 }
@@ -202,7 +202,7 @@ fn out_symbol(symbol: &Symbol) -> Result<OutSymbol<'_>, ElfError> {
         SymbolValue::Place { section, offset } => (Some(section.index()), 0, offset),
         SymbolValue::Near { .. } => {
             return Err(ElfError::new(format!(
-                "the symbol `{}` is a place near one that is defined elsewhere, which no object file can say",
+                "the symbol `{}` is an offset from an undefined symbol, which object files cannot represent",
                 symbol.name
             )));
         }
@@ -238,7 +238,7 @@ fn kind(kind: SymbolKind) -> u8 {
     }
 }
 
-/// What a relocation names for a symbol: local places are named by their sections.
+/// Returns the symbol and addend of a relocation: the section symbol replaces a local symbol.
 fn named(object: &Object, number: &[Option<usize>], id: SymbolId, addend: i64) -> Result<(usize, i64), ElfError> {
     let lost = || ElfError::new("a relocation of a symbol that does not exist");
     let symbol = object.symbols.get(id.index()).ok_or_else(lost)?;
@@ -269,7 +269,7 @@ fn write(e_type: u16, entry: u32, sections: &[Out<'_>], symbols: &[OutSymbol<'_>
     let indices: Vec<SectionIndex> = sections.iter().map(|_| writer.reserve_section_index()).collect();
     let mut offsets = Vec::with_capacity(sections.len());
     for section in sections {
-        // A page of a file and a page of memory agree, as loaders expect.
+        // The offset in a page is the same in the file and in memory, as loaders require.
         let align = if e_type == elf::ET_EXEC {
             PAGE_SIZE
         } else {

@@ -1,4 +1,4 @@
-//! Sections of one kind are put together and get addresses.
+//! Merges sections of the same kind and assigns addresses.
 
 use super::error::ProgramError;
 use super::exceptions;
@@ -15,16 +15,17 @@ use npu_mc::machine::{CACHE_LINE, INSTRUCTION_SIZE, SCRATCHPAD_SIZE};
 use npu_mc::reloc::elf;
 use std::collections::HashMap;
 
-/// The barrier at which threads wait for what one of them does before `main`: the last of those of tile 0.
+/// The barrier at which threads wait for the work of thread 0 before `main`: the last barrier of
+/// tile 0.
 const START_BARRIER: u32 = 31;
 
 /// The section of all instructions.
 pub(super) const TEXT: &str = ".text";
 
-/// The section of copies of all instructions, for threads but the first one of a core.
+/// The section with the copies of all instructions, for all threads of a core except the first.
 pub(super) const TEXT_COPIES: &str = ".text.copies";
 
-/// What sections of objects are put together to, in the order in which they stand in memory.
+/// The kinds of merged sections, in their order in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -87,11 +88,12 @@ fn kind_of(section: &Section) -> Kind {
     }
 }
 
-/// Sections with addresses.
+/// The sections with their addresses.
 pub(super) struct Plan {
     pub(super) sections: Vec<OutputSection>,
-    /// What symbols in a section of an object begin at, and the section of the program: the place in the scratchpad, or in a
-    /// thread's block, for those.
+    /// For each section of each object, the start address of its symbols and the index of the
+    /// program's section. For the scratchpad and for thread-local data, the start is an offset in
+    /// the scratchpad or in a thread's block.
     pub(super) starts: Vec<Vec<Option<(u32, usize)>>>,
 }
 
@@ -122,7 +124,7 @@ impl Linking<'_> {
                 continue;
             }
             if kind == Kind::InitArray {
-                // What is written starts where the layout says.
+                // Writable sections start at the data address of the layout.
                 next = next.max(layout.data.into());
             }
             let mut own = OutputSection {
@@ -139,10 +141,13 @@ impl Linking<'_> {
             };
             let moves = matches!(kind, Kind::ScratchpadImage | Kind::TlsImage);
             if kind != Kind::Text {
-                // A line each, so that copying by lines is right and no two share one.
+                // Align to cache lines: start-up code copies whole lines, and no two sections may
+                // share one.
                 own.align = CACHE_LINE;
             }
-            // What is first in memory stays where the layout says; what is copied keeps its distances to the start.
+            // The first section in memory stays at the address of the layout. The others start at
+            // their largest alignment, so that their parts remain aligned after a copy to another
+            // address.
             if kind != Kind::Text {
                 own.align = self.largest_align(kept, kind).max(own.align);
             }
@@ -189,10 +194,10 @@ impl Linking<'_> {
             if kind == Kind::TlsImage && own.align > CACHE_LINE {
                 let align = own.align;
                 errors.push(ProgramError::Layout(format!(
-                    "`{name}` wants an alignment of {align}, more than the {CACHE_LINE} of the threads' blocks"
+                    "`{name}` requires an alignment of {align}, more than the {CACHE_LINE} of the threads' blocks"
                 )));
             }
-            // The last address has to be a number, and so has the one after it.
+            // The last address and the address after it both have to fit in 32 bits.
             let (Ok(address), Ok(size), Ok(_)) = (u32::try_from(start), u32::try_from(end - start), u32::try_from(end))
             else {
                 errors.push(ProgramError::Layout(format!("`{name}` goes past the end of memory")));
@@ -224,7 +229,7 @@ impl Linking<'_> {
         Ok(plan)
     }
 
-    /// Puts sections for debuggers together by their names. They are nowhere in memory.
+    /// Merges debug sections by name. They do not occupy memory.
     fn place_debug(&self, plan: &mut Plan, kept: &[Vec<bool>], errors: &mut Vec<ProgramError>) {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         let mut stored = 0;
@@ -267,7 +272,7 @@ impl Linking<'_> {
         }
     }
 
-    /// The largest alignment of a section of a kind.
+    /// Returns the largest alignment among the sections of a kind.
     fn largest_align(&self, kept: &[Vec<bool>], kind: Kind) -> u32 {
         let all = self
             .inputs
@@ -278,14 +283,15 @@ impl Linking<'_> {
         own.map(|(section, _)| section.align).max().unwrap_or(1)
     }
 
-    /// How many threads have a stack and a block of thread-local storage: all of each tile.
+    /// Returns the number of threads with a stack and a block of thread-local storage: all threads
+    /// of each tile.
     fn blocks(&self) -> u64 {
         u64::from(self.options.threads)
             .max(1)
             .next_multiple_of(TILE_THREADS.into())
     }
 
-    /// Bytes of all blocks of thread-local storage.
+    /// Returns the total size of the blocks of thread-local storage in bytes.
     fn tls_blocks(&self, plan: &Plan, start: u64) -> Result<u64, Vec<ProgramError>> {
         let size = u64::from(self.tls_size(plan));
         let bytes = size.saturating_mul(self.blocks());
@@ -297,7 +303,7 @@ impl Linking<'_> {
         Ok(bytes)
     }
 
-    /// Bytes from one block of thread-local storage to the next.
+    /// Returns the distance between two blocks of thread-local storage in bytes.
     fn tls_size(&self, plan: &Plan) -> u32 {
         section(plan, Kind::TlsImage).map_or(0, |image| image.size.next_multiple_of(CACHE_LINE))
     }
@@ -324,7 +330,7 @@ impl Linking<'_> {
         }
     }
 
-    /// Says what the linker's own symbols are.
+    /// Defines the linker's own symbols.
     fn give(&mut self, plan: &Plan) {
         let range = |kind: Kind| section(plan, kind).map_or((0, 0), |own| (own.address, own.address + own.size));
         let (tls, tls_end) = range(Kind::TlsImage);

@@ -1,8 +1,10 @@
-//! Copies of all instructions, one for each thread of a core: a way around the erratum `repeated_instruction_line_miss`.
+//! Copies of all instructions, one for each thread of a core: a workaround for the erratum
+//! `repeated_instruction_line_miss`.
 //!
-//! A copy has the bytes of the linked section, moved by whole cache lines. Branches within the section and absolute addresses stay valid,
-//! so a function has one address: that of the first copy. Distances to other sections are computed again for each copy. The start-up
-//! code jumps to the copy of its thread and calls the entry there.
+//! A copy has the bytes of the linked section, moved by whole cache lines. Branches within the
+//! section and absolute addresses stay valid, so a function has one address: that in the first
+//! copy. PC-relative distances to other sections are recomputed for each copy. The start-up code
+//! jumps to the copy of its thread and calls the entry there.
 
 use super::addresses::{Kind, Plan, TEXT, TEXT_COPIES, section};
 use super::error::ProgramError;
@@ -22,7 +24,7 @@ pub(super) struct Distance {
 }
 
 impl Linking<'_> {
-    /// Bytes from one copy to the next; 0 if there is one only.
+    /// Returns the distance between two copies in bytes; 0 if only one copy exists.
     pub(super) fn copy_bytes(&self, plan: &Plan) -> u32 {
         match section(plan, Kind::Text) {
             Some(text) if self.options.text_per_thread => whole_lines(text).unwrap_or(0),
@@ -30,7 +32,7 @@ impl Linking<'_> {
         }
     }
 
-    /// The section for the copies, still empty.
+    /// Returns the empty section for the copies.
     pub(super) fn copies(&self, plan: &Plan) -> Result<Option<OutputSection>, ProgramError> {
         let Some(text) = section(plan, Kind::Text).filter(|_| self.options.text_per_thread) else {
             return Ok(None);
@@ -42,7 +44,8 @@ impl Linking<'_> {
         let past = || ProgramError::Layout(format!("`{TEXT_COPIES}` goes past the end of memory"));
         let bytes = whole_lines(text).ok_or_else(past)?;
         let address = text.address.checked_add(bytes).ok_or_else(past)?;
-        // For all threads that a core has: the start-up code of one without a copy would jump past the last one.
+        // All threads of a core need a copy: without its own copy, a thread's start-up code would
+        // jump past the last one.
         let size = bytes.checked_mul(TILE_THREADS - 1).ok_or_else(past)?;
         address.checked_add(size).ok_or_else(past)?;
         if u64::from(size) > LARGEST {
@@ -61,13 +64,15 @@ impl Linking<'_> {
     }
 }
 
-/// Bytes of all cache lines that the section touches: two copies at this distance share none.
+/// Returns the size of all cache lines that the section touches. Two copies at this distance share
+/// no line.
 fn whole_lines(text: &OutputSection) -> Option<u32> {
     let before = text.address % CACHE_LINE;
     before.checked_add(text.size)?.checked_next_multiple_of(CACHE_LINE)
 }
 
-/// Fills the copies with the bytes of the section. `distances` are its PC-relative words; `veneers` are address and target of each veneer.
+/// Fills the copies with the bytes of the section. `distances` lists its PC-relative words;
+/// `veneers` lists address and target of each veneer.
 pub(super) fn fill(
     plan: &mut Plan,
     bytes: u32,
@@ -80,10 +85,7 @@ pub(super) fn fill(
     let (start, end, original) = (text.address, text.address + text.size, text.bytes.clone());
     let inside = |address: u32| (start..end).contains(&address);
     if let Some(frames) = section(plan, Kind::UnwindFrames).filter(|frames| frames.size > 0) {
-        let what = format!(
-            "`{}` finds frames by the addresses of one copy of the instructions",
-            frames.name
-        );
+        let what = format!("`{}` supports only one copy of the instructions", frames.name);
         return Err(ProgramError::Layout(what));
     }
     let Some(own) = plan.sections.iter_mut().find(|own| own.name == TEXT_COPIES) else {
@@ -114,7 +116,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The functions of the copies, named `f.1`, `f.2` and so on after `f`.
+/// Returns the functions of the copies. The copies of `f` are named `f.1`, `f.2` and so on.
 pub(super) fn symbols(plan: &Plan, bytes: u32, list: &[OutputSymbol]) -> Vec<OutputSymbol> {
     let number = |name: &str| plan.sections.iter().position(|own| own.name == name);
     let (Some(text), Some(copies)) = (number(TEXT), number(TEXT_COPIES)) else {

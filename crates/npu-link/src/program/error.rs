@@ -1,58 +1,58 @@
-//! What keeps objects from becoming a program.
+//! Errors of the linker.
 
 use npu_mc::reloc::RelocError;
 use std::fmt;
 
-/// What keeps objects from becoming a program.
+/// An error of the linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// Nobody defines the symbol.
+    /// The symbol is undefined.
     Undefined {
         /// Its name.
         symbol: String,
-        /// Object and section that refer to it, and how many more do.
+        /// Up to three users: object and section.
         users: Vec<(String, String)>,
     },
     /// Several objects define the symbol.
     Duplicate {
         /// Its name.
         symbol: String,
-        /// The objects, with the sections that it is in.
+        /// Two of the objects, with the sections of the definitions.
         objects: [(String, String); 2],
     },
-    /// A relocation does not fit.
+    /// The value of a relocation does not fit.
     Relocation {
         /// The object and its section.
         place: (String, String),
-        /// Where in the section.
+        /// The offset in the section.
         offset: u32,
-        /// What it refers to.
+        /// The symbol that it refers to.
         symbol: String,
-        /// Why not.
+        /// The reason.
         error: RelocError,
     },
     /// A member of a library cannot be read.
     Member {
-        /// The symbol that wanted it.
+        /// The symbol for which it was read.
         symbol: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A table for unwinding is not one, or has what programs do not have.
+    /// An unwinding table is invalid or has an unsupported format.
     Frames {
         /// The object.
         object: String,
         /// The section.
         section: &'static str,
-        /// Where in its section.
+        /// The offset in the section.
         offset: usize,
-        /// What is wrong there.
+        /// The message.
         message: String,
     },
-    /// Sections overlap, or do not fit where they should be.
+    /// Sections overlap or exceed their range.
     Layout(String),
-    /// Something that should not happen.
+    /// An internal error.
     Internal(String),
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for ProgramError {
                 f,
                 "{object}:({section}+{offset:#x}): `{symbol}` is out of reach: {error}"
             ),
-            Self::Member { symbol, reason } => write!(f, "{reason} (wanted for `{symbol}`)"),
+            Self::Member { symbol, reason } => write!(f, "{reason} (needed for `{symbol}`)"),
             Self::Frames {
                 object,
                 section,

@@ -1,4 +1,5 @@
-//! The tables by which exceptions find their handlers: those of functions that are in the program, if anybody throws, in the order of their addresses.
+//! Tables of exception handlers: drops entries of functions that are not in the program, and sorts
+//! the others by address.
 
 use super::error::ProgramError;
 use super::frames::is_kept;
@@ -10,10 +11,10 @@ use npu_mc::asm::{Piece, Relocation, Section, SymbolId, SymbolValue, Target};
 use npu_mc::machine::WORD_SLOT;
 use npu_mc::reloc::elf::{UNWIND_CALLS_SECTION, UNWIND_FRAME_WORDS, UNWIND_FRAMES_SECTION};
 
-/// Bytes of a frame.
+/// Size of a frame entry in bytes.
 pub(super) const FRAME: u32 = UNWIND_FRAME_WORDS as u32 * WORD_SLOT;
 
-/// Where in a frame the address of its calls is.
+/// Offset of the address of the call table in a frame entry.
 const CALLS: u32 = FRAME - WORD_SLOT;
 
 fn is_frames(section: &Section) -> bool {
@@ -26,7 +27,8 @@ fn is_calls(section: &Section) -> bool {
 }
 
 impl Linking<'_> {
-    /// Leaves out the tables of functions that are not in the program, and all if nobody reads them.
+    /// Drops the tables of functions that are not in the program; drops all tables if the program
+    /// does not use them.
     pub(super) fn prune_exceptions(&mut self, kept: &mut [Vec<bool>]) {
         let is_read = self.is_read(kept);
         for (number, input) in self.inputs.iter_mut().enumerate() {
@@ -65,7 +67,7 @@ impl Linking<'_> {
         }
     }
 
-    /// Whether something in the program refers to where the tables are.
+    /// Returns whether a kept section refers to the symbols of the tables.
     fn is_read(&self, kept: &[Vec<bool>]) -> bool {
         let names = [UNWIND_START, UNWIND_END, UNWIND_COUNT];
         self.inputs.iter().enumerate().any(|(number, input)| {
@@ -83,7 +85,8 @@ impl Linking<'_> {
     }
 }
 
-/// Rewrites the frames of an object, and keeps the calls that these have. Gives the offset of what is wrong.
+/// Rewrites the frame entries of an object, and keeps the sections with their call tables. An error
+/// has the offset of the fault.
 fn prune(
     object: &mut npu_mc::asm::Object,
     section: usize,
@@ -113,7 +116,8 @@ fn prune(
                 Target::Section(id) => Some(id.index()),
                 Target::Symbol(id) => place_of(object, id),
             };
-            // Whoever wrote them may have them in another section, which then is kept as any other.
+            // A call table in another section needs no special handling: references keep that
+            // section.
             if let Some(index) = section.filter(|&index| object.sections.get(index).is_some_and(is_calls)) {
                 kept[index] = true;
             }
@@ -128,13 +132,13 @@ fn prune(
     kept[section] = !out.is_empty();
     let own = &mut object.sections[section];
     own.size = out.len() as u64;
-    // Nothing stands between frames.
+    // Entries are contiguous.
     own.align = WORD_SLOT;
     own.pieces = vec![Piece { offset: 0, bytes: out }];
     Ok(())
 }
 
-/// The section in which an object defines a symbol.
+/// Returns the index of the section in which an object defines a symbol.
 fn place_of(object: &npu_mc::asm::Object, id: SymbolId) -> Option<usize> {
     match object.symbols.get(id.index())?.value {
         SymbolValue::Place { section, .. } => Some(section.index()),
@@ -142,7 +146,7 @@ fn place_of(object: &npu_mc::asm::Object, id: SymbolId) -> Option<usize> {
     }
 }
 
-/// Puts the frames of a program in the order of their addresses, as whoever searches them wants it.
+/// Sorts the frame entries of a program by address, for the binary search at run time.
 pub(super) fn sort(section: &mut OutputSection) {
     if section.name != UNWIND_FRAMES_SECTION || !section.alloc {
         return;

@@ -1,4 +1,4 @@
-//! `.eh_frame`: entries of functions that are not in the program go.
+//! `.eh_frame`: drops entries of functions that are not in the program.
 
 use super::error::ProgramError;
 use super::linking::Linking;
@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, HashMap};
 /// The name of the section.
 pub(super) const EH_FRAME: &str = ".eh_frame";
 
-/// Bytes of the zero that ends the section of a program.
+/// Size in bytes of the zero that ends the section in a program.
 pub(super) const TERMINATOR: u64 = 4;
 
-/// Bytes of a word.
+/// Size of a word in bytes.
 const WORD: usize = 4;
 
 impl Linking<'_> {
-    /// Leaves out the entries of functions that are not kept.
+    /// Drops the entries of functions that are not kept.
     pub(super) fn prune_frames(&mut self, kept: &mut [Vec<bool>]) {
         for (number, input) in self.inputs.iter_mut().enumerate() {
             let own: Vec<usize> = (0..input.object.sections.len())
@@ -55,7 +55,7 @@ impl Linking<'_> {
     }
 }
 
-/// Whether what the first address of an entry refers to is in the program.
+/// Returns whether the target of an entry's first address is in the program.
 pub(super) fn is_kept(object: &Object, target: Target, kept: &[bool]) -> bool {
     let section = match target {
         Target::Section(id) => id.index(),
@@ -67,7 +67,7 @@ pub(super) fn is_kept(object: &Object, target: Target, kept: &[bool]) -> bool {
     kept.get(section).copied().unwrap_or(false)
 }
 
-/// Rewrites a section. Gives whether anything is left, or the offset of what is wrong.
+/// Rewrites a section. Returns whether an entry is left, or the offset of a fault with a message.
 fn prune(
     input: &mut Input,
     section: usize,
@@ -77,7 +77,7 @@ fn prune(
     let bytes = contents_of(&input.object.sections[section]);
     let mut out: Vec<u8> = Vec::new();
     let mut moved = Vec::new();
-    // The common entries: where they end, and where they are now if anybody needs them.
+    // The common information entries: the end of each, and its new offset if an entry uses it.
     let mut common: BTreeMap<usize, (usize, Option<usize>)> = BTreeMap::new();
     let own = |start: usize, end: usize| {
         let first = relocations.partition_point(|relocation| (relocation.offset as usize) < start);
@@ -108,14 +108,14 @@ fn prune(
             return Err((at, "an entry does not end at a word".to_owned()));
         }
         if id == 0 {
-            // Exceptions are unwound by tables of their own.
+            // This project's exceptions are unwound by separate tables.
             let names = bytes[at + 2 * WORD..end]
                 .split(|&byte| byte == 0)
                 .next()
                 .unwrap_or_default();
             let augmentation = names.get(1..).unwrap_or_default();
             if augmentation.contains(&b'P') || augmentation.contains(&b'L') {
-                let what = "has handlers of exceptions in a format that programs do not have";
+                let what = "has exception handlers in an unsupported format";
                 let text = String::from_utf8_lossy(augmentation).into_owned();
                 return Err((at, format!("an entry (`{text}`) {what}")));
             }
@@ -124,7 +124,7 @@ fn prune(
             let to = (at + WORD).checked_sub(id as usize);
             let found = to.and_then(|to| Some((to, common.get_mut(&to)?)));
             let Some((to, (common_end, place))) = found else {
-                return Err((at, "an entry without a common one".to_owned()));
+                return Err((at, "an entry without a common information entry".to_owned()));
             };
             let first = own(at + 2 * WORD, at + 3 * WORD).first();
             if first.is_none_or(|first| is_kept(&input.object, first.target, kept)) {
@@ -138,7 +138,7 @@ fn prune(
     let any = !out.is_empty();
     let own = &mut input.object.sections[section];
     own.size = out.len() as u64;
-    // Nothing but entries stands between entries.
+    // Entries are contiguous.
     own.align = WORD as u32;
     own.pieces = vec![Piece { offset: 0, bytes: out }];
     debug_assert!(

@@ -5,16 +5,16 @@ use super::types::{Input, LinkOptions};
 use npu_mc::asm::SymbolId;
 use std::collections::HashMap;
 
-/// Where a definition is: object and symbol.
+/// A definition: the indices of object and symbol.
 pub(super) type Definition = (usize, SymbolId);
 
 /// A program that is being linked.
 pub(super) struct Linking<'a> {
     pub(super) options: &'a LinkOptions,
     pub(super) inputs: Vec<Input>,
-    /// The definition that counts for each name.
+    /// The chosen definition of each name.
     pub(super) globals: HashMap<String, Definition>,
     pub(super) errors: Vec<ProgramError>,
-    /// What the linker's own symbols are.
+    /// The values of the linker's own symbols.
     pub(super) given: HashMap<&'static str, u32>,
 }

@@ -1,8 +1,10 @@
-//! Programs of several objects: symbols are found, sections of one kind are put together and get addresses, relocations are applied.
+//! Programs of several objects: resolves symbols, merges sections of the same kind, assigns
+//! addresses and applies relocations.
 //!
-//! The order is that of a linker on a command line: objects come as they are given, and members of libraries as somebody needs one
-//! of their symbols. What several objects define is a fault; a weak definition gives way to any other, and of the `COMMON` places of
-//! one name the largest counts.
+//! Objects are linked in the order of the command line, as in other linkers. Members of libraries
+//! follow in the order in which their symbols are needed. Two global definitions of a symbol are an
+//! error, a weak definition yields to any other, and the largest of the `COMMON` definitions of a
+//! name is used.
 
 mod addresses;
 mod copies;
@@ -21,11 +23,12 @@ use crate::startup;
 use linking::Linking;
 use std::collections::HashMap;
 
-/// Links the objects, with what they need of the libraries.
+/// Links the objects with the required members of the libraries.
 ///
 /// # Errors
 ///
-/// All faults: symbols without a definition or with several, relocations that do not fit, sections without room.
+/// Returns all errors: undefined and duplicate symbols, relocations that do not fit, sections
+/// without room.
 pub fn link_program(
     inputs: Vec<Input>,
     libraries: &mut [&mut dyn Library],

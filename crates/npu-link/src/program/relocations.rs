@@ -1,4 +1,4 @@
-//! What the words of a program are: relocations are applied, and branches that do not reach get veneers.
+//! Applies the relocations of a program; branches out of reach get veneers.
 
 use super::addresses::{KINDS, Kind, Plan};
 use super::copies::{self, Distance};
@@ -14,8 +14,8 @@ use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::{self, Reloc, RelocError};
 use std::collections::HashMap;
 
-/// What stands for the address of something that is not in the program: no address at all, but where that would have a meaning of
-/// its own, as LLVM's linker has it.
+/// Returns the value that replaces the address of a dropped section, as in LLVM's linker: an
+/// invalid address, unless that has a special meaning in the section.
 fn tombstone(section: &str) -> u32 {
     match section {
         ".debug_loc" | ".debug_ranges" => 1,
@@ -23,10 +23,11 @@ fn tombstone(section: &str) -> u32 {
     }
 }
 
-/// How often sections may be placed again because veneers made them larger.
+/// The maximum number of times that sections are placed because veneers enlarged them.
 const ROUNDS: usize = 16;
 
-/// The branches of a section that need a veneer after it: what they lead to, and the veneer's place among those of the section.
+/// The branches of each section that need a veneer after the section: the target, and the index of
+/// the veneer among those of the section.
 pub(super) type Veneers = HashMap<(usize, usize), HashMap<(SymbolId, i64), usize>>;
 
 /// Writes bytes at an offset of a section.
@@ -45,7 +46,7 @@ fn put(section: &str, contents: &mut [u8], at: usize, bytes: &[u8]) -> Result<()
 }
 
 impl Linking<'_> {
-    /// Gives everything an address and applies the relocations.
+    /// Assigns addresses and applies the relocations.
     pub(super) fn place(mut self, kept: &[Vec<bool>]) -> Result<Program, Vec<ProgramError>> {
         let mut veneers: Veneers = HashMap::new();
         let mut plan = self.plan(kept, &veneers)?;
@@ -59,7 +60,7 @@ impl Linking<'_> {
         Err(vec![ProgramError::Internal(what)])
     }
 
-    /// What a definition stands for.
+    /// Returns the value of a definition.
     pub(super) fn value(&self, plan: &Plan, (input, id): Definition) -> Option<u32> {
         match symbol_of(&self.inputs, (input, id))?.value {
             SymbolValue::Number(number) => Some(number as u32),
@@ -74,7 +75,7 @@ impl Linking<'_> {
         }
     }
 
-    /// What a symbol of an object stands for in the program.
+    /// Returns the value of an object's symbol in the program.
     fn target(&self, plan: &Plan, input: usize, id: SymbolId) -> Option<u32> {
         if let Some(definition) = self.definition(input, id) {
             return self.value(plan, definition);
@@ -82,7 +83,7 @@ impl Linking<'_> {
         let symbol = symbol_of(&self.inputs, (input, id))?;
         match self.given.get(symbol.name.as_str()) {
             Some(&value) => Some(value),
-            // A weak symbol that nobody defines is at 0.
+            // A weak undefined symbol has the value 0.
             None => (symbol.binding == Binding::Weak).then_some(0),
         }
     }
@@ -94,7 +95,7 @@ impl Linking<'_> {
         }
     }
 
-    /// Finds branches that do not reach what they lead to. Gives whether there are new ones.
+    /// Adds veneers for branches that do not reach their targets. Returns whether it added any.
     fn add_veneers(&self, plan: &Plan, veneers: &mut Veneers) -> bool {
         let (least, most) = Reloc::Branch.range();
         let mut changed = false;
@@ -128,7 +129,7 @@ impl Linking<'_> {
 
     fn apply(mut self, mut plan: Plan, veneers: &Veneers) -> Result<Program, Vec<ProgramError>> {
         let mut errors = std::mem::take(&mut self.errors);
-        // The contents.
+        // Copy the contents.
         for own in plan.sections.iter_mut().filter(|own| !own.nobits) {
             own.bytes = vec![0; own.size as usize];
             for part in &own.parts {
@@ -158,7 +159,7 @@ impl Linking<'_> {
                 let alloc = input.object.sections[section].alloc;
                 let Some(mut target) = self.relocation_target(&plan, number, relocation) else {
                     if !alloc && relocation.kind == Reloc::Abs32 {
-                        // What is left out has no address; the addend does not count.
+                        // A dropped section has no address, and the addend is ignored.
                         let own = &mut plan.sections[out];
                         let at = (address + relocation.offset) as usize;
                         let word = tombstone(&own.name).to_le_bytes();
@@ -172,7 +173,7 @@ impl Linking<'_> {
                     errors.push(ProgramError::Internal(what));
                     continue;
                 };
-                // Addresses are modulo 2^32, so an addend may be a number with or without a sign.
+                // Addresses are modulo 2^32, so an addend may be a signed or an unsigned number.
                 let (min, max) = (i64::from(i32::MIN), i64::from(u32::MAX));
                 if !(min..=max).contains(&relocation.addend) {
                     errors.push(ProgramError::Relocation {
@@ -269,7 +270,7 @@ impl Linking<'_> {
         .unwrap_or_default()
     }
 
-    /// The symbols of the program: all definitions that count, and the local ones that have names.
+    /// Returns the symbols of the program: the chosen definitions and the named local symbols.
     fn symbols(&self, plan: &Plan) -> Vec<OutputSymbol> {
         let mut list = Vec::new();
         for (number, input) in self.inputs.iter().enumerate() {
@@ -291,7 +292,8 @@ impl Linking<'_> {
                     }
                     _ => None,
                 };
-                // Their addresses are no places in the file.
+                // Symbols in the scratchpad and in thread-local storage have no address in these
+                // sections.
                 let moves = |&section: &usize| {
                     let name = &plan.sections[section].name;
                     KINDS

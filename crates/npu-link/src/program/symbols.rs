@@ -1,4 +1,5 @@
-//! What names stand for: definitions of objects and of members of libraries, and which sections are in the program.
+//! Symbol resolution: definitions in objects and members of libraries, and the choice of sections
+//! for the program.
 
 use super::error::ProgramError;
 use super::linking::{Definition, Linking};
@@ -8,19 +9,20 @@ use crate::startup;
 use npu_mc::asm::{Binding, Object, Relocation, Symbol, SymbolId, SymbolValue, Target};
 use std::collections::{HashMap, HashSet};
 
-/// Where the frames that exceptions are unwound by start.
+/// The symbol at the start of the exception frame entries.
 pub(super) const UNWIND_START: &str = "__npu_unwind_start";
 
-/// Where they end.
+/// The symbol at their end.
 pub(super) const UNWIND_END: &str = "__npu_unwind_end";
 
-/// How many there are.
+/// The symbol with their number.
 pub(super) const UNWIND_COUNT: &str = "__npu_unwind_count";
 
-/// Bytes from the instructions of one thread to those of the next; 0 if all threads have the same.
+/// The symbol with the distance in bytes between the instructions of two threads; 0 if all threads
+/// share them.
 pub(super) const COPY_BYTES: &str = "__npu_copy_bytes";
 
-/// The symbols that the linker gives.
+/// The symbols that the linker defines.
 const GIVEN: &[&str] = &[
     "__npu_tile_threads",
     "__npu_stack_size",
@@ -92,7 +94,7 @@ impl Linking<'_> {
         }
     }
 
-    /// Whether the first definition counts; none if both do.
+    /// Returns whether the first definition replaces the second; `None` if they conflict.
     fn stronger(&self, old: Definition, new: Definition) -> Option<bool> {
         let rank = |definition: Definition| {
             let symbol = symbol_of(&self.inputs, definition)?;
@@ -103,7 +105,7 @@ impl Linking<'_> {
             ((true, ..), (true, ..)) => None,
             ((true, ..), _) => Some(true),
             (_, (true, ..)) => Some(false),
-            // What is common wins over what is weak, the larger over the smaller.
+            // A common symbol replaces a weak one, and a larger common symbol a smaller one.
             ((_, true, old), (_, true, new)) => Some(old >= new),
             ((_, common, _), (_, other, _)) => Some(common || !other),
         }
@@ -113,7 +115,7 @@ impl Linking<'_> {
         GIVEN.contains(&name)
     }
 
-    /// Takes members of libraries until no symbol is found any more.
+    /// Adds members of libraries until they define no further undefined symbol.
     pub(super) fn find_members(&mut self, libraries: &mut [&mut dyn Library]) {
         let mut asked: HashSet<String> = HashSet::new();
         let mut next = 0;
@@ -153,7 +155,8 @@ impl Linking<'_> {
         }
     }
 
-    /// The definition that a symbol of an object means: its own, unless everybody sees it.
+    /// Returns the definition that a symbol of an object refers to. A local symbol is its own
+    /// definition.
     pub(super) fn definition(&self, input: usize, id: SymbolId) -> Option<Definition> {
         let symbol = symbol_of(&self.inputs, (input, id))?;
         match symbol.binding {
@@ -162,7 +165,7 @@ impl Linking<'_> {
         }
     }
 
-    /// The sections that are in the program, by object.
+    /// Returns, for each object, whether each section is in the program.
     pub(super) fn kept(&self) -> Vec<Vec<bool>> {
         let mut kept: Vec<Vec<bool>> = self
             .inputs
@@ -172,7 +175,7 @@ impl Linking<'_> {
                     .object
                     .sections
                     .iter()
-                    // What debuggers read refers to much, and keeps nothing.
+                    // Debug sections are kept, but their references keep no other sections.
                     .map(|section| !section.alloc || !self.options.gc_sections)
                     .collect()
             })
@@ -188,14 +191,14 @@ impl Linking<'_> {
         }
         for (number, input) in self.inputs.iter().enumerate() {
             let sections = input.object.sections.iter().enumerate();
-            // Constructors are called though nothing names them.
+            // Constructors are called although no symbol refers to them.
             work.extend(
                 sections
                     .filter(|(_, s)| s.alloc && s.name.starts_with(".init_array"))
                     .map(|(i, _)| (number, i)),
             );
         }
-        // References by section, so that each is looked at once.
+        // Group the references by section, so that each is visited once.
         let mut references: Vec<HashMap<usize, Vec<&Relocation>>> = vec![HashMap::new(); self.inputs.len()];
         for (number, input) in self.inputs.iter().enumerate() {
             for relocation in &input.object.relocations {
@@ -261,7 +264,7 @@ impl Linking<'_> {
                     found.len() - 1
                 });
                 let user = (input.name.clone(), input.object.sections[section].name.clone());
-                // A few say enough.
+                // Three users are enough for the message.
                 if found[place].1.len() < 3 && !found[place].1.contains(&user) {
                     found[place].1.push(user);
                 }

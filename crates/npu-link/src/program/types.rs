@@ -1,32 +1,33 @@
-//! What is linked, how, and what comes of it.
+//! The inputs, options and results of the linker.
 
 use crate::image::{Image, Segment};
 use npu_mc::asm::{Binding, Object, SymbolKind};
 use npu_mc::machine::{BOOT_PC, CACHE_LINE, DCACHE_SETS};
 
-/// Threads of a tile that have numbers.
+/// The number of numbered threads of a tile.
 pub(super) const TILE_THREADS: u32 = 8;
 
-/// An object with the name that messages have for it.
+/// An object, with its name for messages.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     /// The name: a file, or a member of an archive.
     pub name: String,
-    /// What is in it.
+    /// The object.
     pub object: Object,
 }
 
-/// A library: the linker takes an object out of it to define a symbol that is undefined so far.
+/// A library. The linker takes objects out of it that define undefined symbols.
 pub trait Library {
-    /// The object that defines the symbol, if there is one. It is asked for once for each symbol.
+    /// Returns the object that defines the symbol, if it exists. The linker calls it once for each
+    /// symbol.
     ///
     /// # Errors
     ///
-    /// Why that object cannot be read.
+    /// Returns why the object cannot be read.
     fn member(&mut self, symbol: &str) -> Result<Option<Input>, String>;
 }
 
-/// Where what goes.
+/// The memory layout of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
     /// Address of the first instruction.
@@ -35,21 +36,22 @@ pub struct MemoryLayout {
     pub data: u32,
     /// Lowest address of the stacks.
     pub stacks: u32,
-    /// Bytes of the stack of each thread.
+    /// Size of each thread's stack in bytes.
     pub stack_size: u32,
 }
 
 impl MemoryLayout {
-    /// That of the hardware's testbench (`docs/machine/memory.md`).
+    /// The layout of the hardware's testbench (`docs/machine/memory.md`).
     pub const DEFAULT: Self = Self {
         code: BOOT_PC,
         data: 0x0080_0000,
         stacks: 0x0008_0000,
-        // Not a multiple of the cache's size: the threads of a core use the same depths at the same time.
+        // Not a multiple of the cache's size, because the threads of a core use the same stack
+        // depths at the same time.
         stack_size: 0x4000 - DCACHE_SETS * CACHE_LINE / TILE_THREADS,
     };
 
-    /// That of the Alveo board.
+    /// The layout of the Alveo board.
     pub const ALVEO: Self = Self {
         code: Self::DEFAULT.code + Self::BOARD,
         data: Self::DEFAULT.data + Self::BOARD,
@@ -57,26 +59,28 @@ impl MemoryLayout {
         ..Self::DEFAULT
     };
 
-    /// Where the memory of the board begins.
+    /// The start of the board's memory.
     const BOARD: u32 = 0x2000_0000;
 }
 
-/// How a program is made.
+/// Options of the linker.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
-    /// Where what goes.
+    /// The memory layout.
     pub layout: MemoryLayout,
     /// The function that the start-up code calls; without start-up code, the first instruction.
     pub entry: String,
     /// Whether the start-up code is linked.
     pub startup: bool,
-    /// Whether sections that nothing refers to are left out.
+    /// Whether unreferenced sections are dropped.
     pub gc_sections: bool,
-    /// How many threads run the program, of all tiles together: they wait for constructors and for the scratchpad.
+    /// The number of threads that run the program, in all tiles together. They wait for
+    /// constructors and for the initialization of the scratchpad.
     pub threads: u32,
-    /// Whether each thread of a core has a copy of all instructions for itself, so that no two threads ever wait for the same line of
-    /// the instruction cache (erratum `repeated_instruction_line_miss`). There are copies for all threads that a core has, whatever `threads`
-    /// says. It wants start-up code, and programs without exceptions.
+    /// Whether each thread of a core has its own copy of all instructions, so that two threads
+    /// never wait for the same line of the instruction cache (erratum
+    /// `repeated_instruction_line_miss`). All threads of a core get copies, independent of
+    /// `threads`. The option requires start-up code and a program without exceptions.
     pub text_per_thread: bool,
 }
 
@@ -98,36 +102,36 @@ impl Default for LinkOptions {
 pub struct OutputSection {
     /// The name.
     pub name: String,
-    /// Where it is loaded.
+    /// The load address.
     pub address: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// The largest alignment of what is in it.
+    /// The largest alignment of its parts.
     pub align: u32,
-    /// It takes memory; others are for debuggers, and have the address 0.
+    /// Whether it occupies memory. If not, it is a debug section at address 0.
     pub alloc: bool,
-    /// The program may write it.
+    /// Whether the program may write it.
     pub write: bool,
-    /// It holds instructions.
+    /// Whether it contains instructions.
     pub exec: bool,
-    /// It holds nothing but zeros, which are not stored.
+    /// Whether it contains only zeros, which are not stored.
     pub nobits: bool,
     /// The contents.
     pub bytes: Vec<u8>,
-    /// Where each part comes from.
+    /// The sections of objects that it consists of.
     pub parts: Vec<Part>,
 }
 
-/// What an object has in a section of a program.
+/// A section of an object in a section of a program.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The object's number, in the order in which objects were linked.
+    /// The index of the object, in link order.
     pub input: usize,
-    /// The section's number in the object.
+    /// The index of the section in the object.
     pub section: usize,
-    /// Address.
+    /// The address.
     pub address: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
 }
 
@@ -136,15 +140,15 @@ pub struct Part {
 pub struct OutputSymbol {
     /// The name.
     pub name: String,
-    /// What it stands for.
+    /// The address or the number.
     pub address: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Number of its section; none for a number, and for what is in the scratchpad or thread-local.
+    /// The index of its section; `None` for a number and for scratchpad or thread-local data.
     pub section: Option<usize>,
-    /// Who sees it.
+    /// The visibility.
     pub binding: Binding,
-    /// What it is.
+    /// The kind.
     pub kind: SymbolKind,
 }
 
@@ -153,16 +157,16 @@ pub struct OutputSymbol {
 pub struct Program {
     /// Address of the first instruction.
     pub entry: u32,
-    /// The sections, by rising address.
+    /// The sections in ascending order of address.
     pub sections: Vec<OutputSection>,
-    /// The symbols with names.
+    /// The named symbols.
     pub symbols: Vec<OutputSymbol>,
-    /// Names of the objects.
+    /// The names of the objects.
     pub inputs: Vec<String>,
 }
 
 impl Program {
-    /// What has to be in memory, zeros included.
+    /// Returns the contents of memory, including zeros.
     pub fn image(&self) -> Image {
         let loaded = self.sections.iter().filter(|section| section.alloc && section.size > 0);
         let segments = loaded.map(|section| {

@@ -1,4 +1,4 @@
-//! The state of an assembly, and its statements: labels, assignments, instructions.
+//! The state of an assembly, and the parsing of statements: labels, assignments, instructions.
 
 use super::cursor::Cursor;
 use super::expr::{self, Expr, Here};
@@ -15,34 +15,34 @@ use crate::machine::INSTRUCTION_SIZE;
 use crate::reloc::Reloc;
 use std::collections::HashMap;
 
-/// Faults after which the rest of a source is not looked at.
+/// The number of faults after which the assembler stops.
 const MOST_FAULTS: usize = 1000;
 
-/// Something that can be computed only when all symbols are known.
+/// A value that can be computed only when all symbols are known.
 pub(super) struct Fixup {
     pub(super) section: SectionId,
     pub(super) offset: u32,
     pub(super) expr: Expr,
     pub(super) span: Span,
     pub(super) place: Place,
-    /// The statement, by its place in the list of lines.
+    /// The index of the statement in the list of lines.
     pub(super) line: usize,
 }
 
-/// What a [`Fixup`] goes into.
+/// The target of a [`Fixup`].
 pub(super) enum Place {
-    /// An operand of an instruction, that takes an address if there is a relocation for it.
+    /// An operand of an instruction. It may be an address if a relocation exists for it.
     Operand {
         inst: Inst,
         index: usize,
         address: Option<Reloc>,
         number: bool,
     },
-    /// So many bytes of data.
+    /// This many bytes of data.
     Data(u8),
 }
 
-/// An assembly on its way.
+/// The state of an assembly.
 pub(super) struct Assembler<'s> {
     pub(super) source: &'s str,
     pub(super) symbols: Symbols,
@@ -56,7 +56,7 @@ pub(super) struct Assembler<'s> {
     most_stored: usize,
 }
 
-/// Assembles a source. The object makes sense only if there are no faults.
+/// Assembles a source. The object is valid only if there are no faults.
 pub(super) fn run(source: &str, options: &Options) -> (Object, Vec<Fault>) {
     let mut faults = Vec::new();
     if u32::try_from(source.len()).is_err() {
@@ -86,7 +86,7 @@ pub(super) fn run(source: &str, options: &Options) -> (Object, Vec<Fault>) {
             assembler.faults.push(Fault::new(
                 rest.start..end.min(rest.end.max(rest.start)),
                 why,
-                "the rest is not looked at",
+                "the rest of the source is ignored",
             ));
             break;
         }
@@ -97,7 +97,7 @@ pub(super) fn run(source: &str, options: &Options) -> (Object, Vec<Fault>) {
     resolve::finish(assembler)
 }
 
-/// The stored bytes are too many.
+/// Returns the fault for a program with too many stored bytes.
 fn too_many(span: &Span, most: usize) -> Fault {
     Fault::new(
         span.clone(),
@@ -110,7 +110,8 @@ impl<'s> Assembler<'s> {
     pub(super) fn here(&self) -> Here {
         Here {
             section: self.section,
-            // A section that has reached 4 GiB takes nothing more, so that nothing can refer to its end.
+            // The offset saturates: a section of 4 GiB accepts no more bytes, so its end has no
+            // uses.
             offset: u32::try_from(self.sections[self.section.index()].size).unwrap_or(u32::MAX),
         }
     }
@@ -119,13 +120,13 @@ impl<'s> Assembler<'s> {
         &mut self.sections[self.section.index()]
     }
 
-    /// Line number of a place, for notes.
+    /// Returns the line number of a source position, for notes.
     pub(super) fn line_number(&self, at: usize) -> usize {
         let before = self.source.as_bytes().get(..at).unwrap_or_default();
         1 + before.iter().filter(|&&b| b == b'\n').count()
     }
 
-    /// Puts bytes to the end of the section.
+    /// Appends bytes to the section.
     pub(super) fn emit(&mut self, bytes: &[u8], span: &Span) -> Result<(), Fault> {
         let here = self.here();
         self.reserve(bytes.len() as u64, span)?;
@@ -136,7 +137,7 @@ impl<'s> Assembler<'s> {
                 let name = section.name.clone();
                 return Err(Fault::new(
                     span.clone(),
-                    format!("the section `{name}` holds nothing but zeros"),
+                    format!("the section `{name}` can only contain zeros"),
                     "contents",
                 ));
             }
@@ -158,7 +159,7 @@ impl<'s> Assembler<'s> {
         Ok(())
     }
 
-    /// Puts the same bytes to the end of the section several times.
+    /// Appends the same bytes to the section several times.
     pub(super) fn emit_repeated(&mut self, bytes: &[u8], count: u64, span: &Span) -> Result<(), Fault> {
         if self.current().nobits && bytes.iter().all(|&b| b == 0) {
             return self.reserve(count.saturating_mul(bytes.len() as u64), span);
@@ -170,7 +171,7 @@ impl<'s> Assembler<'s> {
         }
     }
 
-    /// Makes the section longer without storing anything.
+    /// Extends the section by zeros, which are not stored.
     pub(super) fn reserve(&mut self, count: u64, span: &Span) -> Result<(), Fault> {
         let section = self.current();
         let nobits = section.nobits;
@@ -185,12 +186,12 @@ impl<'s> Assembler<'s> {
         Ok(())
     }
 
-    /// Goes on at the same offset or a later one; what is between is not stored.
+    /// Moves to the same offset or a later one; the bytes in between are not stored.
     pub(super) fn skip_to(&mut self, offset: u32) {
         self.current().size = u64::from(offset);
     }
 
-    /// A number that has to be known here.
+    /// Parses a number whose value must already be known.
     pub(super) fn number(&mut self, cursor: &mut Cursor<'_, 's>, what: &str) -> Result<(i128, Span), Fault> {
         let here = self.here();
         let (expr, span) = expr::parse(cursor, &mut self.symbols, here)?;
@@ -206,8 +207,8 @@ impl<'s> Assembler<'s> {
             Value::Number(value) => Ok(value),
             Value::Address { .. } => {
                 let message = format!("{what} has to be known here");
-                let fault = Fault::new(span.clone(), message, "depends on an address or on what follows");
-                Err(fault.note("numbers and distances between labels that stand before it are known"))
+                let fault = Fault::new(span.clone(), message, "depends on an address or on a later definition");
+                Err(fault.note("only numbers and distances between earlier labels are known here"))
             }
         }
     }
@@ -263,7 +264,8 @@ impl<'s> Assembler<'s> {
             })
         };
         if is_instruction && self.here().offset == here.offset && (unreadable || result.is_err()) {
-            // Keeps the distances that later faults are about. A fault has been reported already.
+            // Keep the size of the section right, so that distances in later faults are right. A
+            // fault has been reported already.
             let _ = self.reserve(u64::from(INSTRUCTION_SIZE), &(start..start));
         }
         match result {
@@ -286,7 +288,7 @@ impl<'s> Assembler<'s> {
         }
     }
 
-    /// A statement without its labels; the instruction if it is one.
+    /// Parses a statement after its labels. Returns the instruction if the statement is one.
     fn one(&mut self, cursor: &mut Cursor<'_, 's>) -> Result<Option<Inst>, Fault> {
         let span = cursor.span();
         match cursor.kind() {
@@ -313,7 +315,7 @@ impl<'s> Assembler<'s> {
         if word == "." {
             return Err(Fault::new(
                 span.clone(),
-                "`.` is the present address and no label",
+                "`.` is the current address, not a label",
                 "here",
             ));
         }
@@ -324,7 +326,7 @@ impl<'s> Assembler<'s> {
         self.define(id, span)
     }
 
-    /// Defines a symbol as the present place.
+    /// Defines a symbol as the current address.
     pub(super) fn define(&mut self, id: SymbolId, span: &Span) -> Result<(), Fault> {
         let Here { section, offset } = self.here();
         let entry = self.symbols.get_mut(id);
@@ -339,11 +341,11 @@ impl<'s> Assembler<'s> {
         Ok(())
     }
 
-    /// Gives a symbol the value that stands here.
+    /// Parses the value of an assignment and assigns it to a symbol.
     pub(super) fn assign(&mut self, cursor: &mut Cursor<'_, 's>, id: SymbolId, span: &Span) -> Result<(), Fault> {
         let here = self.here();
         let (expr, expr_span) = expr::parse(cursor, &mut self.symbols, here)?;
-        // What is a number already is kept as one, so that later uses need not wait.
+        // A value that is already a number is stored as one, so that later uses need no fixup.
         let expr = match Evaluator::new(&self.symbols).value(&expr, &expr_span) {
             Ok(Value::Number(value)) => Expr::Number(value),
             _ => expr,
@@ -353,17 +355,13 @@ impl<'s> Assembler<'s> {
             Definition::None => None,
             Definition::Label { .. } => Some("is a label"),
             Definition::Assigned(Expr::Number(_)) if !entry.awaited => None,
-            Definition::Assigned(Expr::Number(_)) => Some("was used before it got its first value"),
+            Definition::Assigned(Expr::Number(_)) => Some("was used before its first definition"),
             Definition::Assigned(_) => Some("stands for an address"),
         };
         if let Some(why) = again {
             let (first, name) = (entry.span.start, entry.name.clone());
             let line = self.line_number(first);
-            let fault = Fault::new(
-                span.clone(),
-                format!("`{name}` cannot get another value: it {why}"),
-                "here",
-            );
+            let fault = Fault::new(span.clone(), format!("`{name}` cannot be redefined: it {why}"), "here");
             return Err(fault.note(format!("the first definition is in line {line}")));
         }
         entry.definition = Definition::Assigned(expr);
@@ -390,7 +388,7 @@ impl<'s> Assembler<'s> {
         self.encode(opcode, bound, span).map(Some)
     }
 
-    /// `lea rd, symbol`: both halves of an address.
+    /// Assembles `lea rd, symbol`, which loads both halves of an address.
     fn load_address(&mut self, args: Vec<(operand::Arg, Span)>, span: &Span) -> Result<(), Fault> {
         for mnemonic in ["leah", "leal"] {
             let missing = || {
@@ -416,17 +414,17 @@ impl<'s> Assembler<'s> {
         Ok(())
     }
 
-    /// Encodes an instruction at the present place.
+    /// Encodes an instruction at the current address.
     fn encode(&mut self, opcode: Opcode, bound: Vec<Bound>, span: &Span) -> Result<Inst, Fault> {
         let here = self.here();
         if !here.offset.is_multiple_of(INSTRUCTION_SIZE) {
-            let message = format!("an instruction stands at an address that is not a multiple of {INSTRUCTION_SIZE}");
+            let message = format!("the address of an instruction is not a multiple of {INSTRUCTION_SIZE}");
             let fault = Fault::new(
                 span.clone(),
                 message,
                 format!("offset {:#x} in its section", here.offset),
             );
-            return Err(fault.note(format!("`.balign {INSTRUCTION_SIZE}` goes on to the next one")));
+            return Err(fault.note(format!("`.balign {INSTRUCTION_SIZE}` advances to the next multiple")));
         }
         let mut operands = Operands::new();
         let mut waiting = None;
@@ -447,7 +445,7 @@ impl<'s> Assembler<'s> {
         let inst = Inst { opcode, operands };
         let word = encode(&inst).map_err(|e| Fault::new(span.clone(), e.to_string(), "here"))?;
         self.emit(&word.to_le_bytes(), span)?;
-        // No instruction has two operands that are not registers.
+        // An instruction has at most one operand that is not a register.
         if let Some((index, expr, at, address, number)) = waiting {
             let place = Place::Operand {
                 inst,
@@ -463,7 +461,7 @@ impl<'s> Assembler<'s> {
     pub(super) fn fix(&mut self, expr: Expr, span: Span, here: Here, place: Place) {
         let section = self.current();
         if section.nobits {
-            let message = format!("the section `{}` holds nothing but zeros", section.name);
+            let message = format!("the section `{}` can only contain zeros", section.name);
             self.faults.push(Fault::new(span, message, "contents"));
             return;
         }
@@ -478,7 +476,7 @@ impl<'s> Assembler<'s> {
     }
 }
 
-/// A number that an operand takes.
+/// Returns the number for an operand, or a fault if it is out of range.
 pub(super) fn immediate(opcode: Opcode, index: usize, value: i128, span: &Span) -> Result<i32, Fault> {
     let desc = opcode.desc();
     let range = desc.operands.get(index).map(|o| o.kind.range());
@@ -491,11 +489,11 @@ pub(super) fn immediate(opcode: Opcode, index: usize, value: i128, span: &Span) 
         let message = format!("{value} is out of range for `{}`", desc.mnemonic);
         let fault = Fault::new(span.clone(), message, format!("{min} to {max} fit"));
         return Err(match operand::address(opcode, index) {
-            Some(Reloc::Branch) => fault.note("a distance in bytes; `jmp` with a register goes anywhere"),
+            Some(Reloc::Branch) => fault.note("a distance in bytes; `jmp` with a register reaches any address"),
             _ if desc.flags.may_load() || desc.flags.may_store() => {
                 fault.note("an offset in bytes; add the rest to the base register")
             }
-            _ => fault.note("`moveih` and `moveil` put the halves of any number into a register"),
+            _ => fault.note("`moveih` and `moveil` load the halves of any number into a register"),
         });
     }
     Err(Fault::new(

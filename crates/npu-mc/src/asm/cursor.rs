@@ -1,16 +1,16 @@
-//! A place in the tokens of a source.
+//! A position in the tokens of a source.
 
 use super::fault::{Fault, Span};
 use super::lexer::{Kind, Token};
 
-/// Reads tokens one after the other, never past the last [`Kind::End`].
+/// Reads tokens in order, never past the last [`Kind::End`].
 pub(super) struct Cursor<'t, 's> {
     tokens: &'t [Token<'s>],
     at: usize,
 }
 
 impl<'t, 's> Cursor<'t, 's> {
-    /// At the first of the tokens.
+    /// Creates a cursor at the first token.
     pub(super) fn new(tokens: &'t [Token<'s>]) -> Self {
         Self { tokens, at: 0 }
     }
@@ -19,17 +19,17 @@ impl<'t, 's> Cursor<'t, 's> {
         self.tokens.get(self.at + ahead)
     }
 
-    /// The token here.
+    /// Returns the current token.
     pub(super) fn kind(&self) -> &'t Kind<'s> {
         self.kind_ahead(0)
     }
 
-    /// The token so many places ahead.
+    /// Returns the token `ahead` tokens after the current one.
     pub(super) fn kind_ahead(&self, ahead: usize) -> &'t Kind<'s> {
         self.token(ahead).map_or(&Kind::End, |t| &t.kind)
     }
 
-    /// Where the token here stands; empty for the end of a line.
+    /// Returns the span of the current token; it is empty at the end of a line.
     pub(super) fn span(&self) -> Span {
         match self.token(0) {
             Some(token) if token.kind == Kind::End => token.span.start..token.span.start,
@@ -38,18 +38,18 @@ impl<'t, 's> Cursor<'t, 's> {
         }
     }
 
-    /// The end of the token before.
+    /// Returns the end of the previous token.
     pub(super) fn last_end(&self) -> usize {
         let last = self.at.checked_sub(1).and_then(|i| self.tokens.get(i));
         last.map_or(0, |t| t.span.end)
     }
 
-    /// Whether the statement ends here.
+    /// Returns whether the current token ends the statement.
     pub(super) fn at_end(&self) -> bool {
         *self.kind() == Kind::End
     }
 
-    /// Whether nothing is left.
+    /// Returns whether all tokens have been read.
     pub(super) fn is_done(&self) -> bool {
         self.at >= self.tokens.len()
     }
@@ -58,7 +58,7 @@ impl<'t, 's> Cursor<'t, 's> {
         self.at += 1;
     }
 
-    /// Takes a mark if it stands here.
+    /// Consumes the mark if it is the current token; returns whether it was.
     pub(super) fn take(&mut self, mark: &str) -> bool {
         let here = matches!(self.kind(), Kind::Mark(m) if *m == mark);
         if here {
@@ -67,7 +67,7 @@ impl<'t, 's> Cursor<'t, 's> {
         here
     }
 
-    /// Takes a mark that has to stand here.
+    /// Consumes the mark, or fails if it is not the current token.
     pub(super) fn expect(&mut self, mark: &str) -> Result<(), Fault> {
         if self.take(mark) {
             Ok(())
@@ -76,14 +76,14 @@ impl<'t, 's> Cursor<'t, 's> {
         }
     }
 
-    /// Goes to the end of the statement.
+    /// Moves to the end of the statement.
     pub(super) fn skip_statement(&mut self) {
         while !self.at_end() {
             self.advance();
         }
     }
 
-    /// Whether a fault about something in the rest of the statement has been reported already.
+    /// Returns whether a fault in the rest of the statement has been reported already.
     pub(super) fn bad_ahead(&self) -> bool {
         let rest = self.tokens.get(self.at..).unwrap_or_default();
         rest.iter()
@@ -91,7 +91,7 @@ impl<'t, 's> Cursor<'t, 's> {
             .any(|t| t.kind == Kind::Bad)
     }
 
-    /// The fault that something else is expected here.
+    /// Returns the fault for an unexpected token.
     pub(super) fn unexpected(&self, expected: &str) -> Fault {
         let found = match self.kind() {
             Kind::Word(word) => format!("`{word}`"),

@@ -12,7 +12,7 @@ use crate::inst::{Inst, Opcode, Operands};
 use crate::machine::INSTRUCTION_SIZE;
 use crate::reloc::elf;
 
-/// What a directive does.
+/// The action of a directive.
 #[derive(Clone, Copy)]
 enum Action {
     Section(&'static str),
@@ -32,7 +32,7 @@ enum Action {
         power: bool,
     },
     Origin,
-    /// For debuggers; nothing is made of it yet.
+    /// A debug directive. It has no effect yet.
     Ignored,
 }
 
@@ -94,7 +94,7 @@ const DIRECTIVES: &[(&str, Action)] = &[
     (".cfi_escape", Action::Ignored),
 ];
 
-/// Largest alignment.
+/// The largest alignment in bytes.
 const MOST_ALIGN: u32 = 1 << 20;
 
 /// Runs the directive whose name has just been read.
@@ -132,7 +132,7 @@ pub(super) fn run<'s>(
                         binding_name(other),
                         binding_name(binding)
                     );
-                    Err(Fault::new(at, message, "it can be one of them"))
+                    Err(Fault::new(at, message, "a symbol has only one binding"))
                 }
                 _ => {
                     entry.binding = Some(binding);
@@ -188,8 +188,8 @@ pub(super) fn run<'s>(
                     Ok(())
                 }
                 Ok(_) => {
-                    let message = format!("`.org` cannot go back from {here:#x} to {offset:#x}");
-                    Err(Fault::new(at, message, "after this place only"))
+                    let message = format!("`.org` cannot move back from {here:#x} to {offset:#x}");
+                    Err(Fault::new(at, message, "only a later offset is possible"))
                 }
                 Err(_) => Err(Fault::new(
                     at,
@@ -208,7 +208,8 @@ pub(super) fn run<'s>(
 fn unknown(name: &str, lower: &str, span: &Span) -> Fault {
     let fault = Fault::new(span.clone(), format!("there is no directive `{name}`"), "unknown");
     match lower {
-        // Between 2 and 8 bytes, depending on whom one asks; so the assembler of this machine never took them.
+        // Other assemblers disagree on the size (2 to 8 bytes), so the assembler of this machine
+        // never accepted them.
         ".word" | ".dword" | ".hword" | ".half" => fault.note(
             "its size differs between assemblers; `.byte`, `.short`, `.long` and `.quad` are 1, 2, 4 and 8 bytes here",
         ),
@@ -227,7 +228,7 @@ fn binding_name(binding: Binding) -> &'static str {
     }
 }
 
-/// Does something for each item of a list with commas.
+/// Calls a function for each item of a comma-separated list.
 fn each<'s>(
     asm: &mut Assembler<'s>,
     cursor: &mut Cursor<'_, 's>,
@@ -244,11 +245,11 @@ fn each<'s>(
     }
 }
 
-/// Reads the name of a symbol.
+/// Parses the name of a symbol.
 pub(super) fn symbol<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<SymbolId, Fault> {
     let span = cursor.span();
     let name = match cursor.kind() {
-        Kind::Word(".") => return Err(Fault::new(span, "`.` is the present address and no symbol", "here")),
+        Kind::Word(".") => return Err(Fault::new(span, "`.` is the current address, not a symbol", "here")),
         Kind::Word(word) => match expr::register_fault(word, &span, "a symbol") {
             Some(fault) => return Err(fault),
             None => (*word).to_owned(),
@@ -260,7 +261,7 @@ pub(super) fn symbol<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -
     Ok(asm.symbols.named(&name, &span))
 }
 
-/// Whether a value fits in so many bytes, signed or unsigned.
+/// Returns whether a signed or unsigned value fits in this many bytes.
 fn fits(value: i128, size: u8) -> bool {
     let bits = 8 * u32::from(size);
     (-(1i128 << (bits - 1))..1i128 << bits).contains(&value)
@@ -307,7 +308,7 @@ fn byte<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<u8, 
     data_fault(value, 1, &span).map(|bytes| bytes[0])
 }
 
-/// `.fill count, size, value`
+/// Assembles `.fill count, size, value`.
 fn fill<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>, span: &Span) -> Result<(), Fault> {
     let (count, at) = asm.number(cursor, "the number of items")?;
     let count = length(count, &at)?;
@@ -347,7 +348,7 @@ fn power_of_two(value: i128, span: &Span) -> Result<u32, Fault> {
     }
 }
 
-/// `.align bytes, filling, most`, `.p2align power, filling, most`
+/// Assembles `.align bytes, filling, most` or `.p2align power, filling, most`.
 fn align<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>, power: bool, span: &Span) -> Result<(), Fault> {
     let (value, at) = asm.number(cursor, "the alignment")?;
     let align = match value {
@@ -388,7 +389,7 @@ fn align<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>, power: bool, 
     }
 }
 
-/// Fills code with `nop`, which zeros are not.
+/// Fills code with `nop`, because zeros encode another instruction.
 fn pad_code(asm: &mut Assembler<'_>, count: u32, span: &Span) -> Result<(), Fault> {
     let odd = count % INSTRUCTION_SIZE;
     asm.emit_repeated(&[0], u64::from(odd), span)?;
@@ -400,7 +401,7 @@ fn pad_code(asm: &mut Assembler<'_>, count: u32, span: &Span) -> Result<(), Faul
     asm.emit_repeated(&word.to_le_bytes(), u64::from(count / INSTRUCTION_SIZE), span)
 }
 
-/// `.comm name, size, align`
+/// Assembles `.comm name, size, align`.
 fn common<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<(), Fault> {
     let at = cursor.span();
     let id = symbol(asm, cursor)?;
@@ -430,7 +431,7 @@ fn common<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<()
     Ok(())
 }
 
-/// `.type name, @function`
+/// Assembles `.type name, @function`.
 fn kind<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<(), Fault> {
     let id = symbol(asm, cursor)?;
     cursor.expect(",")?;
@@ -449,7 +450,7 @@ fn kind<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<(), 
     Ok(())
 }
 
-/// What a section is: `alloc`, `write`, `exec`, `nobits`.
+/// The flags of a section: `alloc`, `write`, `exec`, `nobits`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Flags {
     alloc: bool,
@@ -458,7 +459,7 @@ struct Flags {
     nobits: bool,
 }
 
-/// What a section of this name is if nothing is said.
+/// Returns the default flags of a section with this name.
 fn default_flags(name: &str) -> Flags {
     let family = |prefix: &str| {
         name.strip_prefix(prefix)
@@ -483,7 +484,7 @@ fn default_flags(name: &str) -> Flags {
     }
 }
 
-/// The section of this name; a new one if there is none.
+/// Returns the section with this name; creates it with default flags if it does not exist.
 pub(super) fn default_section(asm: &mut Assembler<'_>, name: &str) -> SectionId {
     match asm.section_names.get(name) {
         Some(&id) => id,
@@ -492,7 +493,7 @@ pub(super) fn default_section(asm: &mut Assembler<'_>, name: &str) -> SectionId 
 }
 
 fn add_section(asm: &mut Assembler<'_>, name: &str, flags: Flags) -> SectionId {
-    // There are fewer sections than bytes in the source.
+    // The number of sections is less than the number of bytes in the source.
     let id = SectionId(asm.sections.len() as u32);
     asm.section_names.insert(name.to_owned(), id);
     asm.sections.push(Section {
@@ -508,14 +509,14 @@ fn add_section(asm: &mut Assembler<'_>, name: &str, flags: Flags) -> SectionId {
     id
 }
 
-/// `.section name, "flags", @type`
+/// Assembles `.section name, "flags", @type`.
 fn named_section<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Result<(), Fault> {
     let start = cursor.span();
     let name = if let Kind::String(bytes) = cursor.kind() {
         cursor.advance();
         expr::symbol_name(bytes, &start)?
     } else {
-        // Names like `.note.GNU-stack` are several tokens.
+        // A name like `.note.GNU-stack` consists of several tokens.
         while !cursor.at_end() && !matches!(cursor.kind(), Kind::Mark(",")) {
             cursor.advance();
         }
@@ -545,7 +546,7 @@ fn named_section<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Re
                 b'a' => flags.alloc = true,
                 b'w' => flags.write = true,
                 b'x' => flags.exec = true,
-                // Strings to merge: nobody merges them, and that is right as well.
+                // Mergeable strings. Merging is optional, and the linker does not merge them.
                 b'M' | b'S' => {}
                 _ => {
                     let message = format!("`{}` is not a flag of a section", letter.escape_ascii());
@@ -565,7 +566,7 @@ fn named_section<'s>(asm: &mut Assembler<'s>, cursor: &mut Cursor<'_, 's>) -> Re
             };
             cursor.advance();
             if cursor.take(",") {
-                // The size of the items to merge.
+                // The size of the mergeable items.
                 asm.number(cursor, "the size of an item")?;
             }
         }

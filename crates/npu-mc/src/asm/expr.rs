@@ -1,7 +1,7 @@
-//! Expressions: numbers, symbols, operators, with the precedences of the GNU assembler.
+//! Expressions: numbers, symbols and operators, with the precedences of the GNU assembler.
 //!
-//! Parts without symbols are computed while they are read. What needs a symbol is kept as a tree, whose depth is bounded,
-//! until all symbols are known.
+//! The parser computes subexpressions without symbols immediately. It keeps the others as trees of
+//! bounded depth until all symbols are known.
 
 use super::cursor::Cursor;
 use super::fault::{Fault, Span};
@@ -9,10 +9,10 @@ use super::lexer::Kind;
 use super::symbol::{Definition, SectionId, SymbolId, Symbols};
 use crate::reg::{Reg, SReg};
 
-/// Operators and parentheses in one expression.
+/// The maximum number of operators and parentheses in one expression.
 const MOST_OPERATORS: u32 = 100;
 
-/// An operator with two operands.
+/// A binary operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Binary {
     Add,
@@ -36,7 +36,7 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// The operator of a mark, and how strongly it binds.
+    /// Returns the operator of a mark, and its precedence.
     fn of(mark: &str) -> Option<(Binary, u8)> {
         Some(match mark {
             "||" => (Binary::LogicalOr, 1),
@@ -61,7 +61,7 @@ impl Binary {
         })
     }
 
-    /// The value for two numbers.
+    /// Computes the operator on two numbers.
     pub(super) fn compute(self, a: i128, b: i128) -> Result<i128, &'static str> {
         // True is all ones, as in the GNU assembler.
         let truth = |b: bool| -i128::from(b);
@@ -75,7 +75,7 @@ impl Binary {
             Binary::Rem => a.checked_rem(b),
             Binary::Shl | Binary::Shr if !(0..64).contains(&b) => return Err("a shift by less than 0 or more than 63"),
             Binary::Shl => a.checked_mul(1 << b),
-            // On the 64 bits that a negative number has in memory.
+            // A negative number is shifted as its 64 bits in memory.
             Binary::Shr => Some(i128::from(a as u64 >> b)),
             Binary::Or => Some(a | b),
             Binary::Xor => Some(a ^ b),
@@ -93,12 +93,12 @@ impl Binary {
     }
 }
 
-/// Whether a number has at most 64 bits, signed or unsigned.
+/// Returns whether a number has at most 64 bits, signed or unsigned.
 fn fits(value: i128) -> bool {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value)
 }
 
-/// An operator with one operand.
+/// A unary operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unary {
     Minus,
@@ -113,7 +113,7 @@ impl Unary {
             Unary::Not => !a,
             Unary::LogicalNot => i128::from(a == 0),
         };
-        // The complement of an unsigned number of 64 bits is that of its bits.
+        // The complement of an unsigned 64-bit number complements its 64 bits.
         let value = if self == Unary::Not && !fits(value) {
             i128::from(!(a as u64))
         } else {
@@ -128,20 +128,20 @@ impl Unary {
 pub(super) enum Expr {
     Number(i128),
     Symbol(SymbolId),
-    /// A place in the section at hand.
+    /// A position in a section.
     Here(SectionId, u32),
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<Expr>, Box<Expr>),
 }
 
-/// Where an expression stands: what `.` means.
+/// The position of an expression: the value of `.`.
 #[derive(Clone, Copy)]
 pub(super) struct Here {
     pub(super) section: SectionId,
     pub(super) offset: u32,
 }
 
-/// Reads an expression.
+/// Parses an expression.
 pub(super) fn parse(cursor: &mut Cursor<'_, '_>, symbols: &mut Symbols, here: Here) -> Result<(Expr, Span), Fault> {
     let start = cursor.span().start;
     let mut parser = Parser {
@@ -264,7 +264,7 @@ impl Parser<'_, '_, '_, '_> {
         }
     }
 
-    /// A symbol, or its number if it has been given one.
+    /// Returns the expression for a symbol, or its number if it has one already.
     fn symbol(&mut self, name: &str, span: &Span) -> Expr {
         let id = self.symbols.named(name, span);
         let entry = self.symbols.get_mut(id);
@@ -276,7 +276,7 @@ impl Parser<'_, '_, '_, '_> {
     }
 }
 
-/// The text of a quoted symbol.
+/// Returns the name of a quoted symbol, or a fault if it is not a valid name.
 pub(super) fn symbol_name(bytes: &[u8], span: &Span) -> Result<String, Fault> {
     match core::str::from_utf8(bytes) {
         Ok("") => Err(Fault::new(span.clone(), "a symbol has no name", "empty")),
@@ -290,12 +290,12 @@ pub(super) fn symbol_name(bytes: &[u8], span: &Span) -> Result<String, Fault> {
     }
 }
 
-/// Why a word that is a register, or looks like one, cannot be a symbol.
+/// Returns the fault for a word that cannot be a symbol because it is a register or looks like one.
 pub(super) fn register_fault(word: &str, span: &Span, place: &str) -> Option<Fault> {
     if Reg::from_name(word).is_some() {
         let fault = Fault::new(
             span.clone(),
-            format!("the register `{word}` stands where {place} is expected"),
+            format!("found the register `{word}` where {place} is expected"),
             "a register",
         );
         return Some(fault.note(format!("a symbol of this name would be written `\"{word}\"`")));
@@ -306,7 +306,7 @@ pub(super) fn register_fault(word: &str, span: &Span, place: &str) -> Option<Fau
     ))
 }
 
-/// What was meant by a word that looks like a register and is none.
+/// Returns a hint for a word that looks like a register and is none.
 fn register_meant(word: &str) -> Option<String> {
     let bare = word.strip_prefix('$').unwrap_or(word);
     let lower = bare.to_ascii_lowercase();

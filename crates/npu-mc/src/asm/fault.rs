@@ -1,25 +1,25 @@
-//! What is wrong with a source, as data, and what the writer may have meant.
+//! Faults of a source text, with suggestions.
 
 use core::ops::Range;
 
-/// Bytes of the source.
+/// A range of bytes of the source.
 pub type Span = Range<usize>;
 
-/// A fault of a source text.
+/// A fault in a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The text that is wrong. Inside the source, on character boundaries.
+    /// The text that is wrong. It is inside the source, on character boundaries.
     pub span: Span,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to write at the marked text.
+    /// A short text for the marked span, such as what is expected there.
     pub label: String,
-    /// What helps.
+    /// Additional hints.
     pub notes: Vec<String>,
 }
 
 impl Fault {
-    /// A fault at a place.
+    /// Creates a fault without notes.
     pub fn new(span: Span, message: impl Into<String>, label: impl Into<String>) -> Fault {
         Fault {
             span,
@@ -29,7 +29,7 @@ impl Fault {
         }
     }
 
-    /// With one more note.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Fault {
         self.notes.push(note.into());
@@ -49,10 +49,11 @@ impl core::fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-/// Longest word that is compared with the known ones.
+/// The longest word, in bytes, that is compared with the known words.
 const LONGEST: usize = 40;
 
-/// The known word that is nearest to one that is not known, if any is near enough for a slip of the hand.
+/// Returns the known word that is closest to an unknown one, if it is close enough for a typing
+/// error.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
@@ -66,7 +67,7 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, k)| k)
 }
 
-/// How many letters have to be changed, added, dropped or swapped with their neighbour.
+/// Returns the number of letters to change, insert, delete or swap with their neighbor.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let width = b.len() + 1;
     let mut rows = vec![0; (a.len() + 1) * width];

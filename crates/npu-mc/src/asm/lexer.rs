@@ -1,15 +1,16 @@
-//! Source text to tokens.
+//! The lexer: source text to tokens.
 //!
-//! A source is lexed as a whole before anything is parsed. What cannot be a token is a fault and leaves a [`Kind::Bad`],
-//! so that the statement around it is skipped and the next one is read.
+//! The lexer reads the whole source before parsing starts. For text that is no token, it reports a
+//! fault and emits a [`Kind::Bad`]; the parser then skips the statement and continues with the next
+//! one.
 
 use super::fault::{Fault, Span};
 use std::borrow::Cow;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'s> {
-    /// A mnemonic, directive, register or symbol; `.` alone is the present address.
+    /// A mnemonic, directive, register or symbol. `.` alone is the current address.
     Word(&'s str),
     /// A number.
     Number(i128),
@@ -21,24 +22,24 @@ pub(super) enum Kind<'s> {
     Mark(&'static str),
     /// End of a line, or `;`.
     End,
-    /// Something that a fault has been reported for.
+    /// Text for which a fault has been reported.
     Bad,
 }
 
-/// A token and where it stands.
+/// A token and its span.
 #[derive(Clone, Debug)]
 pub(super) struct Token<'s> {
     pub(super) kind: Kind<'s>,
     pub(super) span: Span,
 }
 
-/// Marks, the long ones first.
+/// The marks; a longer mark precedes its prefixes.
 const MARKS: [&str; 29] = [
     "<<", ">>", "<=", ">=", "==", "!=", "<>", "&&", "||", ",", ":", "(", ")", "+", "-", "*", "/", "%", "&", "|", "^",
     "~", "!", "<", ">", "=", "@", "[", "]",
 ];
 
-/// All tokens of a source; the last one is an [`Kind::End`].
+/// Splits a source into tokens. The last token is an [`Kind::End`].
 pub(super) fn lex<'s>(source: &'s str, faults: &mut Vec<Fault>) -> Vec<Token<'s>> {
     let mut lexer = Lexer {
         source,
@@ -53,7 +54,7 @@ pub(super) fn lex<'s>(source: &'s str, faults: &mut Vec<Fault>) -> Vec<Token<'s>
     lexer.tokens
 }
 
-/// Whether a symbol of this name has to be quoted for another reason than that it is a register.
+/// Returns whether a symbol of this name needs no quotes, unless it is a register.
 pub(super) fn is_word(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(starts_word) && bytes.all(continues_word) && text != "."
@@ -79,7 +80,7 @@ impl<'s> Lexer<'s, '_> {
         &self.source[self.at..]
     }
 
-    /// Ends a token here.
+    /// Appends a token that ends at the current position.
     fn push(&mut self, kind: Kind<'s>, start: usize) {
         let span = start..self.at;
         self.tokens.push(Token { kind, span });
@@ -90,7 +91,7 @@ impl<'s> Lexer<'s, '_> {
         self.push(Kind::Bad, start);
     }
 
-    /// The end of what the predicate accepts.
+    /// Returns the end of the longest run of bytes that the predicate accepts.
     fn run(&self, from: usize, accept: impl Fn(u8) -> bool) -> usize {
         let bytes = &self.source.as_bytes()[from..];
         from + bytes.iter().position(|&b| !accept(b)).unwrap_or(bytes.len())
@@ -112,7 +113,7 @@ impl<'s> Lexer<'s, '_> {
                 Some(end) => self.at += end + 4,
                 None => {
                     self.at = start + 2;
-                    self.bad(start, "this comment does not end", "there is no `*/` after it");
+                    self.bad(start, "unterminated comment", "there is no `*/` after it");
                     self.at = self.source.len();
                 }
             },
@@ -132,7 +133,7 @@ impl<'s> Lexer<'s, '_> {
                 None => {
                     self.at += c.len_utf8();
                     let what = c.escape_debug();
-                    self.bad(start, format!("`{what}` means nothing here"), "unknown character");
+                    self.bad(start, format!("unexpected character `{what}`"), "not part of any token");
                 }
             },
         }
@@ -155,7 +156,7 @@ impl<'s> Lexer<'s, '_> {
         let (radix, digits, what) = match text.as_bytes() {
             [b'0', b'x' | b'X', ..] => (16, &text[2..], "hexadecimal"),
             [b'0', b'b' | b'B', ..] => (2, &text[2..], "binary"),
-            [b'0', _, ..] => (8, &text[1..], "octal, for its leading zero,"),
+            [b'0', _, ..] => (8, &text[1..], "octal (leading zero)"),
             _ => (10, text, "decimal"),
         };
         if digits.is_empty() || !digits.bytes().all(|b| (b as char).is_digit(radix)) {
@@ -168,7 +169,8 @@ impl<'s> Lexer<'s, '_> {
         }
     }
 
-    /// The quoted text that starts here, up to the closing quote on the same line. `None` has been reported.
+    /// Returns the quoted text that starts at the current position, up to the closing quote on the
+    /// same line. Returns `None` after it has reported a fault.
     fn quoted(&mut self, quote: u8, what: &str) -> Option<&'s str> {
         let start = self.at;
         let bytes = self.source.as_bytes();
@@ -179,11 +181,7 @@ impl<'s> Lexer<'s, '_> {
                 Some(&b) if b == quote => break,
                 None | Some(b'\n') => {
                     self.at = at.min(bytes.len());
-                    self.bad(
-                        start,
-                        format!("this {what} does not end"),
-                        "no closing quote on this line",
-                    );
+                    self.bad(start, format!("unterminated {what}"), "no closing quote on this line");
                     return None;
                 }
                 Some(_) => at += 1,
@@ -226,7 +224,7 @@ impl<'s> Lexer<'s, '_> {
     }
 }
 
-/// The bytes of a string without its quotes, or where it is wrong and why.
+/// Returns the bytes of a string without its quotes, or the position and the reason of a fault.
 fn unescape(text: &str) -> Result<Vec<u8>, (usize, Cow<'static, str>)> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -264,7 +262,7 @@ fn unescape(text: &str) -> Result<Vec<u8>, (usize, Cow<'static, str>)> {
                 let byte = value.and_then(|v| u8::try_from(v).ok());
                 byte.ok_or((backslash, Cow::from("`\\x` takes one or two hexadecimal digits")))?
             }
-            _ => return Err((backslash, Cow::from("there is no such escape"))),
+            _ => return Err((backslash, Cow::from("unknown escape"))),
         });
     }
     Ok(out)

@@ -2,12 +2,12 @@
 
 use super::lexer::is_word;
 
-/// The name of a symbol as a source has to write it: in quotes if need be.
+/// Returns the name of a symbol as written in a source, with quotes if necessary.
 pub fn symbol_text(name: &str) -> String {
     if is_word(name) && super::expr::register_fault(name, &(0..0), "").is_none() {
         name.to_owned()
     } else {
-        // Quoted text is UTF-8; only the two marks that end or escape it are special.
+        // Quoted text is UTF-8. Only the quote and the backslash have to be escaped.
         let mut out = String::from("\"");
         for c in name.chars() {
             if matches!(c, '"' | '\\') {

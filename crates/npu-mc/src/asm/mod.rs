@@ -2,35 +2,37 @@
 //!
 //! # Contract
 //!
-//! * [`assemble`] gives an [`Object`] or all faults of the source, each with the bytes of the source it is about. Nothing is
-//!   read or written but its arguments; the same source gives the same object.
-//! * What an instruction looks like is td's `AsmString`, which the printer uses too. So the text of every instruction that
-//!   [`encode`](crate::encode()) takes is read back as the same word: [`instruction`] reads it alone.
-//! * Every operand is checked for kind and range. Nothing is cut off silently.
-//! * Any text is fine: nothing panics, the work is bounded by the length of the source and [`Options::most_bytes`], and the
-//!   spans of faults are inside the source, on character boundaries.
-//! * Addresses and relocations are the business of a linker, the crate `npu-link`.
+//! * [`assemble`] returns an [`Object`] or all faults of the source. Each fault has a span of the
+//!   source. The result depends only on the arguments, and no files are read or written.
+//! * The syntax of an instruction is td's `AsmString`, which the printer uses too. Therefore the
+//!   printed text of every instruction that [`encode`](crate::encode()) accepts assembles to the
+//!   same word. [`instruction`] reads one instruction.
+//! * The kind and range of every operand are checked. No value is truncated silently.
+//! * Any text is valid input: the assembler never panics. The length of the source and
+//!   [`Options::most_bytes`] bound the work. The spans of faults are inside the source, on
+//!   character boundaries.
+//! * Addresses and relocations are resolved by a linker, the crate `npu-link`.
 //!
 //! # Structure
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `fault` | faults with spans, and near words |
+//! | `fault` | faults with spans, suggestions for misspelt words |
 //! | `lexer`, `cursor` | tokens |
-//! | `expr`, `value` | expressions, and what they come to |
+//! | `expr`, `value` | expressions and their values |
 //! | `symbol` | the symbol table |
-//! | `operand` | operands, and the opcode that takes them |
-//! | `assembler` | statements; the state of an assembly |
+//! | `operand` | operands, and the choice of the opcode |
+//! | `assembler` | statements and the state of an assembly |
 //! | `directive` | directives |
-//! | `resolve` | what waited for symbols; relocations |
+//! | `resolve` | fixups and relocations |
 //! | `object` | the result |
 //! | `listing` | names as text |
-//! | `warn` | code that meets an erratum of the hardware |
+//! | `warn` | warnings about code that meets an erratum |
 //!
 //! # Limits
 //!
-//! One source gives one object. There are no macros, no conditional assembly and no subsections. Debug directives (`.loc`,
-//! `.cfi_*`) are read and ignored.
+//! One source becomes one object. There are no macros, no conditional assembly and no subsections.
+//! Debug directives (`.loc`, `.cfi_*`) are parsed and ignored.
 
 mod assembler;
 mod cursor;
@@ -56,10 +58,10 @@ pub use warn::warnings;
 
 use crate::inst::Inst;
 
-/// How to assemble.
+/// Options of the assembler.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes that all sections may store together.
+    /// The maximum number of bytes stored in all sections together.
     pub most_bytes: usize,
 }
 
@@ -73,17 +75,17 @@ impl Default for Options {
 ///
 /// # Errors
 ///
-/// All faults, in the order of the source; never empty.
+/// Returns all faults, in the order of the source; the list is never empty.
 pub fn assemble(source: &str, options: &Options) -> Result<Object, Vec<Fault>> {
     let (object, faults) = assembler::run(source, options);
     if faults.is_empty() { Ok(object) } else { Err(faults) }
 }
 
-/// Reads one instruction without symbols.
+/// Assembles one instruction without symbols.
 ///
 /// # Errors
 ///
-/// All faults of the text, among them that it is not one instruction.
+/// Returns all faults of the text. A text that is not exactly one instruction is a fault.
 pub fn instruction(text: &str) -> Result<Inst, Vec<Fault>> {
     let object = assemble(text, &Options { most_bytes: 64 })?;
     let whole = 0..text.len();

@@ -1,6 +1,7 @@
-//! What a source assembles to: sections, symbols and relocations.
+//! The result of an assembly: sections, symbols and relocations.
 //!
-//! This is what an object file holds, as data. The crate `npu-link` gives the sections addresses.
+//! These are the contents of an object file as data. The crate `npu-link` assigns addresses to the
+//! sections.
 
 use super::fault::Span;
 use crate::inst::Inst;
@@ -11,13 +12,13 @@ pub use super::symbol::{Binding, SectionId, SymbolId, SymbolKind};
 /// An assembled source.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
-    /// The sections, in the order in which the source names them; `.text` is always the first.
+    /// The sections, in the order of their first use in the source. `.text` is always the first.
     pub sections: Vec<Section>,
-    /// All symbols, also those that are not defined here.
+    /// All symbols, including undefined ones.
     pub symbols: Vec<Symbol>,
-    /// Places that wait for an address, in the order of the source.
+    /// The relocations, in the order of the source.
     pub relocations: Vec<Relocation>,
-    /// What each statement became, in the order of the source.
+    /// The statements and their results, in the order of the source.
     pub lines: Vec<Line>,
 }
 
@@ -26,23 +27,23 @@ pub struct Object {
 pub struct Section {
     /// The name.
     pub name: String,
-    /// It takes memory when the program runs.
+    /// Whether it occupies memory when the program runs.
     pub alloc: bool,
-    /// The program may write it.
+    /// Whether the program may write it.
     pub write: bool,
-    /// It holds instructions.
+    /// Whether it contains instructions.
     pub exec: bool,
-    /// It holds nothing but zeros, which are not stored.
+    /// Whether it contains only zeros, which are not stored.
     pub nobits: bool,
     /// Alignment of its start in bytes, a power of two.
     pub align: u32,
-    /// Bytes from its start to its end.
+    /// Size in bytes.
     pub size: u64,
-    /// The stored bytes, by rising offset; between them are zeros.
+    /// The stored bytes, in ascending order of offset, with zeros between the pieces.
     pub pieces: Vec<Piece>,
 }
 
-/// Stored bytes of a section.
+/// A contiguous run of stored bytes of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Offset of the first byte in the section.
@@ -52,14 +53,14 @@ pub struct Piece {
 }
 
 impl Section {
-    /// The stored bytes from an offset on that are next to each other.
+    /// Returns the contiguous stored bytes from an offset on.
     pub fn bytes_at(&self, offset: u32) -> &[u8] {
         let Some(piece) = self.piece(offset) else { return &[] };
         let piece = &self.pieces[piece];
         &piece.bytes[(offset - piece.offset) as usize..]
     }
 
-    /// The same, to be changed.
+    /// Returns the contiguous stored bytes from an offset on, mutably.
     pub fn bytes_at_mut(&mut self, offset: u32) -> &mut [u8] {
         let Some(piece) = self.piece(offset) else {
             return &mut [];
@@ -68,7 +69,7 @@ impl Section {
         &mut piece.bytes[(offset - piece.offset) as usize..]
     }
 
-    /// The piece that holds the byte.
+    /// Returns the index of the piece that contains the byte.
     fn piece(&self, offset: u32) -> Option<usize> {
         let next = self.pieces.partition_point(|p| p.offset <= offset);
         let index = next.checked_sub(1)?;
@@ -80,63 +81,64 @@ impl Section {
 /// A symbol.
 #[derive(Clone, Debug)]
 pub struct Symbol {
-    /// The name; of a numeric label what refers to it.
+    /// The name. For a numeric label it is the text that refers to it.
     pub name: String,
-    /// What it stands for.
+    /// The value.
     pub value: SymbolValue,
-    /// Who sees it.
+    /// The visibility.
     pub binding: Binding,
-    /// What it is.
+    /// The kind.
     pub kind: SymbolKind,
-    /// Bytes, if the source says how many.
+    /// Size in bytes, if the source defines it.
     pub size: Option<u32>,
-    /// Nobody outside may see it: a numeric label, or a name that starts with `.L`.
+    /// Whether it is invisible outside of the source: a numeric label, or a name that starts with
+    /// `.L`.
     pub private: bool,
-    /// Where it is defined, or else where it was first named.
+    /// The span of its definition, or of its first use if it is undefined.
     pub span: Span,
 }
 
-/// What a symbol stands for.
+/// The value of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SymbolValue {
     /// It is defined elsewhere.
     Undefined,
     /// A number.
     Number(i64),
-    /// A place.
+    /// An address in a section.
     Place {
-        /// In this section,
+        /// The section.
         section: SectionId,
-        /// so many bytes after its start.
+        /// Bytes from the start of the section.
         offset: u32,
     },
-    /// A place near a symbol that is defined elsewhere.
+    /// An address relative to a symbol that is defined elsewhere.
     Near {
         /// The symbol.
         symbol: SymbolId,
-        /// Bytes after it.
+        /// Bytes from the symbol.
         addend: i64,
     },
 }
 
-/// A place that waits for an address.
+/// A word whose value depends on an address.
 #[derive(Clone, Debug)]
 pub struct Relocation {
-    /// The section with the place.
+    /// The section that contains the word.
     pub section: SectionId,
-    /// Offset of the word there.
+    /// Offset of the word in the section.
     pub offset: u32,
-    /// What is done to the word.
+    /// The type of the relocation.
     pub kind: Reloc,
-    /// What it refers to.
+    /// The section or symbol that it refers to.
     pub target: Target,
-    /// Added to the address of the target.
+    /// The number that is added to the address of the target.
     pub addend: i64,
-    /// The operand in the source.
+    /// The span of the operand.
     pub span: Span,
 }
 
-/// What a relocation refers to.
+/// The target of a relocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The start of a section.
@@ -145,17 +147,17 @@ pub enum Target {
     Symbol(SymbolId),
 }
 
-/// A statement and what it became.
+/// A statement and its result.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The statement.
     pub span: Span,
-    /// The section it stands in.
+    /// The section that contains it.
     pub section: SectionId,
-    /// The offset there.
+    /// Its offset in the section.
     pub offset: u32,
-    /// How many bytes it makes.
+    /// Size in bytes.
     pub len: u32,
-    /// The instruction, if it is one, with 0 for an address that is not known.
+    /// The instruction, if the statement is one. An unknown address in it is 0.
     pub inst: Option<Inst>,
 }

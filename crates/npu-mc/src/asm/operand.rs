@@ -1,8 +1,9 @@
-//! Instructions in a source: which operands stand there, and which opcode takes them.
+//! Operands of instructions, and the choice of the opcode that accepts them.
 //!
-//! What an instruction looks like comes from the same td `AsmString` that the printer uses: [`Table`] reads each
-//! instruction's pieces into [`Slot`]s. A source's operands are read without regard to the instruction, then compared with
-//! the slots of all opcodes of its mnemonic, so that what is wrong can be reported in words.
+//! The syntax of an instruction comes from the td `AsmString`, which the printer uses too:
+//! [`Table`] splits the text of each instruction into [`Slot`]s. The parser reads operands
+//! independently of the instruction and then compares them with the slots of all opcodes of the
+//! mnemonic. This order allows precise messages about wrong operands.
 
 use super::cursor::Cursor;
 use super::expr::{self, Expr, Here};
@@ -16,7 +17,7 @@ use crate::reloc::Reloc;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What stands between two commas of an instruction.
+/// An operand position in the text of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Slot {
     /// The operand with this index.
@@ -25,16 +26,16 @@ pub(super) enum Slot {
     Memory { offset: u8, base: u8 },
 }
 
-/// All instructions by mnemonic.
+/// The instructions by mnemonic.
 pub(super) struct Table {
     by_mnemonic: HashMap<&'static str, Vec<Opcode>>,
-    /// By opcode.
+    /// The slots of each opcode.
     slots: Vec<Vec<Slot>>,
-    /// Opcodes with a text that cannot be read here: a fault of td.
+    /// Opcodes whose text cannot be parsed, which is a fault in td.
     unreadable: Vec<Opcode>,
 }
 
-/// The table, made when it is first needed.
+/// The table, built at its first use.
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut by_mnemonic: HashMap<&'static str, Vec<Opcode>> = HashMap::new();
     for &opcode in Opcode::ALL {
@@ -55,7 +56,7 @@ pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     }
 });
 
-/// The slots of an instruction's text: the mnemonic, then operands with commas between.
+/// Returns the slots of an instruction's text: the mnemonic, then comma-separated operands.
 fn slots(opcode: Opcode) -> Option<Vec<Slot>> {
     let desc = opcode.desc();
     let mut text = String::new();
@@ -88,7 +89,7 @@ fn slots(opcode: Opcode) -> Option<Vec<Slot>> {
 }
 
 impl Table {
-    /// The opcodes of a mnemonic, in td's order.
+    /// Returns the opcodes of a mnemonic, in the order of td.
     pub(super) fn opcodes(&self, mnemonic: &str) -> Option<&[Opcode]> {
         self.by_mnemonic.get(mnemonic).map(Vec::as_slice)
     }
@@ -97,7 +98,7 @@ impl Table {
         &self.slots[opcode.index()]
     }
 
-    /// The known mnemonic that is nearest to one that is not known.
+    /// Returns the known mnemonic that is closest to an unknown one.
     pub(super) fn nearest(&self, mnemonic: &str) -> Option<&'static str> {
         let mut all: Vec<&'static str> = self.by_mnemonic.keys().copied().collect();
         all.sort_unstable();
@@ -105,7 +106,7 @@ impl Table {
     }
 }
 
-/// What stands between two commas of a source.
+/// An operand in a source.
 #[derive(Clone, Debug)]
 pub(super) enum Arg {
     Reg(Reg),
@@ -117,7 +118,7 @@ pub(super) enum Arg {
     },
 }
 
-/// Reads the operands up to the end of the statement.
+/// Parses the operands up to the end of the statement.
 pub(super) fn parse(cursor: &mut Cursor<'_, '_>, symbols: &mut Symbols, here: Here) -> Result<Vec<(Arg, Span)>, Fault> {
     let mut args = Vec::new();
     if cursor.at_end() {
@@ -152,7 +153,7 @@ fn arg(cursor: &mut Cursor<'_, '_>, symbols: &mut Symbols, here: Here) -> Result
         let fault = cursor.unexpected("an operand");
         return Err(fault.note("a memory operand is written `offset(base)`"));
     }
-    // `(s1)` is a base without an offset, `(4+4)(s1)` begins with an expression.
+    // `(s1)` is a base without an offset. `(4+4)(s1)` starts with an expression.
     let bare = *cursor.kind() == Kind::Mark("(")
         && *cursor.kind_ahead(2) == Kind::Mark(")")
         && register(cursor.kind_ahead(1)).is_some();
@@ -187,18 +188,18 @@ fn arg(cursor: &mut Cursor<'_, '_>, symbols: &mut Symbols, here: Here) -> Result
     ))
 }
 
-/// An encoded operand as the source gives it.
+/// An encoded operand, matched with an operand of the source.
 #[derive(Debug)]
 pub(super) enum Bound {
     /// A register.
     Reg(Reg),
-    /// An integer, or an address for those operands that take one.
+    /// An integer, or an address if the operand may be one.
     Value(Expr, Span),
-    /// The label that stands for a whole memory operand: its distance, from `pc`.
+    /// A label in place of a memory operand. Its offset is the distance from `pc`.
     Label(Expr, Span),
 }
 
-/// The first opcode of a mnemonic that takes the operands, and each encoded operand.
+/// Returns the first opcode of a mnemonic that accepts the operands, and the encoded operands.
 pub(super) fn choose(
     mnemonic: &str,
     mnemonic_span: &Span,
@@ -210,7 +211,7 @@ pub(super) fn choose(
         let message = format!("internal error: the text of {} in td cannot be read", opcode.name());
         return Err(Fault::new(mnemonic_span.clone(), message, "this mnemonic"));
     }
-    // How many operands from the left each opcode takes; the fault is about the next one.
+    // The number of leading operands that each opcode accepts. The fault is about the next operand.
     let mut best = 0;
     let mut nearest: Vec<Opcode> = Vec::new();
     for &opcode in opcodes {
@@ -255,7 +256,7 @@ pub(super) fn choose(
         .note(forms));
     }
     let Some((arg, span)) = args.get(best) else {
-        // All that is there fits, but an opcode with as many operands does not take them.
+        // All operands fit, but an opcode with this number of operands does not accept them.
         let message = format!("`{mnemonic}` takes other operands");
         return Err(Fault::new(mnemonic_span.clone(), message, "this mnemonic").note(forms));
     };
@@ -306,7 +307,7 @@ fn takes(opcode: Opcode, slot: Slot, arg: &Arg) -> bool {
         (Slot::Plain(index), Arg::Reg(reg)) => file(opcode, index) == Some(reg.file()),
         (Slot::Plain(index), Arg::Expr(_)) => kind(opcode, index).is_some() && file(opcode, index).is_none(),
         (Slot::Memory { base: index, .. }, Arg::Memory { base, .. }) => file(opcode, index) == Some(base.file()),
-        // A label stands for a distance from `pc`, which is a scalar.
+        // A label stands for a distance from `pc`, which is a scalar register.
         (Slot::Memory { base: index, .. }, Arg::Expr(expr)) => {
             !matches!(expr, Expr::Number(_)) && file(opcode, index) == Some(RegFile::Scalar)
         }
@@ -330,7 +331,7 @@ fn slot_name(opcode: Opcode, slot: Slot) -> &'static str {
     }
 }
 
-/// The forms of a mnemonic, for a note.
+/// Returns the operand forms of a mnemonic, for a note.
 fn forms(opcodes: &[Opcode]) -> String {
     let mut forms: Vec<String> = Vec::new();
     for &opcode in opcodes {
@@ -386,14 +387,14 @@ fn bind(opcode: Opcode, slots: &[Slot], args: Vec<(Arg, Span)>) -> Vec<Bound> {
                 let (expr, span) = given.unwrap_or((Expr::Number(0), span));
                 put(offset, Bound::Value(expr, span));
             }
-            // `takes` lets no other pair through.
+            // `takes` rejects all other pairs.
             (Slot::Plain(_), Arg::Memory { .. }) | (Slot::Memory { .. }, Arg::Reg(_)) => {}
         }
     }
     bound.into_iter().flatten().collect()
 }
 
-/// The relocation for an operand that takes an address.
+/// Returns the relocation of an operand that may be an address.
 pub(super) fn address(opcode: Opcode, index: usize) -> Option<Reloc> {
     match opcode.desc().operands.get(index)?.kind {
         OperandKind::Brtarget18 | OperandKind::Jmptarget18 | OperandKind::Calltarget18 => Some(Reloc::Branch),
@@ -403,7 +404,7 @@ pub(super) fn address(opcode: Opcode, index: usize) -> Option<Reloc> {
     }
 }
 
-/// The relocation for a label in the place of a memory operand.
+/// Returns the relocation of a label in place of a memory operand.
 pub(super) fn label(opcode: Opcode) -> Reloc {
     let flags = opcode.desc().flags;
     if flags.may_load() || flags.may_store() {

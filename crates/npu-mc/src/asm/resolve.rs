@@ -1,4 +1,5 @@
-//! The end of an assembly: what waited for symbols gets their values, and what still has to wait becomes a relocation.
+//! The end of an assembly: resolves fixups, and turns those with unknown addresses into
+//! relocations.
 
 use super::assembler::{Assembler, Fixup, Place, immediate};
 use super::directive::data_fault;
@@ -12,12 +13,12 @@ use crate::inst::{Inst, Operand};
 use crate::machine::INSTRUCTION_SIZE;
 use crate::reloc::{self, Formula, Reloc, RelocError};
 
-/// What a fixup comes to.
+/// The result of a fixup.
 enum Outcome {
     Bytes([u8; 8], usize),
-    /// The instruction with its operand.
+    /// The instruction with its operand, and its word.
     Inst(Inst, u32),
-    /// The operand of this index is the distance to a place in the same section.
+    /// The operand with this index is the distance to an offset in the same section.
     Distance(Reloc, usize, u32),
     Wait(Reloc, Base, i64),
 }
@@ -104,8 +105,8 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
         (Place::Data(4), Value::Address { .. }) => Reloc::Abs32,
         (Place::Data(size), Value::Address { .. }) => {
             let plural = if *size == 1 { "" } else { "s" };
-            let message = format!("an address does not go into {size} byte{plural}");
-            return Err(Fault::new(span.clone(), message, "addresses have 4").note("`.long` takes one"));
+            let message = format!("an address does not fit in {size} byte{plural}");
+            return Err(Fault::new(span.clone(), message, "addresses have 4").note("`.long` holds an address"));
         }
         (
             Place::Operand {
@@ -125,7 +126,7 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
         (Place::Operand { inst, .. }, Value::Number(value)) => {
             let message = format!("the memory operand of `{}` is the number {value}", inst.desc().mnemonic);
             let fault = Fault::new(span.clone(), message, "expected a label");
-            return Err(fault.note("a number is an offset and wants a base register: `offset(base)`"));
+            return Err(fault.note("a number is an offset and needs a base register: `offset(base)`"));
         }
         (
             Place::Operand {
@@ -157,7 +158,7 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
         && let Some((section, target)) = place
         && section == fixup.section
     {
-        // A number of bytes from `.` is taken as it stands, like a number alone.
+        // A distance relative to `.` is accepted unchecked, like a plain number.
         if kind == Reloc::Branch
             && matches!(base, Base::Symbol(_))
             && target.rem_euclid(i128::from(INSTRUCTION_SIZE)) != 0
@@ -188,7 +189,8 @@ fn outcome(evaluator: &mut Evaluator<'_>, fixup: &Fixup) -> Result<Outcome, Faul
         ));
     };
     Ok(match place {
-        // What nobody else can see goes by its section, so that the symbol itself is not needed.
+        // A symbol that is invisible outside is replaced by its section, so that the object does
+        // not need the symbol.
         Some((section, offset)) if !evaluator.is_global(base) => match i64::try_from(offset) {
             Ok(offset) => Outcome::Wait(kind, Base::Section(section), offset),
             Err(_) => Outcome::Wait(kind, base, addend),
@@ -202,8 +204,7 @@ fn too_far(distance: i128, min: i64, max: i64, span: &Span) -> Fault {
     Fault::new(span.clone(), message, format!("{min} to {max} can be reached"))
 }
 
-/// Why a relocation cannot be applied.
-/// The fault of a relocation that does not fit, at the operand in the source.
+/// Returns the fault for a relocation that does not fit, at its operand in the source.
 pub fn out_of_reach(error: &RelocError, span: &Span) -> Fault {
     match *error {
         RelocError::Range { value, min, max, .. } => too_far(i128::from(value), min, max, span),
@@ -230,7 +231,7 @@ fn symbol(evaluator: &mut Evaluator<'_>, id: SymbolId, entry: &Entry) -> Result<
         Definition::Assigned(_) => match evaluator.value(&Expr::Symbol(id), &entry.span)? {
             Value::Number(value) => match i64::try_from(value) {
                 Ok(value) => SymbolValue::Number(value),
-                // Unsigned numbers of 64 bits are the same bits.
+                // An unsigned 64-bit number has the same bits.
                 Err(_) => SymbolValue::Number(value as i64),
             },
             Value::Address { base, addend } => match (evaluator.place(base), base) {
@@ -261,7 +262,7 @@ fn symbol(evaluator: &mut Evaluator<'_>, id: SymbolId, entry: &Entry) -> Result<
     Ok(Symbol {
         name: entry.name.clone(),
         value,
-        // What is not defined here has to come from elsewhere.
+        // An undefined symbol has to be defined by another object.
         binding: entry
             .binding
             .unwrap_or(if undefined { Binding::Global } else { Binding::Local }),

@@ -1,57 +1,57 @@
-//! The symbols of a source: labels, assigned values and names that are defined elsewhere.
+//! The symbols of a source: labels, assigned values and undefined names.
 
 use super::expr::Expr;
 use super::fault::{Fault, Span};
 use std::collections::HashMap;
 
-/// A symbol of an [`Object`](super::Object), by its place in the list.
+/// The index of a symbol in an [`Object`](super::Object).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SymbolId(pub(super) u32);
 
 impl SymbolId {
-    /// The symbol at this place in the list.
+    /// Creates the id for an index in the list.
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
-    /// The place in the list.
+    /// Returns the index in the list.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A section of an [`Object`](super::Object), by its place in the list.
+/// The index of a section in an [`Object`](super::Object).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SectionId(pub(super) u32);
 
 impl SectionId {
-    /// The section at this place in the list.
+    /// Creates the id for an index in the list.
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
-    /// The place in the list.
+    /// Returns the index in the list.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Who sees a symbol.
+/// The visibility of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Binding {
-    /// This source alone.
+    /// Visible in this source only.
     #[default]
     Local,
-    /// Everybody.
+    /// Visible everywhere.
     Global,
-    /// Everybody, unless there is a global one of the same name.
+    /// Visible everywhere, but a global symbol of the same name replaces it.
     Weak,
 }
 
-/// What `.type` says a symbol is.
+/// The kind of a symbol, set by `.type`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SymbolKind {
-    /// Nothing was said.
+    /// Unspecified.
     #[default]
     None,
     /// Code.
@@ -60,31 +60,31 @@ pub enum SymbolKind {
     Object,
 }
 
-/// What a symbol stands for.
+/// The definition of a symbol.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Definition {
-    /// Nothing yet; maybe it is defined elsewhere.
+    /// Undefined so far. Another object may define it.
     #[default]
     None,
-    /// A place in a section.
+    /// An offset in a section.
     Label { section: SectionId, offset: u32 },
-    /// What `.set` gave it.
+    /// A value assigned by `.set`.
     Assigned(Expr),
 }
 
-/// All that the assembler knows of a symbol.
+/// The assembler's data about a symbol.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) definition: Definition,
-    /// Where it is defined, or else where it was first met.
+    /// The span of its definition, or of its first use if it is undefined.
     pub(super) span: Span,
     pub(super) binding: Option<Binding>,
     pub(super) kind: SymbolKind,
     pub(super) size: Option<Expr>,
-    /// Made by the assembler: a numeric label.
+    /// Whether the assembler created it for a numeric label.
     pub(super) hidden: bool,
-    /// An expression refers to it that has to wait for its value.
+    /// Whether an unresolved expression refers to it.
     pub(super) awaited: bool,
 }
 
@@ -93,7 +93,8 @@ pub(super) struct Entry {
 pub(super) struct Symbols {
     pub(super) list: Vec<Entry>,
     by_name: HashMap<String, SymbolId>,
-    /// For each numeric label the symbol of its last definition, and of the next one if something waits for it.
+    /// For each numeric label, the symbol of its last definition, and that of its next definition
+    /// if a use refers to it.
     numeric: HashMap<u32, Numeric>,
 }
 
@@ -105,7 +106,8 @@ struct Numeric {
 
 impl Symbols {
     fn add(&mut self, name: String, span: Span, hidden: bool) -> SymbolId {
-        // There are fewer symbols than bytes in the source, whose length has been checked.
+        // The number of symbols is less than the number of bytes in the source, whose length has
+        // been checked.
         let id = SymbolId(self.list.len() as u32);
         self.list.push(Entry {
             name,
@@ -120,7 +122,7 @@ impl Symbols {
         id
     }
 
-    /// The symbol of this name, a new one if need be.
+    /// Returns the symbol with this name; creates it if it does not exist.
     pub(super) fn named(&mut self, name: &str, span: &Span) -> SymbolId {
         if let Some(&id) = self.by_name.get(name) {
             return id;
@@ -138,7 +140,7 @@ impl Symbols {
         &mut self.list[id.index()]
     }
 
-    /// The symbol that `1b` or `1f` means here.
+    /// Returns the symbol that `1b` or `1f` refers to at this position.
     pub(super) fn local(&mut self, number: u32, backward: bool, span: &Span) -> Result<SymbolId, Fault> {
         let known = self.numeric.entry(number).or_default();
         let found = if backward { known.last } else { known.next };
@@ -157,7 +159,7 @@ impl Symbols {
         }
     }
 
-    /// The symbol that the label `1:` defines here.
+    /// Returns the symbol that the label `1:` defines at this position.
     pub(super) fn define_local(&mut self, number: u32, span: &Span) -> SymbolId {
         let waiting = self.numeric.entry(number).or_default().next.take();
         let id = waiting.unwrap_or_else(|| self.add(format!("{number}b"), span.clone(), true));

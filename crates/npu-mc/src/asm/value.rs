@@ -1,14 +1,14 @@
-//! What an expression comes to: a number, or an address that is known once sections have their places.
+//! The values of expressions: numbers, and addresses relative to sections or symbols.
 
 use super::expr::{Binary, Expr, Unary};
 use super::fault::{Fault, Span};
 use super::symbol::{Binding, Definition, SectionId, SymbolId, Symbols};
 use std::collections::HashMap;
 
-/// How many assigned symbols may stand for one another in a row.
+/// The maximum length of a chain of assigned symbols.
 const DEEPEST: u32 = 16;
 
-/// What an address is counted from.
+/// The base of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     /// The start of a section.
@@ -24,10 +24,10 @@ pub(super) enum Value {
     Address { base: Base, addend: i128 },
 }
 
-/// Computes expressions with what the symbol table says.
+/// Computes expressions with the values in the symbol table.
 pub(super) struct Evaluator<'a> {
     symbols: &'a Symbols,
-    /// Values of assigned symbols that have been computed before.
+    /// Values of assigned symbols that have been computed already.
     known: HashMap<SymbolId, Result<Value, String>>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Evaluator<'a> {
         Self { symbols, known }
     }
 
-    /// The value, with a fault for the span of the expression.
+    /// Returns the value of an expression, or a fault with its span.
     pub(super) fn value(&mut self, expr: &Expr, span: &Span) -> Result<Value, Fault> {
         self.compute(expr, 0).map_err(|why| {
             let label = if matches!(expr, Expr::Symbol(_)) {
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
             (_, Value::Address { base: a, addend: m }, Value::Address { base: b, addend: n })
                 if !matches!(op, Binary::Add | Binary::Mul) =>
             {
-                // Two addresses of one section have a known distance and a known order.
+                // Two addresses in one section have a known distance and order.
                 let distance = if a == b {
                     Some((m, n))
                 } else {
@@ -108,7 +108,7 @@ impl<'a> Evaluator<'a> {
                         self.describe(b),
                         self.describe(a)
                     )),
-                    _ => Err("addresses cannot be computed with like this: they are not known before linking".into()),
+                    _ => Err("this operation is impossible on addresses: they are not known before linking".into()),
                 }
             }
             (Binary::Add, Value::Address { .. }, Value::Address { .. }) => {
@@ -117,18 +117,18 @@ impl<'a> Evaluator<'a> {
             (Binary::Sub, Value::Number(_), Value::Address { .. }) => {
                 Err("an address cannot be subtracted from a number".to_owned())
             }
-            _ => Err("addresses cannot be computed with like this: they are not known before linking".to_owned()),
+            _ => Err("this operation is impossible on addresses: they are not known before linking".to_owned()),
         }
     }
 
-    /// The section and offset of a base that will not change any more.
+    /// Returns the section and offset of a base, if they are final.
     pub(super) fn place(&self, base: Base) -> Option<(SectionId, i128)> {
         match base {
             Base::Section(section) => Some((section, 0)),
             Base::Symbol(id) => {
                 let entry = self.symbols.get(id);
                 match entry.definition {
-                    // A weak one may give way to another.
+                    // The definition of a weak symbol may be replaced.
                     Definition::Label { section, offset } if entry.binding != Some(Binding::Weak) => {
                         Some((section, i128::from(offset)))
                     }
@@ -138,7 +138,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether others can see the symbol.
+    /// Returns whether the symbol is visible outside of the source.
     pub(super) fn is_global(&self, base: Base) -> bool {
         match base {
             Base::Section(_) => false,
@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A base in words.
+    /// Describes a base in words.
     pub(super) fn describe(&self, base: Base) -> String {
         match base {
             Base::Section(_) => "this place".to_owned(),
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'a> {
         }
         if depth > DEEPEST {
             return Err(format!(
-                "the value of `{}` hangs on itself, or on more than {DEEPEST} others in a row",
+                "the value of `{}` depends on itself, or on a chain of more than {DEEPEST} other symbols",
                 entry.name
             ));
         }

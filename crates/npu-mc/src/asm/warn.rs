@@ -1,7 +1,7 @@
-//! Warnings: code that meets an erratum of the hardware whatever its data are.
+//! Warnings about code that meets an erratum of the hardware for all input data.
 //!
-//! Errata that depend on values (`ftoi` of 128 to 255, the order of float compares, the mask of an access) are not looked for:
-//! the simulator computes what the machine computes.
+//! Errata that depend on values (`ftoi` of 128 to 255, the order of float compares, the mask of an
+//! access) are not reported; the simulator implements them.
 
 use super::fault::Fault;
 use super::object::{Line, Object};
@@ -10,13 +10,14 @@ use crate::generated::Unit;
 use crate::machine::LOST_RESULT;
 use crate::{Format, Inst, Opcode, Reg, SReg, VReg};
 
-/// Float results in a row that make an integer result late enough to be lost.
+/// The number of consecutive float results that delay an integer result long enough for it to be
+/// lost.
 const BURST: usize = 4;
 
-/// Everything in a program that meets an erratum, in the order of the source.
+/// Returns a warning for each erratum that the program meets, in the order of the source.
 ///
-/// Between two instructions of a section without a statement between them the first one is taken to run directly before the
-/// second one.
+/// An instruction counts as executed directly before the next one in its section if there is no
+/// statement between them.
 pub fn warnings(object: &Object) -> Vec<Fault> {
     let mut found = Vec::new();
     for (index, line) in object.lines.iter().enumerate() {
@@ -39,7 +40,7 @@ fn fault(line: &Line, erratum: Erratum, label: &str) -> Fault {
     Fault::new(line.span.clone(), info.summary, label).note(format!("erratum {}: {}", info.name, info.effect))
 }
 
-/// What an instruction meets by itself.
+/// Returns the warning about an instruction that meets an erratum by itself.
 fn alone(line: &Line, inst: &Inst, next: Option<&Inst>) -> Option<Fault> {
     let desc = inst.desc();
     let writes = |reg: Reg| inst.defs().any(|def| def == reg);
@@ -66,7 +67,7 @@ fn alone(line: &Line, inst: &Inst, next: Option<&Inst>) -> Option<Fault> {
     }
     if narrow && !desc.scratchpad {
         let works = "load words with `load_v16i32`, then use `shuffle_i32`, shifts and `and_i32`";
-        return Some(fault(line, Erratum::PackedVectorLoads, "gives one element of each word").note(works));
+        return Some(fault(line, Erratum::PackedVectorLoads, "loads one element of each word").note(works));
     }
     if desc.mnemonic.starts_with("store_v16") && desc.masked && !desc.scratchpad {
         let works = "load the old value, merge the lanes in a register and store all of them";
@@ -74,7 +75,8 @@ fn alone(line: &Line, inst: &Inst, next: Option<&Inst>) -> Option<Fault> {
     }
     if desc.mnemonic.starts_with("loadg") || desc.mnemonic.starts_with("stores") {
         return Some(
-            fault(line, Erratum::GatherScatterMissing, "does something else").note("access one lane after the other"),
+            fault(line, Erratum::GatherScatterMissing, "performs another operation")
+                .note("access one lane after the other"),
         );
     }
     if desc.mnemonic.starts_with("crp") {
@@ -97,7 +99,7 @@ fn alone(line: &Line, inst: &Inst, next: Option<&Inst>) -> Option<Fault> {
     None
 }
 
-/// The result that a taken branch loses.
+/// Returns the warning about a result that a taken branch loses.
 fn before_branch(before: &[Line], branch_line: &Line, branch: &Inst) -> Option<Fault> {
     let mut at = branch_line.offset;
     let mut issued = Vec::new();
@@ -110,7 +112,7 @@ fn before_branch(before: &[Line], branch_line: &Line, branch: &Inst) -> Option<F
             break;
         };
         at = line.offset;
-        // A `nop` takes no issue slot.
+        // A `nop` does not occupy an issue slot.
         if inst.desc().unit == Unit::None {
             continue;
         }
@@ -125,7 +127,7 @@ fn before_branch(before: &[Line], branch_line: &Line, branch: &Inst) -> Option<F
     let late = desc.flags.may_load()
         || u32::from(desc.latency) >= LOST_RESULT
         || !is_float(inst) && earlier.iter().filter(|(_, inst)| is_float(inst)).count() >= BURST;
-    // What separates writes `tr`.
+    // Code that separates the two writes `tr`, so `tr` is ignored.
     let result = inst.defs().find(|def| *def != Reg::S(SReg::TR)).filter(|_| late)?;
     if branch.uses().any(|used| used == result) || desc.latency == 0 {
         return None;

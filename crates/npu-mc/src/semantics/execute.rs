@@ -1,4 +1,4 @@
-//! Carries out the tables on a machine.
+//! Executes the semantics tables on a machine.
 
 use super::generated::SEMANTICS;
 use super::table::{Node, NodeId, NodeKind, Output, Semantics, Statement};
@@ -9,7 +9,7 @@ use crate::machine::LANES;
 use crate::reg::{Reg, RegFile, SReg, VReg};
 use core::fmt;
 
-/// The instruction is ill-formed: an operand is missing, or is not what the opcode has there.
+/// The instruction is ill-formed: an operand is missing or of the wrong kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unsupported {
     /// The opcode.
@@ -24,22 +24,22 @@ impl fmt::Display for Unsupported {
 
 impl core::error::Error for Unsupported {}
 
-/// Carries out the instruction at address `pc` on a machine. The address of the next instruction is `pc` plus 4 unless the machine
-/// was told of a jump, a branch or a trap.
+/// Executes the instruction at address `pc` on a machine. The next instruction is at `pc` plus 4
+/// unless the machine received a jump, a branch or a trap.
 ///
 /// # Errors
 ///
-/// The instruction is ill-formed. The machine was not changed then.
+/// Fails if the instruction is ill-formed. The machine is unchanged then.
 pub fn execute<M: Machine>(inst: &Inst, pc: u32, machine: &mut M) -> Result<(), Unsupported> {
     execute_mended(inst, pc, machine, &[])
 }
 
-/// Like [`execute`] on hardware without these errata. Those that change no result, or only results of the float unit, make no
-/// difference.
+/// Executes an instruction like [`execute`], on hardware without the errata in `mended`. Errata
+/// that change no result, or only results of the float unit, make no difference.
 ///
 /// # Errors
 ///
-/// Those of [`execute`].
+/// Fails like [`execute`].
 pub fn execute_mended<M: Machine>(
     inst: &Inst,
     pc: u32,
@@ -72,7 +72,7 @@ pub fn execute_mended<M: Machine>(
     Ok(())
 }
 
-/// A change of the state that waits until everything has been read.
+/// A write that is delayed until all inputs have been read.
 enum Write<V> {
     Scalar(u8, V),
     Lane(u8, u32, V),
@@ -87,11 +87,11 @@ enum Write<V> {
     Control(ControlEffect<V>),
 }
 
-/// How a list of statements ended.
+/// The outcome of a list of statements.
 #[derive(PartialEq, Eq)]
 enum End {
     Through,
-    /// The statements that follow are not carried out.
+    /// The remaining statements are skipped.
     Left,
 }
 
@@ -101,15 +101,16 @@ struct Run<'a, M: Machine> {
     machine: &'a mut M,
     mended: &'a [Erratum],
     semantics: &'static Semantics,
-    /// Values of nodes that are the same in all lanes.
+    /// Values of the nodes that are the same in all lanes.
     values: Vec<Option<M::Value>>,
-    /// Values of the others, sixteen a node.
+    /// Values of the per-lane nodes, sixteen for each node.
     lanes: Vec<Option<M::Value>>,
     writes: Vec<Write<M::Value>>,
 }
 
 impl<M: Machine> Run<'_, M> {
-    /// The statements that the number of the destination asks for.
+    /// Returns the statements for the destination register: some instructions behave differently if
+    /// its number is 63.
     fn start(&self) -> &'static [Statement] {
         let Some(at_63) = self.semantics.at_63 else {
             return self.semantics.does;
@@ -122,7 +123,7 @@ impl<M: Machine> Run<'_, M> {
         if is_63 && !works { at_63 } else { self.semantics.does }
     }
 
-    /// `None` means tables that do not fit the instruction.
+    /// Runs the statements. Returns `None` if the tables do not fit the instruction.
     fn statements(&mut self, statements: &'static [Statement], lane: Option<u32>) -> Option<End> {
         for statement in statements {
             if self.statement(statement, lane)? == End::Left {
@@ -223,12 +224,13 @@ impl<M: Machine> Run<'_, M> {
         Some(End::Through)
     }
 
-    /// Plans the write of a result, and of the lane mask where the number of the register asks for it.
+    /// Queues the write of a result, and of the lane mask if the destination is `rm`.
     fn set(&mut self, output: Output, value: NodeId, mask: NodeId) -> Option<()> {
         let rm = SReg::RM.number();
         match self.register(output)? {
             Reg::S(register) => {
-                // A load or the read of a control register takes place whatever becomes of its result.
+                // The value is computed even if it is discarded, because loads and reads of control
+                // registers are effects.
                 let value = self.value(value, None)?;
                 if register == SReg::PC {
                     return Some(());
@@ -262,7 +264,7 @@ impl<M: Machine> Run<'_, M> {
         Some(())
     }
 
-    /// The bit of the lane mask.
+    /// Returns the lane's bit of the lane mask.
     fn enabled(&mut self, lane: u32) -> M::Value {
         let mask = self.machine.read_mask();
         match self.machine.known(&mask) {
@@ -271,7 +273,7 @@ impl<M: Machine> Run<'_, M> {
         }
     }
 
-    /// The register number of an operand.
+    /// Returns the register number of an operand.
     fn number(&self, operand: u8) -> Option<u8> {
         Some(self.inst.operands.get(usize::from(operand))?.reg()?.number())
     }
@@ -288,7 +290,8 @@ impl<M: Machine> Run<'_, M> {
         })
     }
 
-    /// The value of a node in a lane; `None` where all lanes have the same.
+    /// Returns the value of a node in a lane. `lane` is `None` outside of a lane-wise statement.
+    /// Returns `None` if the tables do not fit the instruction.
     fn value(&mut self, id: NodeId, lane: Option<u32>) -> Option<M::Value> {
         let index = usize::from(id);
         let node = self.semantics.nodes.get(index)?;
@@ -300,7 +303,8 @@ impl<M: Machine> Run<'_, M> {
             *self.values.get_mut(index)? = Some(value.clone());
             return Some(value);
         }
-        // A lane-wise value without a lane is that of lane 0, as in an operation whose result is a scalar.
+        // Without a lane, a per-lane node has its value in lane 0: operations with scalar results
+        // use it.
         let lane = lane.unwrap_or(0);
         let slot = index * LANES as usize + lane as usize;
         if let Some(value) = self.lanes.get(slot)? {
@@ -412,7 +416,8 @@ impl<M: Machine> Run<'_, M> {
         })
     }
 
-    /// A tree of selects by the bits of the index.
+    /// Selects the lane with this index, by a tree of selects on the bits of the index if it is not
+    /// constant.
     fn lane_of(&mut self, value: NodeId, index: M::Value) -> Option<M::Value> {
         if let Some(lane) = self.machine.known(&index) {
             return self.value(value, Some(lane as u32 % LANES));

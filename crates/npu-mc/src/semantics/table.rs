@@ -1,4 +1,5 @@
-//! The tables of semantics: expressions as nodes that name earlier nodes, and statements over them.
+//! The types of the semantics tables: expressions are nodes that refer to earlier nodes, and
+//! statements refer to nodes.
 
 use super::{BinaryOp, FloatFunction, Space, UnaryOp};
 use crate::errata::Erratum;
@@ -7,21 +8,22 @@ use crate::machine::TrapReason;
 /// The index of a node.
 pub(crate) type NodeId = u16;
 
-/// What an instruction does.
+/// The semantics of an instruction.
 #[derive(Debug)]
 pub(crate) struct Semantics {
-    /// Nodes after the nodes that they name.
+    /// The nodes, in topological order: operands before their users.
     pub nodes: &'static [Node],
     pub does: &'static [Statement],
-    /// In place of `does` if the destination has number 63, for instructions of which td says it.
+    /// The statements that replace `does` if the destination has number 63. `None` if td does not
+    /// treat this number specially.
     pub at_63: Option<&'static [Statement]>,
 }
 
-/// A node with its width.
+/// A node and its width in bits.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub width: u16,
-    /// It can be another value in each lane.
+    /// Whether the value may differ between lanes.
     pub per_lane: bool,
     pub kind: NodeKind,
 }
@@ -33,15 +35,15 @@ pub(crate) enum NodeKind {
     Register(u8),
     /// The scalar register with the number of this operand.
     Scalar(u8),
-    /// The lane of the vector register with the number of this operand.
+    /// A lane of the vector register with the number of this operand.
     Vector(u8),
-    /// The operand as a number of 32 bits.
+    /// The operand as a 32-bit number.
     Immediate(u8),
     Pc,
-    /// The number of the lane, times a factor.
+    /// The lane number times a factor.
     Lane(u8),
     Mask,
-    /// The bit of the mask of this lane.
+    /// The lane's bit of the lane mask.
     Enabled,
     Unary(UnaryOp, NodeId),
     Binary(BinaryOp, NodeId, NodeId),
@@ -52,18 +54,18 @@ pub(crate) enum NodeKind {
     SignExtend(NodeId),
     Float(FloatFunction, &'static [NodeId]),
     Undefined,
-    /// The value that the first node has in the lane that the second one numbers, 4 bits.
+    /// The value of the first node in the lane whose 4-bit number is the second node.
     LaneOf(NodeId, NodeId),
-    /// The values of all lanes, lane 0 in the low bits.
+    /// The values of all lanes concatenated, lane 0 in the low bits.
     Lanes(NodeId),
-    /// Bytes at an address, if a condition holds.
+    /// The bytes at an address, if a condition holds.
     Load(Space, NodeId, NodeId),
     ReadControl(NodeId),
-    /// What the hardware gives, and what it would give without the erratum.
+    /// The hardware's value, and the value without the erratum.
     Erratum(Erratum, NodeId, NodeId),
 }
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
     /// The scalar register with this number.
@@ -76,7 +78,7 @@ pub(crate) enum Output {
 
 #[derive(Debug)]
 pub(crate) enum Statement {
-    /// Writes a result. `mask` becomes the lane mask if the register has the number of `rm`.
+    /// Writes a result. If the register has the number of `rm`, `mask` becomes the lane mask.
     Set {
         output: Output,
         value: NodeId,
@@ -89,15 +91,16 @@ pub(crate) enum Statement {
         value: NodeId,
         condition: NodeId,
     },
-    /// Statements, once for each lane.
+    /// Runs the statements once for each lane.
     EachLane(&'static [Statement]),
-    /// If the condition holds and the machine follows that, the inner statements in place of those that follow.
+    /// If the condition holds and the machine follows the trap, runs the inner statements and skips
+    /// the remaining ones.
     TrapIf {
         reason: TrapReason,
         condition: NodeId,
         does: &'static [Statement],
     },
-    /// Ends the instruction if the condition holds.
+    /// Skips the remaining statements if the condition holds and the machine follows this case.
     NeverIf {
         condition: NodeId,
         output: Option<Output>,
@@ -108,6 +111,6 @@ pub(crate) enum Statement {
     WriteControl(NodeId, NodeId),
     Flush(NodeId),
     Invalidate(NodeId),
-    /// What the hardware does, and what it would do without the erratum.
+    /// The hardware's statements, and the statements without the erratum.
     Erratum(Erratum, &'static [Statement], &'static [Statement]),
 }

@@ -1,4 +1,4 @@
-//! The assembler on sources that are right: bytes, symbols, relocations, addresses.
+//! The assembler on valid sources: bytes, symbols, relocations, addresses.
 
 use npu_link::{Placement, link, listing, show_encoding, symbol_map};
 use npu_mc::asm::{Binding, Object, Options, SymbolKind, SymbolValue, Target, assemble, symbol_text};
@@ -10,7 +10,7 @@ fn object(source: &str) -> Object {
     assemble(source, &Options::default()).unwrap_or_else(|faults| panic!("{source}\n{faults:#?}"))
 }
 
-/// The contents of the first section.
+/// Returns the contents of the first section.
 fn bytes(source: &str) -> Vec<u8> {
     object(source).sections[0].bytes_at(0).to_vec()
 }
@@ -24,7 +24,7 @@ fn words(source: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The disassembly of the first section.
+/// Returns the disassembly of the first section.
 fn texts(source: &str) -> Vec<String> {
     words(source)
         .into_iter()
@@ -75,9 +75,10 @@ fn branches_count_from_themselves() {
             "jmp 8"
         ]
     );
-    // A backward jump leaves the bits above the significant ones as the relocation does.
+    // For a backward jump, the bits above the significant ones are those that the relocation
+    // writes.
     assert_eq!(words("f: nop\njmp f")[1], 0x7803_fffc);
-    // Global symbols of the same section are resolved too.
+    // Global symbols in the same section are resolved as well.
     assert_eq!(texts(".globl f\njmp f\nf:")[0], "jmp 4");
 }
 
@@ -413,7 +414,7 @@ fn everything_assembles() {
         },
     )
     .unwrap();
-    // What is shown with the encodings assembles to the same again.
+    // The output with encodings assembles to the same bytes.
     let shown = show_encoding(source, &object, &linked);
     let again = assemble(&shown, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}\n{shown}"));
     let again = link(
@@ -433,7 +434,8 @@ fn everything_assembles() {
     );
 }
 
-/// A branch to a label at the same offset of another section is left to the linker; one within the section is not.
+/// A branch to a label at the same offset of another section needs the linker. A branch within the
+/// section does not.
 #[test]
 fn branches_to_other_sections_are_relocations() {
     let source = "jmp near\nnear: jmp far\nbeqz s0, far\n.section .text.other, \"ax\"\nnop\nfar: jret\n";

@@ -1,4 +1,4 @@
-//! The assembler on sources that are wrong: what is reported, and where.
+//! The assembler on invalid sources: the messages and their spans.
 
 use npu_mc::asm::{Fault, Options, assemble};
 
@@ -8,7 +8,7 @@ fn faults(source: &str) -> Vec<Fault> {
         .unwrap_or_else(|| panic!("no fault: {source}"))
 }
 
-/// Checks each line of a table: a source, the text that is marked, what the message has to contain.
+/// Checks each line of a table: a source, the marked text, and a part of the message.
 fn table(rows: &[(&str, &str, &str)]) {
     let mut wrong = Vec::new();
     for (source, marked, message) in rows {
@@ -26,7 +26,8 @@ fn table(rows: &[(&str, &str, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the old assembler takes without a word (`docs/assembler.md`, `docs/machine/objects.md`).
+/// Sources that the old assembler accepts silently (`docs/assembler.md`,
+/// `docs/machine/objects.md`).
 #[test]
 fn what_the_old_assembler_cuts_off_or_misreads_is_refused() {
     table(&[
@@ -55,16 +56,16 @@ fn what_the_old_assembler_cuts_off_or_misreads_is_refused() {
         ("jmp S1", "S1", "there is no register `S1`"),
         ("move_i32 $s0, s1", "$s0", "there is no register `$s0`"),
         ("add_i32 v64, v1, v2", "v64", "there is no register `v64`"),
-        ("s1: nop", "s1", "the register `s1` stands where a label is expected"),
-        (".globl ra", "ra", "the register `ra` stands where a symbol is expected"),
+        ("s1: nop", "s1", "found the register `s1` where a label is expected"),
+        (".globl ra", "ra", "found the register `ra` where a symbol is expected"),
         (
             ".long s1",
             "s1",
-            "the register `s1` stands where an expression is expected",
+            "found the register `s1` where an expression is expected",
         ),
         ("lea s0, 5", "5", "takes a symbol"),
-        (".byte sym", "sym", "an address does not go into 1 byte"),
-        (".quad sym", "sym", "an address does not go into 8 bytes"),
+        (".byte sym", "sym", "an address does not fit in 1 byte"),
+        (".quad sym", "sym", "an address does not fit in 8 bytes"),
         (
             ".long sym - .",
             "sym - .",
@@ -171,20 +172,20 @@ fn statements_that_are_none_are_told() {
         (".p2align 40", "40", "2 to the 40"),
         (".zero -1", "-1", "-1 is not a number of bytes"),
         (".zero x", "x", "has to be known here"),
-        (".org 8\n.org 4", "4", "cannot go back"),
+        (".org 8\n.org 4", "4", "cannot move back"),
         (".fill 1, 9", "9", "9 is not a size"),
         (".text 1", "1", "expected the end of the statement"),
         (".section", "", "expected the name of a section"),
         (".section a,\"q\"", "\"q\"", "`q` is not a flag"),
         (".section a,\"a\"\n.section a,\"aw\"", "\"aw\"", "other flags"),
-        (".bss\n.long 1", "1", "holds nothing but zeros"),
-        (".bss\n.long x", "x", "holds nothing but zeros"),
+        (".bss\n.long 1", "1", "can only contain zeros"),
+        (".bss\n.long x", "x", "can only contain zeros"),
         (".type f, @thing", "thing", "expected `@function`"),
         (".globl f\n.local f", "f", "is global and local"),
         ("jmp 1b", "1b", "there is no label `1:` before"),
         ("1: jmp 1f", "1f", "there is no label `1:` after"),
-        (". = 4", ".", "`.` is the present address"),
-        (".: nop", ".", "`.` is the present address"),
+        (". = 4", ".", "`.` is the current address"),
+        (".: nop", ".", "`.` is the current address"),
         ("\"\": nop", "\"\"", "a symbol has no name"),
     ]);
 }
@@ -193,7 +194,7 @@ fn statements_that_are_none_are_told() {
 fn values_that_hang_on_themselves_are_told() {
     for source in [".set a, b\n.set b, a\n", "a = a", ".long a\na = b + 1\nb = a - 1"] {
         let list = faults(source);
-        assert!(list.iter().all(|f| f.message.contains("hangs on itself")), "{list:?}");
+        assert!(list.iter().all(|f| f.message.contains("depends on itself")), "{list:?}");
     }
 }
 

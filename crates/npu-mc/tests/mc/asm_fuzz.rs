@@ -1,4 +1,4 @@
-//! The assembler on texts that nobody meant.
+//! The assembler on random and damaged texts.
 
 use crate::common::Random;
 use npu_link::fuzz::{exercise, soup};
@@ -31,7 +31,7 @@ fn arbitrary_bytes() {
     }
 }
 
-/// A program with most of the language in it, with a piece dropped, doubled or changed.
+/// A program that uses most of the language, with a piece removed, doubled or changed.
 #[test]
 fn damaged_programs() {
     let program = include_str!("../programs/everything.s");

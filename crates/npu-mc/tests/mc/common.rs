@@ -1,10 +1,10 @@
-//! Golden files, and random words.
+//! Golden files and random words.
 
 use npu_mc::Inst;
 use npu_mc::asm::instruction;
 use std::path::PathBuf;
 
-/// The folder named by `NAPLESPU_GOLDENS`, or the project's own copy.
+/// Returns the folder named by `NAPLESPU_GOLDENS`, or the project's own copy.
 pub fn golden_folder() -> PathBuf {
     std::env::var_os("NAPLESPU_GOLDENS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens"),
@@ -12,13 +12,14 @@ pub fn golden_folder() -> PathBuf {
     )
 }
 
-/// The text of a golden file.
+/// Returns the text of a golden file.
 pub fn golden(name: &str) -> String {
     let path = golden_folder().join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The rows of a golden file as columns, without comments and, if `header` is its first column, the heading.
+/// Returns the rows of a golden file as columns, without comments. If `header` is the first column
+/// of the first row, that row is a heading and is omitted.
 pub fn rows<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
     text.lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -36,12 +37,12 @@ pub fn assemble(text: &str) -> Result<Inst, String> {
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers from this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -50,12 +51,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A random word.
+    /// Returns a random word.
     pub fn word(&mut self) -> u32 {
         self.bits() as u32
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.bits() % n as u64) as usize
     }

@@ -1,4 +1,4 @@
-//! The disassembler: what it shows, and that it assembles back.
+//! The disassembler: its output, and the round trip through the assembler.
 
 use crate::common::{Random, golden_folder};
 use npu_link::{Placement, link};
@@ -24,13 +24,13 @@ fn symbol(name: &str, address: u32, data: bool) -> Symbol {
     }
 }
 
-/// The source of the disassembly, after a look whether it assembles to the same bytes.
+/// Returns the source of the disassembly, after checking that it assembles to the same bytes.
 fn round(input: &Input) -> String {
     let rows = disassemble(input);
     let text = source(&rows);
     let object = assemble(&text, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}\n{text}"));
     let linked = link(&object, &Placement::default()).unwrap_or_else(|f| panic!("{f:#?}\n{text}"));
-    // All bytes by address; where segments overlap the later one counts.
+    // All bytes by address. Later segments override earlier ones.
     let mut expected = std::collections::BTreeMap::new();
     for (address, bytes) in &input.segments {
         for (i, &b) in bytes.iter().enumerate() {
@@ -81,7 +81,7 @@ fn branch_targets_have_labels() {
         .long 0x00000000
 "
     );
-    // Backward jumps as the assembler makes them for labels, to places that are not there.
+    // Backward jumps as the assembler encodes them for labels, to addresses without contents.
     assert_eq!(
         round(&plain(0, program(&[0x7803_fffc, 0x780f_fffc]))),
         "        jmp . -4\n        .long 0x780ffffc\n"
@@ -225,7 +225,7 @@ fn random_code_assembles_back() {
             .map(|_| {
                 let desc = Opcode::ALL[random.below(Opcode::ALL.len())].desc();
                 let word = desc.base | random.word() & !desc.fixed;
-                // Near branches and accesses from `pc` now and then.
+                // Sometimes a near branch or a `pc`-relative access.
                 match random.below(4) {
                     0 => 0x7500_0000 | random.below(0x800) as u32 | (random.word() & 0x3F) << 18,
                     1 => 0x7803_f000 | random.below(0x1000) as u32,

@@ -1,26 +1,30 @@
-//! The encoder, printer and decoder against the recorded output of the old assembler and disassembler.
+//! Compares the encoder, printer and decoder with the recorded output of the old assembler and
+//! disassembler.
 
 use crate::common::{assemble, golden, rows};
 use npu_mc::{Inst, Opcode, decode, encode};
 
-/// Instructions that the old tools do not have: the hardware's own (`docs/machine/memory.md`), and those that td got since.
+/// Instructions that the old tools lack: the hardware's own (`docs/machine/memory.md`), and later
+/// additions to td.
 const NEW: &[&str] = &["DCACHE_INV"];
 
-/// What the old assembler gives where it is wrong (`docs/assembler.md`, `docs/machine/formats.md`), from the right word.
+/// Returns the word that the old assembler emits where it is wrong (`docs/assembler.md`,
+/// `docs/machine/formats.md`), from the correct word.
 fn old_word(inst: &Inst, word: u32) -> Option<u32> {
     match inst.opcode {
-        // The register number stands in the low bits as well. Nothing reads it there.
+        // The old assembler also writes the register number to the low bits, which are unused.
         Opcode::JUMPREG | Opcode::JMPSR_REG => {
             let register = inst.operands[0].reg().unwrap();
             Some(word | u32::from(register.number()))
         }
-        // A negative offset runs over into the base register's field, which becomes all ones.
+        // A negative offset overflows into the base register's field, which becomes all ones.
         Opcode::LOAD_EFFECTIVE_ADDR if inst.operands[2].imm() < Some(0) => Some(word | 0x3F << 12),
         _ => None,
     }
 }
 
-/// Records that print as another instruction, because the disassembler knows only one with these bits.
+/// Returns whether the record is printed as another instruction, because the disassembler chooses
+/// only one of those that share the encoding.
 fn shown_as_another(opcode: Opcode) -> bool {
     !opcode.desc().decodable
 }
@@ -44,7 +48,7 @@ fn every_assembled_row_has_its_word_and_texts() {
                 continue;
             }
         };
-        // Of several names for one encoding, only the first of td can be written.
+        // If several records share an encoding, the assembler chooses the first one in td.
         if inst.opcode.name() != record && Opcode::from_name(record).unwrap().desc().decodable {
             faults.push(format!("{asm}: chosen {}, not {record}", inst.opcode));
         }
@@ -71,7 +75,7 @@ fn every_assembled_row_has_its_word_and_texts() {
         if let Ok(back) = back {
             assert_eq!(back.opcode == inst.opcode, !shown_as_another(inst.opcode), "{asm}");
         }
-        // Our own disassembly assembles back.
+        // The new disassembly assembles to the same word.
         let again = assemble(&decode(word).unwrap().to_string()).unwrap();
         assert_eq!(encode(&again), Ok(word), "{asm}");
     }
@@ -89,11 +93,12 @@ fn every_disassembled_row_decodes_or_is_refused_alike() {
     for row in &rows {
         let word = u32::from_str_radix(row[0], 16).unwrap();
         if row[1] == "<invalid>" && decode(word).is_ok_and(|inst| NEW.contains(&inst.opcode.name())) {
-            // The old disassembler does not have this instruction.
+            // The old disassembler lacks this instruction.
             continue;
         }
         let shown = decode(word).map_or_else(|_| "<invalid>".to_owned(), |i| i.to_string());
-        // The old printer shows `ori s0, s0, 0` as `nop`, which does not assemble back (`docs/assembler.md`).
+        // The old printer shows `ori s0, s0, 0` as `nop`, which assembles to another word
+        // (`docs/assembler.md`).
         let expected = match (word, row[1]) {
             (0x4100_0000, "nop") => "ori s0, s0, 0",
             (_, text) => text,
@@ -147,7 +152,7 @@ fn every_record_has_its_template() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// Constant bits and their mask.
+/// Returns the constant bits and their mask.
 fn expected_bits(name: &str, template: &str) -> (u32, u32) {
     let mut base = 0;
     let mut fixed = 0;
@@ -163,16 +168,19 @@ fn expected_bits(name: &str, template: &str) -> (u32, u32) {
         }
     }
     if name == "LOAD_EFFECTIVE_ADDR" {
-        // The table has one field of 16 bits over base, offset and bit 2, which is why negative offsets spoil
-        // the base in the old assembler; bit 2 of the I format is 0 for a scalar destination.
+        // The table has one 16-bit field for base, offset and bit 2; for this reason negative
+        // offsets overwrite the base in the old assembler. Bit 2 of the I format is 0 for a scalar
+        // destination.
         fixed |= 1 << 2;
     }
     (base, fixed)
 }
 
-/// Each letter of the recorded template is one operand of ours, bit by bit.
+/// Compares the fields bit by bit: each letter of the recorded template has to be one operand in
+/// td. Returns the difference.
 fn fields_differ(name: &str, golden: &str, ours: &str) -> Option<String> {
-    // `_lea`'s template runs base and offset together, register jumps show an offset they do not have.
+    // The template of `_lea` merges base and offset. Register jumps show an offset that they do not
+    // have.
     if matches!(name, "LOAD_EFFECTIVE_ADDR" | "JUMPREG" | "JMPSR_REG") {
         return None;
     }

@@ -1,4 +1,5 @@
-//! Tests of the machine-code layer: recorded tables, round trips, spot values of the generated tables.
+//! Tests of the machine-code layer: recorded tables, round trips, spot checks of the generated
+//! tables.
 
 mod abi;
 mod asm;

@@ -1,4 +1,4 @@
-//! The manual that `npu-tblgen --gen-isa-manual` writes, against the tables and the assembler.
+//! Compares the manual that `npu-tblgen --gen-isa-manual` writes with the tables and the assembler.
 
 use crate::common::assemble;
 use npu_mc::{Opcode, encode};
@@ -15,13 +15,13 @@ fn manual() -> String {
     tdgen::isa_manual(&parsed).unwrap_or_else(|faults| panic!("{}", tdgen::build::render_all(&faults, &parsed.sources)))
 }
 
-/// The entries of the instructions by name.
+/// Returns the entries of the instructions by name.
 fn entries(manual: &str) -> BTreeMap<&str, &str> {
     let parts = manual.split("\n#### ").skip(1);
     parts.filter_map(|part| part.split_once('\n')).collect()
 }
 
-/// The cells of a row of a table.
+/// Returns the cells of a row of a table.
 fn row(line: &str) -> Vec<&str> {
     line.trim_matches('|')
         .split('|')
@@ -79,7 +79,8 @@ fn constant_bits_are_those_of_the_encoder() {
 #[test]
 fn an_entry() {
     let manual = manual();
-    // By hand from the documents of the machine: R format, opcode 9, vector destination and first source.
+    // Written by hand from the documents of the machine: R format, opcode 9, vector destination and
+    // first source.
     let expected = "\n`ashr_i32 $dst, $src0, $src1`\n\n\
         | 31-30 | 29-24 | 23-18 | 17-12 | 11-6 | 5 | 4 | 3 | 2 | 1 | 0 |\n\
         |---|---|---|---|---|---|---|---|---|---|---|\n\

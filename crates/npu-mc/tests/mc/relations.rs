@@ -1,4 +1,4 @@
-//! Spot values of the relations, and what has to hold for all of them.
+//! Spot checks of the relations, and properties of all relations.
 
 use npu_mc::{Opcode, Opcode::*, OperandKind, relation};
 

@@ -1,4 +1,4 @@
-//! Encoder and decoder against each other on random and near-valid words.
+//! Round trips of encoder and decoder on random and near-valid words.
 
 use crate::common::{Random, assemble};
 use npu_mc::asm::Options;
@@ -8,7 +8,7 @@ use npu_mc::{EncodeError, Inst, InstDesc, Opcode, Operand, Operands, Reg, RegFil
 
 const WORDS: usize = 1_000_000;
 
-/// What `encode(decode(word))` has to be: the word, with the bits that nobody looks at in their canonical form.
+/// Returns the expected `encode(decode(word))`: the word with its ignored bits in canonical form.
 fn canonical(word: u32, desc: &InstDesc) -> u32 {
     let kept = word & !desc.ignored;
     // J format: the bits above the 18 significant ones repeat the sign.
@@ -51,7 +51,7 @@ fn a_million_near_valid_words() {
     for i in 0..WORDS {
         let desc = Opcode::ALL[i % Opcode::ALL.len()].desc();
         let mut word = desc.base | random.word() & !desc.fixed;
-        // Up to two bits flipped anywhere.
+        // Flip up to two bits anywhere.
         for _ in 0..random.below(3) {
             word ^= 1 << random.below(32);
         }
@@ -85,7 +85,7 @@ fn a_million_words_print_as_text_that_assembles_back() {
     let mut random = Random::new(4);
     let mut valid = 0;
     while valid < WORDS {
-        // Most random words are no instruction; these take all templates in turn.
+        // Most random words are no instruction, so the templates of all opcodes are used in turn.
         let desc = Opcode::ALL[valid % Opcode::ALL.len()].desc();
         let word = desc.base | random.word() & !desc.fixed;
         let inst = decode(word).unwrap_or_else(|e| panic!("{e}"));
@@ -145,7 +145,8 @@ fn operands_at_their_limits_print_and_assemble_back() {
             let text = inst.to_string();
             let again = assemble(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(encode(&again), Ok(word), "{text}");
-            // Only where td has several names for one encoding another one may be read.
+            // The assembler may choose another opcode only if several td records share the
+            // encoding.
             assert!(
                 again == inst || !desc.decodable || !again.desc().decodable,
                 "{text}: {again:?}"
@@ -156,7 +157,7 @@ fn operands_at_their_limits_print_and_assemble_back() {
     println!("{checked} instructions");
 }
 
-/// An instruction of the opcode with the smallest operands.
+/// Returns an instruction of the opcode with the smallest operands.
 fn smallest(opcode: Opcode) -> Inst {
     let mut operands = Operands::new();
     for o in opcode.desc().operands {

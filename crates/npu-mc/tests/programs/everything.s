@@ -1,4 +1,4 @@
-# Most of the language, once.
+# A program that uses most of the language.
         .file   "everything.s"
         .text
         .globl  _start

@@ -1,4 +1,4 @@
-// Values of the wrong kind, and values that are never known.
+// Values of the wrong type, and values that never become known.
 class C { int n; }
 class D { int other = 1; }
 def c : C { let n = 1; }

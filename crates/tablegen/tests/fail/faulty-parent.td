@@ -1,4 +1,4 @@
-// What a class that cannot be read would have brought along is not missed as well.
+// A parent class with an error causes no follow-up errors about its missing fields.
 class C<int n> { int a = n; int b = 2; }
 let a = 3 in def x : C<nowhere> { let b = 4; }
 def y : Unknown { let c = 1; }

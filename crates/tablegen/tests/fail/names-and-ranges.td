@@ -1,4 +1,4 @@
-// Names of records are strings, and ranges do not go below zero.
+// Names of records must be strings, and ranges must not be negative.
 def !add(1, 2);
 foreach i = [1, 2] in def i;
 foreach i = {-1...2} in def "a" # i;

@@ -1,4 +1,4 @@
-// Unknown names, with the nearest known one; every error is reported.
+// Unknown names, with the closest known name. Every error is reported.
 class Register<int n> { int Num = n; }
 def R1 : Registre<1>;
 def R2 : Register<Nnum>;

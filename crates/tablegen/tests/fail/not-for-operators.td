@@ -1,4 +1,4 @@
-// What llvm-tblgen refuses since it has become strict.
+// Programs that recent, stricter releases of llvm-tblgen reject.
 def A { string c = !cast<code>("x"); }
 def B { bit c = !isa<code>("x"); }
 def C { string o = !getop((A 1)); }

@@ -1,4 +1,4 @@
-// Each operator with arguments that it does not take.
+// Each operator with arguments of wrong types.
 class C; def c : C;
 defvar and = !and("a", 1);
 defvar or = !or(1, "a");

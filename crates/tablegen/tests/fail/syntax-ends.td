@@ -1,4 +1,4 @@
-// Statements and types that lack a part.
+// Incomplete statements and types.
 defm X : Y
 deftype T
 defvar a

@@ -1,4 +1,4 @@
-// Values that end too early.
+// Incomplete values.
 defvar a1 = !cond 1;
 defvar a2 = !cond(1, 2);
 defvar a4 = !cond();

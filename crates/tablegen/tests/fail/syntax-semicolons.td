@@ -1,4 +1,4 @@
-// Something stands where the statement should end.
+// An unexpected token where the statement should end.
 defvar x = 1 2;
 defvar y 1;
 dump "x" 1;

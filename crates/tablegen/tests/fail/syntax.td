@@ -1,4 +1,4 @@
-// Recovery: each statement or item with a fault is reported, the others are still read.
+// Recovery: each faulty statement or item is reported, and the others are still parsed.
 class A { int x = ; int y = 2 int z = 3; string s = "open
   bits<4> b = {1, 0; int fine = 1; }
 def x : A { let y = }; 

@@ -1,4 +1,4 @@
-// A record without a name comes first.
+// A record without a name precedes the others.
 class A;
 def "" : A;
 def B : A;

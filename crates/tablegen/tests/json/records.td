@@ -1,4 +1,4 @@
-// Late binding, lets, class values, casts, questions about records.
+// Late binding, `let`s, class values, casts, tests of records.
 class Base<string hi> { string salutation = hi; string text = salutation # " world"; int base = 1; int late = !add(base, 1); }
 def plain : Base<"Hello">;
 def changed : Base<"Hello"> { let salutation = "Bye"; let base = 10; }

@@ -1,4 +1,4 @@
-// `NAME` of a class stays in a class value, which has no name.
+// `NAME` of a class remains a variable in a class value, which has no name.
 class Type<int size> {
   string Id = NAME;
   int Size = size;

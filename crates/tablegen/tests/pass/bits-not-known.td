@@ -1,4 +1,4 @@
-// In braces a variable stands for as many bits as it has, any other value for one.
+// In braces, a variable contributes all of its bits, and any other unknown value one bit.
 class Enable<bit even> {
   bit Even = even;
 }
@@ -8,7 +8,7 @@ class Inst<bits<4> o, Enable e, bits<2> two> {
 }
 def A : Inst<15, Enable<1>, 2>;
 def B : Inst<15, Enable<0>, 1>;
-// A bit that another field holds stays a reference to that field.
+// A bit of an unset field remains a reference to the field.
 def C {
   bits<8> Inst;
   bits<2> src;

@@ -1,4 +1,4 @@
-// Whatever is known by a name may be the operator of a dag; `!con` waits until the operators are records.
+// Any named value may be the operator of a dag. `!con` waits until the operators are records.
 class Operator;
 def add : Operator;
 deftype text = string;

@@ -1,4 +1,4 @@
-// A field that is inherited once more keeps its type; only the new value has to fit.
+// A field that is inherited again keeps its type; only the new value has to fit.
 class Wide {
   field bits<21> Offset;
   let Offset{20-7} = 5;

@@ -1,4 +1,4 @@
-// Code fragments stay code when they are joined; what is between them does not count.
+// Concatenated code fragments remain code; the type of the separator does not matter.
 def A {
   string Strings = !interleave(["a", "b"], [{, }]);
   string Fragments = !interleave([[{a}], [{b}]], ", ");

@@ -1,4 +1,4 @@
-// Multiclasses in multiclasses, base multiclasses, loops and conditions over arguments, names.
+// Nested multiclasses, parent multiclasses, loops and conditions over arguments, names.
 class Inst<string n, int o> { string Name = n; int Op = o; string Whole = NAME; }
 class Tag { bit Tagged = 1; int Level = 0; }
 multiclass RR<int o, list<string> ts = ["i", "f"]> {

@@ -1,7 +1,7 @@
 def op;
 class C<dag d> { int v = !getdagarg<int>(d, 0); string w = !getdagarg<string>(d, "b"); int t = !getdagarg<int>(d, 1); }
 def x : C<(op 1:$a, "s":$b)>;
-// What converts is there, and stays as it is until something needs the other type; what does not is not.
+// An argument that converts to the type is returned unconverted until a use needs the type; any other argument counts as absent.
 class B; class D : B; def d : D; def b : B;
 defvar bits_list = [0b1, 0b0];
 def converted {

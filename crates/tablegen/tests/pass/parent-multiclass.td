@@ -1,4 +1,4 @@
-// The arguments of a multiclass that another one builds on are taken as they are, whatever the types of its parameters.
+// The arguments of a parent multiclass are not converted to the types of its parameters.
 class Component<bits<5> op, string s> {
   string Name = "v_" # !substr(s, 2);
   bits<5> Op = op;

@@ -1,4 +1,4 @@
-// An empty string is a part of what is pasted as long as the rest is not known.
+// An empty string remains a part of a paste while the other parts are unknown.
 class Asm<string op, string kind> {
   string Text = op # "" # "{" # kind # "" # "|" # "" # kind # "}";
   string Left = "" # op;

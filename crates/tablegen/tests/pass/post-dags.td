@@ -1,4 +1,4 @@
-// Dags in dags, named and rebuilt.
+// Nested dags, named and rebuilt.
 def add; def mul; def reg;
 class Pattern<dag p> { dag Match = p; int Args = !size(p); dag Swapped = !foreach(x, p, !subst(add, mul, x)); }
 def fma : Pattern<(add (mul reg:$a, reg:$b):$product, reg:$c)>;

@@ -1,4 +1,4 @@
-// Multiclasses on multiclasses, like the floors of a house.
+// Multiclasses with parent multiclasses.
 class Room<string f, int n> { string Floor = f; int Number = n; string Sign = NAME; }
 multiclass Ground<int n> { def _hall : Room<"ground", n>; def _kitchen : Room<"ground", !add(n, 1)>; }
 multiclass First<int n> : Ground<n> { def _bed : Room<"first", !mul(n, 10)>; }

@@ -1,4 +1,4 @@
-// Lists folded, filtered and joined by classes that return a value.
+// Classes that return a value fold, filter and concatenate lists.
 class Sum<list<int> l> { int ret = !foldl(0, l, a, b, !add(a, b)); }
 class Reverse<list<string> l> { list<string> ret = !foldl([]<string>, l, acc, x, !listconcat([x], acc)); }
 class Squares<int n> { list<int> ret = !foreach(i, !range(1, !add(n, 1)), !mul(i, i)); }

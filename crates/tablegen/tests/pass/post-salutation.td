@@ -1,4 +1,4 @@
-// A default that is overridden late.
+// A default value that is overridden later.
 class Greeting { string salutation = "Hi"; string name = "world"; string text = salutation # ", " # name # "!"; }
 def plain : Greeting; def formal : Greeting { let salutation = "Good day"; }
 class Polite<string who> : Greeting { let name = who; let salutation = "Dear"; }

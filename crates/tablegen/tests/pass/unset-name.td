@@ -1,4 +1,4 @@
-// `?` is no name, so the record is anonymous. What is no string in a multiclass is a fault only once it is used.
+// `?` is no name, so the record is anonymous. In a multiclass, a name that is no string is an error only when it is used.
 class A { string N = NAME; }
 def ?;
 def ? : A { int n = 1; }

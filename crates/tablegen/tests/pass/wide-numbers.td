@@ -1,4 +1,4 @@
-// A number that needs all 64 bits is the one with these bits and a sign.
+// A number that needs all 64 bits is the signed number with the same bits.
 def A {
   int Most = 18446744073709551615;
   int Half = 9223372036854775808;
